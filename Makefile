@@ -1,0 +1,54 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both do their own set-up.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format lint types imports bench lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.run: requirements/run.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Hummingbird needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing what Hummingbird needs to run …"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/run.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock $(VENV)/.run
+	@echo "installing what the tests need …"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@touch $@
+
+setup: $(VENV)/.dev  ## create .venv with everything
+
+demo: $(VENV)/.run  ## the main job on embedded defaults: no key, no network
+	@$(BIN)/hummingbird demo
+
+test: $(VENV)/.dev  ## all tests
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+check: $(VENV)/.dev  ## the gate before each commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+format: $(VENV)/.dev  ## rewrite the sources the way the gate wants them
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev  ## benchmarks beside their rivals; prints ratios
+	$(BIN)/python -m benchmarks.run
+
+lock: $(VENV)/.dev  ## renew the pinned dependencies
+	for set in run dev; do \
+	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url --upgrade pyproject.toml --group $$set -o requirements/$$set.lock; done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

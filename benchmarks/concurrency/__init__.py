@@ -1,0 +1,1 @@
+"""How many runs fit into one process."""

@@ -1,0 +1,47 @@
+"""`python -m benchmarks.run [SECTION …] [--quick]`: prints each section's measurements as Markdown."""
+
+import argparse
+from collections.abc import Callable
+
+from benchmarks.cache import report as cache_report
+from benchmarks.concurrency import report as crowd_report
+from benchmarks.overhead import drive, imports
+
+
+def overhead(quick: bool) -> None:
+    drive.report(drive.QUICK if quick else drive.FULL)
+
+
+def starts(quick: bool) -> None:
+    imports.report(1 if quick else 7)
+
+
+def cache(quick: bool) -> None:
+    cache_report.report(quick=quick)
+
+
+def concurrency(quick: bool) -> None:
+    crowd_report.report(quick=quick)
+
+
+# A section takes `quick` (small and once, to see that it works) and prints Markdown.
+SECTIONS: dict[str, Callable[[bool], None]] = {
+    "imports": starts,
+    "overhead": overhead,
+    "cache": cache,
+    "concurrency": concurrency,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    parser.add_argument("section", nargs="?", default="all", choices=[*SECTIONS, "all"])
+    parser.add_argument("--quick", action="store_true", help="small numbers, one repeat: does it work at all?")
+    chosen = parser.parse_args()
+    for name, section in SECTIONS.items():
+        if chosen.section in (name, "all"):
+            section(chosen.quick)
+
+
+if __name__ == "__main__":
+    main()

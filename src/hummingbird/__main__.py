@@ -1,0 +1,6 @@
+"""`python -m hummingbird`."""
+
+from hummingbird.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""A model that plays the answers of a recorded session (M8): no network, no key, no cost.
+
+Every answer to a turn is played, also those that the run did not keep: the loop must deal with them again. Before
+each one, what was said since the last is compared with the recording, so that a run that goes another way fails
+loudly instead of getting answers to questions it did not ask. Failed attempts and side tasks are not played.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+
+from hummingbird.adapters.models.prices import free
+from hummingbird.domain.conversation import Conversation
+from hummingbird.domain.errors import JournalDamaged, ScriptDeparted, SessionUnreadable
+from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
+from hummingbird.domain.journal import Entry, HistoryImported, ModelAnswered, ModelCalled, load
+from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hummingbird.domain.text import shortened
+from hummingbird.domain.usage import Usage
+from hummingbird.ports.model import Listen, ModelReply, ModelRequest
+
+JOURNAL = "journal.jsonl"
+WINDOW = 1_000_000  # larger than any recorded run needs: the recording, not the window, decides
+_SHOWN = 80
+_PIECE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """`said`: what the model was told since its last answer. `answers`: how many it had given before."""
+
+    said: tuple[Message, ...]
+    answers: int
+    answered: ModelAnswered
+
+
+class ReplayModel:
+    """Remembers which turn each session is at; a session it has not seen is found by its number of answers."""
+
+    def __init__(self, name: str, session_id: str, turns: Sequence[_Turn]) -> None:
+        self._name = name
+        self._session_id = session_id
+        self._turns = turns
+        self._next: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def context_tokens(self) -> int:
+        return WINDOW
+
+    @property
+    def disabling_tools_is_free(self) -> bool:
+        return True
+
+    async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+        index = self._position(request)
+        if index >= len(self._turns):
+            raise ScriptDeparted(
+                f"The recording {self._name} has {len(self._turns)} turns, but the conversation asks for one more."
+            )
+        turn = self._turns[index]
+        if departure := self._departure(turn, request):
+            raise ScriptDeparted(
+                f"The conversation departed from the recording {self._name} before turn {index + 1}: {departure}."
+            )
+        message = self._spoken(turn.answered.message, request.session_id)
+        if listen is not None:
+            for delta in _deltas(message):
+                listen(delta)
+        self._next[request.session_id] = index + 1
+        answered = turn.answered
+        return ModelReply(message, answered.finish, answered.usage, dict(answered.raw_usage))
+
+    async def refresh_credentials(self) -> bool:
+        return False
+
+    def price(self, usage: Usage) -> Decimal | None:
+        return free(usage)
+
+    async def close(self) -> None:
+        pass
+
+    def _position(self, request: ModelRequest) -> int:
+        if (known := self._next.get(request.session_id)) is not None:
+            return known
+        answers = sum(isinstance(message, AssistantMessage) for message in request.messages)
+        return next((i for i, turn in enumerate(self._turns) if turn.answers == answers), len(self._turns))
+
+    def _departure(self, turn: _Turn, request: ModelRequest) -> str:
+        """Notices are the loop's own words, which may change from version to version."""
+        now = _since_last_answer(request.messages)
+        expected = self._renamed(_user_text(turn.said), request.session_id)
+        if (got := _user_text(now)) != expected:
+            return f"the user said {_shown(got, expected)}"
+        then_results, now_results = _results(turn.said), _results(now)
+        for then, got_result in zip(then_results, now_results, strict=False):
+            if (then.call_id, then.name) != (got_result.call_id, got_result.name):
+                return f"a result of {got_result.name} ({got_result.call_id}), not of {then.name} ({then.call_id})"
+            text = self._renamed(then.text, request.session_id)
+            if got_result.text != text:
+                return f"the result of {then.name} ({then.call_id}) is {_shown(got_result.text, text)}"
+        if len(then_results) != len(now_results):
+            return f"{len(now_results)} tool results instead of {len(then_results)}"
+        return ""
+
+    def _renamed(self, text: str, session_id: str) -> str:
+        return text.replace(self._session_id, session_id) if self._session_id else text
+
+    def _spoken(self, message: AssistantMessage, session_id: str) -> AssistantMessage:
+        calls = tuple(replace(call, arguments=self._renamed(call.arguments, session_id)) for call in message.calls)
+        text, reasoning = self._renamed(message.text, session_id), self._renamed(message.reasoning, session_id)
+        return replace(message, text=text, reasoning=reasoning, calls=calls)
+
+
+def replay_of(path: str) -> ReplayModel:
+    """The recording in this journal file, or in the session directory that holds one.
+
+    Raises SessionUnreadable and JournalDamaged.
+    """
+    place = Path(path).expanduser()
+    journal = place / JOURNAL if place.is_dir() else place
+    try:
+        content = journal.read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise SessionUnreadable(f"There is no recording to replay at {journal}: {reason}.") from error
+    session_id, turns = _recorded(_entries(content))
+    if not turns:
+        raise SessionUnreadable(f"The journal {journal} holds no model answer that could be replayed.")
+    return ReplayModel(f"replay:{path}", session_id, turns)
+
+
+def _entries(content: bytes) -> Iterator[Entry]:
+    """A last line without its newline was cut off by the death of its writer: it is no entry."""
+    *lines, last = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if line:
+            yield load(line, number)
+    if last:
+        try:
+            entry = load(last, len(lines) + 1)
+        except JournalDamaged:
+            return
+        yield entry
+
+
+def _recorded(entries: Iterable[Entry]) -> tuple[str, list[_Turn]]:
+    conversation, turns, answers = Conversation(), list[_Turn](), 0
+    asked: dict[str, tuple[Message, ...]] = {}
+    for entry in entries:
+        conversation.apply(entry)
+        match entry:
+            case ModelCalled(purpose="turn"):
+                asked[entry.call_id] = _since_last_answer(conversation.view())
+            case ModelAnswered() if entry.call_id in asked:
+                turns.append(_Turn(asked.pop(entry.call_id), answers, entry))
+                answers += entry.kept
+            case HistoryImported():
+                answers = sum(isinstance(message, AssistantMessage) for message in conversation.view())
+    return conversation.session_id, turns
+
+
+def _since_last_answer(messages: Sequence[Message]) -> tuple[Message, ...]:
+    start = len(messages)
+    while start and not isinstance(messages[start - 1], AssistantMessage):
+        start -= 1
+    return tuple(messages[start:])
+
+
+def _user_text(messages: Iterable[Message]) -> str:
+    return "\n\n".join(message.text for message in messages if isinstance(message, UserMessage))
+
+
+def _results(messages: Iterable[Message]) -> list[ToolMessage]:
+    return [message for message in messages if isinstance(message, ToolMessage)]
+
+
+def _shown(got: str, expected: str) -> str:
+    """Both from shortly before the first difference."""
+    pairs = enumerate(zip(got, expected, strict=False))
+    alike = next((index for index, (one, other) in pairs if one != other), min(len(got), len(expected)))
+    start = max(0, alike - _SHOWN // 4)
+    dots = "…" if start else ""
+    parts = [f"{dots}{shortened(text[start : start + 2 * _SHOWN], _SHOWN)}" for text in (got, expected)]
+    return f"{parts[0]!r} where the recording has {parts[1]!r}"
+
+
+def _deltas(message: AssistantMessage) -> Iterator[Delta]:
+    for piece in _pieces(message.reasoning):
+        yield ReasoningDelta(piece)
+    for piece in _pieces(message.text):
+        yield TextDelta(piece)
+    for index, call in enumerate(message.calls):
+        for piece in _pieces(call.arguments):
+            yield CallDelta(index, call.name, piece)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), _PIECE):
+        yield text[start : start + _PIECE]

@@ -1,0 +1,6 @@
+"""Where commands run: no network, no credential.
+
+Owns: bubblewrap, podman, kubernetes, pool.
+May touch: ports, domain.
+Never: tokens, host mounts.
+"""

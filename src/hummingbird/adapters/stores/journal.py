@@ -1,0 +1,161 @@
+"""A journal as JSON lines in a file, durable where the loop asks for it (L2).
+
+`append` hands the line to the kernel, so it outlives this process; `commit` waits until the disk has it. Commits
+that come while one is under way share the next one. Knows nothing of what an entry means.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from hummingbird.domain.errors import JournalUnwritable, SessionUnreadable
+from hummingbird.domain.journal import Entry, dump, load
+
+_FIRST_BYTES = b'{"kind":"'  # of every line that was ever written here
+
+
+class FileJournal:
+    """Holds a lock on the file while it is open: one writer at a time. A torn last line is cut off.
+
+    Raises JournalUnwritable, and JournalDamaged or SessionUnreadable when opening one that cannot be read;
+    a file that cannot be read is left as it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._unsynced = _make_directories(path)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise JournalUnwritable(f"The journal {path} cannot be opened: {error.strerror}.") from error
+        try:
+            self._lock()
+            self._entries = self._load()
+            self._size = os.fstat(self._fd).st_size
+        except OSError as error:
+            os.close(self._fd)
+            raise JournalUnwritable(f"The journal {path} cannot be opened: {error.strerror}.") from error
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self._durable = 0  # entries of an earlier process, too, may not be on the disk yet
+        self._partial = False
+        self._failure: OSError | None = None
+        self._flushing: asyncio.Task[None] | None = None
+
+    def entries(self) -> Sequence[Entry]:
+        return self._entries
+
+    def append(self, entry: Entry) -> None:
+        line = dump(entry)
+        try:
+            self._cut_off_partial_line()
+            self._partial = True
+            done = os.write(self._fd, line)
+            while done < len(line):
+                done += os.write(self._fd, line[done:])
+        except OSError as error:
+            with suppress(OSError):  # tried again before the next line
+                self._cut_off_partial_line()
+            raise self._unwritable(error) from error
+        self._size += len(line)
+        self._partial = False
+        self._entries.append(entry)
+
+    async def commit(self) -> None:
+        wanted = len(self._entries)
+        while self._durable < wanted:
+            if self._failure is not None:
+                raise self._unwritable(self._failure) from self._failure
+            if self._flushing is None:
+                self._flushing = asyncio.ensure_future(self._flush(self._fd, len(self._entries)))
+            # shielded: when one run is interrupted, the others still wait for the same flush
+            await asyncio.shield(self._flushing)
+
+    def close(self) -> None:
+        """A flush that is still under way keeps the file open until it is done."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0 and self._flushing is not None:
+            self._flushing.add_done_callback(lambda _: os.close(fd))
+        elif fd >= 0:
+            os.close(fd)
+
+    async def _flush(self, fd: int, upto: int) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self._to_disk, fd)
+            self._durable = upto
+        except OSError as error:
+            self._failure = error  # for good: the kernel tells it once, then takes the lost pages for written
+        finally:
+            self._flushing = None
+
+    def _to_disk(self, fd: int) -> None:
+        os.fdatasync(fd)
+        while self._unsynced:
+            directory = os.open(self._unsynced[-1], os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+            self._unsynced.pop()
+
+    def _cut_off_partial_line(self) -> None:
+        if self._partial:
+            os.ftruncate(self._fd, self._size)
+            self._partial = False
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise JournalUnwritable(
+                f"Another process is using {self._path}; wait for it, or use another session."
+            ) from error
+
+    def _load(self) -> list[Entry]:
+        lines = self._path.read_bytes().split(b"\n")
+        torn = lines.pop()
+        if not torn and lines and b"\0" in lines[-1]:
+            torn = lines.pop()  # a power cut can leave a last block of zeros, newline and all
+        entries = [load(line, number) for number, line in enumerate(lines, 1)]
+        if torn and not lines and not _may_be_ours(torn):
+            raise SessionUnreadable(f"{self._path} is not a journal; it was left as it is. Name another file.")
+        if torn:
+            os.ftruncate(self._fd, sum(len(line) + 1 for line in lines))
+        return entries
+
+    def _unwritable(self, error: OSError) -> JournalUnwritable:
+        return JournalUnwritable(f"The journal {self._path} cannot be written: {error.strerror}. Free space or fix it.")
+
+
+def _make_directories(path: Path) -> list[Path]:
+    """Creates what is missing. Returns the directories that must reach the disk for the file to be found again."""
+    missing = [directory for directory in path.parents if not directory.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return [path.parent, *(directory.parent for directory in missing)]
+
+
+def _may_be_ours(torn: bytes) -> bool:
+    return torn.startswith((b"\0", _FIRST_BYTES)) or _FIRST_BYTES.startswith(torn)
+
+
+class MemoryJournal:
+    """For runs that nobody needs to continue."""
+
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+        self._entries = list(entries)
+
+    def entries(self) -> Sequence[Entry]:
+        return self._entries
+
+    def append(self, entry: Entry) -> None:
+        self._entries.append(entry)
+
+    async def commit(self) -> None:
+        return
+
+    def close(self) -> None:
+        return

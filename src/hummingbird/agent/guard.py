@@ -1,0 +1,45 @@
+"""Loop guard (L11): is the model going round in circles?"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hummingbird.domain.limits import LONGEST_CYCLE, REPEAT_WINDOW
+
+
+def signature(name: str, arguments: str, result: str) -> int:
+    """Same call, same result: same number (within one process)."""
+    return hash((name, _canonical(arguments), result))
+
+
+def _canonical(arguments: str) -> str | bytes:
+    """The same bytes for the same JSON, however it was laid out."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def repeats(signatures: Sequence[int]) -> int:
+    """How often the model has now done the same: one call since something new came up, or a cycle of several."""
+    if not signatures:
+        return 0
+    same = list(signatures[_newest(signatures) :]).count(signatures[-1])
+    return max(same, *(_cycles(signatures, length) for length in range(2, LONGEST_CYCLE + 1)))
+
+
+def _newest(signatures: Sequence[int]) -> int:
+    """Where something was done for the first time, among the last few. Polling between steps that get on is work."""
+    end = len(signatures)
+    window = range(max(0, end - REPEAT_WINDOW), end)
+    return next((i for i in reversed(window) if signatures.index(signatures[i]) == i), window.start)
+
+
+def _cycles(signatures: Sequence[int], length: int) -> int:
+    """How many times in a row the last `length` signatures stand at the end."""
+    cycle = list(signatures[-length:])
+    count, end = 0, len(signatures)
+    while end >= length and list(signatures[end - length : end]) == cycle:
+        count += 1
+        end -= length
+    return count

@@ -1,0 +1,355 @@
+"""The loop: decide, do, write it down, again (L4–L19). Knows models, tools and a journal through ports alone.
+
+All state is a projection of the journal. This class holds only what cannot be written down: the work that
+can be interrupted, and messages that have not been delivered yet.
+"""
+
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+from hummingbird.agent import prompts
+from hummingbird.agent.budget import Limits, Spent
+from hummingbird.agent.described import described
+from hummingbird.agent.interruptible import Interrupted, Interruptible
+from hummingbird.agent.recorder import Recorder
+from hummingbird.agent.state import RunState
+from hummingbird.agent.steps import (
+    CallModel,
+    Circumstances,
+    End,
+    Rebind,
+    RunTools,
+    Show,
+    SkipTools,
+    Step,
+    SwitchModel,
+    Withhold,
+    decide,
+)
+from hummingbird.agent.tools.batch import Batch
+from hummingbird.agent.tools.registry import Toolbox
+from hummingbird.agent.tools.results import Shape, inline
+from hummingbird.agent.turn import Caller
+from hummingbird.domain.errors import JournalUnwritable, UsageFault
+from hummingbird.domain.history import NOT_RUN, UNKNOWN_OUTCOME, from_chat
+from hummingbird.domain.journal import (
+    EchoesDropped,
+    EndReason,
+    Entry,
+    HistoryImported,
+    ModelSwitched,
+    NoticeShown,
+    PrefixChanged,
+    ResultsWithheld,
+    RunEnded,
+    RunStarted,
+    SessionOpened,
+    Source,
+    ToolFinished,
+    ToolOutcome,
+    UserSaid,
+)
+from hummingbird.domain.limits import ERROR_TEXT_CHARS, JOURNAL_FORMAT, MAX_OUTPUT_TOKENS, PRIMARY_COOL_DOWN_S
+from hummingbird.domain.messages import NoticeKind, ToolCall, as_chat
+from hummingbird.domain.runs import Outcome
+from hummingbird.domain.text import plain, shortened
+from hummingbird.ports.clock import Clock
+from hummingbird.ports.journal import Journal
+from hummingbird.ports.model import Model
+from hummingbird.ports.observer import Observer
+from hummingbird.ports.spending import Spending
+from hummingbird.ports.tool import Hook, ToolContext
+
+FINAL_SKIP = "[not run: tool calls are no longer run, write your answer]"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a loop needs besides its journal. `models`: the primary first, then the fallback chain (L14)."""
+
+    models: Sequence[Model]
+    toolbox: Toolbox
+    system: str
+    clock: Clock
+    limits: Limits = field(default_factory=Limits)
+    hooks: Sequence[Hook] = ()
+    observers: Sequence[Observer] = ()
+    shape: Shape = inline
+    streaming: bool = False
+    continuation: str = prompts.CONTINUATION
+    max_output_tokens: int = MAX_OUTPUT_TOKENS
+    spending: Spending | None = None
+    project: str = ""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    random: Random = field(default_factory=Random)
+
+
+class Loop:
+    """One session's loop, one run at a time. `interrupt` and `steer` are called on the loop's own thread."""
+
+    def __init__(self, journal: Journal, setup: Setup, session_id: str = "") -> None:
+        if not setup.models:
+            raise UsageFault("A loop needs at least one model.")
+        self._setup = setup
+        self._session_id = session_id or uuid4().hex
+        self._recorder = Recorder(journal, setup.clock, setup.observers)
+        self._work = Interruptible()
+        self._busy = False
+        self._steers: deque[str] = deque()
+        models = {model.name: model for model in setup.models}
+        self._chain = list(models)  # each once: a chain that names a model twice has no next one after it
+        self._caller = Caller(
+            models=models,
+            recorder=self._recorder,
+            clock=setup.clock,
+            streaming=setup.streaming,
+            max_output_tokens=setup.max_output_tokens,
+            spending=setup.spending,
+            project=setup.project,
+        )
+
+    @property
+    def state(self) -> RunState:
+        return self._recorder.state
+
+    def run(
+        self, text: str, *, source: Source = Source.USER, history: Sequence[Any] = ()
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Answers one user message. Always returns; what went wrong is in the outcome (L12).
+
+        Raises JournalUnwritable only when not even the beginning could be written, UsageFault for a history
+        given to a session that has one, or while another run is under way.
+        """
+        return self._alone(self._run(text, source, history))
+
+    def go_on(self) -> Coroutine[Any, Any, Outcome]:
+        """Continues a run whose process died, from its journal (L2): finished turns are not paid for again,
+        calls that had started are told to the model as of unknown outcome. Raises what `run` raises."""
+        return self._alone(self._go_on())
+
+    def interrupt(self) -> None:
+        """Stops the model request, the running tools and any waiting; the run returns as interrupted (L19)."""
+        self._work.stop()
+
+    def steer(self, text: str) -> None:
+        """Delivers a message at the next turn boundary of the active run (L19)."""
+        self._steers.append(plain(text))
+
+    def _alone(self, run: Coroutine[Any, Any, Outcome]) -> Coroutine[Any, Any, Outcome]:
+        if not self._busy:
+            self._work.reset()  # here and not when it is first awaited: an interrupt may come before that
+
+        async def alone() -> Outcome:
+            if self._busy:
+                run.close()
+                raise UsageFault("This session has a run under way; steer it, or wait until it has ended.")
+            self._busy = True
+            try:
+                return await run
+            finally:
+                self._busy = False
+
+        return alone()
+
+    async def _run(self, text: str, source: Source, history: Sequence[Any]) -> Outcome:
+        resumed = self.state.addressed
+        if history and resumed:
+            raise UsageFault("This session has a history of its own; start a new session to bring another one.")
+        if self.state.active:
+            self._settle()
+            self._end(End(EndReason.INTERRUPTED, sentence="The process of this run ended before the run did."))
+        self._open_session(history)
+        self._recorder.record(RunStarted(run_id=uuid4().hex, model=self._chain[0], resumed=resumed))
+        self._choose_model()
+        self._recorder.record(UserSaid(text=plain(text), source=source))
+        return await self._drive()
+
+    async def _go_on(self) -> Outcome:
+        if not self.state.active:
+            raise UsageFault("There is no unfinished run to go on with; say something to start one.")
+        changed, gone = self._changes(), self.state.model not in self._chain
+        self._settle(started_only=not changed and not gone)  # a new epoch leaves no call open
+        self._open_session(())
+        if gone:
+            self._do_switch(self._chain[0], "the model of this run is no longer configured")
+        return await self._drive()
+
+    async def _drive(self) -> Outcome:
+        """Runs to the end. A journal that cannot be written any more does not take the outcome away."""
+        try:
+            await self._steps()
+            await self._recorder.commit()
+        except JournalUnwritable as error:
+            self._lost(str(error))
+        return self._outcome()
+
+    def _lost(self, sentence: str) -> None:
+        """Said in the journal if it takes that much, and only in the outcome if it does not."""
+        with suppress(JournalUnwritable):
+            if not self.state.ended:
+                self._close(EndReason.UNEXPECTED_ERROR, sentence)
+                return
+        self.state.apply(self._ended(End(EndReason.UNEXPECTED_ERROR, sentence=sentence)))
+
+    async def _steps(self) -> None:
+        """Until one of them ends the run. The border of a turn: an exception ends the run, it never loses it."""
+        try:
+            while not self.state.ended:
+                await self._step()
+        except Interrupted:
+            self._close(EndReason.INTERRUPTED, "")
+        except JournalUnwritable:
+            raise
+        except Exception as error:  # noqa: BLE001 - border: whatever a turn raises ends the run with a name (L12)
+            self._close(EndReason.UNEXPECTED_ERROR, shortened(described(error), ERROR_TEXT_CHARS))
+
+    async def _step(self) -> None:
+        self._deliver_steers()
+        step = decide(self.state, await self._circumstances())
+        await self._do(step)
+
+    async def _do(self, step: Step) -> None:
+        match step:
+            case CallModel():
+                instead = await self._work.run(self._caller.call(step))
+                if instead is not None:
+                    await self._do(instead)
+            case RunTools(calls=calls):
+                await self._work.run(self._batch().run(calls))
+            case SkipTools(calls=calls):
+                for call in calls:
+                    self._finish(call, FINAL_SKIP, ToolOutcome.SKIPPED)
+            case Show(notice=notice, text=text, about=about):
+                self._recorder.record(NoticeShown(notice=notice, text=text, about=about))
+            case SwitchModel(model=model, reason=reason):
+                self._do_switch(model, reason)
+            case Rebind(reason=reason):
+                self._recorder.record(EchoesDropped(reason=reason))
+            case Withhold(call_ids=call_ids):
+                self._recorder.record(ResultsWithheld(call_ids=call_ids))
+            case End():
+                self._end(step)
+
+    async def _circumstances(self) -> Circumstances:
+        state, setup = self.state, self._setup
+        today = Decimal(0)
+        if setup.limits.usd_per_day is not None:
+            today = await self._work.run(self._caller.spent_today())
+        spent = Spent(
+            iterations=state.iterations,
+            context_tokens=state.context_tokens,
+            usd=state.usd,
+            unpriced=state.unpriced,
+            seconds=setup.clock.now() - state.run.at,
+            usd_today=today,
+            window=self._caller.models[state.model].context_tokens,
+        )
+        continuation = setup.continuation if setup.limits.warns else ""
+        return Circumstances(setup.limits, self._chain, spent, setup.random, continuation)
+
+    def _batch(self) -> Batch:
+        """Bound to this run: what a tool that was left behind still has to say is not written any more."""
+        run_id, setup = self.state.run.run_id, self._setup
+
+        def record(entry: Entry) -> None:
+            if self.state.run.run_id == run_id and not self.state.ended:
+                self._recorder.record(entry)
+
+        def context(call_id: str) -> ToolContext:
+            left = None if setup.limits.usd is None else max(Decimal(0), setup.limits.usd - self.state.usd)
+            return ToolContext(self.state.conversation.session_id, call_id, left, setup.extras)
+
+        return Batch(setup.toolbox, record, self._recorder.commit, context, setup.hooks, setup.shape)
+
+    def _open_session(self, history: Sequence[Any]) -> None:
+        system, tools = plain(self._setup.system), self._setup.toolbox.definitions
+        if not self.state.conversation.session_id:
+            opened = SessionOpened(session_id=self._session_id, system=system, tools=tools, format=JOURNAL_FORMAT)
+            self._recorder.record(opened)
+        elif changed := self._changes():
+            reason = f"changed since the session began: {' and '.join(changed)}"
+            self._recorder.record(PrefixChanged(system=system, tools=tools, reason=reason))
+        if history:
+            messages, repairs = from_chat(history)
+            chat = tuple(as_chat(message) for message in messages)
+            self._recorder.record(HistoryImported(messages=chat, repairs=tuple(repairs)))
+
+    def _changes(self) -> list[str]:
+        """What of the frozen prefix is no longer as the session has it (L5)."""
+        conversation, setup = self.state.conversation, self._setup
+        differs = {
+            "system prompt": conversation.system != plain(setup.system),
+            "tools": conversation.tools != setup.toolbox.definitions,
+        }
+        return [name for name, is_so in differs.items() if is_so]
+
+    def _choose_model(self) -> None:
+        """The primary is tried again at a user message, once it has had time to cool down (L14)."""
+        primary, state = self._chain[0], self.state
+        resting = self._setup.clock.now() - state.switched_at < PRIMARY_COOL_DOWN_S
+        if state.model != primary and not (state.model in self._chain and resting):
+            self._do_switch(primary, "back to the configured model")
+
+    def _do_switch(self, model: str, reason: str) -> None:
+        self._recorder.record(ModelSwitched(model=model, reason=reason))
+
+    def _deliver_steers(self) -> None:
+        """At a turn boundary, and not to a model that has its last word: what is left goes back to the sender."""
+        while self._steers and self.state.between_turns and not self.state.final:
+            self._recorder.record(UserSaid(text=self._steers.popleft(), source=Source.STEER))
+
+    def _finish(self, call: ToolCall, text: str, outcome: ToolOutcome) -> None:
+        self._recorder.record(ToolFinished(call_id=call.id, name=call.name, text=text, outcome=outcome))
+
+    def _settle(self, *, started_only: bool = False) -> None:
+        for call in self.state.conversation.unsettled:
+            if self.state.conversation.started(call.id):
+                self._finish(call, UNKNOWN_OUTCOME, ToolOutcome.UNKNOWN)
+            elif not started_only:
+                self._finish(call, NOT_RUN, ToolOutcome.SKIPPED)
+
+    def _close(self, reason: EndReason, sentence: str) -> None:
+        """Ends a run from outside its steps, leaving a history that is valid (L19)."""
+        self._settle()
+        if reason is EndReason.INTERRUPTED:
+            text = prompts.NUDGES[NoticeKind.INTERRUPTED]
+            self._recorder.record(NoticeShown(notice=NoticeKind.INTERRUPTED, text=text))
+        self._end(End(reason, sentence=sentence))
+
+    def _end(self, step: End) -> None:
+        self._recorder.record(self._ended(step))
+
+    def _ended(self, step: End) -> RunEnded:
+        state = self.state
+        text = state.text if step.answered else state.last_text
+        return RunEnded(
+            run_id=state.run.run_id,
+            reason=step.reason,
+            text=text or prompts.NO_ANSWER,
+            sentence=step.sentence,
+            answered=step.answered,
+        )
+
+    def _outcome(self) -> Outcome:
+        state, ended = self.state, self.state.ended
+        assert ended is not None
+        undelivered = tuple(self._steers)
+        self._steers.clear()
+        return Outcome(
+            session_id=state.conversation.session_id,
+            run_id=ended.run_id,
+            reason=ended.reason,
+            text=ended.text,
+            answered=ended.answered,
+            sentence=ended.sentence,
+            messages=tuple(state.conversation.view()),
+            iterations=state.iterations,
+            bill=state.ledger.bill(),
+            undelivered=undelivered,
+        )

@@ -1,0 +1,36 @@
+"""Writing down: one place where an entry goes to the journal, into the state, and to whoever watches."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from hummingbird.agent.state import RunState
+from hummingbird.domain.events import Event, Recorded
+from hummingbird.domain.journal import Entry
+from hummingbird.ports.clock import Clock
+from hummingbird.ports.journal import Journal
+from hummingbird.ports.observer import Observer
+
+
+class Recorder:
+    """`state` is always the projection of everything recorded so far."""
+
+    def __init__(self, journal: Journal, clock: Clock, observers: Iterable[Observer] = ()) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._observers = tuple(observers)
+        self.state = RunState.of(journal.entries())
+
+    def record(self, entry: Entry) -> None:
+        """Raises JournalUnwritable; the state is then as before."""
+        stamped = msgspec.structs.replace(entry, at=self._clock.now())
+        self._journal.append(stamped)
+        self.state.apply(stamped)
+        self.tell(Recorded(stamped))
+
+    async def commit(self) -> None:
+        await self._journal.commit()
+
+    def tell(self, event: Event) -> None:
+        for observe in self._observers:
+            observe(event)

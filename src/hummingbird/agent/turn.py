@@ -1,0 +1,149 @@
+"""One call to a model, announced before and settled after (L2, L13–L16). Never retries by itself: the recovery
+table says what happens after a failure."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import uuid4
+
+from hummingbird.agent.described import described
+from hummingbird.agent.interruptible import being_cancelled
+from hummingbird.agent.meaning import meaning
+from hummingbird.agent.recorder import Recorder
+from hummingbird.agent.recovery import happening
+from hummingbird.agent.steps import CallModel, End, SwitchModel
+from hummingbird.domain.errors import HummingbirdError, JournalUnwritable, Unavailable
+from hummingbird.domain.events import Delta
+from hummingbird.domain.journal import Finish, ModelAnswered, ModelCalled, ModelFailed
+from hummingbird.domain.limits import ERROR_TEXT_CHARS, MAX_OUTPUT_TOKENS
+from hummingbird.domain.messages import AssistantMessage, ToolCall
+from hummingbird.domain.text import shortened
+from hummingbird.ports.clock import Clock
+from hummingbird.ports.model import Model, ModelReply, ModelRequest
+from hummingbird.ports.spending import Spending
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`project` and `spending` belong together: whose day budget a call is charged to."""
+
+    models: Mapping[str, Model]
+    recorder: Recorder
+    clock: Clock
+    streaming: bool = False
+    max_output_tokens: int = MAX_OUTPUT_TOKENS
+    spending: Spending | None = None
+    project: str = ""
+
+    async def call(self, step: CallModel) -> SwitchModel | End | None:
+        """None when the call was made; otherwise what to do instead."""
+        model = self.models[self.recorder.state.model]
+        if step.wait_s:
+            await self.clock.sleep(step.wait_s)
+        if step.refresh and not await _refreshed(model):
+            return step.otherwise
+        request = self._announce(model, step)
+        await self.recorder.commit()
+        reply = await self._generated(model, request)
+        if being_cancelled():  # an adapter may have swallowed it; what comes after an interrupt is not heard (L16)
+            raise asyncio.CancelledError
+        if isinstance(reply, HummingbirdError):
+            self._failed(model, request, reply)
+        else:
+            await self._answered(model, request, reply)
+        return None
+
+    async def _generated(self, model: Model, request: ModelRequest) -> ModelReply | HummingbirdError:
+        try:
+            return await model.generate(request, self._tell if self.streaming else None)
+        except JournalUnwritable:
+            raise
+        except HummingbirdError as error:
+            return error
+
+    def _tell(self, delta: Delta) -> None:
+        if not being_cancelled():
+            self.recorder.tell(delta)
+
+    def _announce(self, model: Model, step: CallModel) -> ModelRequest:
+        conversation, call_id = self.recorder.state.conversation, uuid4().hex
+        disable = step.final and (model.disabling_tools_is_free or step.insist)
+        messages = list(conversation.view())
+        request = ModelRequest(
+            system=conversation.system,
+            tools=conversation.tools,
+            messages=messages,
+            session_id=conversation.session_id,
+            call_id=call_id,
+            cached=conversation.cached,
+            disable_tools=disable,
+            max_output_tokens=self.max_output_tokens,
+            encoded=conversation.encoded,
+            call_ids=conversation.call_ids,
+        )
+        attempt = 1 + sum(self.recorder.state.failures.values())
+        self.recorder.record(
+            ModelCalled(
+                call_id=call_id,
+                model=model.name,
+                messages=len(messages),
+                attempt=attempt,
+                final=step.final,
+                tools_disabled=disable,
+            )
+        )
+        return request
+
+    def _failed(self, model: Model, request: ModelRequest, error: HummingbirdError) -> None:
+        self.recorder.record(
+            ModelFailed(
+                call_id=request.call_id,
+                model=model.name,
+                happening=happening(error),
+                sentence=shortened(described(error), ERROR_TEXT_CHARS),
+                retry_after_s=error.retry_after_s if isinstance(error, Unavailable) else None,
+            )
+        )
+
+    async def _answered(self, model: Model, request: ModelRequest, reply: ModelReply) -> None:
+        message = _with_unique_ids(reply.message, self.recorder.state.conversation.call_ids, request.call_id)
+        cost = model.price(reply.usage)
+        self.recorder.record(
+            ModelAnswered(
+                call_id=request.call_id,
+                model=model.name,
+                message=message,
+                finish=reply.finish,
+                usage=reply.usage,
+                cost_usd=cost,
+                kept=_kept(message, reply.finish),
+                raw_usage=reply.raw_usage,
+            )
+        )
+        if self.spending is not None and cost:
+            await self.spending.add(self.project, cost)
+
+    async def spent_today(self) -> Decimal:
+        return Decimal(0) if self.spending is None else await self.spending.spent_today(self.project)
+
+
+async def _refreshed(model: Model) -> bool:
+    try:
+        return await model.refresh_credentials()
+    except HummingbirdError:
+        return False
+
+
+def _kept(message: AssistantMessage, finish: Finish) -> bool:
+    return meaning(message, finish).kept and bool(message.text or message.calls or message.echo)
+
+
+def _with_unique_ids(message: AssistantMessage, taken: set[str], call_id: str) -> AssistantMessage:
+    """Some servers number their calls from zero in every answer. A call id must be unique in a conversation,
+    and an echo that still holds the old one cannot be replayed."""
+    ids = [call.id for call in message.calls]
+    if taken.isdisjoint(ids) and len(set(ids)) == len(ids) and all(ids):
+        return message
+    calls = tuple(ToolCall(f"{call_id[:8]}{index}", c.name, c.arguments) for index, c in enumerate(message.calls))
+    return AssistantMessage(message.text, message.reasoning, calls, paused=message.paused)

@@ -1,0 +1,6 @@
+"""The agent in a terminal.
+
+Owns: prompt, commands, rendering.
+May touch: agent, config, ports, domain.
+Never: adapters, ports.forge.
+"""

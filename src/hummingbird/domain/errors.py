@@ -1,0 +1,130 @@
+"""The one error tree, sorted by who must act. Every message is a sentence that says what to do.
+
+HummingbirdError
+├── OperatorError            whoever runs Hummingbird must change something
+│   ├── UsageFault           an argument or option makes no sense
+│   ├── UnknownModel         no such model, provider or mode
+│   ├── MissingSetting       a key, region or project is not set
+│   ├── BrokenTool           a tool's schema, name or description is unusable
+│   ├── SessionUnreadable    a journal of a newer format, or one that is not ours
+│   ├── CredentialRefused    401/403 from a provider
+│   └── CreditExhausted      402, no quota, no prepaid credit
+├── ModelMistake             the model must act: told to it as a tool result
+│   ├── UnknownTool
+│   └── ArgumentsInvalid
+├── ProviderError            the provider failed; the recovery table decides
+│   ├── Unavailable          retry: overload, 408/409/429/5xx; may carry Retry-After
+│   │   ├── TimedOut
+│   │   ├── ConnectionLost
+│   │   └── ReplyUnreadable  not JSON, or cut off in the middle
+│   ├── RequestRefused       400/404 and the like: the same request will fail again
+│   ├── ContextOverflow      the request is longer than the model's window
+│   └── ThinkingRefused      signed thinking that the provider says belongs elsewhere
+└── PlatformError            our own machine or code
+    ├── InvalidRequest       the builder found the request invalid and did not send it
+    ├── JournalDamaged       a line in the middle of a journal cannot be read
+    ├── JournalUnwritable    disk full, read-only, locked by another process
+    └── ScriptDeparted       a replayed session and the conversation are not the same
+"""
+
+
+class HummingbirdError(Exception):
+    """Root of everything we raise on purpose."""
+
+
+class OperatorError(HummingbirdError):
+    pass
+
+
+class UsageFault(OperatorError):
+    pass
+
+
+class UnknownModel(OperatorError):
+    pass
+
+
+class MissingSetting(OperatorError):
+    pass
+
+
+class BrokenTool(OperatorError):
+    pass
+
+
+class SessionUnreadable(OperatorError):
+    pass
+
+
+class CredentialRefused(OperatorError):
+    pass
+
+
+class CreditExhausted(OperatorError):
+    pass
+
+
+class ModelMistake(HummingbirdError):
+    pass
+
+
+class UnknownTool(ModelMistake):
+    pass
+
+
+class ArgumentsInvalid(ModelMistake):
+    pass
+
+
+class ProviderError(HummingbirdError):
+    pass
+
+
+class Unavailable(ProviderError):
+    def __init__(self, sentence: str, retry_after_s: float | None = None) -> None:
+        super().__init__(sentence)
+        self.retry_after_s = retry_after_s
+
+
+class TimedOut(Unavailable):
+    pass
+
+
+class ConnectionLost(Unavailable):
+    pass
+
+
+class ReplyUnreadable(Unavailable):
+    pass
+
+
+class RequestRefused(ProviderError):
+    pass
+
+
+class ContextOverflow(ProviderError):
+    pass
+
+
+class ThinkingRefused(ProviderError):
+    pass
+
+
+class PlatformError(HummingbirdError):
+    pass
+
+
+class InvalidRequest(PlatformError):
+    pass
+
+
+class JournalDamaged(PlatformError):
+    pass
+
+
+class JournalUnwritable(PlatformError):
+    pass
+
+
+class ScriptDeparted(PlatformError):
+    pass

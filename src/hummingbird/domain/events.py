@@ -1,0 +1,37 @@
+"""What leaves the loop while it works: journal entries as they are written, and deltas as they stream (L16).
+
+Consoles, pages, metrics and the library's callbacks are observers of this one stream.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hummingbird.domain.journal import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """A tool call taking shape; `part` is the next piece of its arguments."""
+
+    index: int
+    name: str
+    part: str
+
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | CallDelta
+Event: TypeAlias = Recorded | Delta

@@ -1,0 +1,42 @@
+"""What a tool is (T1): a frozen specification. The function behind it lives elsewhere."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from hummingbird.domain.limits import TOOL_TIMEOUT_S
+
+
+class Effect(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    EXEC = "exec"
+    SEND = "send"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """What the model sees of a tool. Frozen per session: signatures and caches hang on it (L5)."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """`mentions` maps another tool's name to a sentence that joins the description only while that
+    tool is enabled (T2). `exclusive` and `interactive` tools make their batch sequential (L17)."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    toolset: str = "default"
+    effects: frozenset[Effect] = frozenset({Effect.READ})
+    exclusive: bool = False
+    interactive: bool = False
+    timeout_s: float = TOOL_TIMEOUT_S
+    notes: str = ""
+    requires_env: tuple[str, ...] = ()
+    mentions: Mapping[str, str] = field(default_factory=dict)

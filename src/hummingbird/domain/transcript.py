@@ -1,0 +1,107 @@
+"""The journal for people: Markdown of what was said and done. Notices are scaffolding and absent (L8)."""
+
+from collections.abc import Iterable, Iterator
+
+from hummingbird.domain.history import from_chat
+from hummingbird.domain.journal import (
+    Entry,
+    HistoryImported,
+    ModelAnswered,
+    ModelFailed,
+    ModelSwitched,
+    RunEnded,
+    SessionOpened,
+    ToolDecided,
+    ToolFinished,
+    UserSaid,
+)
+from hummingbird.domain.ledger import Ledger
+from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
+
+
+def transcript(entries: Iterable[Entry]) -> str:
+    """A whole session as Markdown, ending with the bill."""
+    ledger = Ledger()
+    parts: list[str] = []
+    for entry in entries:
+        ledger.apply(entry)
+        parts.extend(_paragraphs(entry))
+    parts.append(f"---\n\n{ledger.bill()}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _paragraphs(entry: Entry) -> Iterator[str]:
+    match entry:
+        case SessionOpened(session_id=session_id):
+            yield f"# Session {session_id}"
+        case HistoryImported(messages=chat):
+            for message in from_chat(chat)[0]:
+                yield from _imported(message)
+        case UserSaid(text=text, source=source):
+            yield f"## {source.value.capitalize()}\n\n{text}"
+        case ModelAnswered(message=message, kept=True, model=model):
+            yield from _assistant(message, model)
+        case ModelFailed(sentence=sentence, model=model):
+            yield f"> {model}: {sentence}"
+        case ModelSwitched(model=model, reason=reason):
+            yield f"> Going on with {model}: {reason}"
+        case ToolDecided(name=name, by=by, decision=decision, reason=reason):
+            yield f"> {name} was {decision} by {by}{': ' + reason if reason else ''}"
+        case ToolFinished(name=name, text=text, outcome=outcome, seconds=seconds):
+            yield f"### {name} ({outcome.value}, {seconds:.1f} s)\n\n{_fenced(text)}"
+        case RunEnded(reason=reason, text=text, sentence=sentence, answered=answered):
+            yield f"## Ended: {reason.value}" + (f"\n\n{sentence}" if sentence else "")
+            if not answered:
+                yield text
+        case _:
+            pass
+
+
+def _imported(message: Message) -> Iterator[str]:
+    match message:
+        case UserMessage(text=text):
+            yield f"## User\n\n{text}"
+        case AssistantMessage():
+            yield from _assistant(message, "earlier")
+        case ToolMessage(name=name, text=text):
+            yield f"### {name}\n\n{_fenced(text)}"
+        case _:
+            pass
+
+
+def _assistant(message: AssistantMessage, model: str) -> Iterator[str]:
+    yield f"## Assistant ({model})"
+    if message.reasoning:
+        yield "\n".join(f"> {line}" for line in message.reasoning.splitlines())
+    if message.text:
+        yield message.text
+    for call in message.calls:
+        if "\n" in call.arguments:
+            yield f"- `{call.name}` with"
+            yield _fenced(call.arguments)
+        else:
+            yield _inline(call.name, call.arguments)
+
+
+def _inline(name: str, arguments: str) -> str:
+    return f"- `{name}` with {_ticked(arguments)}"
+
+
+def _ticked(text: str) -> str:
+    ticks = "`" * (_longest_run(text) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def _fenced(text: str) -> str:
+    """Verbatim, whatever back-ticks the text itself holds."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest

@@ -1,0 +1,24 @@
+"""Where a run's entries go."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from hummingbird.domain.journal import Entry
+
+
+class Journal(Protocol):
+    """Append-only. Raises JournalUnwritable when an entry cannot be stored or another process has it open."""
+
+    def entries(self) -> Sequence[Entry]:
+        """Everything that was appended, in order, those of earlier processes included."""
+        ...
+
+    def append(self, entry: Entry) -> None:
+        """Takes note of an entry. It outlives this process at once, the machine after `commit`."""
+        ...
+
+    async def commit(self) -> None:
+        """Returns when all that was appended survives a power cut (L2): before each effect, and at the end."""
+        ...
+
+    def close(self) -> None: ...

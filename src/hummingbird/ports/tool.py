@@ -1,0 +1,78 @@
+"""What we ask of a tool: a specification and one async function (T1)."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Protocol, TypeAlias
+
+from hummingbird.domain.tools import ToolSpec
+from hummingbird.domain.usage import Charge
+
+
+@dataclass(frozen=True, slots=True)
+class ByteStream:
+    """Output that is not held in memory; `suffix` names the kind of file it would be."""
+
+    chunks: AsyncIterator[bytes]
+    suffix: str = "txt"
+    binary: bool = False
+
+
+Json: TypeAlias = Mapping[str, Any] | list[Any] | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Output of a tool that itself paid for model calls (L15)."""
+
+    output: "str | Json"
+    charges: tuple[Charge, ...]
+
+
+Output: TypeAlias = str | Json | ByteStream | Spent
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a call may know about the run it belongs to. `remaining_usd`: what a sub-agent may spend (L6)."""
+
+    session_id: str
+    call_id: str
+    remaining_usd: Decimal | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Tool(Protocol):
+    """Raises whatever it likes: the caller turns it into an error result for the model (L17)."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    def available(self) -> bool:
+        """Whether it can work here and now (T2); asked once, when the session opens."""
+        ...
+
+    async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> Output: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    arguments: Mapping[str, Any]
+
+
+class Hook(Protocol):
+    """Looks over every tool call (L18). A hook that raises denies."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Deny | Rewrite | None: ...
+
+    async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> str | None:
+        """A new result, or None to leave it."""
+        ...

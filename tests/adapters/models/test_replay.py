@@ -1,0 +1,236 @@
+"""Recorded sessions as models (M8)."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from hummingbird.adapters.models.registry import Models
+from hummingbird.adapters.models.replay import replay_of
+from hummingbird.domain.conversation import Conversation
+from hummingbird.domain.errors import JournalDamaged, ScriptDeparted, SessionUnreadable
+from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
+from hummingbird.domain.journal import (
+    Entry,
+    Finish,
+    Happening,
+    HistoryImported,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    ModelSwitched,
+    NoticeShown,
+    SessionOpened,
+    ToolFinished,
+    ToolStarted,
+    UserSaid,
+    dump,
+)
+from hummingbird.domain.limits import JOURNAL_FORMAT
+from hummingbird.domain.messages import (
+    AssistantMessage,
+    Echo,
+    Message,
+    Notice,
+    NoticeKind,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from hummingbird.domain.usage import Usage
+from hummingbird.ports.model import Model, ModelReply, ModelRequest
+
+CALLS = (ToolCall("c1", "read", '{"session":"old-session"}'), ToolCall("c2", "wait", "{}"))
+LOOK = AssistantMessage("Let me look.", "the log first", CALLS, Echo("anthropic", "claude-opus-5-5", [{"type": "x"}]))
+DONE = AssistantMessage("The disk of old-session is full.")
+
+
+def called(number: int, **fields: object) -> ModelCalled:
+    return ModelCalled(call_id=f"m{number}", model="anthropic:x", messages=1, **fields)  # type: ignore[arg-type]  # test
+
+
+def answered(number: int, message: AssistantMessage, **fields: object) -> ModelAnswered:
+    return ModelAnswered(call_id=f"m{number}", model="anthropic:x", message=message, **fields)  # type: ignore[arg-type]  # test
+
+
+def opened(session_id: str) -> SessionOpened:
+    return SessionOpened(session_id=session_id, system="Be brief.", format=JOURNAL_FORMAT)
+
+
+RECORDING: list[Entry] = [
+    opened("old-session"),
+    UserSaid(text='{"session_id": "old-session", "iid": 7}'),
+    called(1),
+    ModelFailed(call_id="m1", model="anthropic:x", happening=Happening.UNAVAILABLE, sentence="overloaded"),
+    called(2),
+    answered(2, LOOK, usage=Usage(fresh=100, output=10), raw_usage={"input_tokens": 100}),
+    ToolStarted(call_id="c1", name="read", arguments="{}"),
+    ToolFinished(call_id="c2", name="wait", text="waited"),
+    ToolFinished(call_id="c1", name="read", text="log of old-session: no space left"),
+    called(3),
+    answered(3, AssistantMessage(), kept=False),
+    NoticeShown(notice=NoticeKind.EMPTY, text="Say something."),
+    called(4, purpose="title"),
+    answered(4, AssistantMessage("A title"), kept=False),
+    called(5),
+    answered(5, DONE, finish=Finish.LENGTH),
+]
+
+
+def saved(place: Path, entries: list[Entry], tail: bytes = b"") -> Path:
+    path = place / "journal.jsonl"
+    path.write_bytes(b"".join(dump(entry) for entry in entries) + tail)
+    return path
+
+
+def asked(*messages: Message, session_id: str = "new-session") -> ModelRequest:
+    return ModelRequest(system="", tools=(), messages=messages, session_id=session_id, call_id="c")
+
+
+ORDER = UserMessage('{"session_id": "new-session", "iid": 7}')
+RESULTS = (ToolMessage("c1", "read", "log of new-session: no space left"), ToolMessage("c2", "wait", "waited"))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    saved(tmp_path, RECORDING)
+    return Models({}).resolve(f"replay:{tmp_path}")
+
+
+async def played(model: Model) -> list[ModelReply]:
+    first = await model.generate(asked(ORDER))
+    second = await model.generate(asked(ORDER, first.message, *RESULTS))
+    notice = Notice(NoticeKind.EMPTY, "Other words.")
+    third = await model.generate(asked(ORDER, first.message, *RESULTS, notice))
+    return [first, second, third]
+
+
+async def test_the_answers_of_turns_are_played_in_order_with_finish_and_usage(model: Model) -> None:
+    """M8: also an answer that the run did not keep; failures and side tasks are no turns."""
+    first, second, third = await played(model)
+    assert (first.usage, first.raw_usage) == (Usage(fresh=100, output=10), {"input_tokens": 100})
+    assert first.message.echo == LOOK.echo
+    assert [call.id for call in first.message.calls] == ["c1", "c2"]
+    assert second.message == AssistantMessage()
+    assert third.finish is Finish.LENGTH
+
+
+async def test_the_recorded_session_id_becomes_the_current_one(model: Model) -> None:
+    """M8."""
+    first, _, third = await played(model)
+    assert first.message.calls[0].arguments == '{"session":"new-session"}'
+    assert third.message.text == "The disk of new-session is full."
+
+
+async def test_replaying_costs_nothing_and_needs_nothing(model: Model) -> None:
+    """M8."""
+    assert model.price(Usage(fresh=1_000_000)) == Decimal(0)
+    assert await model.refresh_credentials() is False
+    assert model.name.startswith("replay:")
+    await model.close()
+
+
+async def test_deltas_are_told_when_asked_for(model: Model) -> None:
+    """L16."""
+    deltas: list[Delta] = []
+    await model.generate(asked(ORDER), deltas.append)
+    assert "".join(d.text for d in deltas if isinstance(d, TextDelta)) == LOOK.text
+    assert "".join(d.text for d in deltas if isinstance(d, ReasoningDelta)) == LOOK.reasoning
+    parts = [d.part for d in deltas if isinstance(d, CallDelta) and d.index == 0]
+    assert "".join(parts) == '{"session":"new-session"}'
+
+
+async def test_notices_may_differ(model: Model) -> None:
+    """M8, L8: they are the loop's words, not the conversation's."""
+    first = await model.generate(asked(ORDER, Notice(NoticeKind.CONTINUATION, "Answer the question.")))
+    assert first.message.text == LOOK.text
+
+
+DEPARTURES: list[tuple[tuple[Message, ...], str]] = [
+    (
+        (ToolMessage("c1", "read", "log of new-session: all is well"), RESULTS[1]),
+        "before turn 2: the result of read (c1) is 'log of new-session: all is well' where the recording has "
+        "'log of new-session: no space left'.",
+    ),
+    ((ToolMessage("c9", "read", "x"), RESULTS[1]), "before turn 2: a result of read (c9), not of read (c1)."),
+    ((ToolMessage("c1", "open", "x"), RESULTS[1]), "before turn 2: a result of open (c1), not of read (c1)."),
+    ((RESULTS[0],), "before turn 2: 1 tool results instead of 2."),
+    ((*RESULTS, UserMessage("Stop!")), "before turn 2: the user said 'Stop!' where the recording has ''."),
+]
+
+
+@pytest.mark.parametrize(("said", "words"), DEPARTURES)
+async def test_a_departure_says_what_was_expected_and_what_came(
+    model: Model, said: tuple[Message, ...], words: str
+) -> None:
+    """M8: the run fails loudly."""
+    first = await model.generate(asked(ORDER))
+    with pytest.raises(ScriptDeparted) as caught:
+        await model.generate(asked(ORDER, first.message, *said))
+    sentence = str(caught.value)
+    assert words in sentence
+    assert sentence.startswith("The conversation departed from the recording replay:")
+
+
+async def test_a_long_difference_is_shown_where_it_begins_and_capped(tmp_path: Path) -> None:
+    """M8."""
+    entries: list[Entry] = [opened("s"), UserSaid(text="a" * 9_000 + "b" * 9_000), called(1)]
+    model = replay_of(str(saved(tmp_path, [*entries, answered(1, DONE)])))
+    with pytest.raises(ScriptDeparted) as caught:
+        await model.generate(asked(UserMessage("a" * 9_000 + "c" * 9_000)))
+    assert "aaaccc" in str(caught.value)
+    assert "aaabbb" in str(caught.value)
+    assert len(str(caught.value)) < 500 + len(str(tmp_path))
+
+
+async def test_more_turns_than_recorded_are_a_departure(model: Model) -> None:
+    """M8."""
+    replies = await played(model)
+    with pytest.raises(ScriptDeparted, match="has 3 turns, but the conversation asks for one more"):
+        await model.generate(asked(ORDER, replies[0].message, *RESULTS, replies[2].message, UserMessage("and?")))
+
+
+async def test_a_session_is_continued_in_another_process(tmp_path: Path) -> None:
+    """M8, L2: a model that has not seen the session finds the turn by the answers so far."""
+    path = saved(tmp_path, RECORDING)
+    first = await replay_of(str(path)).generate(asked(ORDER))
+    other = replay_of(str(path))
+    assert (await other.generate(asked(ORDER, first.message, *RESULTS))).message == AssistantMessage()
+
+
+async def test_two_sessions_are_played_side_by_side(model: Model) -> None:
+    """M2."""
+    one = await model.generate(asked(ORDER))
+    other_order = UserMessage('{"session_id": "third", "iid": 7}')
+    assert (await model.generate(asked(other_order, session_id="third"))).message.text == LOOK.text
+    assert (await model.generate(asked(ORDER, one.message, *RESULTS))).message == AssistantMessage()
+
+
+async def test_a_history_from_elsewhere_and_a_change_of_model_are_played_too(tmp_path: Path) -> None:
+    """M8, L14."""
+    chat = ({"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"})
+    entries: list[Entry] = [
+        opened("s"),
+        HistoryImported(messages=chat),
+        UserSaid(text="why?"),
+        called(1),
+        ModelSwitched(model="openai:y", reason="overloaded"),
+        called(2),
+        answered(2, DONE),
+    ]
+    model = replay_of(str(saved(tmp_path, entries)))
+    history = Conversation.of(entries[:3]).view()
+    assert (await model.generate(asked(*history, session_id="s"))).message == DONE
+
+
+def test_a_torn_last_line_is_no_entry_but_damage_is_told(tmp_path: Path) -> None:
+    """L2, M8."""
+    assert replay_of(str(saved(tmp_path, RECORDING, b'{"kind":"user_sa'))).name
+    with pytest.raises(JournalDamaged, match="Line 17"):
+        replay_of(str(saved(tmp_path, RECORDING, b'{"kind":"user_sa\n')))
+
+
+def test_a_journal_without_answers_cannot_be_replayed(tmp_path: Path) -> None:
+    """M8."""
+    with pytest.raises(SessionUnreadable, match="holds no model answer that could be replayed"):
+        replay_of(str(saved(tmp_path, RECORDING[:3])))

@@ -1,0 +1,106 @@
+"""The settled beginning of a conversation is proven and encoded once; nothing but the cost depends on that (M2)."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hummingbird.adapters.models.anthropic.wire import AnthropicWire
+from hummingbird.adapters.models.gemini.wire import GeminiWire
+from hummingbird.adapters.models.openai_chat.wire import OpenAIChatWire
+from hummingbird.adapters.models.openai_responses.wire import OpenAIResponsesWire
+from hummingbird.adapters.models.sealing import grown
+from hummingbird.adapters.models.wire import Profile, Wire
+from hummingbird.domain.encoded import Encoded
+from hummingbird.domain.errors import InvalidRequest
+from hummingbird.domain.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hummingbird.ports.model import ModelRequest
+from tests.wire.asked import asked
+from tests.wire.conversations import conversations
+
+MODEL = "the-model"
+PROFILE = Profile(MODEL, 100_000, system_entries=True)
+WIRES: dict[str, Callable[[], Wire]] = {
+    "anthropic": AnthropicWire,
+    "gemini": GeminiWire,
+    "openai_chat": lambda: OpenAIChatWire("OpenAI"),
+    "openai_responses": lambda: OpenAIResponsesWire("OpenAI"),
+}
+
+
+def sendable(messages: Sequence[Message]) -> list[int]:
+    """The lengths at which a request may be made: after something to answer, with every call answered."""
+    ends, owed = [], 0
+    for index, message in enumerate(messages, 1):
+        owed += len(message.calls) if isinstance(message, AssistantMessage) else 0
+        owed -= isinstance(message, ToolMessage)
+        if not owed and not isinstance(message, AssistantMessage):
+            ends.append(index)
+    return ends
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@given(picked=st.data())
+def test_a_request_is_the_same_bytes_with_and_without_what_was_kept(wire: str, picked: st.DataObject) -> None:
+    """M2: the memo is a cache and nothing else, also when a call was not answered and its end moves."""
+    messages = picked.draw(conversations(wire, MODEL))
+    encoder, memo, cached = WIRES[wire](), Encoded(), 0
+    for end in sendable(messages):
+        kept = asked(messages[:end], cached=cached, encoded=memo)
+        fresh = asked(messages[:end], cached=cached)
+        assert encoder.encode(kept, PROFILE, stream=False) == encoder.encode(fresh, PROFILE, stream=False)
+        assert b"cache_control" not in memo.body
+        cached = end if picked.draw(st.booleans()) else cached
+
+
+def turn(number: int) -> list[Message]:
+    call = ToolCall(f"c{number}", "read", "{}")
+    return [AssistantMessage(calls=(call,)), ToolMessage(call.id, "read", f"result {number}")]
+
+
+def count(request: ModelRequest, seen: list[Message]) -> None:
+    def render(messages: Sequence[Message], before: Message | None) -> bytes:
+        seen.extend(messages)
+        return b"x"
+
+    seen.extend(grown(request, "anyone", render).rest)
+
+
+def test_a_turn_costs_what_is_new_however_long_the_conversation_is() -> None:
+    """M2: of 200 turns, only the last two answers and what came with them are touched."""
+    messages, memo = [UserMessage("go"), *turn(0)], Encoded()
+    cached = 1
+    for number in range(1, 200):
+        count(asked(messages, cached=cached, encoded=memo), [])
+        cached = len(messages)
+        messages += turn(number)
+    touched: list[Message] = []
+    count(asked(messages, cached=cached, encoded=memo), touched)
+    assert 0 < len(touched) <= 5
+    assert memo.count >= len(messages) - 4
+
+
+def test_another_conversation_is_not_taken_for_the_one_that_was_kept() -> None:
+    memo = Encoded()
+    first: list[Message] = [UserMessage("go"), *turn(0), *turn(1)]
+    other: list[Message] = [UserMessage("stay"), *turn(0), *turn(1)]
+    wire = OpenAIChatWire("OpenAI")
+    wire.encode(asked(first, cached=3, encoded=memo), PROFILE, stream=False)
+    assert memo.count
+    sent = wire.encode(asked(other, cached=3, encoded=memo), PROFILE, stream=False)
+    assert b"stay" in sent
+    assert b'"go"' not in sent
+
+
+def test_what_is_new_is_proven_against_what_was_kept() -> None:
+    """L4: a call id of the kept part cannot come again, and its last calls must still be answered."""
+    memo = Encoded()
+    messages: list[Message] = [UserMessage("go"), *turn(0), *turn(1), *turn(2)]
+    wire = OpenAIChatWire("OpenAI")
+    wire.encode(asked(messages, cached=5, encoded=memo), PROFILE, stream=False)
+    assert memo.count == 4
+    with pytest.raises(InvalidRequest, match="id twice"):
+        wire.encode(asked([*messages, *turn(0)], cached=5, encoded=memo), PROFILE, stream=False)
+    with pytest.raises(InvalidRequest, match="comes before the results of c1"):
+        wire.encode(asked([*messages[:4], UserMessage("?")], cached=5, encoded=memo), PROFILE, stream=False)

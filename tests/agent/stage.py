@@ -1,0 +1,193 @@
+"""A stage for the loop: scripted models, a scripted clock, tools, and the checks that every run must pass."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+
+from hummingbird.adapters.stores.journal import MemoryJournal
+from hummingbird.agent.budget import Limits
+from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.tools.function import FunctionTool
+from hummingbird.agent.tools.registry import Toolbox
+from hummingbird.domain.conversation import Conversation
+from hummingbird.domain.events import Event
+from hummingbird.domain.history import problems, unsendable
+from hummingbird.domain.journal import Entry, Finish, ModelAnswered, NoticeShown, ResultsWithheld, RunEnded, RunStarted
+from hummingbird.domain.ledger import Ledger
+from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, ToolMessage
+from hummingbird.domain.runs import Outcome
+from hummingbird.domain.status import status
+from hummingbird.domain.tools import ToolSpec
+from hummingbird.domain.transcript import transcript
+from hummingbird.domain.usage import Usage
+from hummingbird.lab.scripted import ScriptedClock, ScriptedModel
+from hummingbird.ports.journal import Journal
+from hummingbird.ports.model import ModelReply, ModelRequest
+from hummingbird.ports.tool import Tool
+
+E_ = TypeVar("E_", bound=Entry)
+
+SYSTEM = "You are under test."
+ANYTHING: Mapping[str, Any] = {"type": "object"}
+
+
+def tool(
+    name: str = "look",
+    does: Callable[..., Any] | str = "seen",
+    *,
+    schema: Mapping[str, Any] = ANYTHING,
+    check: Callable[[], bool] | None = None,
+    **spec: Any,
+) -> FunctionTool:
+    """A tool that always says the same, or calls `does(**arguments)`."""
+
+    async def say(**_: Any) -> Any:
+        return does
+
+    function = say if isinstance(does, str) else does
+    return FunctionTool(ToolSpec(name, f"Does {name}.", schema, **spec), function, check)
+
+
+def paused(text: str) -> ModelReply:
+    """An answer that the provider stopped in the middle and wants sent again as it is."""
+    return ModelReply(AssistantMessage(text, paused=True), Finish.PAUSE, Usage(fresh=100, output=10))
+
+
+class CountingTool:
+    """Says how often it was called, so that no two results are alike; `runs` has the arguments of every call."""
+
+    def __init__(self, name: str = "count", **spec: Any) -> None:
+        self.spec = ToolSpec(name, f"Does {name}.", ANYTHING, **spec)
+        self.runs: list[dict[str, Any]] = []
+
+    def available(self) -> bool:
+        return True
+
+    async def __call__(self, arguments: Mapping[str, Any], context: object) -> str:
+        self.runs.append(dict(arguments))
+        return f"{self.spec.name} number {len(self.runs)}"
+
+
+@dataclass
+class Stage:
+    """One session: everything a test wants to look at afterwards."""
+
+    loop: Loop
+    journal: Journal
+    clock: ScriptedClock
+    models: Sequence[ScriptedModel]
+    seen: list[Event] = field(default_factory=list)
+
+    async def run(self, text: str = "go", **given: Any) -> Outcome:
+        outcome = await self.loop.run(text, **given)
+        self.check(outcome)
+        return outcome
+
+    async def go_on(self) -> Outcome:
+        outcome = await self.loop.go_on()
+        self.check(outcome)
+        return outcome
+
+    def written(self, kind: type[E_]) -> list[E_]:
+        return [entry for entry in self.journal.entries() if isinstance(entry, kind)]
+
+    def notices(self, kind: NoticeKind) -> list[NoticeShown]:
+        return [entry for entry in self.written(NoticeShown) if entry.notice is kind]
+
+    @property
+    def requests(self) -> list[ModelRequest]:
+        return [request for model in self.models for request in model.requests]
+
+    def check(self, outcome: Outcome) -> None:
+        """What holds for every run: L4, L5, L8, L12, L15."""
+        check_outcome(outcome, self.journal.entries())
+        check_requests(self.requests, self.journal.entries())
+
+    def consumed(self) -> None:
+        for model in self.models:
+            model.assert_consumed()
+
+
+def stage(
+    *models: ScriptedModel,
+    tools: Sequence[Tool] = (),
+    journal: Journal | None = None,
+    clock: ScriptedClock | None = None,
+    limits: Limits | None = None,
+    system: str = SYSTEM,
+    **setup: Any,
+) -> Stage:
+    """A loop on a stage. `models` are the primary and its fallback chain."""
+    clock = clock or ScriptedClock()
+    journal = MemoryJournal() if journal is None else journal
+    seen: list[Event] = []
+    setup.setdefault("random", Random(7))
+    setup.setdefault("observers", (seen.append,))
+    made = Setup(models=models, toolbox=Toolbox(tools), system=system, clock=clock, limits=limits or Limits(), **setup)
+    return Stage(Loop(journal, made, "session-1"), journal, clock, models, seen)
+
+
+def check_outcome(outcome: Outcome, entries: Sequence[Entry]) -> None:
+    assert list(problems(outcome.messages)) == []
+    assert outcome.text.strip()
+    assert Conversation.of(entries).view() == list(outcome.messages)
+    assert Ledger.of(entries).bill() == outcome.bill
+    ended = entries[-1]
+    assert isinstance(ended, RunEnded)
+    assert (ended.reason, ended.text, ended.answered) == (outcome.reason, outcome.text, outcome.answered)
+    now = status(entries)
+    assert (now.ended, now.iterations, now.running_tools) == (outcome.reason, outcome.iterations, ())
+    assert transcript(entries).endswith(f"{outcome.bill}\n")
+
+
+def check_requests(requests: Sequence[ModelRequest], entries: Sequence[Entry]) -> None:
+    for request in requests:
+        assert list(unsendable(request.messages)) == []
+        assert request.cached <= len(request.messages)
+    if any(isinstance(entry, ResultsWithheld) for entry in entries):
+        return
+    for earlier, later in pairwise(requests):
+        if earlier.encoded is later.encoded:  # the same wire epoch: nothing is taken back
+            assert list(later.messages[: len(earlier.messages)]) == list(earlier.messages)
+            assert prefix_bytes(later) == prefix_bytes(earlier)
+
+
+def prefix_bytes(request: ModelRequest) -> bytes:
+    """System prompt and tools as bytes, in the order in which they stand."""
+    return msgspec.json.encode((request.system, request.tools))
+
+
+def notices_in(request: ModelRequest, kind: NoticeKind) -> list[str]:
+    return [m.text for m in request.messages if isinstance(m, Notice) and m.kind is kind]
+
+
+def results_in(request: ModelRequest) -> list[ToolMessage]:
+    return [message for message in request.messages if isinstance(message, ToolMessage)]
+
+
+def answered_calls(entries: Sequence[Entry]) -> int:
+    """How many answers the last run has."""
+    count = 0
+    for entry in entries:
+        count = 0 if isinstance(entry, RunStarted) else count + isinstance(entry, ModelAnswered)
+    return count
+
+
+class DaySpending:
+    """What a project has spent today, in memory."""
+
+    def __init__(self, today: Decimal = Decimal(0)) -> None:
+        self.today = today
+        self.asked_for: list[str] = []
+
+    async def spent_today(self, project: str) -> Decimal:
+        self.asked_for.append(project)
+        return self.today
+
+    async def add(self, project: str, usd: Decimal) -> None:
+        self.today += usd

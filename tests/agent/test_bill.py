@@ -1,0 +1,104 @@
+"""L15: every attempt is in the ledger and there is one sum."""
+
+from decimal import Decimal
+
+from hummingbird.domain.errors import CreditExhausted, TimedOut, Unavailable
+from hummingbird.domain.journal import ModelAnswered
+from hummingbird.domain.ledger import Ledger
+from hummingbird.domain.transcript import transcript
+from hummingbird.domain.usage import Charge, Usage, total
+from hummingbird.lab.scripted import ScriptedModel, calls, says
+from hummingbird.ports.tool import Spent
+from tests.agent.stage import CountingTool, stage, tool
+
+USAGE = Usage(fresh=7, cache_read=5, cache_write=3, output=11, reasoning=2)
+
+
+async def test_every_attempt_is_a_line_also_failed_and_retried_ones() -> None:
+    """L15"""
+    first = ScriptedModel([TimedOut("slow"), calls(("count", "{}")), CreditExhausted("none")], name="a:one")
+    second = ScriptedModel([Unavailable("busy"), says(""), says("done", usage=USAGE)], name="b:two")
+    on = stage(first, second, tools=[CountingTool()])
+    outcome = await on.run()
+    charges = Ledger.of(on.journal.entries()).charges
+    assert [(c.model, c.outcome) for c in charges] == [
+        ("a:one", "unavailable"),
+        ("a:one", "answered"),
+        ("a:one", "credit"),
+        ("b:two", "unavailable"),
+        ("b:two", "answered"),
+        ("b:two", "answered"),
+    ]
+    assert (outcome.bill.attempts, outcome.bill.answered) == (6, 3)
+
+
+async def test_the_sums_are_the_sums_of_the_lines() -> None:
+    """L15: tokens in, out, cache read, cache write, reasoning; price."""
+    on = stage(ScriptedModel([says("", usage=USAGE), says("done", usage=USAGE)], usd=Decimal("0.25")))
+    outcome = await on.run()
+    assert outcome.bill.usage == USAGE + USAGE
+    assert outcome.bill.cost_usd == Decimal("0.50")
+    assert outcome.bill == total(Ledger.of(on.journal.entries()).charges)
+
+
+async def test_outcome_transcript_and_ledger_show_the_same_number() -> None:
+    """L15"""
+    on = stage(ScriptedModel([says("1"), says("2")]))
+    await on.run("a")
+    outcome = await on.run("b")
+    assert str(outcome.bill) in transcript(on.journal.entries())
+    assert outcome.bill.known_usd == sum((entry.cost_usd or 0 for entry in on.written(ModelAnswered)), Decimal(0))
+
+
+async def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
+    """L15"""
+    known = ScriptedModel([says(""), CreditExhausted("none")], name="a:one")
+    unknown = ScriptedModel([says("done")], name="b:two", usd=None)
+    bill = (await stage(known, unknown).run()).bill
+    assert (bill.cost_usd, bill.known_usd, bill.unknown) == (None, Decimal("0.01"), 1)
+    assert "unknown" in str(bill)
+
+
+async def test_a_price_of_nothing_is_known() -> None:
+    """L15: a local model costs nothing, and that is a fact."""
+    bill = (await stage(ScriptedModel([says("done")], usd=Decimal(0))).run()).bill
+    assert (bill.cost_usd, bill.unknown) == (Decimal(0), 0)
+
+
+async def test_what_a_tool_paid_for_models_is_in_the_ledger_once() -> None:
+    """L15: a sub-agent's calls, also where two identical calls ran once."""
+    charges = (
+        Charge("s:sub", "sub-agent", "answered", USAGE, Decimal("0.5")),
+        Charge("s:sub", "sub-agent", "unavailable"),
+        Charge("s:sub", "summary", "answered", USAGE, None),
+    )
+
+    async def delegate() -> Spent:
+        return Spent({"report": "fine"}, charges)
+
+    model = ScriptedModel([calls(("delegate", "{}"), ("delegate", "{}")), says("done")])
+    on = stage(model, tools=[tool("delegate", delegate)])
+    outcome = await on.run()
+    assert tuple(c for c in Ledger.of(on.journal.entries()).charges if c.model == "s:sub") == charges
+    assert (outcome.bill.attempts, outcome.bill.answered, outcome.bill.unknown) == (5, 4, 1)
+    assert outcome.bill.known_usd == Decimal("0.52")
+
+
+async def test_a_call_whose_end_nobody_saw_may_have_been_billed() -> None:
+    """L15, L12"""
+    on = stage(ScriptedModel([ZeroDivisionError("oops")]))
+    outcome = await on.run()
+    assert [c.outcome for c in Ledger.of(on.journal.entries()).charges] == ["outcome unknown"]
+    assert (outcome.bill.attempts, outcome.bill.answered) == (1, 0)
+
+
+async def test_charges_survive_output_that_cannot_be_shown() -> None:
+    """L15, L17: the money is spent, whatever becomes of the text."""
+    paid = Charge("s:sub", "sub-agent", "answered", USAGE, Decimal("0.5"))
+
+    async def delegate() -> Spent:
+        return Spent([object()], (paid,))
+
+    model = ScriptedModel([calls(("delegate", "{}")), says("done")])
+    outcome = await stage(model, tools=[tool("delegate", delegate)]).run()
+    assert outcome.bill.known_usd == Decimal("0.52")

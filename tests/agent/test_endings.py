@@ -1,0 +1,255 @@
+"""L12: how a run ends, and that it always gives back what it has."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from hummingbird.agent.budget import Limits
+from hummingbird.agent.prompts import NO_ANSWER
+from hummingbird.domain.errors import CreditExhausted, InvalidRequest, ScriptDeparted, Unavailable, UsageFault
+from hummingbird.domain.journal import EndReason, Finish
+from hummingbird.domain.messages import UserMessage
+from hummingbird.domain.usage import Usage
+from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
+from hummingbird.ports.model import Listen, ModelReply, ModelRequest
+from tests.agent.stage import DaySpending, Stage, stage, tool
+
+SAME = calls(("look", "{}"), text="so far")
+
+
+class InterruptingModel(ScriptedModel):
+    """Interrupts the loop that calls it, and then answers nothing any more."""
+
+    on: Stage
+
+    async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+        self.requests.append(request)
+        self.on.loop.interrupt()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+
+def scripted(*lines: Line, limits: Limits | None = None) -> Callable[[], Stage]:
+    return lambda: stage(ScriptedModel(lines), tools=[tool()], limits=limits)
+
+
+def interrupted() -> Stage:
+    model = InterruptingModel([])
+    model.on = stage(model)
+    return model.on
+
+
+WAYS: dict[EndReason, Callable[[], Stage]] = {
+    EndReason.COMPLETED: scripted(says("done")),
+    EndReason.MAX_ITERATIONS: scripted(SAME, says("done"), limits=Limits(iterations=2)),
+    EndReason.CONTEXT_LIMIT: scripted(replace(SAME, usage=Usage(fresh=60_000)), says("done")),
+    EndReason.COST_LIMIT: scripted(SAME, says("done"), limits=Limits(usd=Decimal("0.01"))),
+    EndReason.TIME_LIMIT: scripted(says("done"), limits=Limits(seconds=0.0)),
+    EndReason.MODEL_ERROR: scripted(SAME, CreditExhausted("There is no credit left.")),
+    EndReason.EMPTY_RESPONSES: scripted(says(""), says(""), says("")),
+    EndReason.NO_PROGRESS: scripted(*[SAME] * 5, says("done")),
+    EndReason.REFUSED: scripted(says("no", finish=Finish.REFUSAL)),
+    EndReason.INTERRUPTED: interrupted,
+    EndReason.UNEXPECTED_ERROR: scripted(SAME, ZeroDivisionError("oops")),
+}
+
+
+@pytest.mark.parametrize("reason", EndReason)
+async def test_every_reason_can_be_reached_and_gives_back_what_there_is(reason: EndReason) -> None:
+    """L12: text, conversation, usage; the stage checks them against the journal."""
+    on = WAYS[reason]()
+    outcome = await on.run()
+    on.consumed()
+    assert outcome.reason is reason
+    assert outcome.text
+    assert outcome.messages[0] == UserMessage("go")
+    assert outcome.bill.attempts == len(on.requests)
+    assert (outcome.session_id, len(outcome.run_id)) == ("session-1", 32)
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (EndReason.COMPLETED, 0),
+        (EndReason.MAX_ITERATIONS, 0),
+        (EndReason.NO_PROGRESS, 0),
+        (EndReason.MODEL_ERROR, 1),
+        (EndReason.EMPTY_RESPONSES, 1),
+        (EndReason.REFUSED, 1),
+        (EndReason.UNEXPECTED_ERROR, 1),
+        (EndReason.INTERRUPTED, 130),
+    ],
+)
+async def test_exit_codes_tell_an_answer_none_and_an_interrupt_apart(reason: EndReason, code: int) -> None:
+    """L12: an answer is a success, also one given on the final turn."""
+    assert (await WAYS[reason]().run()).exit_code == code
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ZeroDivisionError("oops"), KeyError("missing"), AssertionError(), RecursionError("deep"), MemoryError("no")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_whatever_a_model_raises_ends_the_run_and_loses_nothing(error: Exception) -> None:
+    """L12: text, conversation and usage of the turns before are there."""
+    on = stage(ScriptedModel([SAME, error]), tools=[tool()])
+    outcome = await on.run()
+    assert (outcome.reason, outcome.text, outcome.answered) == (EndReason.UNEXPECTED_ERROR, "so far", False)
+    assert type(error).__name__ in outcome.sentence
+    assert (outcome.bill.attempts, outcome.bill.answered) == (2, 1)
+    assert len(outcome.messages) == 3
+
+
+async def test_an_error_that_quotes_half_a_character_still_ends_the_run() -> None:
+    """L12: file names that are not UTF-8 look like this."""
+    on = stage(ScriptedModel([OSError("no such file: caf\udce9" + "x" * 10_000)]))
+    outcome = await on.run()
+    assert outcome.reason is EndReason.UNEXPECTED_ERROR
+    assert outcome.sentence.encode()
+    assert len(outcome.sentence) < 1_000
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("I have nothing to say")
+
+
+async def test_an_error_that_cannot_be_printed_still_ends_the_run() -> None:
+    """L12"""
+    outcome = await stage(ScriptedModel([Mute()])).run()
+    assert outcome.reason is EndReason.UNEXPECTED_ERROR
+    assert "Mute" in outcome.sentence
+
+
+async def test_a_model_that_cancels_itself_ends_the_run_and_loses_nothing() -> None:
+    """L12: nobody interrupted, and nobody cancelled the run."""
+
+    class Cancelling(ScriptedModel):
+        async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+            self.requests.append(request)
+            raise asyncio.CancelledError
+
+    outcome = await stage(Cancelling([])).run()
+    assert outcome.reason is EndReason.UNEXPECTED_ERROR
+
+
+async def test_a_price_list_that_fails_ends_the_run_and_loses_nothing() -> None:
+    """L12"""
+
+    class Priceless(ScriptedModel):
+        def price(self, usage: Usage) -> Decimal | None:
+            raise KeyError("price")
+
+    outcome = await stage(Priceless([says("done")])).run()
+    assert (outcome.reason, outcome.text) == (EndReason.UNEXPECTED_ERROR, NO_ANSWER)
+
+
+async def test_a_day_budget_that_cannot_be_read_ends_the_run_and_loses_nothing() -> None:
+    """L12"""
+
+    class Unreadable(DaySpending):
+        async def spent_today(self, project: str) -> Decimal:
+            raise OSError("no such table")
+
+    on = stage(ScriptedModel([]), limits=Limits(usd_per_day=Decimal(1)), spending=Unreadable(), project="p")
+    assert (await on.run()).reason is EndReason.UNEXPECTED_ERROR
+
+
+async def test_a_request_the_builder_refuses_is_an_unexpected_error() -> None:
+    """L12, L4: nothing was sent."""
+    outcome = await stage(ScriptedModel([InvalidRequest("two in a row")])).run()
+    assert (outcome.reason, outcome.sentence) == (EndReason.UNEXPECTED_ERROR, "two in a row")
+
+
+async def test_a_replay_that_departs_from_its_script_is_a_model_error() -> None:
+    """L12"""
+    outcome = await stage(ScriptedModel([ScriptDeparted("other words")])).run()
+    assert (outcome.reason, outcome.sentence) == (EndReason.MODEL_ERROR, "other words")
+
+
+async def test_with_nothing_said_the_text_is_a_fixed_sentence() -> None:
+    """L12"""
+    outcome = await stage(ScriptedModel([CreditExhausted("none left")])).run()
+    assert (outcome.text, outcome.sentence) == (NO_ANSWER, "none left")
+
+
+async def test_a_run_after_one_that_failed_starts_with_a_valid_history() -> None:
+    """L12, L4"""
+    model = ScriptedModel([SAME, ZeroDivisionError("oops"), says("done")])
+    on = stage(model, tools=[tool()])
+    await on.run()
+    outcome = await on.run("again")
+    assert (outcome.reason, outcome.text) == (EndReason.COMPLETED, "done")
+    assert outcome.bill.attempts == 3
+
+
+def test_a_loop_without_a_model_says_so() -> None:
+    with pytest.raises(UsageFault, match="at least one model"):
+        stage()
+
+
+async def test_going_on_without_an_unfinished_run_says_so() -> None:
+    """L2"""
+    on = stage(ScriptedModel([says("done")]))
+    with pytest.raises(UsageFault, match="no unfinished run"):
+        await on.go_on()
+    await on.run()
+    with pytest.raises(UsageFault, match="no unfinished run"):
+        await on.go_on()
+
+
+async def test_two_runs_at_once_are_one_too_many() -> None:
+    """L1: one session, one run at a time; the one under way is not disturbed."""
+    on = stage(ScriptedModel([says("first"), says("third")]))
+    running = asyncio.create_task(on.loop.run("1"))
+    await asyncio.sleep(0)
+    with pytest.raises(UsageFault, match="under way"):
+        await on.loop.run("2")
+    on.check(await running)
+    assert (await on.run("3")).text == "third"
+
+
+async def test_a_second_run_does_not_take_back_an_interrupt() -> None:
+    """L19"""
+    on = interrupted()
+    running = asyncio.create_task(on.loop.run("go"))
+    await asyncio.sleep(0)
+    with pytest.raises(UsageFault, match="under way"):
+        await on.loop.run("more")
+    assert (await running).reason is EndReason.INTERRUPTED
+
+
+async def test_a_history_cannot_be_given_to_a_session_that_has_one() -> None:
+    """L4"""
+    on = stage(ScriptedModel([says("done")]))
+    await on.run()
+    with pytest.raises(UsageFault, match="history of its own"):
+        await on.loop.run("again", history=[{"role": "user", "content": "x"}])
+
+
+async def test_a_damaged_history_is_repaired_before_it_is_sent() -> None:
+    """L4: orphans dropped, missing results stubbed, neighbours merged; the stage checks every request."""
+    model = ScriptedModel([says("done")])
+    damaged: list[object] = [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "9", "content": "orphan"},
+        {"role": "assistant", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        "garbage",
+        {"role": "user", "content": "x"},
+        {"role": "user", "content": "y"},
+    ]
+    outcome = await stage(model).run("go", history=damaged)
+    assert outcome.reason is EndReason.COMPLETED
+    assert [m.text for m in model.requests[0].messages if isinstance(m, UserMessage)][-2:] == ["x\n\ny", "go"]
+
+
+async def test_a_wait_that_would_outlast_the_time_budget_is_not_begun() -> None:
+    """L6, L13"""
+    on = stage(ScriptedModel([Unavailable("busy", 500.0)]), limits=Limits(seconds=100.0))
+    outcome = await on.run()
+    assert (outcome.reason, outcome.sentence) == (EndReason.MODEL_ERROR, "busy")
+    assert on.clock.naps == []

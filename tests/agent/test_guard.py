@@ -1,0 +1,172 @@
+"""L11: the loop guard."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hummingbird.agent.guard import repeats, signature
+from hummingbird.domain.journal import EndReason
+from hummingbird.domain.messages import NoticeKind
+from hummingbird.domain.tools import ToolSpec
+from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
+from hummingbird.ports.tool import Deny
+from tests.agent.stage import CountingTool, notices_in, stage, tool
+
+SAME = calls(("look", '{"at":"x"}'))
+
+
+def looking(letter: str) -> Line:
+    return calls(("look", f'{{"at":"{letter}"}}'))
+
+
+async def noticed(lines: list[Line]) -> tuple[EndReason, list[bool]]:
+    """How the run ended, and for each request whether the model had been told that it repeats itself."""
+    model = ScriptedModel([*lines, says("done")])
+    on = stage(model, tools=[tool(), CountingTool()])
+    outcome = await on.run()
+    on.consumed()
+    assert outcome.text == "done"
+    return outcome.reason, [bool(notices_in(request, NoticeKind.REPEATING)) for request in model.requests]
+
+
+async def test_the_same_call_with_the_same_result_three_times_gets_a_notice() -> None:
+    """L11"""
+    reason, told = await noticed([SAME] * 3)
+    assert (reason, told) == (EndReason.COMPLETED, [False] * 3 + [True])
+
+
+async def test_at_five_the_run_ends_as_no_progress_with_a_final_text_turn() -> None:
+    """L11"""
+    model = ScriptedModel([*[SAME] * 5, says("what I know")])
+    on = stage(model, tools=[tool()])
+    outcome = await on.run()
+    on.consumed()
+    assert (outcome.reason, outcome.text, outcome.answered) == (EndReason.NO_PROGRESS, "what I know", True)
+    assert "repeating" in notices_in(model.requests[-1], NoticeKind.FINAL)[0]
+    assert len(on.notices(NoticeKind.REPEATING)) == 1
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 5])
+async def test_a_repeating_cycle_is_noticed_at_three_and_ends_at_five(length: int) -> None:
+    """L11: cycles of two to five calls."""
+    cycle = [looking(letter) for letter in "abcde"[:length]]
+    reason, told = await noticed(cycle * 3)
+    assert reason is EndReason.COMPLETED
+    assert told.index(True) == length * 3
+    reason, told = await noticed(cycle * 5)
+    assert reason is EndReason.NO_PROGRESS
+    assert len(told) == length * 5 + 1
+
+
+async def test_different_results_are_no_repetition() -> None:
+    """L11: polling something that changes is work."""
+    reason, told = await noticed([calls(("count", "{}"))] * 12)
+    assert (reason, any(told)) == (EndReason.COMPLETED, False)
+
+
+async def test_different_calls_with_the_same_result_are_no_repetition() -> None:
+    """L11"""
+    reason, told = await noticed([looking(letter) for letter in "abcdefghijkl"])
+    assert (reason, any(told)) == (EndReason.COMPLETED, False)
+
+
+async def test_identical_calls_of_one_response_count_once() -> None:
+    """L11, L17"""
+    five = calls(*[("look", '{"at":"x"}')] * 5)
+    reason, told = await noticed([five, five])
+    assert (reason, any(told)) == (EndReason.COMPLETED, False)
+    reason, told = await noticed([five] * 3)
+    assert told[-1]
+
+
+@pytest.mark.parametrize("between", [1, 2, 3])
+async def test_polling_between_steps_that_get_on_is_not_punished(between: int) -> None:
+    """L11: the same status read again and again while other calls find something new."""
+    lines: list[Line] = []
+    for number in range(6):
+        lines += [SAME, *(looking(f"{number}.{step}") for step in range(between))]
+    reason, told = await noticed(lines)
+    assert (reason, any(told)) == (EndReason.COMPLETED, False)
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_polling_beside_a_step_that_gets_on_is_not_punished(first: bool) -> None:
+    """L11: the order within one response does not matter."""
+    poll = ("look", '{"at":"x"}')
+    other = ("count", "{}")
+    lines: list[Line] = [calls(poll, other) if first else calls(other, poll)] * 6
+    reason, told = await noticed(lines)
+    assert (reason, any(told)) == (EndReason.COMPLETED, False)
+
+
+async def test_going_round_without_a_strict_order_is_noticed_too() -> None:
+    """L11: nothing new comes up any more."""
+    _, told = await noticed([looking(letter) for letter in "abbaabab"])
+    assert told[-1]
+
+
+async def test_after_a_notice_progress_clears_the_slate() -> None:
+    """L11: a new circle gets a new notice."""
+    lines: list[Line] = [*[SAME] * 3, looking("new"), *[looking("y")] * 3]
+    model = ScriptedModel([*lines, says("done")])
+    on = stage(model, tools=[tool()])
+    assert (await on.run()).reason is EndReason.COMPLETED
+    assert len(on.notices(NoticeKind.REPEATING)) == 2
+
+
+async def test_a_failing_call_made_again_and_again_is_no_progress() -> None:
+    """L11: the same call with the same result, whatever the result is."""
+
+    async def broken() -> str:
+        raise ValueError("always")
+
+    model = ScriptedModel([*[calls(("broken", "{}"))] * 5, says("done")])
+    assert (await stage(model, tools=[tool("broken", broken)]).run()).reason is EndReason.NO_PROGRESS
+
+
+async def test_a_denied_call_made_again_and_again_is_no_progress() -> None:
+    """L11"""
+
+    class Never:
+        name = "never"
+
+        async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Deny:
+            return Deny("not here")
+
+        async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> None:
+            return None
+
+    model = ScriptedModel([*[SAME] * 5, says("done")])
+    assert (await stage(model, tools=[tool()], hooks=[Never()]).run()).reason is EndReason.NO_PROGRESS
+
+
+async def test_each_run_has_its_own_guard() -> None:
+    """L11: asked again, a tool may say the same again."""
+    model = ScriptedModel([SAME, SAME, says("1"), SAME, SAME, says("2")])
+    on = stage(model, tools=[tool()])
+    await on.run()
+    await on.run()
+    assert on.notices(NoticeKind.REPEATING) == []
+
+
+def test_white_space_between_the_arguments_does_not_make_another_call() -> None:
+    """L11"""
+    assert signature("look", '{"a": 1,\n "b": 2}', "r") == signature("look", '{"b":2,"a":1}', "r")
+
+
+def test_white_space_inside_an_argument_does() -> None:
+    """L11: `rm -rf a b` is not `rm -rf ab`."""
+    assert signature("look", '{"q":"a b"}', "r") != signature("look", '{"q":"ab"}', "r")
+
+
+def test_a_call_that_is_no_json_has_a_signature_too() -> None:
+    """L11"""
+    assert signature("look", "{broken", "r") == signature("look", "{broken", "r")
+    assert signature("look", "[" * 100_000, "r") == signature("look", "[" * 100_000, "r")
+
+
+def test_nothing_done_is_nothing_repeated() -> None:
+    """L11"""
+    assert repeats([]) == 0
+    assert repeats([1]) == 1

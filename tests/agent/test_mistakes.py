@@ -1,0 +1,142 @@
+"""L10: calls that cannot be run as they came."""
+
+import pytest
+
+from hummingbird.domain.journal import EndReason, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.domain.messages import NoticeKind
+from hummingbird.lab.scripted import ScriptedModel, calls, says
+from tests.agent.stage import CountingTool, Stage, notices_in, results_in, stage, tool
+
+STRICT = {
+    "type": "object",
+    "properties": {"lines": {"type": "array", "items": {"type": "integer"}}, "path": {"type": "string"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+DEEP = '{"path":' + "[" * 100_000 + "]" * 100_000 + "}"
+
+
+async def one_call(name: str, arguments: str) -> tuple[Stage, ToolFinished]:
+    model = ScriptedModel([calls((name, arguments)), says("done")])
+    on = stage(model, tools=[tool("read_file", "text", schema=STRICT)])
+    assert (await on.run()).answered
+    [finished] = on.written(ToolFinished)
+    return on, finished
+
+
+async def test_an_unknown_tool_gets_an_error_result_that_lists_the_tools() -> None:
+    """L10"""
+    model = ScriptedModel([calls(("remove_file", "{}")), says("done")])
+    on = stage(model, tools=[tool("read_file"), tool("list_files")])
+    await on.run()
+    [result] = results_in(model.requests[1])
+    assert result.is_error
+    assert "remove_file" in result.text
+    assert "read_file, list_files" in result.text
+    assert on.written(ToolStarted) == []
+
+
+@pytest.mark.parametrize("name", ["read_file", "Read_File", "read-file", "READ-FILE", "readFile"])
+async def test_case_and_dashes_are_normalised_once(name: str) -> None:
+    """L10"""
+    _, finished = await one_call(name, '{"path":"a"}')
+    assert (finished.outcome, finished.text) == (ToolOutcome.OK, "text")
+
+
+@pytest.mark.parametrize("name", ["reed_file", "read_files", "file_read", "read", "", "日本"])
+async def test_nothing_else_is_guessed(name: str) -> None:
+    """L10: a near miss may be another tool."""
+    _, finished = await one_call(name, '{"path":"a"}')
+    assert finished.outcome is ToolOutcome.MISTAKE
+
+
+async def test_a_name_that_two_tools_could_mean_means_neither() -> None:
+    """L10: exact normalisation, not a choice."""
+    model = ScriptedModel([calls(("GET-LOG", "{}")), says("done")])
+    on = stage(model, tools=[tool("get_log"), tool("getlog")])
+    await on.run()
+    assert [entry.outcome for entry in on.written(ToolFinished)] == [ToolOutcome.MISTAKE]
+
+
+@pytest.mark.parametrize("name", ["get_log", "getlog"])
+async def test_an_exact_name_is_never_normalised(name: str) -> None:
+    """L10"""
+    model = ScriptedModel([calls((name, "{}")), says("done")])
+    on = stage(model, tools=[tool("get_log", "get_log"), tool("getlog", "getlog")])
+    await on.run()
+    assert [entry.text for entry in on.written(ToolFinished)] == [name]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"path": "a', "path=a", "{'path': 'a'}", '{"path":"a"} more', '{"path": "\ud800"}', "[]", "null", '"a"', DEEP],
+    ids=len,
+)
+async def test_arguments_that_are_no_json_object_get_an_error_result(arguments: str) -> None:
+    """L10"""
+    on, finished = await one_call("read_file", arguments)
+    assert finished.outcome is ToolOutcome.MISTAKE
+    assert "read_file" in finished.text
+    assert "JSON" in finished.text
+    assert len(finished.text) < 1_000
+    assert on.written(ToolStarted) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where", "rule"),
+    [
+        ('{"path": 1}', "path", "properties/path/type"),
+        ('{"path": "a", "lines": [1, "two"]}', "lines/1", "properties/lines/items/type"),
+        ("{}", "the arguments", "required"),
+        ('{"path": "a", "x": 1}', "the arguments", "additionalProperties"),
+    ],
+)
+async def test_arguments_that_break_the_schema_get_its_path(arguments: str, where: str, rule: str) -> None:
+    """L10"""
+    _, finished = await one_call("read_file", arguments)
+    assert finished.outcome is ToolOutcome.MISTAKE
+    assert f"at {where}:" in finished.text
+    assert f"(rule {rule})" in finished.text
+
+
+async def test_no_arguments_at_all_are_an_empty_object() -> None:
+    """L10: what several models send for tools without parameters."""
+    model = ScriptedModel([calls(("look", "")), says("done")])
+    on = stage(model, tools=[tool()])
+    await on.run()
+    assert [entry.outcome for entry in on.written(ToolFinished)] == [ToolOutcome.OK]
+
+
+async def test_three_strikes_end_the_run_honestly() -> None:
+    """L10: with one last chance to say what it knows."""
+    model = ScriptedModel([calls(("nope", "{}")), calls(("look", "{")), calls(("look", "[]")), says("I know this")])
+    on = stage(model, tools=[tool()])
+    outcome = await on.run()
+    on.consumed()
+    assert (outcome.reason, outcome.text, outcome.answered) == (EndReason.MODEL_ERROR, "I know this", True)
+    assert "three times" in notices_in(model.requests[-1], NoticeKind.FINAL)[0]
+
+
+async def test_strikes_are_counted_in_a_row() -> None:
+    """L10"""
+    bad, good = calls(("nope", "{}")), calls(("count", "{}"))
+    model = ScriptedModel([bad, bad, good, bad, bad, good, says("done")])
+    on = stage(model, tools=[CountingTool()])
+    assert (await on.run()).reason is EndReason.COMPLETED
+
+
+async def test_a_mistake_beside_a_good_call_is_no_strike() -> None:
+    """L10, L17: the good call runs, the bad one gets its error."""
+    counting = CountingTool()
+    both = calls(("count", "{}"), ("nope", "{}"))
+    on = stage(ScriptedModel([both] * 4 + [says("done")]), tools=[counting])
+    assert (await on.run()).reason is EndReason.COMPLETED
+    assert len(counting.runs) == 4
+
+
+async def test_a_model_that_only_makes_mistakes_to_the_end_leaves_a_fixed_sentence() -> None:
+    """L10, L12"""
+    on = stage(ScriptedModel([calls(("nope", "{}"))] * 5), tools=[tool()])
+    outcome = await on.run()
+    on.consumed()
+    assert (outcome.reason, outcome.answered, outcome.exit_code) == (EndReason.MODEL_ERROR, False, 1)

@@ -1,0 +1,104 @@
+"""L8: notices are their own kind, stay where they were shown, and are issued anew for another model."""
+
+from hummingbird.agent.budget import Limits
+from hummingbird.domain.errors import CreditExhausted
+from hummingbird.domain.journal import Finish, ModelSwitched, UserSaid
+from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, UserMessage
+from hummingbird.domain.transcript import transcript
+from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
+from tests.agent.stage import CountingTool, notices_in, stage
+
+
+def pair(first: list[Line], second: list[Line]) -> tuple[ScriptedModel, ScriptedModel]:
+    return ScriptedModel(first, name="a:one"), ScriptedModel(second, name="b:two")
+
+
+async def test_notices_stay_at_their_place_in_every_later_request() -> None:
+    """L8: the stage checks that each request begins with the one before it; here with three kinds of notices."""
+    lines: list[Line] = [says(""), *(calls(("count", "{}")) for _ in range(8)), says("done")]
+    model = ScriptedModel(lines)
+    on = stage(model, tools=[CountingTool()], limits=Limits(iterations=10))
+    outcome = await on.run()
+    on.consumed()
+    kinds = [m.kind for m in outcome.messages if isinstance(m, Notice)]
+    assert kinds == [NoticeKind.EMPTY, NoticeKind.SOFT_BUDGET, NoticeKind.FINAL]
+    last = list(model.requests[-1].messages)
+    for request in model.requests:
+        assert last[: len(request.messages)] == list(request.messages)
+
+
+async def test_a_notice_is_never_a_user_message_and_not_in_the_transcript() -> None:
+    """L8, L1"""
+    model = ScriptedModel([says(""), says("done")])
+    on = stage(model)
+    await on.run("only this")
+    assert [m for m in model.requests[1].messages if isinstance(m, UserMessage)] == [UserMessage("only this")]
+    assert [entry.text for entry in on.written(UserSaid)] == ["only this"]
+    [notice] = notices_in(model.requests[1], NoticeKind.EMPTY)
+    assert notice not in transcript(on.journal.entries())
+
+
+async def test_lasting_notices_in_force_are_issued_anew_for_another_model() -> None:
+    """L8: continuation and budget; the ones of the old epoch are gone from the view."""
+    tools = [CountingTool()]
+    first, second = pair(
+        [says("one"), *(calls(("count", "{}")) for _ in range(4)), CreditExhausted("no money")], [says("two")]
+    )
+    on = stage(first, second, tools=tools, limits=Limits(iterations=5 + 1, warns=True))
+    await on.run("order")
+    await on.run("reply")
+    on.consumed()
+    kinds = [m.kind for m in second.requests[0].messages if isinstance(m, Notice)]
+    assert kinds == [NoticeKind.CONTINUATION]
+    assert isinstance(second.requests[0].messages[-1], Notice)
+
+
+async def test_a_soft_budget_notice_is_issued_anew_with_what_is_left_now() -> None:
+    """L8, L7"""
+    first, second = pair([*(calls(("count", "{}")) for _ in range(9)), CreditExhausted("no money")], [says("done")])
+    on = stage(first, second, tools=[CountingTool()], limits=Limits(iterations=11))
+    await on.run()
+    on.consumed()
+    assert len(on.notices(NoticeKind.SOFT_BUDGET)) == 2
+    assert len(notices_in(first.requests[-1], NoticeKind.SOFT_BUDGET)) == 1
+    assert len(notices_in(second.requests[0], NoticeKind.SOFT_BUDGET)) == 1
+
+
+async def test_a_final_notice_is_issued_anew() -> None:
+    """L8, L7"""
+    first, second = pair([calls(("count", "{}")), CreditExhausted("no money")], [says("done")])
+    on = stage(first, second, tools=[CountingTool()], limits=Limits(iterations=2))
+    outcome = await on.run()
+    assert outcome.answered
+    [final] = notices_in(second.requests[0], NoticeKind.FINAL)
+    assert "last turn" in final
+
+
+async def test_a_budget_notice_that_no_longer_holds_is_not_issued_anew() -> None:
+    """L8: only those still in force; the other model has a larger window."""
+    small = ScriptedModel([calls(("count", "{}")), CreditExhausted("no money")], name="a:one", context_tokens=120)
+    large = ScriptedModel([says("done")], name="b:two", context_tokens=100_000)
+    on = stage(small, large, tools=[CountingTool()])
+    await on.run()
+    assert len(notices_in(small.requests[1], NoticeKind.SOFT_BUDGET)) == 1
+    assert notices_in(large.requests[0], NoticeKind.SOFT_BUDGET) == []
+
+
+async def test_a_request_to_continue_a_cut_off_answer_survives_a_change_of_model() -> None:
+    """L8, L4: without it the request would end with the assistant's own words."""
+    first, second = pair([says("The cause", finish=Finish.LENGTH), CreditExhausted("no money")], [says(" is known")])
+    on = stage(first, second)
+    outcome = await on.run()
+    assert outcome.text == "The cause is known"
+    assert list(second.requests[0].messages[:2]) == [UserMessage("go"), AssistantMessage("The cause")]
+    assert len(notices_in(second.requests[0], NoticeKind.CONTINUE)) == 1
+
+
+async def test_notices_of_the_old_epoch_stay_in_the_journal() -> None:
+    """L8, L1: gone from the view, never from the journal."""
+    first, second = pair([says(""), CreditExhausted("no money")], [says("done")])
+    on = stage(first, second)
+    await on.run()
+    assert len(on.written(ModelSwitched)) == 1
+    assert len(on.notices(NoticeKind.EMPTY)) == 1
+    assert notices_in(second.requests[0], NoticeKind.EMPTY) == []

@@ -1,0 +1,220 @@
+"""T1, T2: which tools a session has, and which it refuses to have."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hummingbird.agent.tools.registry import Toolbox, enabled
+from hummingbird.domain.errors import BrokenTool, ModelMistake
+from hummingbird.domain.tools import Effect, ToolSpec
+from hummingbird.lab.scripted import ScriptedModel, calls, says
+from tests.agent.stage import CountingTool, stage, tool
+
+
+def names(*tools: Any, toolsets: list[str] | None = None, environment: Mapping[str, str] | None = None) -> list[str]:
+    return Toolbox(enabled(tools, toolsets, environment or {})).names
+
+
+def broken(schema: Any, **spec: Any) -> Toolbox:
+    return Toolbox([tool("it", schema=schema, **spec)])
+
+
+def test_only_the_enabled_toolsets_are_exposed() -> None:
+    """T2"""
+    tools = [tool("a", toolset="gitlab"), tool("b", toolset="web"), tool("c", toolset="gitlab"), tool("d")]
+    assert names(*tools, toolsets=["gitlab"]) == ["a", "c"]
+    assert names(*tools, toolsets=["gitlab", "default"]) == ["a", "c", "d"]
+    assert names(*tools, toolsets=[]) == []
+    assert names(*tools) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "there"), [({}, False), ({"KEY": ""}, False), ({"OTHER": "x"}, False), ({"KEY": "x"}, True)]
+)
+def test_a_tool_needs_its_environment(environment: dict[str, str], there: bool) -> None:
+    """T2: an empty variable is not set."""
+    assert (names(tool("a", requires_env=("KEY",)), environment=environment) == ["a"]) is there
+
+
+def test_a_tool_needs_all_of_its_environment() -> None:
+    """T2"""
+    both = tool("a", requires_env=("KEY", "HOST"))
+    assert names(both, environment={"KEY": "x"}) == []
+    assert names(both, environment={"KEY": "x", "HOST": "y"}) == ["a"]
+
+
+def test_a_tool_needs_its_check_to_hold() -> None:
+    """T2"""
+    assert names(tool("a", check=lambda: False), tool("b", check=lambda: True)) == ["b"]
+
+
+def test_a_check_is_not_asked_when_the_environment_already_says_no() -> None:
+    """T2: it may rely on the variable."""
+
+    def check() -> bool:
+        raise AssertionError("asked")
+
+    assert names(tool("a", requires_env=("KEY",), check=check)) == []
+
+
+def test_a_specification_says_what_a_tool_is() -> None:
+    """T1"""
+    spec = ToolSpec("it", "Does it.", {"type": "object"})
+    assert (spec.toolset, spec.effects, spec.exclusive, spec.interactive) == (
+        "default",
+        frozenset({Effect.READ}),
+        False,
+        False,
+    )
+    assert spec.timeout_s == 120.0
+    assert set(Effect) == {"read", "write", "exec", "send"}
+
+
+@pytest.mark.parametrize(
+    "name", ["", "two words", "dash-ed", "9lives", "dot.ted", "naïve", "x" * 65, "new\nline", "名前", "a\ud800"]
+)
+def test_a_name_that_some_provider_refuses_is_refused_here(name: str) -> None:
+    """T1"""
+    with pytest.raises(BrokenTool, match="not usable"):
+        Toolbox([tool(name)])
+
+
+@pytest.mark.parametrize("name", ["a", "_", "read_file", "readFile2", "x" * 64])
+def test_a_name_that_all_take_is_taken(name: str) -> None:
+    """T1"""
+    assert Toolbox([tool(name)]).names == [name]
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    """T1"""
+    with pytest.raises(BrokenTool, match="Two tools are named 'a'"):
+        Toolbox([tool("a"), tool("b"), tool("a")])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "string"},
+        {"type": ["object", "null"]},
+        {"type": "object", "properties": {"a": {"type": "text"}}},
+        {"type": "object", "properties": []},
+        {"type": "object", "required": "a"},
+        {"type": "object", "properties": {"a": {"pattern": "("}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/missing"}}},
+        {"type": "object", "default": object()},
+        {"type": "object", "title": "\ud800"},
+        {"type": "object", "properties": {1: {}}},
+        [],
+        None,
+        True,
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused(schema: Any) -> None:
+    """T1: when the session opens, not when the model calls."""
+    with pytest.raises(BrokenTool, match="schema of tool it"):
+        broken(schema)
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+@pytest.mark.parametrize("uri", ["http://example.org/x", "https://example.org/x", "file:///etc/passwd", "other.json"])
+def test_a_schema_may_not_refer_to_anything_outside_itself(keyword: str, uri: str) -> None:
+    """T1: nothing is fetched because a tool says so."""
+    with pytest.raises(BrokenTool, match="schema of tool it"):
+        broken({"type": "object", "properties": {"a": {keyword: uri}}})
+    with pytest.raises(BrokenTool, match="schema of tool it"):
+        broken({"type": "object", "$schema": uri})
+
+
+def test_a_schema_may_refer_to_itself() -> None:
+    """T1"""
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}
+    box = broken(schema)
+    assert box.prepare("it", '{"a": 1}').arguments == {"a": 1}
+    with pytest.raises(ModelMistake):
+        box.prepare("it", '{"a": "1"}')
+
+
+class FakeTool(CountingTool):
+    def __init__(self, spec: ToolSpec) -> None:
+        super().__init__()
+        self.spec = spec
+
+
+MENTIONING = FakeTool(
+    ToolSpec("exec", "Runs a command.", {"type": "object"}, mentions={"fetch": "Use fetch for logs."})
+)
+
+
+def test_a_description_is_text_that_can_be_written_down() -> None:
+    """T1, L5"""
+    [definition] = Toolbox([FakeTool(ToolSpec("it", "half \ud800", {"type": "object"}))]).definitions
+    assert definition.description == "half ?"
+
+
+def test_another_tool_is_mentioned_only_while_it_is_enabled() -> None:
+    """T2"""
+    alone, both = Toolbox([MENTIONING]), Toolbox([MENTIONING, tool("fetch")])
+    assert alone.definitions[0].description == "Runs a command."
+    assert both.definitions[0].description == "Runs a command. Use fetch for logs."
+
+
+def test_a_description_that_names_a_tool_that_is_not_enabled_is_refused() -> None:
+    """T2"""
+    spec = ToolSpec("exec", "Runs it; see fetch.", {"type": "object"}, mentions={"fetch": "More with fetch."})
+    with pytest.raises(BrokenTool, match="names fetch"):
+        Toolbox([FakeTool(spec)])
+    assert Toolbox([FakeTool(spec), tool("fetch")]).names == ["exec", "fetch"]
+
+
+def test_a_sentence_about_one_tool_may_not_name_another_that_is_missing() -> None:
+    """T2"""
+    mentions = {"fetch": "Use fetch, then unpack.", "unpack": "Use unpack."}
+    spec = ToolSpec("exec", "Runs it.", {"type": "object"}, mentions=mentions)
+    with pytest.raises(BrokenTool, match="names unpack"):
+        Toolbox([FakeTool(spec), tool("fetch")])
+
+
+def test_notes_for_the_system_prompt_stand_there_once() -> None:
+    """T1, L5"""
+    box = Toolbox([tool("a", notes="Same."), tool("b", notes=" Same. "), tool("c", notes="Other."), tool("d")])
+    assert box.notes == "Same.\n\nOther."
+
+
+async def test_arguments_are_validated_before_the_call() -> None:
+    """T1"""
+    ran: list[int] = []
+
+    async def it(a: int) -> str:
+        ran.append(a)
+        return "ok"
+
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    model = ScriptedModel([calls(("it", '{"a":"x"}'), ("it", "{}"), ("it", '{"a":7}')), says("done")])
+    await stage(model, tools=[tool("it", it, schema=schema)]).run()
+    assert ran == [7]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.one_of(st.text(), JSON.map(json.dumps)), st.text())
+def test_whatever_a_model_writes_is_prepared_or_a_mistake(arguments: str, name: str) -> None:
+    """L10: nothing else comes out of the registry."""
+    box = broken({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0.1}}})
+    for called in ("it", name):
+        told = ""
+        try:
+            prepared = box.prepare(called, arguments)
+            assert isinstance(prepared.arguments, dict)
+        except ModelMistake as mistake:
+            told = str(mistake)
+        assert len(told.encode()) < 3_000

@@ -1,0 +1,112 @@
+"""L16: deltas are events, and nothing of an interrupted response enters history."""
+
+import asyncio
+
+from hummingbird.domain.errors import ConnectionLost
+from hummingbird.domain.events import CallDelta, ReasoningDelta, Recorded, TextDelta
+from hummingbird.domain.journal import EndReason, ModelAnswered
+from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, UserMessage
+from hummingbird.lab.scripted import ScriptedModel, calls, says
+from hummingbird.ports.model import Listen, ModelReply, ModelRequest
+from tests.agent.stage import CountingTool, stage
+
+
+class Stalling(ScriptedModel):
+    """Streams one word and then waits until it is cancelled; `stubborn` ones answer all the same."""
+
+    def __init__(self, stubborn: bool = False) -> None:
+        super().__init__([])
+        self.streaming = asyncio.Event()
+        self.leave = asyncio.Event()
+        self._stubborn = stubborn
+
+    async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+        self.requests.append(request)
+        if listen is not None:
+            listen(TextDelta("half"))
+        self.streaming.set()
+        try:
+            await self.leave.wait()
+        except asyncio.CancelledError:
+            if not self._stubborn:
+                raise
+        if listen is not None:
+            listen(TextDelta("late"))
+        return says("the whole answer")
+
+
+async def test_text_reasoning_and_calls_are_told_as_they_come() -> None:
+    """L16: before the entry that settles the call."""
+    model = ScriptedModel([calls(("count", '{"a":1}'), text="let me"), says("the end", reasoning="hm")])
+    on = stage(model, tools=[CountingTool()], streaming=True)
+    await on.run()
+    deltas = [event for event in on.seen if not isinstance(event, Recorded)]
+    assert deltas == [
+        TextDelta("let"),
+        TextDelta("me"),
+        CallDelta(0, "count", '{"a":1}'),
+        ReasoningDelta("hm"),
+        TextDelta("the"),
+        TextDelta("end"),
+    ]
+    answered = [isinstance(e, Recorded) and isinstance(e.entry, ModelAnswered) for e in on.seen]
+    assert on.seen.index(deltas[2]) < answered.index(True)
+
+
+async def test_without_streaming_there_are_no_deltas() -> None:
+    """L16"""
+    on = stage(ScriptedModel([says("done")]))
+    await on.run()
+    assert all(isinstance(event, Recorded) for event in on.seen)
+
+
+async def test_observers_see_every_entry_in_order() -> None:
+    """L1: progress leaves the loop as journal entries."""
+    on = stage(ScriptedModel([calls(("count", "{}")), says("done")]), tools=[CountingTool()])
+    await on.run()
+    assert [event.entry for event in on.seen if isinstance(event, Recorded)] == list(on.journal.entries())
+
+
+async def test_a_response_that_broke_off_is_not_in_history() -> None:
+    """L16: the retry starts from the same conversation."""
+
+    class Breaking(ScriptedModel):
+        async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+            if not self.requests and listen is not None:
+                self.requests.append(request)
+                listen(TextDelta("half a"))
+                raise ConnectionLost("reset")
+            return await super().generate(request, listen)
+
+    model = Breaking([says("whole")])
+    on = stage(model, streaming=True)
+    outcome = await on.run()
+    assert list(outcome.messages) == [UserMessage("go"), AssistantMessage("whole")]
+    assert list(model.requests[0].messages) == list(model.requests[1].messages)
+
+
+async def test_nothing_of_an_interrupted_response_enters_history() -> None:
+    """L16, L19"""
+    model = Stalling()
+    on = stage(model, streaming=True)
+    running = asyncio.create_task(on.run())
+    await model.streaming.wait()
+    on.loop.interrupt()
+    outcome = await running
+    assert outcome.reason is EndReason.INTERRUPTED
+    assert [type(m) for m in outcome.messages] == [UserMessage, Notice]
+    assert "half" not in outcome.text
+
+
+async def test_a_model_that_answers_after_the_interrupt_is_not_heard_any_more() -> None:
+    """L16: it swallowed the cancellation; neither history nor observers get its words."""
+    model = Stalling(stubborn=True)
+    on = stage(model, streaming=True)
+    running = asyncio.create_task(on.run())
+    await model.streaming.wait()
+    on.loop.interrupt()
+    outcome = await running
+    assert outcome.reason is EndReason.INTERRUPTED
+    assert [m.kind for m in outcome.messages if isinstance(m, Notice)] == [NoticeKind.INTERRUPTED]
+    assert on.written(ModelAnswered) == []
+    assert TextDelta("late") not in on.seen

@@ -1,0 +1,163 @@
+"""Strategies for the entries of a journal, one for each kind, with any content that can be stored."""
+
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import strategies as st
+
+from hummingbird.domain.journal import (
+    EchoesDropped,
+    EndReason,
+    Entry,
+    Finish,
+    Happening,
+    HistoryImported,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    ModelSwitched,
+    NoticeShown,
+    PrefixChanged,
+    ResultsWithheld,
+    RunEnded,
+    RunStarted,
+    SessionOpened,
+    Source,
+    ToolDecided,
+    ToolFinished,
+    ToolOutcome,
+    ToolStarted,
+    UserSaid,
+)
+from hummingbird.domain.messages import AssistantMessage, Echo, NoticeKind, ToolCall
+from hummingbird.domain.tools import ToolDefinition
+from hummingbird.domain.usage import Charge, Usage
+
+MARK = "‽"  # in every notice and in no other text, so that a notice can be found wherever it went
+
+characters = st.characters(exclude_categories=["Cs"], exclude_characters=MARK)
+texts = st.text(characters, max_size=12) | st.sampled_from(
+    ["", " ", "\x00\x1f\x7f", "a\nb\r\nc\u2028d", '"\\"{}', "```\n````", "ü😀\ufeff", "x" * 5_000]
+)
+names = st.sampled_from(["read_file", "search", "shell", "`odd` name"])
+notice_texts = texts.map(lambda text: f"{MARK}{text}")
+times = st.floats(0, 4e9, allow_nan=False)
+counts = st.integers(0, 10**12)
+usages = st.builds(Usage, counts, counts, counts, counts, counts)
+prices = st.none() | st.decimals(0, 1_000, places=9) | st.just(Decimal("1E-7"))
+charges = st.builds(Charge, names, texts, texts, st.none() | usages, prices)
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+json_values: st.SearchStrategy[Any] = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=8
+)
+json_objects = st.dictionaries(texts, json_values, max_size=3)
+
+ids = st.sampled_from(["a", "b", "c", 'ü"\n'])  # few, so that they meet
+tools = st.lists(st.builds(ToolDefinition, names, texts, json_objects), max_size=2).map(tuple)
+echoes = st.builds(Echo, st.sampled_from(["anthropic", "gemini"]), names, json_values)
+calls = st.lists(st.builds(ToolCall, ids, names, texts), max_size=3).map(tuple)
+answers = st.builds(AssistantMessage, texts, texts, calls, st.none() | echoes, st.booleans())
+
+chat_parts = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": texts}) | json_values, max_size=2)
+chat_calls = st.lists(
+    json_values
+    | st.fixed_dictionaries(
+        {"id": ids, "function": st.fixed_dictionaries({"name": names, "arguments": texts | json_values})}
+    ),
+    max_size=3,
+)
+chat_messages: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.fixed_dictionaries({"role": st.just("user"), "content": texts | chat_parts}),
+    st.fixed_dictionaries({"role": st.just("assistant"), "content": texts}, optional={"tool_calls": chat_calls}),
+    st.fixed_dictionaries(
+        {"role": st.just("assistant"), "content": st.none() | texts, "tool_calls": chat_calls},
+        optional={"reasoning": texts | scalars},
+    ),
+    st.fixed_dictionaries({"role": st.just("tool"), "tool_call_id": ids, "content": texts}, optional={"name": names}),
+    st.fixed_dictionaries(
+        {
+            "role": st.just("system"),
+            "name": st.sampled_from([f"notice_{kind}" for kind in NoticeKind]),
+            "content": notice_texts,
+        }
+    ),
+)
+
+KINDS: dict[type[Entry], st.SearchStrategy[Entry]] = {
+    SessionOpened: st.builds(SessionOpened, at=times, session_id=ids, system=texts, format=st.just(1), tools=tools),
+    RunStarted: st.builds(RunStarted, at=times, run_id=ids, model=names, resumed=st.booleans()),
+    HistoryImported: st.builds(
+        HistoryImported,
+        at=times,
+        messages=st.lists(chat_messages | json_objects, max_size=5).map(tuple),
+        repairs=st.lists(texts, max_size=2).map(tuple),
+    ),
+    UserSaid: st.builds(UserSaid, at=times, text=texts, source=st.sampled_from(Source)),
+    NoticeShown: st.builds(
+        NoticeShown,
+        at=times,
+        notice=st.sampled_from(NoticeKind),
+        text=notice_texts,
+        about=st.sampled_from(EndReason).map(str),
+    ),
+    ModelCalled: st.builds(
+        ModelCalled,
+        at=times,
+        call_id=ids,
+        model=names,
+        messages=st.integers(0, 40),
+        attempt=st.integers(1, 5),
+        purpose=st.sampled_from(["turn", "title"]),
+        final=st.booleans(),
+        tools_disabled=st.booleans(),
+    ),
+    ModelAnswered: st.builds(
+        ModelAnswered,
+        at=times,
+        call_id=ids,
+        model=names,
+        message=answers,
+        finish=st.sampled_from(Finish),
+        usage=usages,
+        cost_usd=prices,
+        kept=st.booleans(),
+        raw_usage=json_objects,
+    ),
+    ModelFailed: st.builds(
+        ModelFailed,
+        at=times,
+        call_id=ids,
+        model=names,
+        happening=st.sampled_from(Happening),
+        sentence=texts,
+        retry_after_s=st.none() | times,
+    ),
+    ToolStarted: st.builds(ToolStarted, at=times, call_id=ids, name=names, arguments=texts),
+    ToolFinished: st.builds(
+        ToolFinished,
+        at=times,
+        call_id=ids,
+        name=names,
+        text=texts,
+        outcome=st.sampled_from(ToolOutcome),
+        seconds=times,
+        charges=st.lists(charges, max_size=2).map(tuple),
+    ),
+    ToolDecided: st.builds(ToolDecided, at=times, call_id=ids, name=names, by=texts, decision=texts, reason=texts),
+    ResultsWithheld: st.builds(ResultsWithheld, at=times, call_ids=st.lists(ids, max_size=3).map(tuple)),
+    ModelSwitched: st.builds(ModelSwitched, at=times, model=names, reason=texts),
+    EchoesDropped: st.builds(EchoesDropped, at=times, reason=texts),
+    PrefixChanged: st.builds(PrefixChanged, at=times, system=texts, tools=tools, reason=texts),
+    RunEnded: st.builds(
+        RunEnded,
+        at=times,
+        run_id=ids,
+        reason=st.sampled_from(EndReason),
+        text=texts,
+        sentence=texts,
+        answered=st.booleans(),
+    ),
+}
+
+entries: st.SearchStrategy[Entry] = st.one_of(*KINDS.values())

@@ -1,0 +1,241 @@
+"""The conversation as a projection of the journal (L1, L2, L4)."""
+
+from hypothesis import given, settings
+
+from hummingbird.domain.conversation import WITHHELD, Conversation
+from hummingbird.domain.history import MISSING_RESULT, NOT_RUN, UNKNOWN_OUTCOME, from_chat, problems
+from hummingbird.domain.journal import (
+    Entry,
+    HistoryImported,
+    ModelAnswered,
+    ModelCalled,
+    NoticeShown,
+    ResultsWithheld,
+    SessionOpened,
+    ToolFinished,
+    ToolOutcome,
+    ToolStarted,
+    UserSaid,
+)
+from hummingbird.domain.messages import (
+    AssistantMessage,
+    Message,
+    Notice,
+    NoticeKind,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from tests.domain.journals import journals, realistic
+
+STUBS = {NOT_RUN, UNKNOWN_OUTCOME, MISSING_RESULT, WITHHELD}
+
+
+def answered(message: AssistantMessage, *, kept: bool = True) -> ModelAnswered:
+    return ModelAnswered(call_id="c", model="m", message=message, kept=kept)
+
+
+def finished(call_id: str, text: str = "done", outcome: ToolOutcome = ToolOutcome.OK) -> ToolFinished:
+    return ToolFinished(call_id=call_id, name="look", text=text, outcome=outcome)
+
+
+def calling(*ids: str, text: str = "") -> AssistantMessage:
+    return AssistantMessage(text, calls=tuple(ToolCall(call_id, "look", "{}") for call_id in ids))
+
+
+ASKED = UserSaid(text="why?")
+BOTH = answered(calling("a", "b"))
+
+
+@settings(max_examples=150)
+@given(journals)
+def test_every_prefix_of_every_journal_is_a_valid_conversation(journal: list[Entry]) -> None:
+    """L2, L4. Whatever was written, and wherever the process died."""
+    conversation = Conversation()
+    for entry in journal:
+        conversation.apply(entry)
+        assert list(problems(conversation.view())) == []
+
+
+@settings(max_examples=40)
+@given(journals)
+def test_going_on_from_a_fold_is_the_same_as_folding_from_the_beginning(journal: list[Entry]) -> None:
+    """L2."""
+    going_on = Conversation()
+    for end, entry in enumerate(journal, 1):
+        going_on.apply(entry)
+        afresh = Conversation.of(journal[:end])
+        for name in ("session_id", "system", "tools", "epoch", "cached", "call_ids", "unsettled", "unseen_results"):
+            assert getattr(going_on, name) == getattr(afresh, name)
+        assert going_on.view() == afresh.view()
+
+
+@settings(max_examples=100)
+@given(journals)
+def test_a_prefix_shows_no_result_that_it_does_not_have(journal: list[Entry]) -> None:
+    """L1, L2."""
+    conversation = Conversation()
+    known: set[tuple[str, str]] = set()
+    for entry in journal:
+        conversation.apply(entry)
+        known |= _results_in(entry)
+        shown = {(m.call_id, m.text) for m in conversation.view() if isinstance(m, ToolMessage) and m.text not in STUBS}
+        assert shown <= known
+
+
+def _results_in(entry: Entry) -> set[tuple[str, str]]:
+    if isinstance(entry, ToolFinished):
+        return {(entry.call_id, entry.text)}
+    if isinstance(entry, HistoryImported):
+        return {(m.call_id, m.text) for m in from_chat(entry.messages)[0] if isinstance(m, ToolMessage)}
+    return set()
+
+
+@settings(max_examples=100)
+@given(realistic())
+def test_what_a_person_said_stays_word_for_word(journal: list[Entry]) -> None:
+    """L1."""
+    said = [entry.text for entry in journal if isinstance(entry, UserSaid)]
+    shown = "\n\n".join(m.text for m in Conversation.of(journal).view() if isinstance(m, UserMessage))
+    position = 0
+    for text in said:
+        position = shown.index(text, position) + len(text)
+
+
+def test_results_stand_in_call_order_whatever_order_they_came_in() -> None:
+    """L17."""
+    view = Conversation.of([ASKED, BOTH, finished("b", "second"), finished("a", "first")]).view()
+    assert [m.text for m in view if isinstance(m, ToolMessage)] == ["first", "second"]
+
+
+def test_a_call_that_had_started_is_of_unknown_outcome_and_one_that_had_not_was_not_run() -> None:
+    """L2. Never silently re-run, never taken for done."""
+    conversation = Conversation.of([ASKED, BOTH, ToolStarted(call_id="a", name="look", arguments="{}")])
+    assert conversation.view()[2:] == [
+        ToolMessage("a", "look", UNKNOWN_OUTCOME, is_error=True),
+        ToolMessage("b", "look", NOT_RUN, is_error=True),
+    ]
+    assert conversation.started("a")
+    assert not conversation.started("b")
+
+
+def test_a_result_takes_the_place_of_the_stub_as_long_as_nothing_was_said_after_it() -> None:
+    """L2."""
+    conversation = Conversation.of([ASKED, BOTH, finished("b")])
+    assert [call.id for call in conversation.unsettled] == ["a"]
+    conversation.apply(finished("a", "late"))
+    assert conversation.view()[2] == ToolMessage("a", "look", "late")
+    assert conversation.unsettled == []
+
+
+def test_a_result_that_comes_after_the_next_message_is_not_put_before_it() -> None:
+    """L8. What was once shown in front of a later message is not taken back."""
+    conversation = Conversation.of([ASKED, answered(calling("a")), UserSaid(text="well?")])
+    before = list(conversation.view())
+    conversation.apply(finished("a", "late"))
+    assert conversation.view() == before
+
+
+def test_the_first_result_of_a_call_counts() -> None:
+    """L2. A settled call is settled."""
+    conversation = Conversation.of([ASKED, BOTH, finished("a", "first"), finished("a", "again")])
+    assert ToolMessage("a", "look", "first") in conversation.view()
+    assert ToolMessage("a", "look", "again") not in conversation.view()
+
+
+def test_an_outcome_other_than_ok_is_an_error_for_the_model() -> None:
+    """L17."""
+    for outcome in ToolOutcome:
+        view = Conversation.of([ASKED, answered(calling("a")), finished("a", "x", outcome)]).view()
+        assert view[-1] == ToolMessage("a", "look", "x", is_error=outcome is not ToolOutcome.OK)
+
+
+def test_an_answer_that_is_not_kept_is_no_part_of_the_conversation() -> None:
+    """L9."""
+    conversation = Conversation.of([ASKED, answered(calling("a"), kept=False)])
+    assert conversation.view() == [UserMessage("why?")]
+    assert conversation.unsettled == []
+    assert conversation.call_ids == set()
+
+
+def test_a_notice_before_anything_was_said_is_left_out() -> None:
+    """L8. No provider takes a conversation that begins with one."""
+    notice = NoticeShown(notice=NoticeKind.FINAL, text="last turn", about="max_iterations")
+    assert Conversation.of([notice]).view() == []
+    assert Conversation.of([ASKED, notice]).view() == [UserMessage("why?"), Notice(NoticeKind.FINAL, "last turn")]
+
+
+def test_two_answers_in_a_row_become_one() -> None:
+    """L4. A journal with a fault does not make every later request invalid."""
+    conversation = Conversation.of([ASKED, answered(AssistantMessage("one"))])
+    conversation.encoded.count = 2
+    conversation.apply(answered(calling("a", text="two")))
+    assert conversation.encoded.count == 0
+    assert conversation.view()[1] == calling("a", text="one\n\ntwo")
+    conversation.apply(finished("a"))
+    assert list(problems(conversation.view())) == []
+
+
+def test_a_call_id_that_was_used_before_is_not_asked_again() -> None:
+    """L4."""
+    journal: list[Entry] = [ASKED, answered(calling("a")), finished("a", "first"), answered(calling("a", "b"))]
+    conversation = Conversation.of(journal)
+    assert [call.id for call in conversation.unsettled] == ["b"]
+    assert [m.call_id for m in conversation.view() if isinstance(m, ToolMessage)] == ["a", "b"]
+
+
+def test_history_that_is_imported_late_leaves_no_results_without_their_calls() -> None:
+    """L4."""
+    chat = {"role": "user", "content": "from elsewhere"}
+    conversation = Conversation.of([ASKED, BOTH, finished("a"), HistoryImported(messages=(chat,)), finished("b")])
+    assert conversation.view() == [UserMessage("from elsewhere")]
+    assert (conversation.cached, conversation.unsettled) == (0, [])
+
+
+def test_ids_of_an_imported_history_are_taken() -> None:
+    """L3, L4."""
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    chat = ({"role": "user", "content": "x"}, {"role": "assistant", "content": "", "tool_calls": [call]})
+    assert Conversation.of([HistoryImported(messages=chat)]).call_ids == {"a"}
+
+
+def test_the_session_and_its_prefix_are_those_of_the_first_line() -> None:
+    """L5."""
+    conversation = Conversation.of([SessionOpened(session_id="s", system="rules", format=1), ASKED])
+    assert (conversation.session_id, conversation.system, conversation.tools) == ("s", "rules", ())
+
+
+def test_the_cache_mark_is_where_the_last_answered_call_ended() -> None:
+    """M3. A call that failed or was lost left nothing in the cache."""
+    called = ModelCalled(call_id="c", model="m", messages=1)
+    conversation = Conversation.of([ASKED, called])
+    assert conversation.cached == 0
+    conversation.apply(answered(calling("a")))
+    assert conversation.cached == 1
+    conversation.apply(finished("a"))
+    conversation.apply(ModelCalled(call_id="d", model="m", messages=3))
+    assert conversation.cached == 1
+
+
+def test_unseen_results_are_those_that_no_answered_call_had() -> None:
+    """L13."""
+    journal: list[Entry] = [
+        ASKED,
+        ModelCalled(call_id="c", model="m", messages=1),
+        answered(calling("a")),
+        finished("a"),
+        ModelCalled(call_id="d", model="m", messages=3),
+        answered(calling("b")),
+        finished("b"),
+    ]
+    assert Conversation.of(journal).unseen_results == ("b",)
+
+
+def test_withheld_results_are_replaced_and_nothing_else_changes() -> None:
+    """L13."""
+    conversation = Conversation.of([ASKED, BOTH, finished("a", "long"), finished("b", "short")])
+    before: list[Message] = list(conversation.view())
+    conversation.apply(ResultsWithheld(call_ids=("a", "unknown")))
+    after = conversation.view()
+    assert after[2] == ToolMessage("a", "look", WITHHELD, is_error=True)
+    assert [after[0], after[1], after[3]] == [before[0], before[1], before[3]]

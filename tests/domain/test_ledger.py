@@ -1,0 +1,172 @@
+"""The bill (L15): one number, however it is reached."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hummingbird.domain.journal import Entry, Happening, ModelAnswered, ModelCalled, ModelFailed, ToolFinished
+from hummingbird.domain.ledger import Ledger
+from hummingbird.domain.messages import AssistantMessage
+from hummingbird.domain.transcript import transcript
+from hummingbird.domain.usage import Bill, Charge, Usage, total
+from tests.domain.entries import charges
+from tests.domain.journals import journals
+
+USED = Usage(fresh=10, cache_read=90, output=5, reasoning=2)
+
+
+def called(call_id: str, purpose: str = "turn") -> ModelCalled:
+    return ModelCalled(call_id=call_id, model="m", messages=1, purpose=purpose)
+
+
+def answered(call_id: str, cost_usd: Decimal | None, *, kept: bool = True) -> ModelAnswered:
+    message = AssistantMessage("x")
+    return ModelAnswered(call_id=call_id, model="m", message=message, usage=USED, cost_usd=cost_usd, kept=kept)
+
+
+def failed(call_id: str, happening: Happening = Happening.UNAVAILABLE) -> ModelFailed:
+    return ModelFailed(call_id=call_id, model="m", happening=happening, sentence="It failed.")
+
+
+def spent(*paid: Charge) -> ToolFinished:
+    return ToolFinished(call_id="t", name="delegate", text="", charges=paid)
+
+
+@settings(max_examples=100)
+@given(journals)
+def test_the_bill_is_what_the_journal_says_counted_by_hand(journal: list[Entry]) -> None:
+    """L15."""
+    bill = Ledger.of(journal).bill()
+    paid = _charges_by_hand(journal)
+    assert bill.known_usd == sum((c.cost_usd for c in paid if c.cost_usd is not None), Decimal(0))
+    assert bill.unknown == sum(c.cost_usd is None and c.usage is not None for c in paid)
+    assert bill.usage == sum((c.usage for c in paid if c.usage is not None), Usage())
+    assert bill.attempts == len(paid) + _lost(journal)
+    assert bill.answered == sum(c.usage is not None for c in paid)
+
+
+def _charges_by_hand(journal: Sequence[Entry]) -> list[Charge]:
+    paid: list[Charge] = []
+    for entry in journal:
+        if isinstance(entry, ModelAnswered):
+            paid.append(Charge(entry.model, "", "", entry.usage, entry.cost_usd))
+        elif isinstance(entry, ModelFailed):
+            paid.append(Charge(entry.model, "", ""))
+        elif isinstance(entry, ToolFinished):
+            paid.extend(entry.charges)
+    return paid
+
+
+def _lost(journal: Sequence[Entry]) -> int:
+    lost: set[str] = set()
+    for entry in journal:
+        if isinstance(entry, ModelCalled):
+            lost.add(entry.call_id)
+        elif isinstance(entry, ModelAnswered | ModelFailed):
+            lost.discard(entry.call_id)
+    return len(lost)
+
+
+@settings(max_examples=60)
+@given(journals)
+def test_the_running_sums_are_the_bill_at_every_step(journal: list[Entry]) -> None:
+    """L15. Budgets look at the running sums, people at the bill."""
+    ledger = Ledger()
+    for entry in journal:
+        ledger.apply(entry)
+        bill = ledger.bill()
+        assert (ledger.known_usd, ledger.unknown) == (bill.known_usd, bill.unknown)
+
+
+@settings(max_examples=60)
+@given(journals)
+def test_the_transcript_ends_with_the_same_bill(journal: list[Entry]) -> None:
+    """L15."""
+    assert transcript(journal).endswith(f"---\n\n{Ledger.of(journal).bill()}\n")
+
+
+@given(st.lists(charges, max_size=5), st.lists(charges, max_size=5))
+def test_a_bill_of_two_parts_is_the_sum_of_their_bills(one: list[Charge], other: list[Charge]) -> None:
+    """L15. A sub-agent's charges count as if they were the parent's own."""
+    whole, first, second = total([*one, *other]), total(one), total(other)
+    assert whole == Bill(
+        first.attempts + second.attempts,
+        first.answered + second.answered,
+        first.usage + second.usage,
+        first.known_usd + second.known_usd,
+        first.unknown + second.unknown,
+    )
+
+
+@given(st.lists(charges, max_size=5))
+def test_what_a_tool_paid_is_on_the_bill_as_it_is(paid: list[Charge]) -> None:
+    """L15."""
+    ledger = Ledger.of([spent(*paid)])
+    assert ledger.charges == paid
+    assert ledger.bill() == total(paid)
+
+
+def test_every_attempt_is_a_line() -> None:
+    """L15. Answered, failed, retried, thrown away, auxiliary, lost with its process."""
+    journal: list[Entry] = [
+        called("1"),
+        failed("1"),
+        called("2"),
+        answered("2", Decimal("0.1"), kept=False),
+        called("3", "title"),
+        answered("3", Decimal("0.2")),
+        called("4"),
+        failed("4", Happening.CREDIT),
+        called("5"),
+    ]
+    ledger = Ledger.of(journal)
+    assert ledger.charges == [
+        Charge("m", "turn", "unavailable"),
+        Charge("m", "turn", "answered", USED, Decimal("0.1")),
+        Charge("m", "title", "answered", USED, Decimal("0.2")),
+        Charge("m", "turn", "credit"),
+        Charge("m", "turn", "outcome unknown"),
+    ]
+    assert ledger.bill() == Bill(5, 2, USED + USED, Decimal("0.3"), 0)
+
+
+def test_a_sum_with_a_hole_is_no_sum() -> None:
+    """L15. Unknown is shown as unknown, never as 0."""
+    bill = Ledger.of([answered("1", None), answered("2", Decimal("0.5"))]).bill()
+    assert bill.cost_usd is None
+    assert "cost unknown for 1 of 2 calls ($0.5000 known)" in str(bill)
+
+
+def test_a_bill_of_which_nothing_is_known_names_no_amount() -> None:
+    """L15."""
+    bill = Ledger.of([answered("1", None)]).bill()
+    assert "$" not in str(bill)
+    assert "cost unknown for 1 of 1 calls" in str(bill)
+
+
+def test_a_free_call_is_known_to_cost_nothing() -> None:
+    """L15."""
+    bill = Ledger.of([answered("1", Decimal(0))]).bill()
+    assert bill.cost_usd == 0
+    assert "$0.0000" in str(bill)
+
+
+def test_a_price_without_a_token_count_is_paid_all_the_same() -> None:
+    """L15."""
+    ledger = Ledger.of([spent(Charge("m", "search", "answered", None, Decimal("0.03")))])
+    assert ledger.known_usd == ledger.bill().known_usd == Decimal("0.03")
+
+
+def test_a_bill_as_people_read_it() -> None:
+    """L15."""
+    bill = Ledger.of([answered("1", Decimal("0.25")), answered("2", Decimal(1))]).bill()
+    assert str(bill) == "2 model calls, 200 tokens in (90% cached), 10 out, $1.2500"
+
+
+@pytest.mark.parametrize(("usage", "share"), [(Usage(), 0.0), (Usage(output=5), 0.0), (USED, 0.9)])
+def test_the_cached_share_is_one_of_the_input(usage: Usage, share: float) -> None:
+    """L15."""
+    assert total([Charge("m", "turn", "answered", usage, Decimal(0))]).cache_share == share

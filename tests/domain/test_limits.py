@@ -1,0 +1,124 @@
+"""How the bounds relate to each other, and that they are the ones required."""
+
+from itertools import pairwise
+
+from hummingbird.domain import limits
+from hummingbird.domain.limits import (
+    BYTES_PER_TOKEN,
+    CHAT_ITERATIONS,
+    CONCURRENT_TOOLS,
+    CONNECT_TIMEOUT_S,
+    CONTINUATIONS,
+    EMPTY_NUDGES,
+    ERROR_TEXT_CHARS,
+    FINAL_ATTEMPTS,
+    INLINE_RESULT_BYTES,
+    INTERRUPT_GRACE_S,
+    LONGEST_CYCLE,
+    MALFORMED_NUDGES,
+    MAX_OUTPUT_TOKENS,
+    PRIMARY_COOL_DOWN_S,
+    REPEAT_WINDOW,
+    REPEATS_FATAL,
+    REPEATS_NOTICED,
+    REPLY_BYTES,
+    RETRY_AFTER_CAP_S,
+    RETRY_DELAY_CAP_S,
+    RETRY_DELAYS_S,
+    RETRY_JITTER,
+    SOFT_SHARE,
+    STALL_TIMEOUT_S,
+    STRIKES,
+    SUBAGENT_ITERATIONS,
+    TOKEN_MARGIN_S,
+    TOOL_TIMEOUT_S,
+    WORKFLOW_CONTEXT_TOKENS,
+    WORKFLOW_ITERATIONS,
+)
+
+
+def test_every_limit_is_more_than_nothing() -> None:
+    for name, value in vars(limits).items():
+        if name.isupper():
+            assert all(number > 0 for number in (value if isinstance(value, tuple) else (value,))), name
+
+
+def test_a_chat_may_take_more_turns_than_a_sub_agent_and_that_more_than_a_workflow() -> None:
+    """L6."""
+    assert (WORKFLOW_ITERATIONS, SUBAGENT_ITERATIONS, CHAT_ITERATIONS) == (30, 50, 90)
+    assert WORKFLOW_ITERATIONS < SUBAGENT_ITERATIONS < CHAT_ITERATIONS
+
+
+def test_the_soft_notice_comes_while_there_are_turns_left_to_use_it() -> None:
+    """L7."""
+    assert 0 < SOFT_SHARE < 1
+    assert WORKFLOW_ITERATIONS * (1 - SOFT_SHARE) > FINAL_ATTEMPTS
+
+
+def test_a_second_final_attempt_exists_for_disabling_tools() -> None:
+    """L7."""
+    assert FINAL_ATTEMPTS == 2
+
+
+def test_patience_is_as_required() -> None:
+    """L9, L10."""
+    assert (EMPTY_NUDGES, MALFORMED_NUDGES, CONTINUATIONS, STRIKES) == (2, 2, 3, 3)
+
+
+def test_nothing_that_goes_wrong_on_its_own_can_use_up_a_workflow() -> None:
+    """L9, L10. Each has its own end before the turns are gone."""
+    assert max(EMPTY_NUDGES, MALFORMED_NUDGES, CONTINUATIONS, STRIKES) < WORKFLOW_ITERATIONS
+
+
+def test_repeating_is_noticed_before_it_ends_the_run() -> None:
+    """L11."""
+    assert (REPEATS_NOTICED, REPEATS_FATAL) == (3, 5)
+    assert 1 < REPEATS_NOTICED < REPEATS_FATAL <= REPEAT_WINDOW
+
+
+def test_the_longest_cycle_is_found_before_the_turns_of_a_workflow_are_used_up() -> None:
+    """L11."""
+    assert LONGEST_CYCLE >= 2
+    assert LONGEST_CYCLE * REPEATS_FATAL < WORKFLOW_ITERATIONS
+
+
+def test_waiting_grows_and_stays_within_its_cap_whatever_the_jitter() -> None:
+    """L13."""
+    assert RETRY_DELAYS_S == (5.0, 10.0, 20.0, 40.0)
+    assert all(one < other for one, other in pairwise(RETRY_DELAYS_S))
+    assert 0 < RETRY_JITTER < 1
+    assert RETRY_DELAYS_S[-1] * (1 + RETRY_JITTER) <= RETRY_DELAY_CAP_S <= RETRY_AFTER_CAP_S
+    assert (RETRY_DELAY_CAP_S, RETRY_AFTER_CAP_S) == (60.0, 600.0)
+
+
+def test_a_connection_is_given_up_long_before_a_silent_stream() -> None:
+    """L13."""
+    assert CONNECT_TIMEOUT_S < STALL_TIMEOUT_S == 120.0
+
+
+def test_the_primary_rests_at_least_as_long_as_a_retry_waits() -> None:
+    """L14."""
+    assert RETRY_DELAY_CAP_S <= PRIMARY_COOL_DOWN_S == 60.0
+
+
+def test_an_interrupt_returns_long_before_a_tool_would() -> None:
+    """L17, L19."""
+    assert INTERRUPT_GRACE_S < TOOL_TIMEOUT_S
+    assert CONCURRENT_TOOLS == 8
+
+
+def test_one_result_never_fills_the_context_of_a_workflow() -> None:
+    """L6. Even with the longest answer after it."""
+    result_tokens = INLINE_RESULT_BYTES / BYTES_PER_TOKEN
+    assert result_tokens + MAX_OUTPUT_TOKENS < WORKFLOW_CONTEXT_TOKENS * SOFT_SHARE
+
+
+def test_a_reply_holds_the_longest_answer_many_times_over() -> None:
+    """L13. The cap is against a provider gone mad, not against an answer."""
+    assert ERROR_TEXT_CHARS < INLINE_RESULT_BYTES < REPLY_BYTES
+    assert MAX_OUTPUT_TOKENS * BYTES_PER_TOKEN * 100 < REPLY_BYTES
+
+
+def test_a_token_is_renewed_only_when_its_server_has_a_new_one() -> None:
+    """L14. Google's hands out the same one until four minutes before its end."""
+    assert TOKEN_MARGIN_S < 4 * 60

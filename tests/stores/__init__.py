@@ -1,0 +1,1 @@
+"""Tests of the stores on real files and with real processes."""

@@ -1,0 +1,34 @@
+"""Bodies for OpenAI against the request types of its SDK."""
+
+from functools import cache
+from typing import Any
+
+from openai.types.chat import completion_create_params as chat_params
+from openai.types.responses import response_create_params as responses_params
+from pydantic_core import SchemaValidator
+
+from tests.wire.strict_types import strict_checker
+
+
+def check_chat(body: dict[str, Any]) -> None:
+    """Raises pydantic's ValidationError."""
+    _chat(bool(body.get("stream"))).validate_python(body)
+
+
+def check_responses(body: dict[str, Any]) -> None:
+    """Raises pydantic's ValidationError."""
+    _responses(bool(body.get("stream"))).validate_python(body)
+
+
+@cache
+def _chat(stream: bool) -> SchemaValidator:
+    kind = chat_params.CompletionCreateParamsStreaming if stream else chat_params.CompletionCreateParamsNonStreaming
+    return strict_checker(kind)
+
+
+@cache
+def _responses(stream: bool) -> SchemaValidator:
+    kind = (
+        responses_params.ResponseCreateParamsStreaming if stream else responses_params.ResponseCreateParamsNonStreaming
+    )
+    return strict_checker(kind)

@@ -1,0 +1,64 @@
+"""The models of the lab, each as an operator would reach it: by key or on Vertex."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hummingbird.adapters.models.anthropic.wire import AnthropicWire
+from hummingbird.adapters.models.endpoints import (
+    AnthropicEndpoint,
+    GeminiEndpoint,
+    VertexAnthropicEndpoint,
+    VertexGeminiEndpoint,
+)
+from hummingbird.adapters.models.gemini.wire import GeminiWire
+from hummingbird.adapters.models.http_model import HttpModel
+from hummingbird.adapters.models.prices import free
+from hummingbird.adapters.models.profiles import profile_for
+from hummingbird.adapters.models.transport import Transport
+from hummingbird.adapters.models.wire import Endpoint, Wire
+from hummingbird.lab.vendors.server import VendorLab
+
+
+class Tokens:
+    """The given token first; a refresh gives `renewed`."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def token(self) -> str:
+        return self._token
+
+    async def refresh(self) -> bool:
+        self._token = "renewed"
+        return True
+
+
+@asynccontextmanager
+async def reached(
+    lab: VendorLab, provider: str, model: str, *, key: str = "any", patience_s: float = 60.0
+) -> AsyncIterator[HttpModel]:
+    wire, endpoint = _door(lab, provider, key)
+    made = HttpModel(
+        f"{provider}:{model}",
+        wire=wire,
+        endpoint=endpoint,
+        profile=profile_for(provider, model),
+        transport=Transport(lambda: 0.0, stall_timeout_s=patience_s, whole_timeout_s=patience_s),
+        price=free,
+    )
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def _door(lab: VendorLab, provider: str, key: str) -> tuple[Wire, Endpoint]:
+    match provider:
+        case "anthropic":
+            return AnthropicWire(), AnthropicEndpoint(key, lab.anthropic_url)
+        case "vertex-anthropic":
+            return AnthropicWire(), VertexAnthropicEndpoint("p", "global", Tokens(key), lab.vertex_url)
+        case "gemini":
+            return GeminiWire(), GeminiEndpoint(key, lab.gemini_url)
+        case _:
+            return GeminiWire(), VertexGeminiEndpoint("p", "global", Tokens(key), lab.vertex_url)
