@@ -30,7 +30,7 @@ from hummingbird.ports.journal import Journal
 from hummingbird.ports.model import ModelReply, ModelRequest
 from hummingbird.ports.tool import Tool
 
-E_ = TypeVar("E_", bound=Entry)
+Kind = TypeVar("Kind", bound=Entry)
 
 SYSTEM = "You are under test."
 ANYTHING: Mapping[str, Any] = {"type": "object"}
@@ -93,7 +93,7 @@ class Stage:
         self.check(outcome)
         return outcome
 
-    def written(self, kind: type[E_]) -> list[E_]:
+    def written(self, kind: type[Kind]) -> list[Kind]:
         return [entry for entry in self.journal.entries() if isinstance(entry, kind)]
 
     def notices(self, kind: NoticeKind) -> list[NoticeShown]:
@@ -140,6 +140,8 @@ def check_outcome(outcome: Outcome, entries: Sequence[Entry]) -> None:
     ended = entries[-1]
     assert isinstance(ended, RunEnded)
     assert (ended.reason, ended.text, ended.answered) == (outcome.reason, outcome.text, outcome.answered)
+    runs = [entry.run_id for entry in entries if isinstance(entry, RunEnded)]
+    assert len(runs) == len(set(runs))  # a run ends once
     now = status(entries)
     assert (now.ended, now.iterations, now.running_tools) == (outcome.reason, outcome.iterations, ())
     assert transcript(entries).endswith(f"{outcome.bill}\n")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -208,6 +209,37 @@ async def test_a_tool_that_ignores_it_is_left_behind_and_not_heard_any_more(monk
     before = list(on.journal.entries())
     deaf.free.set()
     await deaf.ended.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert list(on.journal.entries()) == before
+
+
+async def test_a_hook_that_ignores_it_is_not_heard_any_more_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L19, L18"""
+    monkeypatch.setattr(GRACE, 0.01)
+    asking, free, left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Deaf:
+        name = "deaf"
+
+        async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
+            return
+
+        async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> str:
+            asking.set()
+            while not free.is_set():
+                with suppress(asyncio.CancelledError):
+                    await free.wait()
+            left.set()
+            return "late"
+
+    on = stage(ScriptedModel([calls(("count", "{}")), says("again done")]), tools=[CountingTool()], hooks=[Deaf()])
+    outcome = await interrupted(on, asking)
+    assert results(outcome) == [UNKNOWN_OUTCOME]
+    await next_run_works(on)
+    before = list(on.journal.entries())
+    free.set()
+    await left.wait()
     for _ in range(5):
         await asyncio.sleep(0)
     assert list(on.journal.entries()) == before

@@ -115,11 +115,11 @@ class _Writer:
 
     def _resume(self) -> None:
         """Another process: what the one before it left open is settled first."""
-        if self._seldom():
-            self._write(PrefixChanged(system=self._text(), tools=self._draw(tools), reason="new rules"))
         for call in self._conversation.unsettled:
             outcome = ToolOutcome.UNKNOWN if self._conversation.started(call.id) else ToolOutcome.SKIPPED
             self._write(ToolFinished(call_id=call.id, name=call.name, text="[interrupted]", outcome=outcome))
+        if self._seldom():
+            self._write(PrefixChanged(system=self._text(), tools=self._draw(tools), reason="new rules"))
 
     def _turn(self) -> bool:
         """One call and what it leads to; False when the run ends, or its process, with it."""

@@ -130,7 +130,8 @@ def test_every_attempt_is_a_line() -> None:
         Charge("m", "turn", "credit"),
         Charge("m", "turn", "outcome unknown"),
     ]
-    assert ledger.bill() == Bill(5, 2, USED + USED, Decimal("0.3"), 0)
+    assert ledger.bill() == Bill(5, 2, USED + USED, Decimal("0.3"), 0, lost=1)
+    assert "1 more of unknown outcome" in str(ledger.bill())
 
 
 def test_a_sum_with_a_hole_is_no_sum() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import hummingbird.adapters.stores.journal as room
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.domain.errors import JournalUnwritable
 from hummingbird.domain.journal import UserSaid
@@ -55,6 +56,15 @@ def size_of(path: Path) -> int:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """A slow one: no flush holds the event loop."""
+    monkeypatch.setattr(room, "QUICK_FLUSH_S", 0.0)
+    return Disk(monkeypatch)
+
+
+@pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Quick, whatever the machine that runs the tests is doing."""
+    monkeypatch.setattr(room, "QUICK_FLUSH_S", 1_000.0)
     return Disk(monkeypatch)
 
 
@@ -220,8 +230,7 @@ async def test_closing_before_a_flush_has_begun_lets_it_finish_too(path: Path, d
     journal = FileJournal(path)
     journal.append(OPENED)
     commit = asyncio.create_task(journal.commit())
-    await asyncio.sleep(0)
-    assert disk.flushes == 0
+    await asyncio.sleep(0)  # the flush is on its way to its thread
     journal.close()
     await commit
     assert disk.safe_bytes == size_of(path)
@@ -242,4 +251,44 @@ def test_a_journal_outlives_the_event_loop_it_was_used_in(path: Path, disk: Disk
         journal.append(entry)
         asyncio.run(journal.commit())
     assert disk.flushes == 2
+    journal.close()
+
+
+async def test_a_disk_that_was_quick_is_waited_for_without_a_thread(path: Path, quick_disk: Disk) -> None:
+    """L2: the first flush tells how quick it is, the next one is durable when `commit` returns at once."""
+    journal = FileJournal(path)
+    journal.append(OPENED)
+    await journal.commit()
+    journal.append(SAID)
+    with pytest.raises(StopIteration):
+        journal.commit().send(None)
+    assert quick_disk.flushes == 2
+    assert quick_disk.safe_bytes == size_of(path)
+    journal.close()
+
+
+async def test_a_disk_that_was_slow_does_not_hold_the_event_loop(path: Path, disk: Disk) -> None:
+    """L17: other runs go on while this one waits."""
+    journal = FileJournal(path)
+    for entry in (OPENED, SAID):
+        journal.append(entry)
+        disk.open.clear()
+        commit = asyncio.create_task(journal.commit())
+        await disk.flush_has_started()
+        disk.open.set()
+        await commit
+    assert disk.safe_bytes == size_of(path)
+    journal.close()
+
+
+async def test_a_quick_disk_that_fails_is_not_believed_again(path: Path, quick_disk: Disk) -> None:
+    """L2"""
+    journal = FileJournal(path)
+    journal.append(OPENED)
+    await journal.commit()
+    journal.append(SAID)
+    quick_disk.error = OSError(5, "Input/output error")
+    for _ in range(2):
+        with pytest.raises(JournalUnwritable, match="Input/output error"):
+            await journal.commit()
     journal.close()

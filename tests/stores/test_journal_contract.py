@@ -1,6 +1,6 @@
 """What every journal promises (ports.journal)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,8 +8,6 @@ import pytest
 from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
 from hummingbird.ports.journal import Journal
 from tests.stores.samples import OPENED, SAID, SAMPLES
-
-Open = Callable[[], Journal]
 
 
 @pytest.fixture(params=["file", "memory"])

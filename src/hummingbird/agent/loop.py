@@ -4,6 +4,7 @@ All state is a projection of the journal. This class holds only what cannot be w
 can be interrupted, and messages that have not been delivered yet.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from uuid import uuid4
 from hummingbird.agent import prompts
 from hummingbird.agent.budget import Limits, Spent
 from hummingbird.agent.described import described
-from hummingbird.agent.interruptible import Interrupted, Interruptible
+from hummingbird.agent.interruptible import Interrupted, Interruptible, being_cancelled
 from hummingbird.agent.recorder import Recorder
 from hummingbird.agent.state import RunState
 from hummingbird.agent.steps import (
@@ -96,6 +97,8 @@ class Loop:
     def __init__(self, journal: Journal, setup: Setup, session_id: str = "") -> None:
         if not setup.models:
             raise UsageFault("A loop needs at least one model.")
+        if setup.limits.usd_per_day is not None and setup.spending is None:
+            raise UsageFault("A ceiling per day needs a record of what was spent; give the loop one, or no ceiling.")
         self._setup = setup
         self._session_id = session_id or uuid4().hex
         self._recorder = Recorder(journal, setup.clock, setup.observers)
@@ -183,7 +186,11 @@ class Loop:
     async def _drive(self) -> Outcome:
         """Runs to the end. A journal that cannot be written any more does not take the outcome away."""
         try:
-            await self._steps()
+            try:
+                await self._work.run(self._steps(self.state.run.run_id))
+            except Interrupted:
+                if not self.state.ended:  # it may have come with the very last entry
+                    self._close(EndReason.INTERRUPTED, "")
             await self._recorder.commit()
         except JournalUnwritable as error:
             self._lost(str(error))
@@ -197,15 +204,19 @@ class Loop:
                 return
         self.state.apply(self._ended(End(EndReason.UNEXPECTED_ERROR, sentence=sentence)))
 
-    async def _steps(self) -> None:
-        """Until one of them ends the run. The border of a turn: an exception ends the run, it never loses it."""
+    async def _steps(self, run_id: str) -> None:
+        """Until one of them ends this run. The border of a turn: an exception ends the run, it never loses it."""
         try:
-            while not self.state.ended:
+            while self.state.run.run_id == run_id and not self.state.ended:
                 await self._step()
-        except Interrupted:
-            self._close(EndReason.INTERRUPTED, "")
+                if being_cancelled():  # a tool may have swallowed it; no step follows an interrupt (L19)
+                    raise asyncio.CancelledError
         except JournalUnwritable:
             raise
+        except asyncio.CancelledError:
+            if being_cancelled():
+                raise
+            self._close(EndReason.UNEXPECTED_ERROR, "The work was cancelled from inside; nobody had asked for that.")
         except Exception as error:  # noqa: BLE001 - border: whatever a turn raises ends the run with a name (L12)
             self._close(EndReason.UNEXPECTED_ERROR, shortened(described(error), ERROR_TEXT_CHARS))
 
@@ -217,11 +228,11 @@ class Loop:
     async def _do(self, step: Step) -> None:
         match step:
             case CallModel():
-                instead = await self._work.run(self._caller.call(step))
+                instead = await self._caller.call(step)
                 if instead is not None:
                     await self._do(instead)
             case RunTools(calls=calls):
-                await self._work.run(self._batch().run(calls))
+                await self._batch().run(calls)
             case SkipTools(calls=calls):
                 for call in calls:
                     self._finish(call, FINAL_SKIP, ToolOutcome.SKIPPED)
@@ -240,7 +251,7 @@ class Loop:
         state, setup = self.state, self._setup
         today = Decimal(0)
         if setup.limits.usd_per_day is not None:
-            today = await self._work.run(self._caller.spent_today())
+            today = await self._caller.spent_today()
         spent = Spent(
             iterations=state.iterations,
             context_tokens=state.context_tokens,
@@ -302,6 +313,7 @@ class Loop:
     def _deliver_steers(self) -> None:
         """At a turn boundary, and not to a model that has its last word: what is left goes back to the sender."""
         while self._steers and self.state.between_turns and not self.state.final:
+            self._choose_model()
             self._recorder.record(UserSaid(text=self._steers.popleft(), source=Source.STEER))
 
     def _finish(self, call: ToolCall, text: str, outcome: ToolOutcome) -> None:

@@ -18,7 +18,7 @@ class Recorder:
     def __init__(self, journal: Journal, clock: Clock, observers: Iterable[Observer] = ()) -> None:
         self._journal = journal
         self._clock = clock
-        self._observers = tuple(observers)
+        self._observers = list(observers)
         self.state = RunState.of(journal.entries())
 
     def record(self, entry: Entry) -> None:
@@ -32,5 +32,8 @@ class Recorder:
         await self._journal.commit()
 
     def tell(self, event: Event) -> None:
-        for observe in self._observers:
-            observe(event)
+        for observe in tuple(self._observers):
+            try:
+                observe(event)
+            except Exception:  # noqa: BLE001 - border: a console that was closed must not end the run; not asked again
+                self._observers.remove(observe)

@@ -21,6 +21,7 @@ from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.limits import CHAT_ITERATIONS
 from hummingbird.domain.messages import Notice, as_chat
 from hummingbird.domain.runs import Outcome
+from hummingbird.ports.clock import Clock
 from hummingbird.ports.observer import Observer
 from hummingbird.ports.tool import Hook, Tool
 
@@ -55,6 +56,7 @@ class Agent:
         api_mode: str | None = None,
         model_regions: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         if max_iterations < 1:
             raise UsageFault(f"max_iterations is {max_iterations}; give the agent at least one turn.")
@@ -62,7 +64,7 @@ class Agent:
         offered = [*tools, *(plugin_tools() if plugins else ())]
         self._toolbox = Toolbox(enabled(offered, toolsets, found))
         self._instructions = instructions
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._models = Models(found, now=self._clock.now, model_regions=model_regions or {})
         names = [model, *fallback_models]
         primary = self._models.resolve(model, base_url=base_url, api_mode=api_mode)

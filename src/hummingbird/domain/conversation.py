@@ -69,9 +69,14 @@ class Conversation:
 
     @property
     def unseen_results(self) -> tuple[str, ...]:
-        """Results that no answered call has included yet."""
-        fresh = self._messages[self.cached :]
-        return tuple(message.call_id for message in fresh if isinstance(message, ToolMessage))
+        """Results that came after the last answer, so no model has seen them."""
+        fresh: list[str] = []
+        for message in reversed(self._messages):
+            if isinstance(message, AssistantMessage):
+                break
+            if isinstance(message, ToolMessage):
+                fresh.append(message.call_id)
+        return tuple(reversed(fresh))
 
     def apply(self, entry: Entry) -> None:
         match entry:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from hummingbird.domain.journal import Entry, ModelAnswered, ModelCalled, ModelFailed, ToolFinished
-from hummingbird.domain.usage import Bill, Charge, total
+from hummingbird.domain.usage import LOST, Bill, Charge, total
 
 
 class Ledger:
@@ -26,7 +26,7 @@ class Ledger:
     @property
     def charges(self) -> list[Charge]:
         """Settled attempts, then those whose end nobody saw: they may have been billed."""
-        lost = (Charge(call.model, call.purpose, "outcome unknown") for call in self._called.values())
+        lost = (Charge(call.model, call.purpose, LOST) for call in self._called.values())
         return [*self._settled, *lost]
 
     def bill(self) -> Bill:

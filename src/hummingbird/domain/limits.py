@@ -42,10 +42,10 @@ INTERRUPT_GRACE_S = 2.0  # how long a cancelled tool may take to clean up before
 # what a reply, an error text or an inline result may weigh
 REPLY_BYTES = 64 * 1024 * 1024
 ERROR_TEXT_CHARS = 600
-INLINE_RESULT_BYTES = 64 * 1024
+INLINE_RESULT_BYTES = 16 * 1024
 MAX_OUTPUT_TOKENS = 16_000
 BYTES_PER_TOKEN = 4
 
 JOURNAL_FORMAT = 1
-JOURNAL_LINE_BYTES = 64 * 1024 * 1024
+QUICK_FLUSH_S = 0.005  # a disk this quick may hold the event loop; far below what a person notices
 TOOL_NAME_CHARS = 64

@@ -30,6 +30,9 @@ class Usage:
         )
 
 
+LOST = "outcome unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Charge:
     """One attempt in the ledger. `usage` None: the provider never said. `cost_usd` None: unknown price."""
@@ -50,6 +53,7 @@ class Bill:
     usage: Usage
     known_usd: Decimal
     unknown: int
+    lost: int = 0  # attempts whose end nobody saw; the provider may have billed them
 
     @property
     def cache_share(self) -> float:
@@ -66,6 +70,8 @@ class Bill:
         if self.unknown:
             part = f" ({money} known)" if self.known_usd else ""
             money = f"cost unknown for {self.unknown} of {self.answered} calls{part}"
+        if self.lost:
+            money += f", {self.lost} more of unknown outcome"
         used = self.usage
         return (
             f"{self.answered} model calls, {used.context:,} tokens in ({self.cache_share:.0%} cached), "
@@ -74,9 +80,10 @@ class Bill:
 
 
 def total(charges: Iterable[Charge]) -> Bill:
-    usage, known, attempts, answered, unknown = Usage(), Decimal(0), 0, 0, 0
+    usage, known, attempts, answered, unknown, lost = Usage(), Decimal(0), 0, 0, 0, 0
     for charge in charges:
         attempts += 1
+        lost += charge.outcome == LOST
         if charge.usage is not None:
             answered += 1
             usage = usage + charge.usage
@@ -84,4 +91,4 @@ def total(charges: Iterable[Charge]) -> Bill:
             known += charge.cost_usd
         elif charge.usage is not None:
             unknown += 1
-    return Bill(attempts, answered, usage, known, unknown)
+    return Bill(attempts, answered, usage, known, unknown, lost)

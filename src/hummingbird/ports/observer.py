@@ -6,6 +6,6 @@ from hummingbird.domain.events import Event
 
 
 class Observer(Protocol):
-    """Called on the loop's own thread: must return quickly and must not raise."""
+    """Called on the loop's own thread: must return quickly. One that raises is not called again."""
 
     def __call__(self, event: Event) -> None: ...

@@ -46,7 +46,7 @@ def marked(cache: MarkedCache, units: list[object], *marks: Mark, implicit: str 
     return reading.total, reading.cached, reading.written
 
 
-def test_a_free_cache_reads_the_longest_common_prefix(clock: Clock) -> None:
+def test_a_free_cache_reads_the_longest_shared_prefix(clock: Clock) -> None:
     cache = FreeCache(clock)
     assert free(cache, [LONG, "a", "b"])[1] == 0
     assert free(cache, [LONG, "a", "c"])[1] == UNIT + tokens("a")

@@ -1,18 +1,21 @@
 """A journal as JSON lines in a file, durable where the loop asks for it (L2).
 
-`append` hands the line to the kernel, so it outlives this process; `commit` waits until the disk has it. Commits
-that come while one is under way share the next one. Knows nothing of what an entry means.
+`append` hands the line to the kernel, so it outlives this process; `commit` waits until the disk has it: in a thread,
+unless the disk has just shown that waiting is quicker. Commits that come while one is under way share the next one.
+Knows nothing of what an entry means.
 """
 
 import asyncio
 import fcntl
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from hummingbird.domain.errors import JournalUnwritable, SessionUnreadable
 from hummingbird.domain.journal import Entry, dump, load
+from hummingbird.domain.limits import QUICK_FLUSH_S
 
 _FIRST_BYTES = b'{"kind":"'  # of every line that was ever written here
 
@@ -44,7 +47,8 @@ class FileJournal:
         self._durable = 0  # entries of an earlier process, too, may not be on the disk yet
         self._partial = False
         self._failure: OSError | None = None
-        self._flushing: asyncio.Task[None] | None = None
+        self._flush_s = float("inf")  # how long the last one took; nothing is known of this disk yet
+        self._flushing: asyncio.Future[OSError | None] | None = None
 
     def entries(self) -> Sequence[Entry]:
         return self._entries
@@ -70,10 +74,12 @@ class FileJournal:
         while self._durable < wanted:
             if self._failure is not None:
                 raise self._unwritable(self._failure) from self._failure
-            if self._flushing is None:
-                self._flushing = asyncio.ensure_future(self._flush(self._fd, len(self._entries)))
-            # shielded: when one run is interrupted, the others still wait for the same flush
-            await asyncio.shield(self._flushing)
+            if self._flushing is None and self._flush_s < QUICK_FLUSH_S:
+                # a thread costs twice the CPU of the flush itself: not for a disk that just took no time
+                self._flushed(len(self._entries), self._to_disk(self._fd))
+            else:
+                # shielded: when one run is interrupted, the others still wait for the same flush
+                await asyncio.shield(self._flushing or self._flush(len(self._entries)))
 
     def close(self) -> None:
         """A flush that is still under way keeps the file open until it is done."""
@@ -83,24 +89,40 @@ class FileJournal:
         elif fd >= 0:
             os.close(fd)
 
-    async def _flush(self, fd: int, upto: int) -> None:
-        try:
-            await asyncio.get_running_loop().run_in_executor(None, self._to_disk, fd)
-            self._durable = upto
-        except OSError as error:
-            self._failure = error  # for good: the kernel tells it once, then takes the lost pages for written
-        finally:
-            self._flushing = None
+    def _flush(self, upto: int) -> asyncio.Future[OSError | None]:
+        """In a thread: a disk may take its time, and other runs share this event loop."""
 
-    def _to_disk(self, fd: int) -> None:
-        os.fdatasync(fd)
-        while self._unsynced:
-            directory = os.open(self._unsynced[-1], os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
-            self._unsynced.pop()
+        def done(flush: asyncio.Future[OSError | None]) -> None:
+            self._flushing = None
+            if not flush.cancelled():
+                self._flushed(upto, flush.result())
+
+        self._flushing = asyncio.get_running_loop().run_in_executor(None, self._to_disk, self._fd)
+        self._flushing.add_done_callback(done)
+        return self._flushing
+
+    def _flushed(self, upto: int, failure: OSError | None) -> None:
+        if failure is None:
+            self._durable = upto
+        else:
+            self._failure = failure  # for good: the kernel tells it once, then takes the lost pages for written
+
+    def _to_disk(self, fd: int) -> OSError | None:
+        began = time.monotonic()
+        try:
+            os.fdatasync(fd)
+            while self._unsynced:
+                directory = os.open(self._unsynced[-1], os.O_RDONLY)
+                try:
+                    os.fsync(directory)
+                finally:
+                    os.close(directory)
+                self._unsynced.pop()
+        except OSError as error:
+            return error
+        finally:
+            self._flush_s = time.monotonic() - began
+        return None
 
     def _cut_off_partial_line(self) -> None:
         if self._partial:

@@ -18,11 +18,14 @@ def admit_key(surface: SurfaceName, headers: Mapping[str, str], query_key: str, 
     """The key, or a Refusal in the vendor's terms. `keys` None accepts all but the lab's own bad ones."""
     key = _key(surface, headers) or query_key
     if not key or key == BAD_KEY or (keys is not None and key not in keys):
+        # the vendor's words and their source stand below
         raise _UNKNOWN[surface](key)
     if key == NEVER_ISSUED_KEY and surface == "gemini":
         text = "API key not valid. Please pass a valid API key."
+        # from memory, not in the facts: Google's public endpoint answers an unknown key with a 400
         raise Refusal(400, "INVALID_ARGUMENT", text, code="API_KEY_INVALID")
     if key == NO_CREDIT:
+        # the vendor's words and their source stand below
         raise _PENNILESS[surface]()
     return key
 

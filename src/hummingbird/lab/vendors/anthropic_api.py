@@ -41,7 +41,7 @@ class AnthropicSurface:
     def admit(self, asked: Asked) -> "AnthropicPending":
         model = claude(asked.model)
         if model is None:
-            # facts/llm.md 1: 404 not_found_error for a model nobody knows
+            # facts/llm.md 1: NotFound is 404; that an unknown model is one is from memory
             raise Refusal(404, "not_found_error", f"model: {asked.model}")
         mismatch = check(asked, model, self._conduct, self._memory)
         replayed = replay(asked.body, model, mismatch)
@@ -145,7 +145,6 @@ class AnthropicPending:
 
     def _call(self, call: Call) -> Raw:
         name = call.id or self.numbers.take("toolu_")
-        self.memory.issued[name] = call.name
         return {"type": "tool_use", "id": name, "name": call.name, "input": call.arguments_object or {}}
 
     def _events(self, message: Raw, calls: tuple[Call, ...]) -> Iterator[bytes]:

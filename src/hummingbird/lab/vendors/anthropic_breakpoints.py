@@ -43,8 +43,10 @@ def _check_place(block: Block) -> None:
 
 def _check_marker(place: str, marker: object) -> None:
     if not isinstance(marker, dict) or marker.get("type") != "ephemeral":
+        # the SDK's request types: ephemeral is the only type
         raise _invalid(f"{place}.cache_control.type: Input should be 'ephemeral'")
     for key in extra_keys(marker, frozenset({"type", "ttl"})):
+        # the SDK's request types: type and ttl, nothing else
         raise _invalid(f"{place}.cache_control.{key}: Extra inputs are not permitted")
     if marker.get("ttl") is not None and not one_of(marker["ttl"], {"5m", "1h"}):
         # facts/llm.md 1, prompt caching: 5m or 1h

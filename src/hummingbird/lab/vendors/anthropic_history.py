@@ -3,7 +3,8 @@
 It looks at the messages as they were sent, borders included.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ _KEYS = {
     "thinking": keys("type thinking signature cache_control"),
     "redacted_thinking": keys("type data cache_control"),
 }
+_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
 _USER = keys("text image document search_result tool_result")
 _ASSISTANT = keys("text thinking redacted_thinking tool_use server_tool_use document")
 # facts/llm.md 1: what a tool_result may hold
@@ -34,13 +36,13 @@ class History:
     current_version: bool
     betas: frozenset[str]
     tools: frozenset[str] | None
-    issued: Mapping[str, str]
     paused: Callable[[], bool]
 
 
 def check_history(history: History) -> None:
     messages = history.body.get("messages")
     if not isinstance(messages, list) or not messages:
+        # from memory, not in the facts: messages may not be empty
         raise _invalid("messages: at least one message is required")
     for at, message in enumerate(messages):
         _check_message(history, at, message)
@@ -67,20 +69,24 @@ def _invalid(message: str) -> Refusal:
 def _check_message(history: History, at: int, message: Any) -> None:
     role = message.get("role") if isinstance(message, dict) else None
     if not one_of(role, {"user", "assistant", "system"}):
+        # facts/llm.md 0.4 and 1: user, assistant and, mid-conversation, system
         raise _invalid(f"messages.{at}.role: Input should be 'user', 'assistant' or 'system'")
     for key in extra_keys(message, frozenset({"role", "content", "clear_at"})):
+        # the SDK's request types: no other field in a message
         raise _invalid(f"messages.{at}.{key}: Extra inputs are not permitted")
     if role == "system":
         _check_entry(history, at, message)
     elif "clear_at" in message:
+        # the SDK's docstring: clear_at is for system messages only
         raise _invalid(f"messages.{at}.clear_at: Extra inputs are not permitted")
     content = message.get("content")
     if not isinstance(content, str | list) or len(blocks_of(content)) != (
         1 if isinstance(content, str) else len(content)
     ):
+        # the SDK's request types: a string or a list of blocks
         raise _invalid(f"messages.{at}.content: Input should be a valid string or list of blocks")
     if not content:
-        # known of the API, not in the facts: no message may be empty
+        # from memory, not in the facts: no message may be empty
         raise _invalid(f"messages.{at}: all messages must have non-empty content")
     for index, block in enumerate(blocks_of(content)):
         _check_block(history, f"messages.{at}.content.{index}", role, block)
@@ -98,6 +104,7 @@ def _check_entry(history: History, at: int, message: Raw) -> None:
         # facts/llm.md 0.4: clear_at needs its beta header
         raise _invalid(f"messages.{at}.clear_at: Extra inputs are not permitted")
     if message.get("clear_at") is not None and not one_of(message["clear_at"], {"never", "next_user_message"}):
+        # the SDK's request types: two values
         raise _invalid(f"messages.{at}.clear_at: Input should be 'next_user_message' or 'never'")
 
 
@@ -109,6 +116,7 @@ def _check_block(history: History, place: str, role: str, block: Raw) -> None:
         # facts/llm.md 0.4: system entries are text only; the other roles have their block types
         raise _invalid(f"{place}: Input tag {kind!r} is not allowed for role {role!r}")
     for key in extra_keys(block, _KEYS.get(kind, frozenset(block))):
+        # the SDK's request types: no other field in a block
         raise _invalid(f"{place}.{kind}.{key}: Extra inputs are not permitted")
     if history.current_version and role == "assistant" and kind == "document":
         # facts/llm.md 0.2: no documents in assistant messages since 2026-10-21
@@ -123,14 +131,16 @@ def _check_block(history: History, place: str, role: str, block: Raw) -> None:
     if kind == "tool_result":
         _check_result(place, block)
     if kind == "thinking" and not (isinstance(block.get("thinking"), str) and isinstance(block.get("signature"), str)):
+        # the SDK's request types: both fields are required
         raise _invalid(f"{place}.thinking: `thinking` and `signature` are required")
 
 
 def _check_text(place: str, block: Raw) -> None:
     if not isinstance(block.get("text"), str):
+        # the SDK's request types: text is required
         raise _invalid(f"{place}.text.text: Field required")
     if not block["text"].strip():
-        # known of the API, not in the facts: empty text blocks are refused, with a marker in other words
+        # from memory, not in the facts: empty text blocks are refused, with a marker in other words
         marked = block.get("cache_control") is not None
         why = "cache_control cannot be set for empty text blocks" if marked else "text content blocks must be non-empty"
         raise _invalid(f"{place}: {why}")
@@ -138,6 +148,7 @@ def _check_text(place: str, block: Raw) -> None:
 
 def _check_call(history: History, place: str, block: Raw) -> None:
     if not isinstance(block.get("id"), str) or not block["id"]:
+        # the SDK's request types: id is required
         raise _invalid(f"{place}.tool_use.id: Field required")
     if not isinstance(block.get("input"), dict):
         # facts/llm.md 1: input is an object, not a JSON string
@@ -145,21 +156,25 @@ def _check_call(history: History, place: str, block: Raw) -> None:
     if history.tools is None:
         # facts/llm.md 1: formerly a 400, of late an empty 200; the lab refuses
         raise _invalid("Requests which include `tool_use` or `tool_result` blocks must define tools")
-    # a model may call a tool that does not exist, and its own words may be replayed
-    if not one_of(block.get("name"), history.tools) and history.issued.get(block["id"]) != block.get("name"):
-        raise _invalid(f"{place}.tool_use.name: Tool {block.get('name')!r} not found in provided tools")
+    # a model may call a tool that does not exist, and that may be replayed; only the name's shape is checked
+    if not isinstance(block.get("name"), str) or not _NAME.fullmatch(block["name"]):
+        # from memory, not in the facts: names of tools are letters, digits, _ and -
+        raise _invalid(f"{place}.tool_use.name: String should match pattern '^{_NAME.pattern}$'")
 
 
 def _check_result(place: str, block: Raw) -> None:
     if not isinstance(block.get("tool_use_id"), str):
+        # the SDK's request types: tool_use_id is required
         raise _invalid(f"{place}.tool_result.tool_use_id: Field required")
     content = block.get("content")
     if content is None or isinstance(content, str):
         return
     if not _is_blocks(content):
+        # the SDK's request types: a string or a list of blocks
         raise _invalid(f"{place}.tool_result.content: Input should be a valid string or list of blocks")
     for index, part in enumerate(content):
         if not one_of(part.get("type"), _RESULT):
+            # facts/llm.md 1: text, image, document, search_result, tool_reference
             raise _invalid(f"{place}.tool_result.content.{index}: Input tag {part.get('type')!r} is not allowed")
         if part["type"] == "text":
             _check_text(f"{place}.tool_result.content.{index}", part)
@@ -173,8 +188,10 @@ def _check_entry_place(messages: list[Raw], at: int) -> None:
     before, after = messages[at - 1], messages[at + 1 : at + 2]
     ends_in_result = str(blocks_of(before["content"])[-1].get("type")).endswith("_tool_result")
     if before["role"] != "user" and not (before["role"] == "assistant" and ends_in_result):
+        # facts/llm.md 0.4: placement after a user message
         raise _invalid(f"messages.{at}: role 'system' must follow a user message")
     if after and after[0]["role"] != "assistant":
+        # facts/llm.md 0.4: last entry, or followed by the assistant
         raise _invalid(f"messages.{at}: role 'system' must be last or be followed by an assistant message")
 
 
@@ -187,6 +204,7 @@ def _check_calls(history: History, messages: list[Raw], at: int) -> None:
     answered = _ids(following, "tool_result", "tool_use_id") if following["role"] == "user" else []
     missing = [name for name in asked if name not in answered]
     if missing:
+        # facts/llm.md 1: see above
         raise _invalid(
             f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: "
             f"{', '.join(missing)}. Each `tool_use` block must have its `tool_result` in the next message."
@@ -216,9 +234,10 @@ def _check_results(messages: list[Raw], at: int) -> None:
 
 
 def _check_unique(messages: list[Raw]) -> None:
-    # facts/llm.md 1: ids pair calls and results, so none may repeat
+    # inferred from facts/llm.md 1 (each id answered exactly once): no id may repeat
     names = [name for message in messages for name in _ids(message, "tool_use", "id")]
     if len(set(names)) != len(names):
+        # see above: inferred from facts/llm.md 1
         raise _invalid("messages: `tool_use` ids must be unique")
 
 

@@ -46,10 +46,9 @@ _CHOICE_KEYS = {
 
 @dataclass(slots=True)
 class Memory:
-    """What the API remembers of its own answers: paused conversations and the calls it invented."""
+    """What the API remembers of its own answers: the conversations it paused."""
 
     paused: set[str] = field(default_factory=set)
-    issued: dict[str, str] = field(default_factory=dict)
 
 
 def check(asked: Asked, model: Claude, conduct: Conduct, memory: Memory) -> Mismatch:
@@ -66,7 +65,7 @@ def check(asked: Asked, model: Claude, conduct: Conduct, memory: Memory) -> Mism
     mismatch = _check_thinking(body, model, betas, conduct)
     current = version == CURRENT_VERSION
     paused = lambda: conversation(body, []) in memory.paused  # noqa: E731 - asked only of messages in good shape
-    check_history(History(body, model, current, betas, tools, memory.issued, paused))
+    check_history(History(body, model, current, betas, tools, paused))
     check_breakpoints(body)
     return mismatch
 
@@ -80,10 +79,12 @@ def _version(asked: Asked) -> str:
         # facts/llm.md 0.2: on Vertex anthropic_version goes in the body
         version = asked.body.get("anthropic_version")
         if not one_of(version, _VERTEX_VERSIONS):
+            # facts/llm.md 0.2: two known versions; that it is required is from memory
             raise invalid(f"anthropic_version: {version!r} is not a valid version" if version else _MISSING_VERSION)
         return str(version)
     version = asked.headers.get("anthropic-version")
     if version not in _API_VERSIONS:
+        # facts/llm.md 0.2: two known versions; that the header is required is from memory
         raise invalid(f"anthropic-version: {version!r} is not a valid version" if version else _MISSING_VERSION)
     return str(version)
 
@@ -109,13 +110,14 @@ def _check_keys(asked: Asked, version: str, betas: frozenset[str]) -> None:
             # facts/llm.md 0.2: temperature, top_p and top_k are refused since 2026-10-21
             raise invalid(f"{key}: not supported in API version {version}")
         if not betas.intersection(_BETA_KEYS.get(key, ())):
-            # facts/llm.md 7: unknown and beta-only keys are refused
+            # the SDK's request types, as facts/llm.md 7 advises: no unknown and no beta-only keys
             raise invalid(f"{key}: Extra inputs are not permitted")
 
 
 def _check_shapes(body: Raw) -> None:
     for key in ("thinking", "tool_choice", "output_config", "cache_control", "metadata"):
         if body.get(key) is not None and not isinstance(body[key], dict):
+            # the SDK's request types: these are objects
             raise invalid(f"{key}: Input should be a valid dictionary or object")
 
 
@@ -123,13 +125,16 @@ def _check_max_tokens(body: Raw) -> None:
     # facts/llm.md 1: max_tokens is required
     limit = body.get("max_tokens")
     if limit is None:
+        # facts/llm.md 1: max_tokens is required
         raise invalid("max_tokens: Field required")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        # the SDK's request types: a number
         raise invalid("max_tokens: Input should be a valid integer")
     # facts/llm.md 1: 0 warms the cache and goes with none of these
     output = body.get("output_config") or {}
     asks = body.get("stream") or output.get("format") or (body.get("thinking") or {}).get("type") == "enabled"
     if limit == 0 and (asks or (body.get("tool_choice") or {}).get("type") in ("any", "tool")):
+        # facts/llm.md 1: see above
         raise invalid("max_tokens: 0 cannot be combined with stream, thinking, format or a forced tool_choice")
 
 
@@ -138,12 +143,14 @@ def _check_system(body: Raw) -> None:
     if system is None or isinstance(system, str):
         return
     if not isinstance(system, list) or len(blocks_of(system)) != len(system):
+        # the SDK's request types: a string or text blocks
         raise invalid("system: Input should be a valid string or list of text blocks")
     for at, block in enumerate(system):
         if block.get("type") != "text" or not isinstance(block.get("text"), str):
+            # the SDK's request types: text blocks only
             raise invalid(f"system.{at}: only text blocks are allowed")
         if not block["text"].strip():
-            # known of the API, not in the facts: empty text blocks are refused everywhere
+            # from memory, not in the facts: empty text blocks are refused everywhere
             raise invalid(f"system.{at}: text content blocks must be non-empty")
 
 
@@ -153,29 +160,35 @@ def _check_tools(body: Raw) -> frozenset[str] | None:
     if tools is None:
         return None
     if not isinstance(tools, list):
+        # the SDK's request types: a list
         raise invalid("tools: Input should be a valid list")
     names: list[str] = []
     for at, tool in enumerate(tools):
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+            # the SDK's request types: name is required
             raise invalid(f"tools.{at}.name: Field required")
         if tool.get("type") in (None, "custom"):
             _check_custom_tool(at, tool)
         names.append(tool["name"])
     if len(set(names)) != len(names):
-        # known of the API, not in the facts
+        # from memory, not in the facts
         raise invalid("tools: Tool names must be unique.")
     return frozenset(names) if names else None
 
 
 def _check_custom_tool(at: int, tool: Raw) -> None:
     for key in extra_keys(tool, _TOOL_KEYS):
+        # the SDK's request types: no other field in a tool
         raise invalid(f"tools.{at}.custom.{key}: Extra inputs are not permitted")
     if not _TOOL_NAME.fullmatch(tool["name"]):
+        # from memory, not in the facts: the shape of tool names
         raise invalid(f"tools.{at}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
     schema = tool.get("input_schema")
     if not isinstance(schema, dict):
+        # the SDK's request types: input_schema is required
         raise invalid(f"tools.{at}.custom.input_schema: Field required")
     if schema.get("type") != "object":
+        # the SDK's request types: the schema is one of an object
         raise invalid(f"tools.{at}.custom.input_schema.type: Input should be 'object'")
 
 
@@ -191,9 +204,10 @@ def _check_tool_choice(body: Raw, model: Claude, tools: frozenset[str] | None) -
         # facts/llm.md 1: disable_parallel_tool_use goes with the first three only
         raise invalid(f"tool_choice.{kind}.{key}: Extra inputs are not permitted")
     if tools is None:
-        # known of the API, not in the facts
+        # from memory, not in the facts
         raise invalid("tool_choice: may only be specified while providing `tools`")
     if kind == "tool" and not one_of(choice.get("name"), tools):
+        # from memory, not in the facts: a named tool must be defined
         raise invalid(f"tool_choice.tool.name: Tool {choice.get('name')!r} not found in provided tools")
     if kind in {"any", "tool"} and not model.takes_forced_tools:
         # facts/llm.md 0.6: forced choice is refused on Fable/Mythos 5.1+, Opus 5.5, Sonnet 5.5
@@ -203,6 +217,7 @@ def _check_tool_choice(body: Raw, model: Claude, tools: frozenset[str] | None) -
 def _check_effort(body: Raw) -> None:
     config = body.get("output_config") or {}
     for key in extra_keys(config, frozenset({"effort", "format"})):
+        # the SDK's request types: effort and format
         raise invalid(f"output_config.{key}: Extra inputs are not permitted")
     effort = config.get("effort")
     if effort is not None and not one_of(effort, _EFFORTS):
@@ -217,6 +232,7 @@ def _check_thinking(body: Raw, model: Claude, betas: frozenset[str], conduct: Co
         return usual
     kind = thinking.get("type") if isinstance(thinking, dict) else None
     if not one_of(kind, {"enabled", "disabled", "adaptive", "between_tools"}):
+        # facts/llm.md 0.6: enabled, disabled, adaptive, between_tools
         raise invalid(f"thinking: Input tag {kind!r} does not match any of the expected tags")
     if kind == "disabled" and not model.thinking_can_be_disabled:
         # facts/llm.md 0.6: always on there
@@ -248,6 +264,7 @@ def _binding(thinking: Raw, betas: frozenset[str], usual: Mismatch) -> Mismatch:
     binding = thinking["block_binding"] or {}
     wish = (binding.get("prefix_mismatch_behavior") or "error") if isinstance(binding, dict) else binding
     if not one_of(wish, {"error", "drop_block"}):
+        # the SDK's request types: error or drop_block
         raise invalid(
             "thinking.adaptive.block_binding.prefix_mismatch_behavior: Input should be 'error' or 'drop_block'"
         )

@@ -40,6 +40,7 @@ class GeminiSurface:
         if model is None:
             version = asked.path.split("/")[2]
             text = f"models/{asked.model} is not found for API version {version}, or is not supported"
+            # from memory, not in the facts: an unknown model is NOT_FOUND
             raise Refusal(404, "NOT_FOUND", text)
         check(asked, model)
         minimum = self._conduct.cache_minimum or model.cache_minimum
@@ -47,7 +48,7 @@ class GeminiSurface:
         reading = self._cache.read([scope, model.id], _units(asked.body), minimum)
         window = self._conduct.window_tokens or model.window
         if reading.total > window:
-            # facts/llm.md 2: INVALID_ARGUMENT is Gemini's 400, the count is in the text
+            # from memory, not in the facts: the text of Gemini's overflow
             text = f"The input token count ({reading.total}) exceeds the maximum number of tokens allowed ({window})."
             raise Refusal(400, "INVALID_ARGUMENT", text)
         return GeminiPending(asked, model, self._cache, reading, self._numbers)
@@ -89,7 +90,7 @@ class GeminiPending:
         usage = self._usage(turn, parts)
         body = self._response(parts, stop, usage)
         if self._listed():
-            # known of the API, not in the facts: without alt=sse a stream is one JSON array
+            # from memory, not in the facts: without alt=sse a stream is one JSON array
             return Answer([body], (), usage)
         return Answer(body, tuple(self._events(parts, stop, usage)), usage)
 

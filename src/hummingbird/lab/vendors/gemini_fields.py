@@ -86,7 +86,7 @@ def _check_generation(config: Raw) -> None:
 def _known(value: Raw, allowed: frozenset[str], place: str) -> None:
     for name in value:
         if camel(name) not in allowed:
-            # facts/llm.md 2: INVALID_ARGUMENT; Google's JSON reader stops at names it does not know
+            # from memory, not in the facts: Google's JSON reader refuses names it does not know
             where = f" at '{place}'" if place else ""
             raise invalid(f'Invalid JSON payload received. Unknown name "{name}"{where}: Cannot find field.')
 
@@ -95,6 +95,7 @@ def _objects(value: Any, place: str) -> list[Raw]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        # the SDK's request types: a list of objects
         raise invalid(f"Invalid value at '{place}': expected a list of objects")
     return value
 
@@ -106,6 +107,7 @@ def _optional(holder: Raw, name: str, place: str) -> Raw:
 
 def _object(value: Any, place: str) -> Raw:
     if not isinstance(value, dict):
+        # the SDK's request types: an object
         raise invalid(f"Invalid value at '{place}': expected an object")
     return value
 

@@ -27,6 +27,7 @@ def check(asked: Asked, model: Gemini) -> None:
     check_fields(body)
     contents = body.get("contents")
     if not contents:
+        # from memory, not in the facts: contents may not be empty
         raise invalid("* GenerateContentRequest.contents: contents is not specified")
     _check_declarations(body)
     _check_calling(body)
@@ -52,7 +53,7 @@ def _check_declarations(body: Raw) -> None:
             raise invalid(f"{name}: only one of parameters and parameters_json_schema may be set")
         names.append(name)
     if len(set(names)) != len(names):
-        # known of the API, not in the facts
+        # from memory, not in the facts
         raise invalid("Duplicate function declaration found")
 
 
@@ -70,11 +71,13 @@ def _check_calling(body: Raw) -> None:
     names = {declaration["name"] for declaration in _declared(body)}
     allowed = field_of(config, "allowedFunctionNames") or []
     if not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
+        # the SDK's request types: a list of names
         raise invalid("Invalid value at 'tool_config.function_calling_config.allowed_function_names'")
     if allowed and mode not in ("ANY", "VALIDATED"):
-        # known of the API, not in the facts
+        # from memory, not in the facts
         raise invalid("Allowed function names are set only when the function calling mode is ANY or VALIDATED.")
     if not names.issuperset(allowed):
+        # from memory, not in the facts: allowed names must be declared
         raise invalid("allowed_function_names names a function that is not declared")
 
 
@@ -91,16 +94,18 @@ def _check_role(asked: Asked, at: int, content: Raw) -> None:
     # facts/llm.md 2: user and model; tool and function are tolerated for results. Vertex insists on a role
     allowed = keys("user model function tool")
     if not one_of(role, allowed) and not (role is None and asked.surface == "gemini"):
+        # facts/llm.md 2: see above; that Vertex insists is from memory
         raise invalid(f"contents[{at}]: Please use a valid role: user, model.")
 
 
 def _check_parts(at: int, content: Raw) -> None:
     parts = content.get("parts")
     if not parts:
-        # known of the API, not in the facts
+        # from memory, not in the facts
         raise invalid(f"* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty.")
     for index, part in enumerate(parts):
         if not set(part) - {"thought", "thoughtSignature", "thought_signature"}:
+            # from memory, not in the facts: a part holds something
             raise invalid(f"contents[{at}].parts[{index}]: required oneof field 'data' must have one initialized field")
         response = field_of(part, "functionResponse")
         if response is not None and not isinstance(response.get("response"), dict):
@@ -108,6 +113,7 @@ def _check_parts(at: int, content: Raw) -> None:
             raise invalid(f"Invalid value at 'contents[{at}].parts[{index}].function_response.response': not an object")
         call = field_of(part, "functionCall")
         if call is not None and not isinstance(call.get("args", {}), dict):
+            # the SDK's request types: args are an object
             raise invalid(f"Invalid value at 'contents[{at}].parts[{index}].function_call.args': not an object")
 
 
@@ -161,9 +167,11 @@ def _check_pairs(contents: list[Raw], at: int) -> None:
         # facts/llm.md 2: as many functionResponse parts as functionCall parts, directly after them
         raise invalid(_UNEVEN)
     if sorted(name for name, _ in asked) != sorted(name for name, _ in answers):
+        # from memory, not in the facts: answers carry the names of their calls
         raise invalid("function_response.name does not match the function_call it answers")
     ids = {call for _, call in asked if call}
     if any(ids and call not in ids for _, call in answers if call):
+        # from memory, not in the facts: an id answers the call of that id
         raise invalid("function_response.id does not match the function_call it answers")
 
 

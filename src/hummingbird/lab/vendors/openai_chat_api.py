@@ -32,6 +32,7 @@ class ChatSurface:
         model = gpt(asked.model) if strict else None
         if strict and model is None:
             text = f"The model `{asked.model}` does not exist or you do not have access to it."
+            # from memory, not in the facts: an unknown model is a 404 model_not_found
             raise Refusal(404, "invalid_request_error", text, code="model_not_found")
         check(asked, model, self._conduct)
         cache, reading = self._caches.read(asked, model, chat_units(asked.body))

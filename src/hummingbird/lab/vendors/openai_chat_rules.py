@@ -37,6 +37,7 @@ def check(asked: Asked, model: Gpt | None, conduct: Conduct) -> None:
         check_cache_options(body, model)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
+        # from memory, not in the facts: messages may not be empty
         raise invalid("Invalid 'messages': empty array. Expected an array with minimum length 1.", param="messages")
     for at, message in enumerate(messages):
         _check_message(at, message)
@@ -52,9 +53,10 @@ def _check_keys(body: Raw, conduct: Conduct) -> None:
         # facts/llm.md 3, compatible servers: unknown parameters are a 400
         raise invalid(f"Unrecognized request argument supplied: {key}")
     if body.get("stream_options") is not None and not isinstance(body["stream_options"], dict):
+        # the SDK's request types: an object
         raise invalid("Invalid type for 'stream_options': expected an object.", param="stream_options")
     if body.get("stream_options") is not None and not body.get("stream"):
-        # known of the API, not in the facts
+        # from memory, not in the facts
         raise invalid(
             "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
         )
@@ -65,15 +67,19 @@ def _check_tools(body: Raw) -> frozenset[str] | None:
     if tools is None:
         return None
     if not isinstance(tools, list) or not tools:
+        # from memory, not in the facts: tools may be absent but not empty
         raise invalid("Invalid 'tools': empty array. Expected an array with minimum length 1.", param="tools")
     names = set()
     for at, tool in enumerate(tools):
         function: Any = tool.get("function") if isinstance(tool, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            # the SDK's request types: name is required
             raise invalid(f"Missing required parameter: 'tools[{at}].function.name'.", param=f"tools[{at}].function")
         if not _NAME.fullmatch(function["name"]):
+            # from memory, not in the facts: the shape of function names
             raise invalid(f"Invalid 'tools[{at}].function.name': string does not match pattern.", param="tools")
         if not isinstance(function.get("parameters", {}), dict):
+            # the SDK's request types: parameters are an object
             raise invalid(f"Invalid type for 'tools[{at}].function.parameters': expected an object.", param="tools")
         names.add(function["name"])
     return frozenset(names)
@@ -89,6 +95,7 @@ def _check_tool_choice(body: Raw, names: frozenset[str] | None) -> None:
     if isinstance(choice, dict) and choice.get("type") == "function":
         function = choice.get("function")
         if not isinstance(function, dict) or not one_of(function.get("name"), names):
+            # from memory, not in the facts: a named function must be among the tools
             raise invalid("Tool choice names a function that is not in 'tools'.", param="tool_choice")
         return
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
@@ -115,6 +122,7 @@ def _check_limits(body: Raw, model: Gpt | None, conduct: Conduct) -> None:
 def _check_reasoning(body: Raw, model: Gpt) -> None:
     effort = body.get("reasoning_effort")
     if effort is not None and not one_of(effort, _EFFORTS):
+        # the SDK's request types: the known efforts
         raise invalid(f"Invalid value: '{effort}'.", param="reasoning_effort", code="invalid_value")
     if not body.get("tools") or effort == "none":
         return
@@ -134,10 +142,13 @@ def _check_message(at: int, message: Any) -> None:
         raise invalid(f"Invalid value: '{role}'.", param=f"messages[{at}].role", code="invalid_value")
     calls = message.get("tool_calls")
     if calls is not None and (role != "assistant" or not isinstance(calls, list) or not calls):
+        # from memory, not in the facts: calls are the assistant's and never an empty list
         raise invalid(f"Invalid 'messages[{at}].tool_calls': empty array.", param=f"messages[{at}].tool_calls")
     if message.get("content") is None and not (role == "assistant" and (calls or message.get("refusal"))):
+        # the SDK's request types: content may be null only beside calls or a refusal
         raise invalid("Invalid value for 'content': expected a string, got null.", param=f"messages[{at}].content")
     if role == "tool" and not isinstance(message.get("tool_call_id"), str):
+        # the SDK's request types: tool_call_id is required
         raise invalid(f"Missing required parameter: 'messages[{at}].tool_call_id'.", param=f"messages[{at}]")
     for index, call in enumerate(calls or ()):
         _check_call(f"messages[{at}].tool_calls[{index}]", call)
@@ -145,7 +156,7 @@ def _check_message(at: int, message: Any) -> None:
 
 def _check_habits(at: int, message: Raw, conduct: Conduct) -> None:
     for key in extra_keys(message, _MESSAGE_KEYS) if conduct.openai == "strict" else ():
-        # known of the API, not in the facts: OpenAI takes no fields of other people's servers
+        # from memory, not in the facts: OpenAI takes no fields of other people's servers
         raise invalid(f"Unknown parameter: 'messages[{at}].{key}'.", param=f"messages[{at}].{key}")
     silent = message.get("tool_calls") and not isinstance(message.get("reasoning_content"), str)
     if conduct.has("echo_reasoning") and silent:
@@ -156,11 +167,13 @@ def _check_habits(at: int, message: Raw, conduct: Conduct) -> None:
 def _check_call(place: str, call: Any) -> None:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(call.get("id"), str) or call.get("type") != "function":
+        # facts/llm.md 3: id, type function, function{name, arguments}
         raise invalid(f"Missing required parameter: '{place}.id', '{place}.type' or '{place}.function'.", param=place)
     if not isinstance(function.get("arguments"), str):
         # facts/llm.md 3: arguments are a JSON string
         raise invalid(f"Invalid type for '{place}.function.arguments': expected a string.", param=place)
     if not isinstance(function.get("name"), str) or not _NAME.fullmatch(function["name"]):
+        # from memory, not in the facts: the shape of function names
         raise invalid(f"Invalid '{place}.function.name': string does not match pattern.", param=place)
 
 
@@ -170,6 +183,7 @@ def _check_pairs(messages: list[Raw]) -> None:
     for at, message in enumerate(messages):
         if message["role"] == "tool":
             if message["tool_call_id"] not in open_calls:
+                # inferred from facts/llm.md 3: a tool message answers a call
                 raise invalid(
                     "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
                     "'tool_calls'.",
@@ -180,13 +194,14 @@ def _check_pairs(messages: list[Raw]) -> None:
         _check_none_open(open_calls)
         open_calls = [call["id"] for call in message.get("tool_calls") or ()]
         if len(set(open_calls)) != len(open_calls):
-            # known of the API, not in the facts
+            # from memory, not in the facts
             raise invalid("Duplicate value for 'tool_call_id'.", param=f"messages[{at}].tool_calls")
     _check_none_open(open_calls)
 
 
 def _check_none_open(open_calls: list[str]) -> None:
     if open_calls:
+        # facts/llm.md 3: every call is answered before the next turn
         raise invalid(
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
             f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(open_calls)}",

@@ -34,6 +34,7 @@ class ResponsesSurface:
         model = gpt(asked.model)
         if model is None:
             text = f"The requested model '{asked.model}' does not exist."
+            # from memory, not in the facts: an unknown model is a 400 model_not_found here
             raise Refusal(400, "invalid_request_error", text, code="model_not_found", param="model")
         items = check(asked, model, self._shelf)
         cache, reading = self._caches.read(asked, model, response_units(asked.body, items))

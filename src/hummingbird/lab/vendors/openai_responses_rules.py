@@ -52,7 +52,7 @@ def check(asked: Asked, model: Gpt, shelf: Shelf) -> list[Raw]:
     """Every rule in turn; returns the conversation with what the server remembers of it filled in."""
     body = asked.body
     for key in extra_keys(body, _KEYS):
-        # facts/llm.md 7: the request types know no other keys
+        # the SDK's request types, as facts/llm.md 7 advises: no other keys
         raise invalid(f"Unknown parameter: '{key}'.", param=key, code="unknown_parameter")
     check_cache_options(body, model)
     _check_numbers(body)
@@ -67,11 +67,12 @@ def check(asked: Asked, model: Gpt, shelf: Shelf) -> list[Raw]:
 def _check_numbers(body: Raw) -> None:
     limit = body.get("max_output_tokens")
     if limit is not None and (not isinstance(limit, int) or limit < 16):
-        # known of the API, not in the facts
+        # from memory, not in the facts
         raise invalid("Invalid 'max_output_tokens': expected a value >= 16.", param="max_output_tokens")
     reasoning = {} if body.get("reasoning") is None else body["reasoning"]
     effort = reasoning.get("effort", "none") if isinstance(reasoning, dict) else reasoning
     if effort is not None and not one_of(effort, _EFFORTS):
+        # the SDK's request types: the known efforts
         raise invalid(f"Invalid value: '{effort}'.", param="reasoning.effort", code="invalid_value")
 
 
@@ -79,6 +80,7 @@ def _check_tools(body: Raw) -> frozenset[str]:
     names = set()
     tools = [] if body.get("tools") is None else body["tools"]
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        # the SDK's request types: a list of tools
         raise invalid("Invalid type for 'tools': expected an array of objects.", param="tools")
     for at, tool in enumerate(tools):
         if tool.get("type") != "function":
@@ -87,6 +89,7 @@ def _check_tools(body: Raw) -> frozenset[str]:
             # the SDK's types: name, parameters and strict stand beside the type here, not under "function"
             raise invalid(f"Missing required parameter: 'tools[{at}].name'.", param=f"tools[{at}].name")
         if not isinstance(tool.get("parameters", {}), dict | None):
+            # the SDK's request types: parameters are an object
             raise invalid(f"Invalid type for 'tools[{at}].parameters': expected an object.", param="tools")
         names.add(tool["name"])
     return frozenset(names)
@@ -98,11 +101,13 @@ def _check_tool_choice(body: Raw, names: frozenset[str]) -> None:
         return
     kind = choice.get("type") if isinstance(choice, dict) else None
     if choice != "required" and kind not in ("function", "allowed_tools"):
+        # the SDK's request types: none, auto, required, a function or allowed_tools
         raise invalid(f"Invalid value: '{kind or choice}'.", param="tool_choice", code="invalid_value")
     if not body.get("tools"):
-        # facts/llm.md 3: a tool_choice needs tools
+        # from memory; facts/llm.md 3 says it of Chat: a tool_choice needs tools
         raise invalid("Tool choice must be specified with 'tools' parameter.", param="tool_choice")
     if kind == "function" and not one_of(choice.get("name"), names):
+        # from memory, not in the facts: a named function must be among the tools
         raise invalid(f"Tool choice '{choice.get('name')}' not found in 'tools' parameter.", param="tool_choice")
 
 
@@ -111,7 +116,7 @@ def _earlier(body: Raw, shelf: Shelf) -> list[Raw]:
     if previous is None:
         return []
     if not one_of(previous, shelf.conversations):
-        # facts/llm.md 3: server state exists only for responses that were stored
+        # inferred from facts/llm.md 3 (previous_response_id is server state): unknown ids are refused
         text = f"Previous response with id '{previous}' not found."
         raise invalid(text, param="previous_response_id", code="previous_response_not_found")
     return shelf.conversations[previous]
@@ -122,6 +127,7 @@ def _given(body: Raw) -> list[Raw]:
     if isinstance(given, str) and given:
         return [{"type": "message", "role": "user", "content": given}]
     if not isinstance(given, list) or not given or not all(isinstance(item, dict) for item in given):
+        # from memory, not in the facts: input may not be empty
         raise invalid("Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
     return given
 
@@ -130,12 +136,14 @@ def _check_item(body: Raw, at: int, item: Raw, shelf: Shelf) -> Raw:
     kind = item.get("type") or ("message" if "role" in item else None)
     place = f"input[{at}]"
     if not isinstance(kind, str) or kind not in _ITEM_KEYS:
+        # the SDK's request types: the known items
         raise invalid(f"Invalid value: '{kind}'.", param=f"{place}.type", code="invalid_value")
     for key in extra_keys(item, _ITEM_KEYS[kind]):
+        # the SDK's request types: no other field in an item
         raise invalid(f"Unknown parameter: '{place}.{key}'.", param=f"{place}.{key}", code="unknown_parameter")
     name, prefix = item.get("id"), _PREFIXES.get(kind, "")
     if name is not None and not str(name).startswith(prefix):
-        # known of the API, not in the facts: each kind of item has its own kind of id
+        # from memory, not in the facts: each kind of item has its own kind of id
         raise invalid(f"Invalid '{place}.id': '{name}'. Expected an ID that begins with '{prefix}'.", param=place)
     if kind == "item_reference":
         return _remembered(body, str(name), shelf)
@@ -150,11 +158,13 @@ def _check_item(body: Raw, at: int, item: Raw, shelf: Shelf) -> Raw:
 def _check_message(place: str, item: Raw) -> None:
     role, content = item.get("role"), item.get("content")
     if not one_of(role, _ROLES):
+        # the SDK's request types: the known roles
         raise invalid(f"Invalid value: '{role}'.", param=f"{place}.role", code="invalid_value")
     if item.get("phase") not in (None, "commentary", "final_answer"):
         # facts/llm.md 3: an assistant message's phase is commentary or final_answer
         raise invalid(f"Invalid value: '{item['phase']}'.", param=f"{place}.phase", code="invalid_value")
     if not isinstance(content, str | list):
+        # the SDK's request types: a string or a list of parts
         raise invalid(f"Invalid type for '{place}.content'.", param=f"{place}.content")
     allowed = _SAID_PARTS if role == "assistant" else _ASKED_PARTS
     for index, part in enumerate(content if isinstance(content, list) else ()):
@@ -180,6 +190,7 @@ def _check_output(place: str, item: Raw) -> None:
 
 def _check_reasoning(body: Raw, place: str, item: Raw, shelf: Shelf) -> None:
     if not isinstance(item.get("summary"), list):
+        # the SDK's request types: summary is required
         raise invalid(f"Missing required parameter: '{place}.summary'.", param=f"{place}.summary")
     sealed, name = item.get("encrypted_content"), item.get("id")
     if sealed is None:
@@ -218,15 +229,15 @@ def _check_pairs(items: list[Raw]) -> None:
             asked.append(item["call_id"])
         elif item["type"] == "function_call_output":
             if item["call_id"] not in asked:
-                # facts/llm.md 3: an output answers a call before it
+                # from memory, not in the facts: an output answers a call before it
                 text = f"No tool call found for function call output with call_id {item['call_id']}."
                 raise invalid(text, param="input")
             answered.append(item["call_id"])
     for names in (asked, answered):
         if len(set(names)) != len(names):
-            # facts/llm.md 3: call_id pairs a call with its output
+            # from memory, not in the facts: no call_id repeats
             raise invalid("Duplicate call_id found in input.", param="input")
     missing = [name for name in asked if name not in answered]
     if missing:
-        # facts/llm.md 3: every call has its output
+        # from memory; facts/llm.md 3 says it of Chat: every call has its output
         raise invalid(f"No tool output found for function call {missing[0]}.", param="input")

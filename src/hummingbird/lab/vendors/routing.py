@@ -60,6 +60,7 @@ def _endpoint(desk: Desk, name: SurfaceName, surface: Surface) -> Endpoint:
         if in_path:
             return str(request.path_params["call"]).rpartition(":")[0]
         if not isinstance(body.get("model"), str) or not body["model"]:
+            # the SDK's request types: model is required
             raise Refusal(400, "invalid_request_error", "model: Field required", param="model")
         return str(body["model"])
 
@@ -68,6 +69,7 @@ def _endpoint(desk: Desk, name: SurfaceName, surface: Surface) -> Endpoint:
             return body.get("stream") is True
         verb = str(request.path_params["call"]).rpartition(":")[2]
         if verb not in _VERBS[name]:
+            # from memory, not in the facts: an unknown verb is not found
             raise Refusal(404, "NOT_FOUND", f"no method {verb} here")
         in_events = name == "vertex-anthropic" or request.query_params.get("alt") == "sse"
         return _VERBS[name][verb] and in_events
@@ -86,6 +88,7 @@ def _models(surface: Surface, keys: frozenset[str] | None) -> Endpoint:
             admit_key("models", dict(request.headers), "", keys)
             found = claude(request.path_params["id"])
             if found is None:
+                # facts/llm.md 1: NotFound is 404; that an unknown model is one is from memory
                 raise Refusal(404, "not_found_error", f"model: {request.path_params['id']}")
         except Refusal as refusal:
             return JSONResponse(surface.refused(refusal), refusal.status)
