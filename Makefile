@@ -42,13 +42,17 @@ format: $(VENV)/.dev  ## rewrite the sources the way the gate wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev  ## benchmarks beside their rivals; prints ratios
+bench: $(VENV)/.dev  ## benchmarks beside their rivals, which get environments of their own; prints ratios
+	$(BIN)/python -m benchmarks.rivals.setup
 	$(BIN)/python -m benchmarks.run
 
 lock: $(VENV)/.dev  ## renew the pinned dependencies
 	for set in run dev; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --upgrade pyproject.toml --group $$set -o requirements/$$set.lock; done
+	for set in rivals-a rivals-b; do \
+	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url --upgrade requirements/$$set.in -o requirements/$$set.lock; done
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

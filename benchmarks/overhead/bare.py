@@ -5,6 +5,7 @@ No retries, no limits, no journal, no types: only what it takes to hold the conv
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -19,7 +20,7 @@ FUNCTION = {
 }
 
 
-async def converse(meter: Meter) -> str:
+async def converse(meter: Meter, encode: Callable[[Any], str | bytes] = json.dumps) -> str:
     messages: list[Any] = [
         {"role": "system", "content": dialogue.SYSTEM},
         {"role": "user", "content": dialogue.QUESTION},
@@ -32,7 +33,7 @@ async def converse(meter: Meter) -> str:
     headers = {"authorization": "Bearer none", "content-type": "application/json"}
     async with httpx2.AsyncClient(base_url=meter.url, headers=headers, trust_env=False) as client:
         while True:
-            response = await client.post("/v1/chat/completions", content=json.dumps(request))
+            response = await client.post("/v1/chat/completions", content=encode(request))
             response.raise_for_status()
             message = response.json()["choices"][0]["message"]
             messages.append(message)

@@ -47,6 +47,7 @@ BARE = {
     "anthropic": Variant("bare loop, Anthropic", OURS, "benchmarks.overhead.bare_anthropic", "anthropic"),
 }
 HUMMINGBIRD = [
+    Variant("bare loop, chat, with msgspec for json", OURS, "benchmarks.overhead.bare_msgspec"),
     Variant("Hummingbird, chat", OURS, "benchmarks.overhead.ours"),
     Variant("Hummingbird, Anthropic", OURS, "benchmarks.overhead.ours", "anthropic"),
 ]

@@ -1,6 +1,9 @@
 """L15: every attempt is in the ledger and there is one sum."""
 
+import asyncio
 from decimal import Decimal
+
+import pytest
 
 from hummingbird.domain.errors import CreditExhausted, TimedOut, Unavailable
 from hummingbird.domain.journal import ModelAnswered
@@ -8,7 +11,7 @@ from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.transcript import transcript
 from hummingbird.domain.usage import Charge, Usage, total
 from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.tool import Spent
+from hummingbird.ports.tool import ToolContext
 from tests.agent.stage import CountingTool, stage, tool
 
 USAGE = Usage(fresh=7, cache_read=5, cache_write=3, output=11, reasoning=2)
@@ -22,7 +25,7 @@ async def test_every_attempt_is_a_line_also_failed_and_retried_ones() -> None:
     outcome = await on.run()
     charges = Ledger.of(on.journal.entries()).charges
     assert [(c.model, c.outcome) for c in charges] == [
-        ("a:one", "unavailable"),
+        ("a:one", "outcome unknown"),  # it timed out on the way: perhaps billed
         ("a:one", "answered"),
         ("a:one", "credit"),
         ("b:two", "unavailable"),
@@ -73,8 +76,10 @@ async def test_what_a_tool_paid_for_models_is_in_the_ledger_once() -> None:
         Charge("s:sub", "summary", "answered", USAGE, None),
     )
 
-    async def delegate() -> Spent:
-        return Spent({"report": "fine"}, charges)
+    async def delegate(context: ToolContext) -> dict[str, str]:
+        for charge in charges:
+            context.charge(charge)
+        return {"report": "fine"}
 
     model = ScriptedModel([calls(("delegate", "{}"), ("delegate", "{}")), says("done")])
     on = stage(model, tools=[tool("delegate", delegate)])
@@ -96,9 +101,34 @@ async def test_charges_survive_output_that_cannot_be_shown() -> None:
     """L15, L17: the money is spent, whatever becomes of the text."""
     paid = Charge("s:sub", "sub-agent", "answered", USAGE, Decimal("0.5"))
 
-    async def delegate() -> Spent:
-        return Spent([object()], (paid,))
+    async def delegate(context: ToolContext) -> list[object]:
+        context.charge(paid)
+        return [object()]
 
     model = ScriptedModel([calls(("delegate", "{}")), says("done")])
     outcome = await stage(model, tools=[tool("delegate", delegate)]).run()
     assert outcome.bill.known_usd == Decimal("0.52")
+
+
+@pytest.mark.parametrize("ends", ["timeout", "error", "interrupt"])
+async def test_what_a_tool_paid_is_on_the_bill_however_its_call_ends(ends: str) -> None:
+    """L15: on time-out, on an error and on an interrupt."""
+    began = asyncio.Event()
+
+    async def delegate(context: ToolContext) -> str:
+        context.charge(Charge("s:sub", "sub-agent", "answered", USAGE, Decimal("4.20")))
+        began.set()
+        if ends == "error":
+            raise ValueError("no")
+        await asyncio.Event().wait()
+        return "never"
+
+    model = ScriptedModel([calls(("delegate", "{}")), *([] if ends == "interrupt" else [says("done")])])
+    limit = 0.05 if ends == "timeout" else 60.0
+    on = stage(model, tools=[tool("delegate", delegate, timeout_s=limit)])
+    running = asyncio.create_task(on.loop.run("go"))
+    await began.wait()
+    if ends == "interrupt":
+        on.loop.interrupt()
+    outcome = await running
+    assert outcome.bill.known_usd == Decimal("4.20") + Decimal("0.01") * len(on.requests)

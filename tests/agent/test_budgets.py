@@ -13,7 +13,6 @@ from hummingbird.domain.messages import NoticeKind
 from hummingbird.domain.usage import Charge, Usage
 from hummingbird.lab.scripted import Line, ScriptedClock, ScriptedModel, calls, says
 from hummingbird.ports.model import ModelReply, ModelRequest
-from hummingbird.ports.tool import Spent as SpentByTool
 from hummingbird.ports.tool import ToolContext
 from tests.agent.stage import CountingTool, DaySpending, notices_in, paused, stage, tool
 
@@ -132,7 +131,7 @@ async def test_a_tool_is_told_what_a_subagent_may_spend() -> None:
     told: list[Decimal | None] = []
 
     async def delegate(context: ToolContext) -> str:
-        told.append(context.remaining_usd)
+        told.append(context.remaining_usd())
         return f"told {len(told)}"
 
     model = ScriptedModel([calls(("delegate", "{}")), calls(("delegate", "{}")), says("done")])
@@ -140,11 +139,29 @@ async def test_a_tool_is_told_what_a_subagent_may_spend() -> None:
     assert told == [USD * 4, USD * 3]
 
 
+async def test_what_one_subagent_spends_the_others_no_longer_have() -> None:
+    """L6: sub-agents draw from one remainder, also while they run side by side."""
+    left: list[Decimal | None] = []
+
+    async def delegate(n: int, context: ToolContext) -> str:
+        context.charge(Charge("x:y", "sub-agent", "answered", Usage(fresh=5), Decimal("0.3")))
+        left.append(context.remaining_usd())
+        return f"report {n}"
+
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    wanted = [("delegate", f'{{"n":{n}}}') for n in range(4)]
+    model = ScriptedModel([calls(*wanted), says("done")])
+    on = stage(model, tools=[tool("delegate", delegate, schema=schema)], limits=Limits(usd=Decimal(1) + USD))
+    await on.run()
+    assert left == [Decimal("0.7"), Decimal("0.4"), Decimal("0.1"), Decimal(0)]
+
+
 async def test_what_a_tool_spent_on_models_counts_against_the_money_of_the_run() -> None:
     """L6, L15"""
 
-    async def delegate() -> SpentByTool:
-        return SpentByTool("report", (Charge("x:y", "sub-agent", "answered", Usage(fresh=5), Decimal("0.5")),))
+    async def delegate(context: ToolContext) -> str:
+        context.charge(Charge("x:y", "sub-agent", "answered", Usage(fresh=5), Decimal("0.5")))
+        return "report"
 
     model = ScriptedModel([calls(("delegate", "{}")), says("done")])
     outcome = await stage(model, tools=[tool("delegate", delegate)], limits=Limits(usd=Decimal("0.5"))).run()

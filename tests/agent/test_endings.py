@@ -9,7 +9,16 @@ import pytest
 
 from hummingbird.agent.budget import Limits
 from hummingbird.agent.prompts import NO_ANSWER
-from hummingbird.domain.errors import CreditExhausted, InvalidRequest, ScriptDeparted, Unavailable, UsageFault
+from hummingbird.domain.errors import (
+    CreditExhausted,
+    InvalidRequest,
+    JournalUnwritable,
+    RequestRefused,
+    ScriptDeparted,
+    Unavailable,
+    UsageFault,
+)
+from hummingbird.domain.events import Event
 from hummingbird.domain.journal import EndReason, Finish
 from hummingbird.domain.messages import UserMessage
 from hummingbird.domain.usage import Usage
@@ -253,3 +262,46 @@ async def test_a_wait_that_would_outlast_the_time_budget_is_not_begun() -> None:
     outcome = await on.run()
     assert (outcome.reason, outcome.sentence) == (EndReason.MODEL_ERROR, "busy")
     assert on.clock.naps == []
+
+
+async def test_a_piece_of_an_answer_comes_back_when_the_rest_never_does() -> None:
+    """L12: returns what it has; it is not taken for the answer."""
+    for rest in (RequestRefused("no"), ZeroDivisionError("oops"), says("", finish=Finish.REFUSAL)):
+        outcome = await stage(ScriptedModel([says("The cause is", finish=Finish.LENGTH), rest])).run()
+        assert outcome.text == "The cause is"
+        assert (outcome.answered, outcome.exit_code) == (False, 1)
+
+
+async def test_a_console_that_was_closed_does_not_end_the_run() -> None:
+    """L12, L16: it is not asked again, the others are."""
+    broken: list[Event] = []
+    whole: list[Event] = []
+
+    def breaks(event: Event) -> None:
+        broken.append(event)
+        raise BrokenPipeError
+
+    on = stage(ScriptedModel([says("done")]), observers=[breaks, whole.append])
+    assert (await on.run()).text == "done"
+    assert len(broken) == 1
+    assert len(whole) > 3
+
+
+async def test_a_record_of_spending_that_fails_does_not_take_the_answer_away() -> None:
+    """L12: the answer is there; before more is spent, the record is asked and must answer."""
+
+    class Broken:
+        async def spent_today(self, project: str) -> Decimal:
+            return Decimal(0)
+
+        async def add(self, project: str, usd: Decimal) -> None:
+            raise JournalUnwritable("no space")
+
+    outcome = await stage(ScriptedModel([says("done")]), spending=Broken(), limits=Limits(usd_per_day=Decimal(1))).run()
+    assert (outcome.reason, outcome.text, outcome.exit_code) == (EndReason.COMPLETED, "done", 0)
+
+
+async def test_a_ceiling_per_day_needs_a_record() -> None:
+    """L6: never silently not enforced."""
+    with pytest.raises(UsageFault, match="per day needs a record"):
+        stage(ScriptedModel([]), limits=Limits(usd_per_day=Decimal(1)))

@@ -8,6 +8,7 @@ from hummingbird.agent.budget import Limits
 from hummingbird.agent.loop import FINAL_SKIP
 from hummingbird.domain.errors import CreditExhausted, Unavailable
 from hummingbird.domain.journal import EndReason, Finish, ModelCalled, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.domain.limits import CONTINUATIONS
 from hummingbird.domain.messages import NoticeKind
 from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
 from tests.agent.stage import CountingTool, answered_calls, notices_in, paused, prefix_bytes, results_in, stage
@@ -134,12 +135,12 @@ ANSWERS: list[Line] = [
 
 @settings(max_examples=150, deadline=None)
 @given(answers=st.lists(st.sampled_from(ANSWERS[1:]), max_size=14), iterations=st.integers(1, 8))
-async def test_answered_calls_never_exceed_the_iterations_by_more_than_one(
+async def test_answered_calls_never_exceed_the_iterations_by_more_than_one_and_continuations(
     answers: list[Line], iterations: int
 ) -> None:
-    """L7: whatever the model answers."""
+    """L7, L9: whatever the model answers."""
     model = ScriptedModel([*answers, *[says("text")] * 20])
     on = stage(model, tools=[CountingTool()], limits=Limits(iterations=iterations))
     outcome = await on.run()
-    assert outcome.iterations == answered_calls(on.journal.entries()) <= iterations + 1
+    assert outcome.iterations == answered_calls(on.journal.entries()) <= iterations + 1 + CONTINUATIONS
     assert len(model.requests) == outcome.iterations

@@ -1,5 +1,6 @@
 """L18: hooks."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -204,3 +205,34 @@ async def test_identical_calls_are_looked_over_one_by_one_and_run_once() -> None
     model = ScriptedModel([calls(("count", "{}"), ("count", "{}")), says("done")])
     await stage(model, tools=[counting], hooks=[hook]).run()
     assert (len(hook.asked), len(counting.runs)) == (2, 1)
+
+
+async def test_a_hook_that_never_answers_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L18, L17: it does not hold the run for ever."""
+    monkeypatch.setattr("hummingbird.agent.tools.batch.HOOK_TIMEOUT_S", 0.01)
+
+    class Silent(Hook):
+        async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+            await asyncio.Event().wait()
+
+    class Mute(Hook):
+        async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> Any:
+            await asyncio.Event().wait()
+
+    for hook, ran in ((Silent("silent"), 0), (Mute("mute"), 1)):
+        _, reader, entry = await watched(hook)
+        assert (len(reader.read), entry.outcome) == (ran, ToolOutcome.DENIED)
+        assert "within 0.01 s" in entry.text
+
+
+async def test_a_hook_cannot_change_arguments_behind_our_back() -> None:
+    """L18: what it wants changed it says, and that is validated and on record."""
+
+    class Meddler(Hook):
+        async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+            arguments["path"] = 42  # type: ignore[index]  # what the type forbids, somebody's hook may do
+            return None
+
+    on, reader, _ = await watched(Meddler("meddler"))
+    assert reader.read == ["a"]
+    assert decisions(on) == []

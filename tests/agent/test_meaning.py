@@ -29,8 +29,8 @@ TABLE = [
     (AssistantMessage(), Finish.MALFORMED, Meaning.MALFORMED, False),
     (AssistantMessage("half a sen"), Finish.LENGTH, Meaning.CUT_OFF, True),
     (AssistantMessage("half", calls=(CALL,)), Finish.LENGTH, Meaning.CUT_OFF_CALL, False),
-    (AssistantMessage("", "endless thinking"), Finish.LENGTH, Meaning.NOTHING, False),
-    (AssistantMessage(" \n"), Finish.LENGTH, Meaning.NOTHING, False),
+    (AssistantMessage("", "endless thinking"), Finish.LENGTH, Meaning.CUT_OFF_CALL, False),
+    (AssistantMessage(" \n"), Finish.LENGTH, Meaning.CUT_OFF_CALL, False),
     (AssistantMessage("no"), Finish.REFUSAL, Meaning.REFUSED, False),
     (AssistantMessage("text", calls=(CALL,)), Finish.REFUSAL, Meaning.REFUSED, False),
     (AssistantMessage("part", paused=True), Finish.PAUSE, Meaning.PAUSED, True),
@@ -143,7 +143,7 @@ async def test_at_most_three_continuations() -> None:
     on = stage(model)
     outcome = await on.run()
     on.consumed()
-    assert (outcome.reason, outcome.text, outcome.answered) == (EndReason.MODEL_ERROR, "0123", True)
+    assert (outcome.reason, outcome.text, outcome.answered) == (EndReason.MODEL_ERROR, "0123", False)
     assert "incomplete" in outcome.sentence
 
 

@@ -1,6 +1,10 @@
 """L8: notices are their own kind, stay where they were shown, and are issued anew for another model."""
 
-from hummingbird.agent.budget import Limits
+from dataclasses import replace
+
+import pytest
+
+from hummingbird.agent.budget import CHAT, Limits
 from hummingbird.domain.errors import CreditExhausted
 from hummingbird.domain.journal import Finish, ModelSwitched, UserSaid
 from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, UserMessage
@@ -102,3 +106,23 @@ async def test_notices_of_the_old_epoch_stay_in_the_journal() -> None:
     assert len(on.written(ModelSwitched)) == 1
     assert len(on.notices(NoticeKind.EMPTY)) == 1
     assert notices_in(second.requests[0], NoticeKind.EMPTY) == []
+
+
+@pytest.mark.parametrize("limits", [Limits(iterations=1), replace(CHAT, iterations=1)])
+async def test_after_a_final_turn_the_next_run_is_told_that_tools_work_again(limits: Limits) -> None:
+    """L7, L8: notices stay, so one that is over must be taken back by another."""
+    model = ScriptedModel([says("one"), says("two")])
+    on = stage(model, limits=limits)
+    await on.run("first")
+    on = stage(model, limits=replace(limits, iterations=9), journal=on.journal)
+    await on.run("second")
+    assert notices_in(model.requests[0], NoticeKind.RENEWED) == []
+    assert len(notices_in(model.requests[1], NoticeKind.RENEWED)) == 1
+
+
+async def test_a_nudge_on_the_final_turn_does_not_invite_tool_calls() -> None:
+    """L7"""
+    model = ScriptedModel([calls(("count", "{"), finish=Finish.LENGTH), says("done")])
+    await stage(model, limits=Limits(iterations=1)).run()
+    (nudge,) = notices_in(model.requests[1], NoticeKind.SMALLER)
+    assert "not run any more" in nudge

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox, enabled
-from hummingbird.domain.errors import BrokenTool, ModelMistake
+from hummingbird.domain.errors import BrokenTool, ModelMistake, UsageFault
 from hummingbird.domain.tools import Effect, ToolSpec
 from hummingbird.lab.scripted import ScriptedModel, calls, says
-from tests.agent.stage import CountingTool, stage, tool
+from hummingbird.ports.tool import ToolContext
+from tests.agent.stage import ANYTHING, CountingTool, stage, tool
 
 
 def names(*tools: Any, toolsets: list[str] | None = None, environment: Mapping[str, str] | None = None) -> list[str]:
@@ -67,7 +69,7 @@ def test_a_specification_says_what_a_tool_is() -> None:
     assert (spec.toolset, spec.effects, spec.exclusive, spec.interactive) == (
         "default",
         frozenset({Effect.READ}),
-        False,
+        None,
         False,
     )
     assert spec.timeout_s == 120.0
@@ -218,3 +220,56 @@ def test_whatever_a_model_writes_is_prepared_or_a_mistake(arguments: str, name: 
         except ModelMistake as mistake:
             told = str(mistake)
         assert len(told.encode()) < 3_000
+
+
+@pytest.mark.parametrize(
+    ("effects", "exclusive", "interactive", "alone"),
+    [
+        ({Effect.READ}, None, False, False),
+        ({Effect.READ, Effect.WRITE}, None, False, True),
+        ({Effect.EXEC}, None, False, True),
+        ({Effect.EXEC}, False, False, False),
+        ({Effect.READ}, True, False, True),
+        ({Effect.READ}, False, True, True),
+    ],
+)
+def test_only_what_reads_runs_beside_others_unless_it_says_so(
+    effects: set[Effect], exclusive: bool | None, interactive: bool, alone: bool
+) -> None:
+    """L17: concurrent when each is marked safe for it."""
+    spec = ToolSpec(
+        "it", "Does it.", ANYTHING, effects=frozenset(effects), exclusive=exclusive, interactive=interactive
+    )
+    assert spec.alone is alone
+
+
+def test_a_description_cannot_name_a_tool_that_is_not_enabled() -> None:
+    """T2: also when its author did not say that it mentions one."""
+    reader = tool("read_log", schema=ANYTHING)
+    naming = FunctionTool(ToolSpec("look", "Call search_log first.", ANYTHING), lambda: "x")
+    with pytest.raises(BrokenTool, match="names search_log"):
+        Toolbox([reader, naming], hidden=["search_log", "read_log"])
+    assert Toolbox([reader, naming], hidden=["read_log"]).names == ["read_log", "look"]
+
+
+def test_a_toolset_that_nothing_belongs_to_is_a_fault() -> None:
+    """T2"""
+    with pytest.raises(UsageFault, match="no toolset 'gitlba'; there are: default"):
+        enabled([tool()], ["gitlba"], {})
+
+
+def test_a_check_that_fails_to_answer_names_its_tool() -> None:
+    """T2"""
+
+    def check() -> bool:
+        raise ConnectionError("no route")
+
+    with pytest.raises(BrokenTool, match=r"Tool look could not tell.*no route"):
+        enabled([tool(check=check)], None, {})
+
+
+async def test_a_tools_own_context_argument_is_its_own() -> None:
+    """T1: grep has one too."""
+    schema = {"type": "object", "properties": {"context": {"type": "integer"}}}
+    grep = FunctionTool(ToolSpec("grep", "Searches.", schema), lambda context: f"{context} lines")
+    assert await grep({"context": 3}, ToolContext("s", "c")) == "3 lines"

@@ -1,6 +1,8 @@
 """The library's front door (C2): thin wrappers whose results say everything about the run."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,12 @@ from typing import Any
 import pytest
 
 from hummingbird import Agent
+from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.events import Event, Recorded, TextDelta
-from hummingbird.domain.journal import ModelCalled, PrefixChanged
+from hummingbird.domain.journal import ModelCalled, PrefixChanged, RunStarted, SessionOpened, UserSaid
+from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.lab.vendors.script import Call, Fault, Script, Turn
@@ -49,6 +53,7 @@ def test_run_conversation_returns_what_c2_lists() -> None:
         used = [request.usage for request in lab.requests]
     assert set(result) == {
         "final_response", "messages", "api_calls", "completed", "exit_reason", "usage", "cost", "session_id",
+        "undelivered",
     }  # fmt: skip
     assert result["final_response"] == "It runs pytest."
     assert (result["api_calls"], result["completed"], result["exit_reason"]) == (2, True, "completed")
@@ -193,3 +198,171 @@ def test_one_agent_serves_several_event_loops_one_after_the_other(tmp_path: Path
                 return str(outcome.text)
 
             assert asyncio.run(ask()) == expected
+
+
+async def test_messages_sent_while_a_run_is_under_way_wait_in_line() -> None:
+    """L19: queued, in order, in one session; neither gets the other's answer."""
+    script = Script([Turn(text="to the first"), Turn(text="to the second"), Turn(text="to the third")])
+    with VendorLab(script) as lab:
+        agent = agent_on(lab)
+        answers = await asyncio.gather(*(agent.achat(word) for word in ("first", "second", "third")))
+        await agent.aclose()
+        assert answers == ["to the first", "to the second", "to the third"]
+        assert [len(request.body["messages"]) for request in lab.requests] == [1, 3, 5]
+
+
+async def test_one_who_leaves_the_line_does_not_hold_up_the_others() -> None:
+    """L19"""
+    with VendorLab(Script([Turn(text="a"), Turn(text="c")])) as lab:
+        agent = agent_on(lab)
+        first, second, third = (asyncio.ensure_future(agent.achat(word)) for word in ("a?", "b?", "c?"))
+        await asyncio.sleep(0)
+        second.cancel()
+        assert (await first, await third) == ("a", "c")
+        await agent.aclose()
+
+
+async def test_a_message_that_came_too_late_for_a_run_is_answered_by_the_next() -> None:
+    """L19: nothing that was said is lost."""
+    agent: Agent
+
+    def late(event: Event) -> None:
+        if isinstance(event, Recorded) and isinstance(event.entry, ModelCalled) and event.entry.final and not steered:
+            steered.append(True)
+            agent.steer("and the README")
+
+    steered: list[bool] = []
+    with VendorLab(Script([Turn(text="first"), Turn(text="second")])) as lab:
+        agent = agent_on(lab, max_iterations=1, on_event=late)
+        assert await agent.achat("look") == "second"
+        await agent.aclose()
+        assert "and the README" in str(lab.requests[1].body["messages"])
+
+
+def test_a_dead_run_is_finished_without_a_new_message(tmp_path: Path) -> None:
+    """L2: its process was killed after the model was called."""
+    journal = FileJournal(tmp_path / "s1" / "journal.jsonl")
+    for entry in (
+        SessionOpened(session_id="s1", system="Be brief.", format=JOURNAL_FORMAT),
+        RunStarted(run_id="r1", model=MODEL),
+        UserSaid(text="2 + 2?"),
+        ModelCalled(call_id="c1", model=MODEL, messages=1),
+    ):
+        journal.append(entry)
+    journal.close()
+    with VendorLab(Script([Turn(text="four")])) as lab, agent_on(lab, sessions_dir=tmp_path, session_id="s1") as agent:
+        result = agent.go_on()
+        assert (result["final_response"], result["completed"]) == ("four", True)
+        assert result["cost"] is None, "the lost call may have been billed"
+        with pytest.raises(UsageFault, match="no unfinished run"):
+            agent.go_on()
+
+
+def test_calls_usage_and_cost_belong_together_in_a_later_run_too() -> None:
+    """L15: one number, the session's."""
+    with VendorLab(Script([Turn(text="a"), Turn(text="b")])) as lab, agent_on(lab) as agent:
+        first = agent.run_conversation("one")
+        second = agent.run_conversation("two")
+    assert (first["api_calls"], second["api_calls"]) == (1, 2)
+    assert second["cost"] > first["cost"]
+    assert second["usage"]["output_tokens"] > first["usage"]["output_tokens"]
+
+
+def test_a_history_given_for_a_session_on_disk_begins_a_new_one(tmp_path: Path) -> None:
+    """C2"""
+    with VendorLab(Script([Turn(text="a"), Turn(text="b"), Turn(text="c")])) as lab:
+        with agent_on(lab, sessions_dir=tmp_path, session_id="old") as agent:
+            agent.chat("one")
+        with agent_on(lab, sessions_dir=tmp_path, session_id="old") as agent:
+            result = agent.run_conversation("two", conversation_history=[{"role": "user", "content": "zero"}])
+            empty = agent.run_conversation("three", conversation_history=[])
+        assert [len(request.body["messages"]) for request in lab.requests] == [1, 1, 1]
+    assert len({"old", result["session_id"], empty["session_id"]}) == 3
+
+
+def test_the_day_has_one_budget_for_all_agents_of_a_folder(tmp_path: Path) -> None:
+    """L6"""
+    with pytest.raises(UsageFault, match="needs sessions_dir"):
+        Agent(MODEL, environment={"ANTHROPIC_API_KEY": "k"}, max_usd_per_day=1)
+    with VendorLab(Script([Turn(text="a", output_tokens=200_000), Turn(text="b")])) as lab:
+        with agent_on(lab, sessions_dir=tmp_path, max_usd_per_day=1) as agent:
+            assert agent.run_conversation("one")["exit_reason"] == "completed"
+        with agent_on(lab, sessions_dir=tmp_path, max_usd_per_day=1) as agent:
+            assert agent.run_conversation("two")["exit_reason"] == "cost_limit"
+        with agent_on(lab, sessions_dir=tmp_path, max_usd_per_day=1, project="another") as agent:
+            lab.script.extend(Turn(text="c"))
+            assert agent.run_conversation("three")["exit_reason"] == "completed"
+
+
+def test_given_hooks_and_installed_ones_stand_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L18: a guard must not be missing silently."""
+    denied: list[str] = []
+
+    class Guard:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def before_tool(self, spec: object, arguments: object) -> None:
+            denied.append(self.name)
+
+        async def after_tool(self, spec: object, arguments: object, result: str) -> None: ...
+
+    monkeypatch.setattr("hummingbird.assembly.library.plugin_hooks", lambda: [Guard("installed")])
+    script = Script([Turn(calls=(Call("read_file", {"path": "x"}),)), Turn(text="ok")])
+    with VendorLab(script) as lab, agent_on(lab, tools=[reader()], hooks=[Guard("given")], plugins=True) as agent:
+        agent.chat("go")
+    assert denied == ["given", "installed"]
+
+
+STUBBORN = """
+import asyncio, threading
+from hummingbird import Agent
+from hummingbird.agent.tools.function import FunctionTool
+from hummingbird.domain.tools import ToolSpec
+from hummingbird.lab.vendors.script import Call, Script, Turn
+from hummingbird.lab.vendors.server import VendorLab
+
+began = threading.Event()
+
+async def stubborn():
+    began.set()
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+tool = FunctionTool(ToolSpec("wait", "Waits.", {"type": "object"}), stubborn)
+with VendorLab(Script([Turn(calls=(Call("wait", {}),))])) as lab:
+    environment = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
+    agent = Agent("anthropic:claude-sonnet-5-5", tools=[tool], environment=environment)
+    threading.Thread(target=lambda: began.wait(30) and agent.interrupt_soon()).start()
+    print(agent.run_conversation("go")["exit_reason"])
+    agent.close()
+    print("closed")
+"""
+
+
+def test_closing_does_not_wait_for_a_tool_that_never_ends() -> None:
+    """L19: in a process of its own, since it leaves an event loop behind."""
+    done = subprocess.run([sys.executable, "-c", STUBBORN], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["interrupted", "closed"], done.stderr
+
+
+def test_a_key_that_a_server_repeats_is_on_no_record(tmp_path: Path) -> None:
+    """T7, I1: neither in the outcome nor in the journal."""
+    key = "sk-live-0123456789abcdef"
+    fault = Fault("status", status=400, message=f"your key {key} is fine, the request is not")
+    environment = {"ANTHROPIC_API_KEY": key}
+    with VendorLab(Script([fault, Turn(calls=(Call("read_file", {"path": key}),)), Turn(text="ok")])) as lab:
+        environment["ANTHROPIC_BASE_URL"] = lab.anthropic_url
+        wanted: dict[str, Any] = {"environment": environment, "sessions_dir": tmp_path, "clock": ScriptedClock()}
+        with Agent(MODEL, tools=[reader()], **wanted) as agent:
+            refused = agent.run_conversation("one")
+            read = agent.run_conversation("two")
+    assert refused["exit_reason"] == "model_error"
+    assert key not in str(refused)
+    assert read["messages"][-2]["content"] == "content of [masked]"
+    lines = (tmp_path / agent.session_id / "journal.jsonl").read_text().splitlines()
+    assert [line for line in lines if key in line and '"model_failed"' in line] == []
+    assert [line for line in lines if key in line and '"tool_finished"' in line] == []

@@ -111,14 +111,14 @@ def test_a_malformed_history_is_repaired_and_the_repairs_are_on_record(tmp_path:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (Fault("garbage"), ("not JSON", "stream ended before")),
-        (Fault("truncate", turn=DONE, after=2), ("connection", "connection")),
-        (Fault("truncate", turn=DONE, after=2, clean=True), ("not JSON", "stream ended before")),
-        (Fault("drop"), ("connection", "connection")),
+        (Fault("garbage"), "not JSON"),
+        (Fault("truncate", turn=DONE, after=2), "connection"),
+        (Fault("truncate", turn=DONE, after=2, clean=True), "not JSON"),
+        (Fault("drop"), "connection"),
     ],
 )
 def test_a_reply_that_cannot_be_read_is_tried_again_and_on_record(
-    fault: Fault, words: tuple[str, str], streaming: bool, tmp_path: Path
+    fault: Fault, words: str, streaming: bool, tmp_path: Path
 ) -> None:
     """L13, L16: nothing of the broken answer enters the history."""
     with VendorLab(Script([fault, DONE])) as lab, agent_on(lab, tmp_path, streaming=streaming) as agent:
@@ -127,7 +127,7 @@ def test_a_reply_that_cannot_be_read_is_tried_again_and_on_record(
     assert result["final_response"] == "The disk was full."
     entries = loaded(tmp_path, result["session_id"])
     (failed,) = (entry for entry in entries if isinstance(entry, ModelFailed))
-    assert words[streaming] in failed.sentence
+    assert words in failed.sentence
     assert [message["role"] for message in result["messages"]] == ["user", "assistant"]
 
 

@@ -59,7 +59,7 @@ def checked(lab: VendorLab) -> list[Any]:
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", [MODEL, "gemini-4-argon", "gemini-2.5-pro"])
+@pytest.mark.parametrize("name", [MODEL, "gemini-4-argon", "gemini-2.5-pro", "gemini-flash-latest"])
 async def test_a_tool_loop_is_accepted_with_signatures_notices_and_a_final_turn(
     name: str, place: str, streamed: bool
 ) -> None:
@@ -147,7 +147,7 @@ async def test_signatures_of_another_route_are_refused_and_the_history_replayed_
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", [MODEL, "gemini-2.5-pro"])
+@pytest.mark.parametrize("name", [MODEL, "gemini-2.5-pro", "gemini-flash-latest", "gemini-pro-latest"])
 async def test_a_conversation_from_another_provider_goes_on(name: str, place: str) -> None:
     """L3, M4"""
     calls = (ToolCall("toolu_1", "re ad!", "{broken"), ToolCall("toolu_2", "read", '{"path": "b"}'))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from hummingbird.domain.errors import (
 )
 from hummingbird.domain.events import Delta, ReasoningDelta, TextDelta
 from hummingbird.domain.journal import Finish
-from hummingbird.domain.messages import AssistantMessage, Echo, Message, NoticeKind
+from hummingbird.domain.messages import AssistantMessage, Echo, Message, NoticeKind, ToolCall, ToolMessage
 from hummingbird.lab.vendors.script import Call, Fault, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from hummingbird.lab.vendors.surfaces import Conduct
@@ -39,6 +40,7 @@ LOOK = Turn(thinking="first the log", calls=(Call("read", {"path": "a"}), Call("
 AGAIN = Turn(text="One more look.", thinking="hm", calls=(Call("wait"),))
 FOUND = Turn(text="The disk is full.", thinking="clear now")
 MODEL = "gpt-6.1-sol"
+PROFILE = profile_for("openai", MODEL)
 
 
 @asynccontextmanager
@@ -155,6 +157,41 @@ async def test_reasoning_that_openai_does_not_take_back_is_known_as_such() -> No
                 for m in talk.messages
             ]
             assert (await Dialogue(bare).ask(model)).message.text == "The disk is full."
+        lab.script.assert_consumed()
+
+
+async def test_items_whose_reasoning_is_lost_are_sent_without_their_ids() -> None:
+    """M5, L4: named by its id, an item asks for its reasoning."""
+    with VendorLab(Script([LOOK, FOUND])) as lab:
+        async with openai(lab) as model:
+            talk = Dialogue()
+            first = await talk.ask(model)
+            assert first.message.echo is not None
+            named = [item for item in first.message.echo.content if item["type"] != "reasoning"]
+            talk.messages[-1] = replace(first.message, echo=replace(first.message.echo, content=named))
+            talk.answer()
+            with pytest.raises(ThinkingRefused, match="required 'reasoning' item"):
+                await talk.ask(model)
+            output = [{**item, "encrypted_content": None} for item in first.message.echo.content if "summary" in item]
+            again = OpenAIResponsesWire().decode({"output": [*output, *named]}, Dialogue().request(), PROFILE)
+            talk.messages[1] = again.message
+            assert (await Dialogue(talk.messages).ask(model)).message.text == "The disk is full."
+        lab.script.assert_consumed()
+
+
+async def test_calls_with_names_and_ids_that_openai_refuses_go_back_in_its_shape() -> None:
+    """L3, L4, L10: made up by the model, or brought from elsewhere."""
+    odd = Turn(calls=(Call("no such tool!"),))
+    with VendorLab(Script([odd, FOUND])) as lab:
+        async with openai(lab) as model:
+            talk = Dialogue()
+            assert (await talk.ask(model)).message.calls[0].name == "no such tool!"
+            talk.answer(failed=True)
+            talk.messages += [
+                AssistantMessage("", "", (ToolCall("x" * 100, "also not good", "{}"),)),
+                ToolMessage("x" * 100, "also not good", "no"),
+            ]
+            assert (await talk.ask(model)).message.text == "The disk is full."
         lab.script.assert_consumed()
 
 

@@ -28,6 +28,11 @@ def repeats(signatures: Sequence[int]) -> int:
     return max(same, *(_cycles(signatures, length) for length in range(2, LONGEST_CYCLE + 1)))
 
 
+def often(signatures: Sequence[int]) -> int:
+    """How often the last call with its result stands among the last few, whatever came between: worth a notice."""
+    return list(signatures[-REPEAT_WINDOW:]).count(signatures[-1]) if signatures else 0
+
+
 def _newest(signatures: Sequence[int]) -> int:
     """Where something was done for the first time, among the last few. Polling between steps that get on is work."""
     end = len(signatures)

@@ -59,6 +59,7 @@ from hummingbird.domain.journal import (
 from hummingbird.domain.limits import ERROR_TEXT_CHARS, JOURNAL_FORMAT, MAX_OUTPUT_TOKENS, PRIMARY_COOL_DOWN_S
 from hummingbird.domain.messages import NoticeKind, ToolCall, as_chat
 from hummingbird.domain.runs import Outcome
+from hummingbird.domain.secrets import Secrets
 from hummingbird.domain.text import plain, shortened
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.journal import Journal
@@ -88,6 +89,7 @@ class Setup:
     spending: Spending | None = None
     project: str = ""
     extras: Mapping[str, Any] = field(default_factory=dict)
+    secrets: Secrets = field(default_factory=Secrets)
     random: Random = field(default_factory=Random)
 
 
@@ -115,6 +117,7 @@ class Loop:
             max_output_tokens=setup.max_output_tokens,
             spending=setup.spending,
             project=setup.project,
+            mask=setup.secrets.mask,
         )
 
     @property
@@ -218,7 +221,8 @@ class Loop:
                 raise
             self._close(EndReason.UNEXPECTED_ERROR, "The work was cancelled from inside; nobody had asked for that.")
         except Exception as error:  # noqa: BLE001 - border: whatever a turn raises ends the run with a name (L12)
-            self._close(EndReason.UNEXPECTED_ERROR, shortened(described(error), ERROR_TEXT_CHARS))
+            sentence = self._setup.secrets.mask(described(error))
+            self._close(EndReason.UNEXPECTED_ERROR, shortened(sentence, ERROR_TEXT_CHARS))
 
     async def _step(self) -> None:
         self._deliver_steers()
@@ -272,11 +276,18 @@ class Loop:
             if self.state.run.run_id == run_id and not self.state.ended:
                 self._recorder.record(entry)
 
-        def context(call_id: str) -> ToolContext:
-            left = None if setup.limits.usd is None else max(Decimal(0), setup.limits.usd - self.state.usd)
-            return ToolContext(self.state.conversation.session_id, call_id, left, setup.extras)
+        def remaining() -> Decimal | None:
+            left = setup.limits.usd
+            return None if left is None else max(Decimal(0), left - self.state.usd - batch.usd_under_way)
 
-        return Batch(setup.toolbox, record, self._recorder.commit, context, setup.hooks, setup.shape)
+        def context(call_id: str) -> ToolContext:
+            paid = batch.paid.setdefault(call_id, [])
+            return ToolContext(self.state.conversation.session_id, call_id, setup.extras, paid.append, remaining)
+
+        batch = Batch(
+            setup.toolbox, record, self._recorder.commit, context, setup.hooks, setup.shape, setup.secrets.mask
+        )
+        return batch
 
     def _open_session(self, history: Sequence[Any]) -> None:
         system, tools = plain(self._setup.system), self._setup.toolbox.definitions
@@ -339,7 +350,7 @@ class Loop:
 
     def _ended(self, step: End) -> RunEnded:
         state = self.state
-        text = state.text if step.answered else state.last_text
+        text = state.text if step.answered else state.text or state.last_text
         return RunEnded(
             run_id=state.run.run_id,
             reason=step.reason,

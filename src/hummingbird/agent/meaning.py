@@ -33,9 +33,9 @@ def meaning(message: AssistantMessage, finish: Finish) -> Meaning:
             return Meaning.PAUSED
         case Finish.WINDOW_FULL:
             return Meaning.WINDOW_FULL
-        case Finish.LENGTH if message.calls:
-            return Meaning.CUT_OFF_CALL
-        case Finish.LENGTH if message.text.strip():
+        case Finish.LENGTH if message.calls or not message.text.strip():
+            return Meaning.CUT_OFF_CALL  # or thinking used up the limit: nothing that could be continued
+        case Finish.LENGTH:
             return Meaning.CUT_OFF
     if message.calls:
         return Meaning.CALLS

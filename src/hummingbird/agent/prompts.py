@@ -62,8 +62,8 @@ NUDGES = {
         "Your answer was cut off by the output limit. Continue exactly where it stopped; repeat nothing."
     ),
     NoticeKind.SMALLER: (
-        "Your last response was cut off by the output limit inside a tool call, so the call was dropped. "
-        "Make the call again with smaller arguments."
+        "Your last response reached the output limit before it was usable, so it was dropped. Make it shorter: "
+        "smaller arguments in a tool call, or an answer in fewer words."
     ),
     NoticeKind.REPEATING: (
         "You have made the same calls with the same results several times. Try something different, or write your "
@@ -71,3 +71,15 @@ NUDGES = {
     ),
     NoticeKind.INTERRUPTED: "The user interrupted this turn before it was finished.",
 }
+
+RENEWED = "A new turn has begun: what earlier notices said about the last turn is over, and tool calls are run again."
+
+_FINAL_NUDGE = (
+    "Your last response could not be used. Tool calls are not run any more: write your answer now, as plain text, from "
+    "what you already know."
+)
+
+
+def nudge(kind: NoticeKind, *, final: bool) -> str:
+    """A nudge on the final turn must not invite what will not be done."""
+    return _FINAL_NUDGE if final and kind is not NoticeKind.CONTINUE else NUDGES[kind]

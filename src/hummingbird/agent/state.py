@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
 
-from hummingbird.agent.guard import repeats, signature
+from hummingbird.agent.guard import often, repeats, signature
 from hummingbird.agent.meaning import Meaning, meaning
 from hummingbird.domain.conversation import Conversation
 from hummingbird.domain.journal import (
@@ -41,11 +41,11 @@ class RunState:
     def __init__(self) -> None:
         self.conversation = Conversation()
         self.ledger = Ledger()
-        self.primary = ""
         self.model = ""
         self.switched_at = 0.0
         self.context_tokens = 0
         self.addressed = False  # whether anybody has said anything in this session
+        self.final: EndReason | None = None
         self._begin(RunStarted(run_id="", model=""))
 
     @classmethod
@@ -58,6 +58,7 @@ class RunState:
     def _begin(self, entry: RunStarted) -> None:
         """Everything that is counted per run starts again."""
         self.run = entry
+        self.was_final = self.final is not None  # the run before this one was told that tools are over
         self.heard = False
         self.ended: RunEnded | None = None
         self.iterations = 0
@@ -66,13 +67,14 @@ class RunState:
         self.failures: Counter[Happening] = Counter()
         self.counts: Counter[Meaning] = Counter()
         self.strikes = 0
-        self.final: EndReason | None = None
+        self.final = None
         self.final_calls = 0
         self.asked_in_final = False
         self.shown: set[tuple[NoticeKind, str]] = set()
         self.last_text = ""
         self.parts: list[str] = []
         self.repeats = 0
+        self.suspicious = 0
         self.warned_repeats = False
         self.overflowed = False
         self._signatures: list[int] = []
@@ -123,11 +125,11 @@ class RunState:
             case UserSaid(text=text):
                 self._grow(text)
                 self.heard = self.addressed = True
+                self.last_text = self.text or self.last_text
                 self.answer, self.parts = None, []
                 self.counts.clear()
             case RunStarted():
                 self._begin(entry)
-                self.primary = entry.model
                 self.model = self.model or entry.model
             case ModelSwitched():
                 self._switched(entry)
@@ -199,7 +201,8 @@ class RunState:
         marks = (signature(c.name, c.arguments, r.text) for c, r in zip(calls, results, strict=True))
         self._signatures.extend(dict.fromkeys(marks))
         self.repeats = repeats(self._signatures)
-        if self.repeats < REPEATS_NOTICED:
+        self.suspicious = max(self.repeats, often(self._signatures))
+        if self.suspicious < REPEATS_NOTICED:
             self.warned_repeats = False
 
     def _noticed(self, entry: NoticeShown) -> None:

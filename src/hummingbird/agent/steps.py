@@ -94,8 +94,8 @@ def decide(state: RunState, now: Circumstances) -> Step:
         return _after_failure(state, state.failure, now)
     if state.answer is not None:
         return _after_answer(state, state.answer, now)
-    if state.final_calls >= FINAL_ATTEMPTS:
-        return _ending(state, state.final or EndReason.MAX_ITERATIONS)
+    if state.final_calls >= FINAL_ATTEMPTS and not state.parts:
+        return _ending(state.final or EndReason.MAX_ITERATIONS)
     return _notice_due(state, now) or _call(state)
 
 
@@ -108,19 +108,21 @@ def _after_answer(state: RunState, answer: Meaning, now: Circumstances) -> Step:
         return End(state.final or EndReason.COMPLETED, answered=True)
     rule = TABLE[answer]
     if rule.action is Action.END:
-        return _ending(state, rule.reason, _why_ended(answer, state))
-    if state.counts[answer] > rule.limit or state.final_calls >= FINAL_ATTEMPTS:
-        return _ending(state, state.final or rule.reason, _why_ended(answer, state))
+        return _ending(rule.reason, _why_ended(answer, state))
+    spent_finals = state.final_calls >= FINAL_ATTEMPTS and answer is not Meaning.CUT_OFF
+    if state.counts[answer] > rule.limit or spent_finals:
+        return _ending(state.final or rule.reason, _why_ended(answer, state))
     if rule.notice is not None:
-        return Show(rule.notice, prompts.NUDGES[rule.notice], about=str(state.iterations))
+        text = prompts.nudge(rule.notice, final=state.final is not None)
+        return Show(rule.notice, text, about=str(state.iterations))
     # sent again as it is: no notice may come between, so a budget that is used up ends the run here
     spent = None if state.final else _must_finish(state, pressures(now.limits, now.spent))
-    return _call(state) if spent is None else _ending(state, spent, _why_ended(answer, state))
+    return _call(state) if spent is None else _ending(spent, _why_ended(answer, state))
 
 
-def _ending(state: RunState, reason: EndReason, sentence: str = "") -> End:
-    """Pieces of a cut-off answer are an answer; a text said beside tool calls is only a fallback."""
-    return End(reason, answered=bool(state.text.strip()), sentence=sentence)
+def _ending(reason: EndReason, sentence: str = "") -> End:
+    """Not as it should: whatever text there is comes back, but it is not taken for the answer."""
+    return End(reason, sentence=sentence)
 
 
 _WHY = {
@@ -156,7 +158,7 @@ def _after_failure(state: RunState, failure: ModelFailed, now: Circumstances) ->
         case Action.WITHHOLD if state.conversation.unseen_results:
             return Withhold(state.conversation.unseen_results)
         case Action.END:
-            return _ending(state, rule.reason, failure.sentence)
+            return _ending(rule.reason, failure.sentence)
     return _next_model(state, failure, rule, now)
 
 
@@ -164,7 +166,7 @@ def _next_model(state: RunState, failure: ModelFailed, rule: Rule, now: Circumst
     after = list(now.chain)[now.chain.index(state.model) + 1 :] if state.model in now.chain else []
     if after:
         return SwitchModel(after[0], failure.sentence)
-    return _ending(state, rule.reason, failure.sentence)
+    return _ending(rule.reason, failure.sentence)
 
 
 def _notice_due(state: RunState, now: Circumstances) -> Show | None:
@@ -174,12 +176,14 @@ def _notice_due(state: RunState, now: Circumstances) -> Show | None:
         return Show(NoticeKind.CONTINUE, prompts.NUDGES[NoticeKind.CONTINUE], about=str(state.iterations))
     if state.run.resumed and now.continuation and (NoticeKind.CONTINUATION, "") not in state.shown:
         return Show(NoticeKind.CONTINUATION, now.continuation)
+    if state.was_final and not state.final and (NoticeKind.RENEWED, "") not in state.shown:
+        return Show(NoticeKind.RENEWED, prompts.RENEWED)
     pressing = pressures(now.limits, now.spent)
     if (reason := state.final or _must_finish(state, pressing)) is not None:
         if (NoticeKind.FINAL, reason.value) in state.shown:
             return None
         return Show(NoticeKind.FINAL, prompts.final_notice(reason), about=reason.value)
-    if state.repeats >= REPEATS_NOTICED and not state.warned_repeats:
+    if state.suspicious >= REPEATS_NOTICED and not state.warned_repeats:
         return Show(NoticeKind.REPEATING, prompts.NUDGES[NoticeKind.REPEATING], about=str(state.iterations))
     soft = (p for p in pressing if p.soft and (NoticeKind.SOFT_BUDGET, p.budget) not in state.shown)
     if now.limits.warns and (pressure := next(soft, None)) is not None:

@@ -2,7 +2,8 @@
 table says what happens after a failure."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from uuid import uuid4
@@ -13,7 +14,14 @@ from hummingbird.agent.meaning import meaning
 from hummingbird.agent.recorder import Recorder
 from hummingbird.agent.recovery import happening
 from hummingbird.agent.steps import CallModel, End, SwitchModel
-from hummingbird.domain.errors import HummingbirdError, JournalUnwritable, Unavailable
+from hummingbird.domain.errors import (
+    ConnectionLost,
+    HummingbirdError,
+    JournalUnwritable,
+    ReplyUnreadable,
+    TimedOut,
+    Unavailable,
+)
 from hummingbird.domain.events import Delta
 from hummingbird.domain.journal import Finish, ModelAnswered, ModelCalled, ModelFailed
 from hummingbird.domain.limits import ERROR_TEXT_CHARS, MAX_OUTPUT_TOKENS
@@ -35,6 +43,7 @@ class Caller:
     max_output_tokens: int = MAX_OUTPUT_TOKENS
     spending: Spending | None = None
     project: str = ""
+    mask: Callable[[str], str] = str
 
     async def call(self, step: CallModel) -> SwitchModel | End | None:
         """None when the call was made; otherwise what to do instead."""
@@ -101,14 +110,15 @@ class Caller:
                 call_id=request.call_id,
                 model=model.name,
                 happening=happening(error),
-                sentence=shortened(described(error), ERROR_TEXT_CHARS),
+                sentence=shortened(self.mask(described(error)), ERROR_TEXT_CHARS),
                 retry_after_s=error.retry_after_s if isinstance(error, Unavailable) else None,
+                lost=isinstance(error, TimedOut | ConnectionLost | ReplyUnreadable),
             )
         )
 
     async def _answered(self, model: Model, request: ModelRequest, reply: ModelReply) -> None:
         message = _with_unique_ids(reply.message, self.recorder.state.conversation.call_ids, request.call_id)
-        cost = model.price(reply.usage)
+        cost = model.price(reply.usage) if reply.counted else None
         self.recorder.record(
             ModelAnswered(
                 call_id=request.call_id,
@@ -122,7 +132,8 @@ class Caller:
             )
         )
         if self.spending is not None and cost:
-            await self.spending.add(self.project, cost)
+            with suppress(JournalUnwritable):  # the answer is here; whether money may go on being spent is asked next
+                await self.spending.add(self.project, cost)
 
     async def spent_today(self) -> Decimal:
         return Decimal(0) if self.spending is None else await self.spending.spent_today(self.project)
@@ -145,5 +156,5 @@ def _with_unique_ids(message: AssistantMessage, taken: set[str], call_id: str) -
     ids = [call.id for call in message.calls]
     if taken.isdisjoint(ids) and len(set(ids)) == len(ids) and all(ids):
         return message
-    calls = tuple(ToolCall(f"{call_id[:8]}{index}", c.name, c.arguments) for index, c in enumerate(message.calls))
+    calls = tuple(ToolCall(f"{call_id[:7]}{index:02d}", c.name, c.arguments) for index, c in enumerate(message.calls))
     return AssistantMessage(message.text, message.reasoning, calls, paused=message.paused)

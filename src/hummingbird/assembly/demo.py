@@ -16,7 +16,7 @@ from hummingbird.agent.prompts import system_prompt
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.assembly.clock import SystemClock
-from hummingbird.domain.errors import ArgumentsInvalid
+from hummingbird.domain.errors import ArgumentsInvalid, UsageFault
 from hummingbird.domain.journal import Source
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.tools import ToolSpec
@@ -95,12 +95,16 @@ async def investigate(
 
 async def demo(folder: Path, session_id: str, observers: Iterable[Observer] = ()) -> Outcome:
     """Plays the case into `folder`: journal.jsonl and transcript.md are there afterwards."""
+    if (folder / "journal.jsonl").exists():
+        raise UsageFault(f"{folder} already holds a session; name another folder.")
     models = Models({}, now=SystemClock().now)
     journal = FileJournal(folder / "journal.jsonl")
     try:
         model = models.resolve(f"replay:{CASE}")
         outcome = await investigate(model, journal, session_id, observers)
-        (folder / "transcript.md").write_text(transcript(journal.entries()), encoding="utf-8")
+        told = folder / "transcript.md"
+        told.touch(mode=0o600)  # as private as the journal it is made of
+        told.write_text(transcript(journal.entries()), encoding="utf-8")
     finally:
         journal.close()
         await models.close()

@@ -2,23 +2,28 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from hummingbird.adapters.models.registry import Models
 from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
-from hummingbird.agent.budget import CHAT
+from hummingbird.adapters.stores.spending import SqliteSpending
+from hummingbird.agent.budget import CHAT, Limits
 from hummingbird.agent.loop import Loop, Setup
 from hummingbird.agent.prompts import system_prompt
 from hummingbird.agent.tools.registry import Toolbox, enabled
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.plugins import plugin_hooks, plugin_tools
+from hummingbird.assembly.secrets import secrets_of
+from hummingbird.assembly.waiting_line import WaitingLine
 from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.limits import CHAT_ITERATIONS
+from hummingbird.domain.journal import EndReason
+from hummingbird.domain.limits import CHAT_ITERATIONS, INTERRUPT_GRACE_S
 from hummingbird.domain.messages import Notice, as_chat
 from hummingbird.domain.runs import Outcome
 from hummingbird.ports.clock import Clock
@@ -30,8 +35,10 @@ class Agent:
     """A conversation with one model and some tools, kept in a journal.
 
     `session_id` continues a session of `sessions_dir` (None: nothing is kept on disk). `instructions` joins the
-    base rules in the system prompt. `on_event` sees every journal entry and delta as it happens.
-    The sync methods are for programs without an event loop; inside one, await `achat` and `arun`.
+    base rules in the system prompt. `on_event` sees every journal entry and delta as it happens. `plugins` adds
+    installed third parties' tools and hooks. `max_usd_per_day` counts all agents of a `sessions_dir` and `project`.
+    The sync methods are for programs without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages
+    sent while a run is under way wait in line.
     """
 
     def __init__(
@@ -44,13 +51,15 @@ class Agent:
         fallback_models: Sequence[str] = (),
         session_id: str = "",
         sessions_dir: Path | str | None = None,
+        project: str = "default",
         max_iterations: int = CHAT_ITERATIONS,
         context_limit: int | None = None,
         max_usd: Decimal | float | None = None,
+        max_usd_per_day: Decimal | float | None = None,
         max_seconds: float | None = None,
         streaming: bool = False,
         on_event: Observer | None = None,
-        hooks: Iterable[Hook] | None = None,
+        hooks: Iterable[Hook] = (),
         plugins: bool = False,
         base_url: str | None = None,
         api_mode: str | None = None,
@@ -58,36 +67,40 @@ class Agent:
         environment: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        if max_iterations < 1:
-            raise UsageFault(f"max_iterations is {max_iterations}; give the agent at least one turn.")
         found = dict(os.environ) if environment is None else environment
+        self._sessions_dir = None if sessions_dir is None else Path(sessions_dir)
+        limits = replace(
+            CHAT,
+            iterations=max_iterations,
+            context_tokens=context_limit,
+            usd=_money(max_usd),
+            usd_per_day=_money(max_usd_per_day),
+            seconds=max_seconds,
+        )
+        _check(limits, self._sessions_dir)
         offered = [*tools, *(plugin_tools() if plugins else ())]
-        self._toolbox = Toolbox(enabled(offered, toolsets, found))
-        self._instructions = instructions
+        toolbox = Toolbox(enabled(offered, toolsets, found), hidden=[tool.spec.name for tool in offered])
         self._clock = clock or SystemClock()
         self._models = Models(found, now=self._clock.now, model_regions=model_regions or {})
-        names = [model, *fallback_models]
         primary = self._models.resolve(model, base_url=base_url, api_mode=api_mode)
         self._setup = Setup(
-            models=[primary, *(self._models.resolve(name) for name in names[1:])],
-            toolbox=self._toolbox,
-            system=system_prompt(self._toolbox.notes, instructions),
+            models=[primary, *map(self._models.resolve, fallback_models)],
+            toolbox=toolbox,
+            system=system_prompt(toolbox.notes, instructions),
             clock=self._clock,
-            limits=replace(
-                CHAT,
-                iterations=max_iterations,
-                context_tokens=context_limit,
-                usd=None if max_usd is None else Decimal(str(max_usd)),
-                seconds=max_seconds,
-            ),
-            hooks=list(hooks) if hooks is not None else plugin_hooks() if plugins else [],
+            limits=limits,
+            hooks=[*hooks, *(plugin_hooks() if plugins else ())],
             observers=[on_event] if on_event else [],
             streaming=streaming,
+            spending=self._spending(),
+            project=project,
+            secrets=secrets_of(found),
         )
-        self._sessions_dir = None if sessions_dir is None else Path(sessions_dir)
         self.session_id = session_id or uuid4().hex
         self._journal: FileJournal | MemoryJournal | None = None
         self._loop: Loop | None = None
+        self._line = WaitingLine()
+        self._event_loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Runner | None = None
 
     def chat(self, message: str) -> str:
@@ -101,8 +114,12 @@ class Agent:
         conversation_history: Sequence[Mapping[str, Any]] | None = None,
         task_id: str | None = None,
     ) -> dict[str, Any]:
-        """One run with everything it brought. A given history begins a new session with it."""
+        """One run with everything it brought. A given history, also an empty one, begins a new session with it."""
         return as_result(self._sync(self.arun(user_message, system_message, conversation_history, task_id)))
+
+    def go_on(self) -> dict[str, Any]:
+        """Finishes a run of this session whose process died, without a new message."""
+        return as_result(self._sync(self.ago_on()))
 
     async def achat(self, message: str) -> str:
         return (await self.arun(message)).text
@@ -114,19 +131,32 @@ class Agent:
         conversation_history: Sequence[Mapping[str, Any]] | None = None,
         task_id: str | None = None,
     ) -> Outcome:
-        if conversation_history is not None and self._journal is not None:
-            self._close_journal()
-            self.session_id = uuid4().hex
-        setup = replace(
-            self._setup,
-            system=self._setup.system if system_message is None else system_message,
-            extras={"task_id": task_id or uuid4().hex},
-        )
+        async with self._line:
+            if conversation_history is not None and self._open_journal().entries():
+                self._close_journal()
+                self.session_id = uuid4().hex
+            first = partial(Loop.run, text=user_message, history=conversation_history or ())
+            outcome = await self._with_loop(first, system_message, task_id)
+            while outcome.undelivered and outcome.reason is not EndReason.INTERRUPTED:
+                late = partial(Loop.run, text="\n\n".join(outcome.undelivered))  # too late: the next run answers it
+                outcome = await self._with_loop(late, system_message, task_id)
+            return outcome
+
+    async def ago_on(self) -> Outcome:
+        async with self._line:
+            return await self._with_loop(Loop.go_on, None, None)
+
+    async def _with_loop(
+        self, work: Callable[[Loop], Awaitable[Outcome]], system_message: str | None, task_id: str | None
+    ) -> Outcome:
+        system = self._setup.system if system_message is None else system_message
+        setup = replace(self._setup, system=system, extras={"task_id": task_id or uuid4().hex})
         self._loop = Loop(self._open_journal(), setup, self.session_id)
+        self._event_loop = asyncio.get_running_loop()
         try:
-            return await self._loop.run(user_message, history=conversation_history or ())
+            return await work(self._loop)
         finally:
-            self._loop = None
+            self._loop = self._event_loop = None
 
     def interrupt(self) -> None:
         """Stops the run under way; to be called on the event loop's thread (`interrupt_soon` from another one)."""
@@ -135,8 +165,8 @@ class Agent:
 
     def interrupt_soon(self) -> None:
         """Stops the run under way, from any thread."""
-        if self._runner is not None:
-            self._runner.get_loop().call_soon_threadsafe(self.interrupt)
+        if (event_loop := self._event_loop) is not None:
+            event_loop.call_soon_threadsafe(self.interrupt)
 
     def steer(self, message: str) -> None:
         """A message for the run under way, delivered at its next turn."""
@@ -145,10 +175,12 @@ class Agent:
         self._loop.steer(message)
 
     def close(self) -> None:
-        if self._runner is not None:
-            self._runner.run(self._models.close())
-            self._runner.close()
+        """Returns also when a tool that was interrupted never ended: its event loop is then left behind."""
+        if (runner := self._runner) is not None:
             self._runner = None
+            runner.run(self._models.close())
+            if runner.run(_no_task_is_left()):
+                runner.close()
         self._close_journal()
 
     async def aclose(self) -> None:
@@ -161,15 +193,18 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _sync(self, work: Any) -> Outcome:
+    def _sync(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             self._runner = self._runner or asyncio.Runner()
-            outcome: Outcome = self._runner.run(work)
-            return outcome
+            return self._runner.run(work)
         work.close()
-        raise UsageFault("There is an event loop here already: await achat() or arun() instead.")
+        raise UsageFault("There is an event loop here already: await achat(), arun() or ago_on() instead.")
+
+    def _spending(self) -> SqliteSpending | None:
+        folder = self._sessions_dir
+        return None if folder is None else SqliteSpending(folder / "spending.sqlite", self._clock.now)
 
     def _open_journal(self) -> FileJournal | MemoryJournal:
         if self._journal is None:
@@ -184,6 +219,27 @@ class Agent:
             self._journal = None
 
 
+def _money(usd: Decimal | float | None) -> Decimal | None:
+    return None if usd is None else Decimal(str(usd))
+
+
+def _check(limits: Limits, sessions_dir: Path | None) -> None:
+    if limits.iterations < 1:
+        raise UsageFault(f"max_iterations is {limits.iterations}; give the agent at least one turn.")
+    if limits.context_tokens is not None and limits.context_tokens < 1:
+        raise UsageFault(f"context_limit is {limits.context_tokens}; give a number of tokens, or None.")
+    if limits.usd_per_day is not None and sessions_dir is None:
+        raise UsageFault("max_usd_per_day needs sessions_dir: what was spent is recorded there.")
+
+
+async def _no_task_is_left() -> bool:
+    """Stops what is still running; False when something does not stop."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return not others or not (await asyncio.wait(others, timeout=INTERRUPT_GRACE_S))[1]
+
+
 def _folder_name(session_id: str) -> str:
     if not session_id.replace("-", "").replace("_", "").isalnum():
         raise UsageFault(f"Session id {session_id[:80]!r} is not usable: letters, digits, - and _ only.")
@@ -191,12 +247,13 @@ def _folder_name(session_id: str) -> str:
 
 
 def as_result(outcome: Outcome) -> dict[str, Any]:
-    """C2's dictionary. Notices are scaffolding and are left out of `messages` (L8)."""
+    """C2's dictionary. Calls, usage and cost are the session's so far, so that they belong together (L15). Notices are
+    scaffolding and are left out of `messages` (L8). `undelivered` came too late for an interrupted run."""
     bill = outcome.bill
     return {
         "final_response": outcome.text,
         "messages": [as_chat(message) for message in outcome.messages if not isinstance(message, Notice)],
-        "api_calls": outcome.iterations,
+        "api_calls": bill.answered,
         "completed": outcome.answered,
         "exit_reason": outcome.reason.value,
         "usage": {
@@ -209,4 +266,5 @@ def as_result(outcome: Outcome) -> dict[str, Any]:
         },
         "cost": None if bill.cost_usd is None else float(bill.cost_usd),
         "session_id": outcome.session_id,
+        "undelivered": list(outcome.undelivered),
     }

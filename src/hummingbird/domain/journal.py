@@ -138,11 +138,14 @@ class ModelAnswered(_Entry, frozen=True, kw_only=True, tag="model_answered"):
 
 
 class ModelFailed(_Entry, frozen=True, kw_only=True, tag="model_failed"):
+    """`lost`: the request was on its way when it failed, so the provider may have billed it (L15)."""
+
     call_id: str
     model: str
     happening: Happening
     sentence: str
     retry_after_s: float | None = None
+    lost: bool = False
 
 
 class ToolStarted(_Entry, frozen=True, kw_only=True, tag="tool_started"):

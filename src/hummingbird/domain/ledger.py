@@ -38,8 +38,8 @@ class Ledger:
                 self._called[call_id] = entry
             case ModelAnswered(call_id=call_id, model=model, usage=usage, cost_usd=cost):
                 self._add(Charge(model, self._purpose(call_id), "answered", usage, cost))
-            case ModelFailed(call_id=call_id, model=model, happening=happening):
-                self._add(Charge(model, self._purpose(call_id), happening.value))
+            case ModelFailed(call_id=call_id, model=model, happening=happening, lost=lost):
+                self._add(Charge(model, self._purpose(call_id), LOST if lost else happening.value))
             case ToolFinished(charges=charges):
                 for charge in charges:
                     self._add(charge)

@@ -26,6 +26,9 @@ RETRY_JITTER = 0.2
 RETRY_AFTER_CAP_S = 600.0
 STALL_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 600.0  # a whole answer that is not streamed
+STREAM_TIMEOUT_S = 3600.0  # a whole stream: one that only keeps itself alive must end too
+DRAIN_TIMEOUT_S = 1.0  # for what comes after the end of an answer, so that its connection can be used again
 CREDENTIAL_REFRESHES = 1
 TOKEN_MARGIN_S = 225.0  # Google's metadata server hands out the same token until 4 minutes before its end
 REBINDS = 1
@@ -37,10 +40,12 @@ PRIMARY_COOL_DOWN_S = 60.0
 # L17
 CONCURRENT_TOOLS = 8
 TOOL_TIMEOUT_S = 120.0
+HOOK_TIMEOUT_S = 30.0
 INTERRUPT_GRACE_S = 2.0  # how long a cancelled tool may take to clean up before it is left behind
 
 # what a reply, an error text or an inline result may weigh
 REPLY_BYTES = 64 * 1024 * 1024
+DRAIN_BYTES = 64 * 1024
 ERROR_TEXT_CHARS = 600
 INLINE_RESULT_BYTES = 16 * 1024
 MAX_OUTPUT_TOKENS = 16_000

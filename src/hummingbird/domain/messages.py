@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about; `lasting` ones are issued anew when a wire epoch opens (L8)."""
+    """What a notice is about."""
 
     SOFT_BUDGET = "soft_budget"
     FINAL = "final"
@@ -22,11 +22,7 @@ class NoticeKind(StrEnum):
     REPEATING = "repeating"
     CONTINUATION = "continuation"
     INTERRUPTED = "interrupted"
-    OUTCOME = "outcome"
-
-    @property
-    def lasting(self) -> bool:
-        return self in {NoticeKind.SOFT_BUDGET, NoticeKind.FINAL, NoticeKind.CONTINUATION}
+    RENEWED = "renewed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,17 +26,23 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """`mentions` maps another tool's name to a sentence that joins the description only while that
-    tool is enabled (T2). `exclusive` and `interactive` tools make their batch sequential (L17)."""
+    """`mentions` maps another tool's name to a sentence that joins the description only while that tool is enabled
+    (T2). `exclusive` None leaves it to the effects: a tool that only reads may run beside others (L17)."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
     toolset: str = "default"
     effects: frozenset[Effect] = frozenset({Effect.READ})
-    exclusive: bool = False
+    exclusive: bool | None = None
     interactive: bool = False
     timeout_s: float = TOOL_TIMEOUT_S
     notes: str = ""
     requires_env: tuple[str, ...] = ()
     mentions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it makes its batch sequential."""
+        harmless = self.effects <= {Effect.READ}
+        return self.interactive or (not harmless if self.exclusive is None else self.exclusive)

@@ -62,8 +62,8 @@ class Bill:
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """None while any answered call has an unknown price: a sum with holes is not a sum."""
-        return None if self.unknown else self.known_usd
+        """None while a call has an unknown price or end: a sum with holes is not a sum."""
+        return None if self.unknown or self.lost else self.known_usd
 
     def __str__(self) -> str:
         money = f"${self.known_usd:.4f}"

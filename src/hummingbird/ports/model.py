@@ -37,10 +37,13 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
+    """`counted` False: the provider did not say what was used, so nobody knows what it costs (M7)."""
+
     message: AssistantMessage
     finish: Finish
     usage: Usage
     raw_usage: dict[str, Any] = field(default_factory=dict)
+    counted: bool = True
 
 
 class Model(Protocol):

@@ -1,6 +1,6 @@
 """What we ask of a tool: a specification and one async function (T1)."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
@@ -21,25 +21,30 @@ class ByteStream:
 Json: TypeAlias = Mapping[str, Any] | list[Any] | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Output of a tool that itself paid for model calls (L15)."""
-
-    output: "str | Json"
-    charges: tuple[Charge, ...]
+Output: TypeAlias = str | Json | ByteStream
 
 
-Output: TypeAlias = str | Json | ByteStream | Spent
+def _paid_to_nobody(charge: Charge) -> None:
+    """Outside a run there is no bill."""
+
+
+def _no_ceiling() -> Decimal | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a call may know about the run it belongs to. `remaining_usd`: what a sub-agent may spend (L6)."""
+    """What a call may know about the run it belongs to, and what it must tell it.
+
+    `charge` takes what the tool itself pays for model calls, as it pays it: that is on the bill whatever becomes of
+    the call (L15). `remaining_usd` says what is left of the run's money at this moment, None without a ceiling (L6).
+    """
 
     session_id: str
     call_id: str
-    remaining_usd: Decimal | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
+    charge: Callable[[Charge], None] = _paid_to_nobody
+    remaining_usd: Callable[[], Decimal | None] = _no_ceiling
 
 
 class Tool(Protocol):

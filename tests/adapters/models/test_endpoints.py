@@ -107,3 +107,17 @@ async def test_an_openai_compatible_server_may_want_no_key() -> None:
     assert await endpoint.headers() == {}
     assert endpoint.finish(b"{}", CLAUDE) == b"{}"
     assert await OpenAIEndpoint("/responses", "k").headers() == {"authorization": "Bearer k"}
+
+
+async def test_an_endpoint_says_what_must_be_masked_and_never_shows_it() -> None:
+    """T7."""
+    vertex = VertexGeminiEndpoint("p", "eu", Tokens(), "https://me:p%40ss@gate")
+    assert list(vertex.secrets) == ["p%40ss", "p@ss"]
+    for _ in range(3):
+        await vertex.headers()
+        await vertex.refresh()
+    assert list(vertex.secrets) == ["token-2", "token-1", "p%40ss", "p@ss"]
+    keyed: list[Endpoint] = [AnthropicEndpoint("s3cret"), GeminiEndpoint("s3cret"), OpenAIEndpoint("/x", "s3cret")]
+    for endpoint in keyed:
+        assert endpoint.secrets == ("s3cret",)
+        assert "s3cret" not in f"{endpoint} {endpoint!r}"

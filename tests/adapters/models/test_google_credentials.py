@@ -262,3 +262,13 @@ def test_a_credentials_file_that_is_not_there_is_a_missing_setting(monkeypatch: 
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/account.json")
     with pytest.raises(MissingSetting, match=r"/nowhere/account\.json"):
         application_default()
+
+
+@pytest.mark.parametrize("fault", [PermissionError(13, "Permission denied"), ValueError("no key in there")])
+def test_credentials_that_cannot_be_used_are_a_missing_setting(
+    monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """M6: whatever the library lets through."""
+    found(monkeypatch, lambda: Credentials(fault))
+    with pytest.raises(MissingSetting, match="GOOGLE_APPLICATION_CREDENTIALS names"):
+        application_default()

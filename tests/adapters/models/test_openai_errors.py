@@ -100,3 +100,16 @@ def test_the_servers_words_are_quoted_on_one_line_and_capped() -> None:
     assert "It said: why why" in sentence
     assert len(sentence) < ERROR_TEXT_CHARS + 100
     assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("code", ["9" * 5000, "٤٢٩", "429 ", -1, 1e400, "", "12", "600"])
+def test_a_code_that_is_no_status_decides_nothing(code: Any) -> None:
+    """L13."""
+    assert type(inside("host.example", said("oh", code=code))) is Unavailable
+
+
+def test_of_a_refusal_as_long_as_a_request_only_the_beginning_is_read() -> None:
+    """L13: searching all of it would take the square of its length."""
+    error = classify("host.example", 422, {"detail": "context size " * 200_000})
+    assert isinstance(error, RequestRefused)
+    assert len(str(error)) < 2 * ERROR_TEXT_CHARS

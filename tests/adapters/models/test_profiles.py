@@ -40,10 +40,19 @@ def test_claudes_take_system_entries_and_summarised_thinking_by_version(
 
 @pytest.mark.parametrize(
     ("model", "signs"),
-    [("gemini-2.5-pro", False), ("gemini-3.1-pro-preview", True), ("gemini-4-argon", True), ("gemini-3.8-flash", True)],
+    [
+        ("gemini-2.5-pro", False),
+        ("gemini-2.5-flash-preview-09-2025", False),
+        ("gemini-3.1-pro-preview", True),
+        ("gemini-4-argon", True),
+        ("gemini-3.8-flash", True),
+        ("gemini-flash-latest", True),
+        ("gemini-pro-latest", True),
+        ("gemini-flash-lite-latest", True),
+    ],
 )
-def test_geminis_sign_their_calls_from_3_on(model: str, signs: bool) -> None:
-    """M4."""
+def test_geminis_sign_their_calls_from_3_on_and_where_the_name_has_no_version(model: str, signs: bool) -> None:
+    """M4: a signature too much is taken, a missing one is a 400."""
     for provider in ("gemini", "vertex-gemini"):
         profile = profile_for(provider, model)
         assert profile.signs_calls is signs
@@ -57,7 +66,9 @@ def test_openais_models_get_a_cache_key_and_reason_readably() -> None:
     assert profile.cache_key
     assert profile.summarised_thinking
     assert profile.disabling_tools_is_free
-    assert not profile_for("openai", "gpt-4.1").summarised_thinking
+    assert profile.encrypted_reasoning
+    other = profile_for("openai", "my-own-model")
+    assert (other.summarised_thinking, other.encrypted_reasoning) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +91,7 @@ def test_chat_servers_get_what_their_host_wants(
     profile = profile_for("openai-chat", model, host)
     assert (profile.max_tokens_key, profile.echo_keys, profile.effort) == (key, echo, effort)
     assert profile.cache_key is (host == "api.openai.com")
+    assert profile.include_usage is (host in {"api.openai.com", "openrouter.ai"})
 
 
 @pytest.mark.parametrize(

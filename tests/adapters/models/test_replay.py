@@ -154,6 +154,10 @@ DEPARTURES: list[tuple[tuple[Message, ...], str]] = [
     ),
     ((ToolMessage("c9", "read", "x"), RESULTS[1]), "before turn 2: a result of read (c9), not of read (c1)."),
     ((ToolMessage("c1", "open", "x"), RESULTS[1]), "before turn 2: a result of open (c1), not of read (c1)."),
+    (
+        (ToolMessage("c1", "read", RESULTS[0].text, is_error=True), RESULTS[1]),
+        "before turn 2: the result of read (c1) is an error where the recording has none.",
+    ),
     ((RESULTS[0],), "before turn 2: 1 tool results instead of 2."),
     ((*RESULTS, UserMessage("Stop!")), "before turn 2: the user said 'Stop!' where the recording has ''."),
 ]
@@ -196,6 +200,52 @@ async def test_a_session_is_continued_in_another_process(tmp_path: Path) -> None
     first = await replay_of(str(path)).generate(asked(ORDER))
     other = replay_of(str(path))
     assert (await other.generate(asked(ORDER, first.message, *RESULTS))).message == AssistantMessage()
+
+
+async def test_the_same_request_gets_the_same_answer(model: Model) -> None:
+    """M8, L13: what was interrupted or retried is asked again, also an answer that is not kept."""
+    notice = Notice(NoticeKind.EMPTY, "Other words.")
+    first = [await model.generate(asked(ORDER)) for _ in range(2)]
+    after = (ORDER, first[0].message, *RESULTS)
+    second = [await model.generate(asked(*after)) for _ in range(3)]
+    third = [await model.generate(asked(*after, notice)) for _ in range(2)]
+    assert first[0] == first[1]
+    assert {reply.message for reply in second} == {AssistantMessage()}
+    assert [reply.message.text for reply in third] == ["The disk of new-session is full."] * 2
+
+
+async def test_a_process_that_begins_in_the_middle_finds_the_turn_by_answers_and_notices(tmp_path: Path) -> None:
+    """M8, L2: also after an answer that was not kept."""
+    path = saved(tmp_path, RECORDING)
+    first = await replay_of(str(path)).generate(asked(ORDER))
+    notice = Notice(NoticeKind.EMPTY, "Other words.")
+    reply = await replay_of(str(path)).generate(asked(ORDER, first.message, *RESULTS, notice))
+    assert reply.message.text == "The disk of new-session is full."
+
+
+async def test_more_notices_than_recorded_do_not_skip_an_answer(model: Model) -> None:
+    """M8, L8: another version of the loop may say more."""
+    first = await model.generate(asked(ORDER))
+    soft = Notice(NoticeKind.SOFT_BUDGET, "Half is used.")
+    second = await model.generate(asked(ORDER, first.message, *RESULTS, soft))
+    assert second.message == AssistantMessage()
+
+
+async def test_what_the_recorded_run_asked_twice_is_answered_twice(tmp_path: Path) -> None:
+    """M8: an answer that left no trace, then the next one."""
+    entries: list[Entry] = [opened("s"), UserSaid(text="why?"), called(1), answered(1, AssistantMessage(), kept=False)]
+    model = replay_of(str(saved(tmp_path, [*entries, called(2), answered(2, DONE)])))
+    replies = [await model.generate(asked(UserMessage("why?"), session_id="s")) for _ in range(3)]
+    assert [reply.message for reply in replies] == [AssistantMessage(), DONE, DONE]
+
+
+async def test_what_a_run_did_not_play_can_be_asked_for(tmp_path: Path) -> None:
+    """M8: a run that ends early is not noticed by a model that nobody asks."""
+    model = replay_of(str(saved(tmp_path, RECORDING)))
+    assert model.remaining("new-session") == 3
+    await model.generate(asked(ORDER))
+    assert model.remaining("new-session") == 2
+    assert model.remaining("another") == 3
 
 
 async def test_two_sessions_are_played_side_by_side(model: Model) -> None:

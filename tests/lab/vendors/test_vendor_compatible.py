@@ -99,6 +99,32 @@ def test_only_the_minimal_keys_are_taken() -> None:
     assert asks(more, quirks=set()).status_code == 200
     assert asks(more, quirks={"minimal_keys"}).status_code == 400
     assert asks(put("max_tokens", 5), quirks={"minimal_keys"}).status_code == 200
+    counted = [put("stream", True), put("stream_options", {"include_usage": True})]
+    assert asks(counted[0], quirks={"minimal_keys"}).status_code == 200
+    assert asks(*counted, quirks=set()).status_code == 200
+    assert asks(*counted, quirks={"minimal_keys"}).status_code == 400
+
+
+def test_ids_may_have_to_be_nine_letters_and_digits() -> None:
+    named = [put("messages.2.tool_calls.0.id", "abcDEF123"), put("messages.3.tool_call_id", "abcDEF123")]
+    assert asks(*named, quirks={"strict_ids"}).status_code == 200
+    assert asks(quirks={"strict_ids"}).status_code == 400
+    own = choice(asks(*named, quirks={"strict_ids"}))["message"]["tool_calls"]
+    assert all(len(call["id"]) == 9 and call["id"].isalnum() for call in own)
+
+
+@pytest.mark.parametrize("arguments", ["{broken", "[1]", "", "5"])
+def test_the_arguments_of_old_calls_may_be_parsed(arguments: str) -> None:
+    written = put("messages.2.tool_calls.0.function.arguments", arguments)
+    assert asks(quirks={"parses_arguments"}).status_code == 200
+    assert asks(written, quirks=set()).status_code == 200
+    assert asks(written, quirks={"parses_arguments"}).status_code == 400
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_content_may_come_in_parts(stream: bool) -> None:
+    said = asks(put("stream", stream), quirks={"content_parts"}, turn=Turn(text="so")).text
+    assert '"content":[{"type":"text","text":"so"}]' in said.replace('": ', '":').replace(", ", ",")
 
 
 def test_reasoning_may_have_to_be_echoed_beside_calls() -> None:

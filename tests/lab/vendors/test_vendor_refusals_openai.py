@@ -177,6 +177,10 @@ def with_reasoning(lab: VendorLab) -> Change:
         case("same call_id twice", "Duplicate call_id", insert("input", 2, {**ITEM, "call_id": "call_1"})),
         case("two outputs of one call", "Duplicate call_id", add("input", OUTPUT)),
         case("call without call_id", "input[1].call_id", cut("input.1.call_id")),
+        case("call_id too long", "input[1].call_id", put("input.1.call_id", "c" * 65)),
+        case("call_id of an output too long", "input[2].call_id", put("input.2.call_id", "c" * 65)),
+        case("illegal name in a call", "input[1].name", put("input.1.name", "no such tool!")),
+        case("illegal name of a tool", "tools[0].name", put("tools.0.name", "no good")),
         case("arguments as an object", "input[1].arguments", put("input.1.arguments", {"path": "a"})),
         case("output as an object", "input[2].output", put("input.2.output", {"text": "x"})),
         case("tools of no shape", "'tools': expected an array", put("tools", {"read": {}})),
@@ -229,6 +233,17 @@ def test_reasoning_without_what_it_led_to_is_refused(thinking: VendorLab) -> Non
     assert told(asks(thinking, "openai-responses", *alone, followed))[0] == 400
     said = add("input", {"role": "assistant", "content": [{"type": "output_text", "text": "so"}]})
     assert asks(thinking, "openai-responses", *alone, said).status_code == 200
+
+
+def test_a_call_that_reasoning_led_to_is_refused_without_it(thinking: VendorLab) -> None:
+    """M5: if it is named by its id."""
+    reasoning, call = asks(thinking, "openai-responses").json()["output"]
+    both = [put("input.1", {**call, "call_id": "call_1"}), insert("input", 1, reasoning)]
+    status, _, message = told(asks(thinking, "openai-responses", both[0]))
+    assert status == 400
+    assert f"without its required 'reasoning' item: '{reasoning['id']}'" in message
+    assert asks(thinking, "openai-responses", *both).status_code == 200
+    assert asks(thinking, "openai-responses", both[0], cut("input.1.id")).status_code == 200
 
 
 def test_reasoning_needs_its_summary_even_if_empty(thinking: VendorLab) -> None:

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from hummingbird.lab.vendors.samples import sample
-from hummingbird.lab.vendors.script import Call, Script, Turn
+from hummingbird.lab.vendors.script import Call, Part, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from hummingbird.lab.vendors.surfaces import Conduct
 
@@ -225,3 +225,49 @@ def test_thoughts_come_only_where_thinking_is_on(model: str, thinking: Any, thin
         answer = post(lab, body).json()
     assert (answer["content"][0]["type"] == "thinking") == thinks
     assert (answer["usage"]["output_tokens_details"]["thinking_tokens"] > 0) == thinks
+
+
+MIXED = (
+    Part("text", "\n\n"),
+    Part("thinking", "first"),
+    Part("text", " "),
+    Part("redacted_thinking", "secret"),
+    Part("text", "I look."),
+    Part("thinking", "second"),
+)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_thinking_comes_in_several_blocks_between_others(stream: bool) -> None:
+    """M3."""
+    with VendorLab(Script([Turn(parts=MIXED)])) as lab:
+        body = sample("anthropic").body | {"stream": stream, "thinking": {"type": "adaptive", "display": "summarized"}}
+        response = post(lab, body)
+    if stream:
+        assert response.text.count('"content_block_start", "index"') == len(MIXED)
+    else:
+        kinds = [(block["type"], block.get("text") or block.get("thinking")) for block in response.json()["content"]]
+        assert kinds == [(part.kind, None if part.kind == "redacted_thinking" else part.text) for part in MIXED]
+
+
+@pytest.mark.parametrize(("taken", "status"), [((), 200), ((0,), 400), ((2,), 400), ((4,), 400), ((5,), 200)])
+def test_a_block_before_thinking_cannot_be_taken_away(taken: tuple[int, ...], status: int) -> None:
+    """M3: signed content is replayed verbatim, white space too."""
+    calls = (Call("read", {"path": "a"}, id="toolu_t"),)
+    with VendorLab(Script([Turn(parts=MIXED, calls=calls), Turn(text="yes")])) as lab:
+        body = sample("anthropic").body
+        content = post(lab, body).json()["content"]
+        left = [block for at, block in enumerate(content) if at not in taken]
+        result = {"type": "tool_result", "tool_use_id": "toolu_t", "content": "full"}
+        body["messages"] += [{"role": "assistant", "content": left}, {"role": "user", "content": [result]}]
+        assert post(lab, body).status_code == status
+
+
+def test_white_space_that_no_thinking_follows_is_refused() -> None:
+    """M3, L4."""
+    with VendorLab(Script([Turn(text="yes")])) as lab:
+        body = sample("anthropic").body
+        body["messages"][1]["content"][0]["text"] = "\n"
+        refused = post(lab, body)
+    assert refused.status_code == 400
+    assert "text content blocks must be non-empty" in refused.text

@@ -17,6 +17,7 @@ from hummingbird.ports.model import ModelRequest
 MALFORMED = "_malformed"
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+_ID_CHARS = 64  # what OpenAI takes; nobody makes longer ones
 
 
 def call_ids(request: ModelRequest, given: Sequence[Any]) -> list[str]:
@@ -47,7 +48,8 @@ def legal_name(name: str) -> str:
 
 def legal_id(call_id: str) -> str:
     """The id itself, or one that keeps illegal ids apart from each other."""
-    return call_id if call_id and not _UNSAFE.search(call_id) else derived_id(call_id, 0)
+    usual = 0 < len(call_id) <= _ID_CHARS and not _UNSAFE.search(call_id)
+    return call_id if usual else derived_id(call_id, 0)
 
 
 def argument_object(arguments: str) -> msgspec.Raw | dict[str, str]:

@@ -43,12 +43,12 @@ def complaint(answer: Any) -> Complaint:
     error = answer.get("error")
     if not isinstance(error, dict):
         return Complaint(text=error if isinstance(error, str) else str(answer.get("message") or ""))
-    code = error.get("code")
-    details = [item for item in error.get("details") or () if isinstance(item, dict)]
+    code, listed = error.get("code"), error.get("details")
+    details = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return Complaint(
-        kind=str(error.get("status") or error.get("type") or ""),
+        kind=shortened(plain(str(error.get("status") or error.get("type") or "")), 60),
         text=str(error.get("message") or ""),
-        code=code if isinstance(code, int) else None,
+        code=code if isinstance(code, int) and 400 <= code < 600 else None,  # others are no HTTP status
         reason=next((str(item["reason"]) for item in details if item.get("reason")), ""),
         retry_after_s=next((_seconds(item["retryDelay"]) for item in details if item.get("retryDelay")), None),
     )

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from hummingbird.adapters.models.addresses import password_in
 from hummingbird.adapters.models.wire import Profile
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -35,12 +36,31 @@ class TokenSource(Protocol):
         ...
 
 
+class _Bearer:
+    """What both of Vertex's endpoints prove themselves with. `told` are the tokens that may still be under way: the
+    last one and the one before it."""
+
+    def __init__(self, tokens: TokenSource) -> None:
+        self._tokens = tokens
+        self.told: tuple[str, ...] = ()
+
+    async def headers(self) -> Mapping[str, str]:
+        token = await self._tokens.token()
+        if token not in self.told:
+            self.told = (token, *self.told[:1])
+        return {"authorization": f"Bearer {token}"}
+
+    async def refresh(self) -> bool:
+        return await self._tokens.refresh()
+
+
 class AnthropicEndpoint:
     """Anthropic's own API, or a gateway that speaks it. `version` is for gateways that know only an older one."""
 
     def __init__(self, key: str, base_url: str = ANTHROPIC_URL, version: str = ANTHROPIC_VERSION) -> None:
         self._url = f"{_root(base_url)}/v1/messages"
         self._headers = {"x-api-key": key, "anthropic-version": version}
+        self.secrets = (key, *password_in(base_url))
 
     def url(self, profile: Profile, *, stream: bool) -> str:
         return self._url
@@ -67,21 +87,26 @@ class VertexAnthropicEndpoint:
         version: str = ANTHROPIC_VERSION,
     ) -> None:
         self._models = f"{_vertex(region, base_url)}/v1/{_place(project, region)}/publishers/anthropic/models"
-        self._tokens = tokens
+        self._bearer = _Bearer(tokens)
         self._version = version
+        self._password = password_in(base_url or "")
 
     def url(self, profile: Profile, *, stream: bool) -> str:
         method = "streamRawPredict" if stream else "rawPredict"
         return f"{self._models}/{quote(profile.model, safe='@')}:{method}"
 
     async def headers(self) -> Mapping[str, str]:
-        return {"authorization": f"Bearer {await self._tokens.token()}"}
+        return await self._bearer.headers()
 
     def finish(self, body: bytes, profile: Profile) -> bytes:
         return _opened(body, "anthropic_version", self._version)
 
     async def refresh(self) -> bool:
-        return await self._tokens.refresh()
+        return await self._bearer.refresh()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return (*self._bearer.told, *self._password)
 
 
 class GeminiEndpoint:
@@ -90,6 +115,7 @@ class GeminiEndpoint:
     def __init__(self, key: str, base_url: str = GEMINI_URL) -> None:
         self._models = f"{_root(base_url)}/v1/models"
         self._headers = {"x-goog-api-key": key}
+        self.secrets = (key, *password_in(base_url))
 
     def url(self, profile: Profile, *, stream: bool) -> str:
         return _generate(self._models, profile, stream=stream)
@@ -109,19 +135,24 @@ class VertexGeminiEndpoint:
 
     def __init__(self, project: str, region: str, tokens: TokenSource, base_url: str | None = None) -> None:
         self._models = f"{_vertex(region, base_url)}/v1beta1/{_place(project, region)}/publishers/google/models"
-        self._tokens = tokens
+        self._bearer = _Bearer(tokens)
+        self._password = password_in(base_url or "")
 
     def url(self, profile: Profile, *, stream: bool) -> str:
         return _generate(self._models, profile, stream=stream)
 
     async def headers(self) -> Mapping[str, str]:
-        return {"authorization": f"Bearer {await self._tokens.token()}"}
+        return await self._bearer.headers()
 
     def finish(self, body: bytes, profile: Profile) -> bytes:
         return body
 
     async def refresh(self) -> bool:
-        return await self._tokens.refresh()
+        return await self._bearer.refresh()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return (*self._bearer.told, *self._password)
 
 
 class OpenAIEndpoint:
@@ -134,6 +165,7 @@ class OpenAIEndpoint:
     def __init__(self, path: str, key: str | None = None, base_url: str = OPENAI_URL) -> None:
         self._url = f"{base_url.rstrip('/')}/{path.lstrip('/')}"
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
+        self.secrets = (key or "", *password_in(base_url))
 
     def url(self, profile: Profile, *, stream: bool) -> str:
         return self._url

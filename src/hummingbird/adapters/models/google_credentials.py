@@ -50,6 +50,11 @@ def application_default() -> Token:
         ) from error
     except refused.GoogleAuthError as error:
         raise _refusal(error, passing=_passing(error)) from error
+    except (OSError, ValueError) as error:  # a file that cannot be read, a key that is none
+        raise MissingSetting(
+            "The Google credentials for Vertex cannot be used: check the file that GOOGLE_APPLICATION_CREDENTIALS "
+            f"names ({_quoted(error)})."
+        ) from error
     if not credentials.token:
         raise CredentialRefused("Google's credentials gave no access token: log in again or check the service account.")
     expiry = credentials.expiry

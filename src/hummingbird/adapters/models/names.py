@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from hummingbird.adapters.models.addresses import provider_at
+from hummingbird.adapters.models.addresses import host_of, is_local, provider_at
 from hummingbird.domain.errors import UnknownModel
 from hummingbird.domain.text import shortened
 
@@ -28,6 +28,8 @@ MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+CLAUDE_KEYS = ("ANTHROPIC_API_KEY",)
+OPENAI_KEY = "OPENAI_API_KEY"
 _GPT = re.compile(r"gpt-(?!oss)|chatgpt-|o\d(?:-|$)")  # gpt-oss is what others serve
 _DATE = re.compile(r"-(?=20\d{6}$)")
 
@@ -49,6 +51,12 @@ class Named:
         if self.provider == "vertex-anthropic":
             return _DATE.sub("@", self.model)
         return self.model if self.provider == "openai-chat" else self.model.replace("@", "-")
+
+
+def setting(environment: Mapping[str, str], variable: str) -> str | None:
+    """A variable of the environment; one that holds nothing but white space is not set. What was read from a file
+    commonly ends with a line break."""
+    return environment.get(variable, "").strip() or None
 
 
 def parse_name(name: str) -> tuple[str | None, str]:
@@ -93,7 +101,7 @@ def _speakers(api_mode: str | None) -> tuple[str, ...]:
 
 
 def _bare(model: str, environment: Mapping[str, str], speakers: tuple[str, ...], base_url: str | None) -> Named:
-    address = base_url or environment.get("OPENAI_BASE_URL")
+    address = base_url or setting(environment, "OPENAI_BASE_URL")
     found = _by_family(model, environment, base_url)
     found = found or (provider_at(address, model) or "openai-chat" if address else None)
     if speakers and found not in speakers:
@@ -104,17 +112,24 @@ def _bare(model: str, environment: Mapping[str, str], speakers: tuple[str, ...],
 
 
 def _by_family(model: str, environment: Mapping[str, str], base_url: str | None) -> str | None:
-    """Direct or through Vertex: as the host of the base URL says, else by the keys there are."""
+    """As the host of the base URL says, else by the keys there are."""
     there = provider_at(base_url, model) if base_url else None
     if model.startswith("gemini-"):
-        if there in {"gemini", "vertex-gemini", "openai-chat"}:
-            return there
-        return "gemini" if any(environment.get(key) for key in GEMINI_KEYS) else "vertex-gemini"
+        return there or _own_or_vertex("gemini", GEMINI_KEYS, environment, base_url)
     if model.startswith("claude-"):
-        if there in {"anthropic", "vertex-anthropic", "openai-chat"}:
-            return there
-        return "anthropic" if environment.get("ANTHROPIC_API_KEY") else "vertex-anthropic"
+        return there or _own_or_vertex("anthropic", CLAUDE_KEYS, environment, base_url)
     return "openai" if _GPT.match(model) else None
+
+
+def _own_or_vertex(own: str, keys: tuple[str, ...], environment: Mapping[str, str], base_url: str | None) -> str:
+    """Vertex is never guessed for a host that is not Google's: it would get a token for all of somebody's Google
+    Cloud. What is spoken there is Chat Completions, if there is a key for that or none is needed; else the family's
+    own key will be asked for."""
+    if any(setting(environment, key) for key in keys):
+        return own
+    if not base_url:
+        return f"vertex-{own}"
+    return "openai-chat" if setting(environment, OPENAI_KEY) or is_local(host_of(base_url)) else own
 
 
 def _unknown(name: str) -> UnknownModel:

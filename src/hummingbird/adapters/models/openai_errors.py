@@ -37,6 +37,8 @@ _REASONING = re.compile(
     r"|(?:invalid|corrupted) (?:thought )?signature|different conversation",
     re.IGNORECASE | re.DOTALL,
 )
+_HTTP_STATUS = re.compile(r"[45][0-9]{2}")
+_READ_CHARS = 10_000  # of what a server says: FastAPI repeats the whole request when it refuses it
 # Codes that stand in a failed answer instead of a status.
 _STATUS_OF_CODE = {
     "rate_limit_exceeded": 429,
@@ -91,7 +93,7 @@ def inside(server: str, answer: Any) -> HummingbirdError | None:
 
 
 def _status(words: Words) -> int:
-    if words.code.isdecimal() and 400 <= int(words.code) < 600:
+    if _HTTP_STATUS.fullmatch(words.code):
         return int(words.code)
     if words.code in _STATUS_OF_CODE:
         return _STATUS_OF_CODE[words.code]
@@ -104,13 +106,13 @@ def read(answer: Any) -> Words:
     if isinstance(answer, list) and answer:
         answer = answer[0]
     if not isinstance(answer, Mapping):
-        return Words(str(answer or ""))
+        return Words(str(answer or "")[:_READ_CHARS])
     error = answer.get("error") or answer.get("detail") or answer
     if isinstance(error, list) and error:
         error = error[0]
     if not isinstance(error, Mapping):
-        return Words(str(error))
+        return Words(str(error)[:_READ_CHARS])
     message = error.get("message") or error.get("msg") or error.get("detail") or ""
     marks = [str(error[key]) for key in ("type", "code", "status") if error.get(key)]
     code = error.get("code")
-    return Words(str(message), " ".join(marks), str(code) if code is not None else "")
+    return Words(str(message)[:_READ_CHARS], " ".join(marks)[:_READ_CHARS], str(code) if code is not None else "")

@@ -3,7 +3,7 @@
 Refuses to guess: a model without a price is unknown, never free. Reads nothing from the network.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -77,16 +77,18 @@ def priced(
     provider: str | None,
     overrides: Mapping[str, PriceOverride] = MappingProxyType({}),
     *,
+    written: Iterable[str] = (),
     base_url: str | None = None,
     now: Now = _utc_now,
 ) -> Price:
-    """The price of `provider:model`. Overrides are found by that name, else by the model's alone.
+    """The price of `provider:model`. Overrides are found by the names it was `written` as, else by that one,
+    else by the model's alone.
 
     A provider we have no seller for is looked up by `base_url`: a model on one's own machine has no price.
     """
-    override = overrides.get(f"{provider}:{model}") or overrides.get(model)
-    if override is not None:
-        return _overridden(override).cost
+    for name in (*written, f"{provider}:{model}", model):
+        if (override := overrides.get(name)) is not None:
+            return _overridden(override).cost
     return _ListPrice(model, SELLERS.get(provider or ""), base_url, now)
 
 

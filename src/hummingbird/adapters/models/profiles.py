@@ -22,9 +22,8 @@ _WINDOWS = (
     (r"gpt-5\.4-(?:mini|nano)", 400_000),
     (r"gpt-5\.5", 1_000_000),
     (r"gpt-(?:5\.[4-9]|[6-9])", 1_050_000),
+    # What came before gpt-5.4 is shut down at OpenAI or has its date; routers may still offer some of it.
     (r"gpt-5", 400_000),
-    (r"gpt-4\.1", 1_000_000),
-    (r"o\d(?:-|$)", 200_000),
 )
 
 # Every row that matches adds its quirks: provider, model, what the profile says then.
@@ -43,20 +42,22 @@ _QUIRKS: tuple[tuple[str, str, dict[str, Any]], ...] = (
         r"claude-[a-z]+-(?:4-[6-9]|[5-9])|claude-mythos",
         {"summarised_thinking": True},
     ),
-    (r"gemini|vertex-gemini", r"gemini-(?:2\.5|[3-9])", {"summarised_thinking": True}),
-    (r"gemini|vertex-gemini", r"gemini-[3-9]", {"signs_calls": True}),
+    # A name without a version (gemini-flash-latest) means a current model. Signatures that nobody asked for do no harm,
+    # a missing one is a 400: so all but those known to sign nothing.
+    (r"gemini|vertex-gemini", r"gemini-(?!1|2\.0|2-)", {"summarised_thinking": True}),
+    (r"gemini|vertex-gemini", r"gemini-(?![12][.-])", {"signs_calls": True}),
     (r"openai", r"", {"cache_key": True}),
-    (r"openai", r"gpt-[5-9]|o\d(?:-|$)", {"summarised_thinking": True}),
+    (r"openai", r"gpt-[5-9]", {"summarised_thinking": True, "encrypted_reasoning": True}),
     (r"openai-chat", r"", {"max_tokens_key": "max_tokens"}),
 )
 
 # Chat Completions only: what the server behind a host wants. `*.` stands for any host below.
 _HOSTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    (OPENAI_HOST, r"", {"max_tokens_key": "max_completion_tokens", "cache_key": True}),
+    (OPENAI_HOST, r"", {"max_tokens_key": "max_completion_tokens", "cache_key": True, "include_usage": True}),
     # With function tools these answer 400 here unless reasoning is off; `openai:` (Responses) is the way to use them.
     (OPENAI_HOST, r"gpt-(?:5\.[6-9]|[6-9])", {"effort": "none"}),
     ("*.openai.azure.com", r"", {"max_tokens_key": "max_completion_tokens"}),
-    ("openrouter.ai", r"", {"echo_keys": ("reasoning_details",)}),
+    ("openrouter.ai", r"", {"echo_keys": ("reasoning_details",), "include_usage": True}),
     ("api.deepseek.com", r"", {"echo_keys": ("reasoning_content",)}),
 )
 

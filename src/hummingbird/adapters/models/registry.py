@@ -7,12 +7,13 @@ no wire, no HTTP and no price table. The environment is a mapping that somebody 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from hummingbird.adapters.models.addresses import host_of, is_local
-from hummingbird.adapters.models.names import GEMINI_KEYS, Named, decide
+from hummingbird.adapters.models.addresses import host_of, is_local, takes_google_tokens
+from hummingbird.adapters.models.names import CLAUDE_KEYS, GEMINI_KEYS, OPENAI_KEY, Named, decide, setting
 from hummingbird.adapters.models.prices import PriceOverride, priced
 from hummingbird.adapters.models.profiles import OPENAI_HOST, profile_for
 from hummingbird.domain.errors import MissingSetting
@@ -63,15 +64,17 @@ class Models:
 
     def resolve(self, name: str, *, api_mode: str | None = None, base_url: str | None = None) -> Model:
         """Raises UnknownModel, MissingSetting, UsageFault, and SessionUnreadable for a replay."""
+        base_url = (base_url or "").strip() or None
         named = decide(name, self._environment, api_mode=api_mode, base_url=base_url)
         if named.provider == "replay":
             from hummingbird.adapters.models.replay import replay_of  # noqa: PLC0415 - a lazy factory
 
             return replay_of(named.model)
-        address = base_url or self._environment.get(_BASE_URLS[named.provider]) or None
+        address = base_url or setting(self._environment, _BASE_URLS[named.provider])
         wanted = Wanted(named, address, self._environment, self._model_regions, self)
         wire, endpoint = _FACTORIES[named.provider](wanted)
-        return self._model(wanted, wire, endpoint)
+        self.transport.open()  # proxies and certificates that cannot be used are told now
+        return self._model(name.strip(), wanted, wire, endpoint)
 
     async def close(self) -> None:
         await self.transport.close()
@@ -88,7 +91,7 @@ class Models:
 
         return self._given_tokens or GoogleTokens(self._now)
 
-    def _model(self, wanted: "Wanted", wire: "Wire", endpoint: "Endpoint") -> Model:
+    def _model(self, written: str, wanted: "Wanted", wire: "Wire", endpoint: "Endpoint") -> Model:
         from hummingbird.adapters.models.http_model import HttpModel  # noqa: PLC0415 - imports HTTP
 
         provider, model = wanted.named.provider, wanted.named.on_wire
@@ -99,9 +102,19 @@ class Models:
             endpoint=endpoint,
             profile=profile_for(provider, model, host_of(address)),
             transport=self.transport,
-            price=priced(model, provider, self._prices, base_url=address),
+            price=priced(
+                model,
+                provider,
+                self._prices,
+                written=(written, f"{provider}:{wanted.named.model}"),
+                base_url=address,
+                now=self._today,
+            ),
             shared=True,
         )
+
+    def _today(self) -> datetime:
+        return datetime.fromtimestamp(self._now(), UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +132,29 @@ class Wanted:
         return host_of(self.base_url) if self.base_url else ""
 
     def first(self, *variables: str) -> str | None:
-        return next((value for name in variables if (value := self.environment.get(name))), None)
+        return next((value for name in variables if (value := setting(self.environment, name))), None)
 
     def key(self, *variables: str) -> str:
         """The first of these keys that is set; "" for a machine of one's own. Raises MissingSetting."""
-        if key := self.first(*variables):
-            return key
+        for variable in variables:
+            if key := setting(self.environment, variable):
+                return _sendable(key, variable)
         if self.base_url and is_local(self.host):
             return ""
         at = f" at {self.host}" if self.base_url else ""
-        raise MissingSetting(f"The model {self.named}{at} needs an API key: set {' or '.join(variables)}.")
+        chat = self.base_url and self.named.bare and OPENAI_KEY not in variables
+        other = f", or {OPENAI_KEY} to use Chat Completions there" if chat else ""
+        raise MissingSetting(f"The model {self.named}{at} needs an API key: set {' or '.join(variables)}{other}.")
+
+    def google_address(self) -> str | None:
+        """The base URL, if a Google token may go there: to Google, or where somebody said so in so many words.
+        Raises MissingSetting."""
+        if self.base_url is None or not self.named.bare or takes_google_tokens(self.base_url):
+            return self.base_url
+        raise MissingSetting(
+            f"The model {self.named} would send a Google token to {self.host}, which is not Google over https: write "
+            f"{self.named.provider}:{self.named.model} if that is meant{_OTHER_WAY[self.named.provider]}."
+        )
 
     def project(self, *variables: str) -> str:
         if project := self.first(*variables):
@@ -152,9 +178,19 @@ class Wanted:
 
 
 _OTHER_WAY = {
-    "vertex-anthropic": ", or ANTHROPIC_API_KEY to use Anthropic's own API",
+    "vertex-anthropic": f", or {CLAUDE_KEYS[0]} to use Anthropic's own API",
     "vertex-gemini": f", or {GEMINI_KEYS[0]} to use Google's Gemini API",
 }
+
+
+def _sendable(key: str, variable: str) -> str:
+    if key.isascii() and key.isprintable():
+        return key
+    raise MissingSetting(
+        f"{variable} holds a line break, a control character or a letter that is not ASCII, which no key has: copy the "
+        "key again."
+    )
+
 
 Factory: TypeAlias = "Callable[[Wanted], tuple[Wire, Endpoint]]"
 
@@ -163,7 +199,7 @@ def _anthropic(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.anthropic.wire import AnthropicWire  # noqa: PLC0415 - a lazy factory
     from hummingbird.adapters.models.endpoints import ANTHROPIC_URL, AnthropicEndpoint  # noqa: PLC0415
 
-    return AnthropicWire(), AnthropicEndpoint(wanted.key("ANTHROPIC_API_KEY"), wanted.base_url or ANTHROPIC_URL)
+    return AnthropicWire(), AnthropicEndpoint(wanted.key(*CLAUDE_KEYS), wanted.base_url or ANTHROPIC_URL)
 
 
 def _vertex_anthropic(wanted: Wanted) -> "tuple[Wire, Endpoint]":
@@ -172,7 +208,7 @@ def _vertex_anthropic(wanted: Wanted) -> "tuple[Wire, Endpoint]":
 
     project = wanted.project("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
     region = wanted.region("CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION")
-    return AnthropicWire(), VertexAnthropicEndpoint(project, region, wanted.models.tokens, wanted.base_url)
+    return AnthropicWire(), VertexAnthropicEndpoint(project, region, wanted.models.tokens, wanted.google_address())
 
 
 def _gemini(wanted: Wanted) -> "tuple[Wire, Endpoint]":
@@ -188,14 +224,14 @@ def _vertex_gemini(wanted: Wanted) -> "tuple[Wire, Endpoint]":
 
     project = wanted.project("GOOGLE_CLOUD_PROJECT")
     region = wanted.region("GOOGLE_CLOUD_LOCATION", "CLOUD_ML_REGION")
-    return GeminiWire(), VertexGeminiEndpoint(project, region, wanted.models.tokens, wanted.base_url)
+    return GeminiWire(), VertexGeminiEndpoint(project, region, wanted.models.tokens, wanted.google_address())
 
 
 def _openai(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.endpoints import OPENAI_URL, OpenAIEndpoint  # noqa: PLC0415 - a lazy factory
     from hummingbird.adapters.models.openai_responses.wire import OpenAIResponsesWire  # noqa: PLC0415
 
-    endpoint = OpenAIEndpoint("/responses", wanted.key("OPENAI_API_KEY"), wanted.base_url or OPENAI_URL)
+    endpoint = OpenAIEndpoint("/responses", wanted.key(OPENAI_KEY), wanted.base_url or OPENAI_URL)
     return OpenAIResponsesWire(_spoken(wanted.host)), endpoint
 
 
@@ -207,7 +243,7 @@ def _openai_chat(wanted: Wanted) -> "tuple[Wire, Endpoint]":
         raise MissingSetting(
             f"The model {wanted.named} needs the address of its server: set base_url or OPENAI_BASE_URL."
         )
-    endpoint = OpenAIEndpoint("/chat/completions", wanted.key("OPENAI_API_KEY"), wanted.base_url or OPENAI_URL)
+    endpoint = OpenAIEndpoint("/chat/completions", wanted.key(OPENAI_KEY), wanted.base_url or OPENAI_URL)
     return OpenAIChatWire(_spoken(wanted.host)), endpoint
 
 

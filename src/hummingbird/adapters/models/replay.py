@@ -3,6 +3,9 @@
 Every answer to a turn is played, also those that the run did not keep: the loop must deal with them again. Before
 each one, what was said since the last is compared with the recording, so that a run that goes another way fails
 loudly instead of getting answers to questions it did not ask. Failed attempts and side tasks are not played.
+
+A run that ends before the recording does is not a departure that a model could see: nobody asks it any more. Whoever
+plays a recording to its end asks `remaining`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +17,8 @@ from hummingbird.adapters.models.prices import free
 from hummingbird.domain.conversation import Conversation
 from hummingbird.domain.errors import JournalDamaged, ScriptDeparted, SessionUnreadable
 from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
-from hummingbird.domain.journal import Entry, HistoryImported, ModelAnswered, ModelCalled, load
-from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hummingbird.domain.journal import Entry, ModelAnswered, ModelCalled, load
+from hummingbird.domain.messages import AssistantMessage, Message, Notice, ToolMessage, UserMessage
 from hummingbird.domain.text import shortened
 from hummingbird.domain.usage import Usage
 from hummingbird.ports.model import Listen, ModelReply, ModelRequest
@@ -36,13 +39,17 @@ class _Turn:
 
 
 class ReplayModel:
-    """Remembers which turn each session is at; a session it has not seen is found by its number of answers."""
+    """The turn is found in the request: by the answers that it holds and, where some were not kept, by the notices
+    after the last one. Only the notices' number can be compared, and another version of the loop may show others. So,
+    unlike other models, this one remembers the last turn that it played to each session: the same request gets the
+    same answer, another one with as many answers the next. Without that memory, in a new process, the turn is found all
+    the same unless notices changed."""
 
     def __init__(self, name: str, session_id: str, turns: Sequence[_Turn]) -> None:
         self._name = name
         self._session_id = session_id
         self._turns = turns
-        self._next: dict[str, int] = {}
+        self._last: dict[str, tuple[int, tuple[Message, ...]]] = {}
 
     @property
     def name(self) -> str:
@@ -71,9 +78,14 @@ class ReplayModel:
         if listen is not None:
             for delta in _deltas(message):
                 listen(delta)
-        self._next[request.session_id] = index + 1
+        self._last[request.session_id] = (index, _since_last_answer(request.messages))
         answered = turn.answered
         return ModelReply(message, answered.finish, answered.usage, dict(answered.raw_usage))
+
+    def remaining(self, session_id: str) -> int:
+        """How many turns of the recording this session has not played."""
+        played = self._last.get(session_id)
+        return len(self._turns) - (0 if played is None else played[0] + 1)
 
     async def refresh_credentials(self) -> bool:
         return False
@@ -85,10 +97,22 @@ class ReplayModel:
         pass
 
     def _position(self, request: ModelRequest) -> int:
-        if (known := self._next.get(request.session_id)) is not None:
-            return known
-        answers = sum(isinstance(message, AssistantMessage) for message in request.messages)
-        return next((i for i, turn in enumerate(self._turns) if turn.answers == answers), len(self._turns))
+        answers, now = _answers(request.messages), _since_last_answer(request.messages)
+        places = [index for index, turn in enumerate(self._turns) if turn.answers == answers]
+        last, said = self._last.get(request.session_id, (-1, None))
+        if last in places and said == now and not self._repeats(last):
+            return last
+        if said is not None and last + 1 in places:
+            return last + 1
+        alike = [index for index in places if _notices(self._turns[index].said) == _notices(now)]
+        return next(iter(alike or places), len(self._turns))
+
+    def _repeats(self, index: int) -> bool:
+        """Whether the recorded run itself asked the same again: after an answer that left no trace."""
+        following = self._turns[index + 1 : index + 2]
+        return any(
+            (turn.said, turn.answers) == (self._turns[index].said, self._turns[index].answers) for turn in following
+        )
 
     def _departure(self, turn: _Turn, request: ModelRequest) -> str:
         """Notices are the loop's own words, which may change from version to version."""
@@ -100,6 +124,9 @@ class ReplayModel:
         for then, got_result in zip(then_results, now_results, strict=False):
             if (then.call_id, then.name) != (got_result.call_id, got_result.name):
                 return f"a result of {got_result.name} ({got_result.call_id}), not of {then.name} ({then.call_id})"
+            if then.is_error != got_result.is_error:
+                got, recorded = _ended(got_result), _ended(then)
+                return f"the result of {then.name} ({then.call_id}) is {got} where the recording has {recorded}"
             text = self._renamed(then.text, request.session_id)
             if got_result.text != text:
                 return f"the result of {then.name} ({then.call_id}) is {_shown(got_result.text, text)}"
@@ -149,18 +176,16 @@ def _entries(content: bytes) -> Iterator[Entry]:
 
 
 def _recorded(entries: Iterable[Entry]) -> tuple[str, list[_Turn]]:
-    conversation, turns, answers = Conversation(), list[_Turn](), 0
-    asked: dict[str, tuple[Message, ...]] = {}
+    conversation, turns = Conversation(), list[_Turn]()
+    asked: dict[str, tuple[tuple[Message, ...], int]] = {}
     for entry in entries:
         conversation.apply(entry)
         match entry:
             case ModelCalled(purpose="turn"):
-                asked[entry.call_id] = _since_last_answer(conversation.view())
+                view = conversation.view()
+                asked[entry.call_id] = _since_last_answer(view), _answers(view)
             case ModelAnswered() if entry.call_id in asked:
-                turns.append(_Turn(asked.pop(entry.call_id), answers, entry))
-                answers += entry.kept
-            case HistoryImported():
-                answers = sum(isinstance(message, AssistantMessage) for message in conversation.view())
+                turns.append(_Turn(*asked.pop(entry.call_id), entry))
     return conversation.session_id, turns
 
 
@@ -169,6 +194,18 @@ def _since_last_answer(messages: Sequence[Message]) -> tuple[Message, ...]:
     while start and not isinstance(messages[start - 1], AssistantMessage):
         start -= 1
     return tuple(messages[start:])
+
+
+def _answers(messages: Iterable[Message]) -> int:
+    return sum(isinstance(message, AssistantMessage) for message in messages)
+
+
+def _notices(messages: Iterable[Message]) -> int:
+    return sum(isinstance(message, Notice) for message in messages)
+
+
+def _ended(result: ToolMessage) -> str:
+    return "an error" if result.is_error else "none"
 
 
 def _user_text(messages: Iterable[Message]) -> str:

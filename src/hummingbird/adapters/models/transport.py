@@ -1,106 +1,146 @@
 """HTTP for model calls: one client, bytes in, decoded JSON or server-sent events out.
 
-The only door to httpx2 in this room. Foreign errors become ours here, with the original chained and what is
-quoted from a server capped. Knows nothing of any wire format.
+Bounded in size and time, whatever comes; no redirect is followed, since the key would go along. What is quoted from a
+server is capped. Knows nothing of any wire format.
 """
 
+import asyncio
 import json
+import math
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
-from hummingbird.domain.errors import ConnectionLost, HummingbirdError, ReplyUnreadable, TimedOut, Unavailable
-from hummingbird.domain.limits import CONNECT_TIMEOUT_S, REPLY_BYTES, STALL_TIMEOUT_S
+from hummingbird.adapters.models.http_client import check_headers, made_client, timeouts, translated
+from hummingbird.adapters.models.sse import Event, EventReader
+from hummingbird.domain.errors import HummingbirdError, ReplyUnreadable, RequestRefused, TimedOut, Unavailable
+from hummingbird.domain.limits import (
+    ANSWER_TIMEOUT_S,
+    DRAIN_BYTES,
+    DRAIN_TIMEOUT_S,
+    REPLY_BYTES,
+    STALL_TIMEOUT_S,
+    STREAM_TIMEOUT_S,
+)
 from hummingbird.domain.text import plain, shortened
 
 Classify: TypeAlias = Callable[[int, Any], HummingbirdError]
 
+DONE = "[DONE]"
+WHOLE = "[WHOLE]"
+_FIELD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
+_LONGEST_FIELD = 16
+
 
 class Transport:
-    """`now` is the wall clock, for Retry-After given as a date."""
+    """`now` is the wall clock, for Retry-After given as a date. `stall_timeout_s` is how long a stream may be silent,
+    `whole_timeout_s` how long an answer that is not streamed may take, `stream_timeout_s` one that is."""
 
     def __init__(
         self,
         now: Callable[[], float],
         *,
         stall_timeout_s: float = STALL_TIMEOUT_S,
-        whole_timeout_s: float = 600.0,
+        whole_timeout_s: float = ANSWER_TIMEOUT_S,
+        stream_timeout_s: float = STREAM_TIMEOUT_S,
         ca_bundle: str | None = None,
     ) -> None:
         self._now = now
         self._stall_timeout_s = stall_timeout_s
         self._whole_timeout_s = whole_timeout_s
+        self._stream_timeout_s = stream_timeout_s
         self._ca_bundle = ca_bundle
         self._client: httpx2.AsyncClient | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, classify: Classify) -> Any:
-        """The decoded answer of a call that is not streamed."""
-        async with self._send(url, headers, body, self._whole_timeout_s) as response:
-            content = await _read(response)
-        if response.status_code >= 400:
-            raise self._refusal(response, content, classify)
+        """The decoded answer of a call that is not streamed. It may think in silence until its time is up, but not
+        fall silent once it speaks."""
+        with translated():
+            async with (
+                asyncio.timeout(self._whole_timeout_s),
+                self._send(url, headers, body, self._whole_timeout_s, classify) as response,
+            ):
+                content = await _read(self._flowing(response))
         return decoded(content)
 
     async def stream(
         self, url: str, headers: Mapping[str, str], body: bytes, classify: Classify
     ) -> AsyncGenerator[tuple[str, Any], None]:
-        """(event name, decoded data) pairs. A [DONE] sentinel ends the stream and comes as ("[DONE]", None): where
-        nothing else marks the end, a stream without it was cut."""
-        async with self._send(url, headers, body, self._stall_timeout_s) as response:
-            if response.status_code >= 400:
-                raise self._refusal(response, await _read(response), classify)
-            event, lines = "", []
-            async for line in _lines(response):
-                if line.startswith("data:"):
-                    lines.append(line[5:].removeprefix(" "))
-                elif line.startswith("event:"):
-                    event = line[6:].strip()
-                elif not line and lines:
-                    text = "\n".join(lines)
-                    if text == "[DONE]":
-                        yield text, None
-                        return
-                    yield event, decoded(text.encode())
-                    event, lines = "", []
+        """(event name, decoded content) pairs.
+
+        A [DONE] sentinel ends the stream and comes as (DONE, None): where nothing else marks the end, a stream without
+        it was cut. A server that answers in one piece all the same gives one pair, (WHOLE, its answer).
+        """
+        with translated():
+            async with (
+                self._send(url, headers, body, self._stall_timeout_s, classify) as response,
+                aclosing(self._until_late(response)) as chunks,
+            ):
+                head = b"" if _declared(response) else await _head(chunks)
+                if head and not _FIELD.match(head):
+                    yield WHOLE, decoded(await _read(chunks, head))
+                    return
+                async with aclosing(_events(chunks, head)) as events:
+                    async for event in events:
+                        if event.content == b"[DONE]":
+                            yield DONE, None
+                            await _drain(chunks)
+                            return
+                        if event.content.strip():  # some keep the connection alive with empty events
+                            yield event.name, decoded(event.content)
+
+    def open(self) -> httpx2.AsyncClient:
+        """The client, made now if there is none. Raises MissingSetting for proxies and certificates that cannot be."""
+        if self._client is None:
+            self._client = made_client(self._ca_bundle)
+        return self._client
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(HummingbirdError), translated():
+                await client.aclose()
 
     @asynccontextmanager
     async def _send(
-        self, url: str, headers: Mapping[str, str], body: bytes, read_s: float
+        self, url: str, headers: Mapping[str, str], body: bytes, read_s: float, classify: Classify
     ) -> AsyncIterator[httpx2.Response]:
-        timeout = httpx2.Timeout(read_s, connect=CONNECT_TIMEOUT_S, pool=None)
+        """The response, if it is an answer."""
+        check_headers(headers)
         sent = {"content-type": "application/json", **headers}
-        try:
-            async with self._open().stream("POST", url, content=body, headers=sent, timeout=timeout) as response:
-                yield response
-        except httpx2.TimeoutException as error:
-            raise TimedOut(
-                f"The model did not answer in time ({type(error).__name__} after {read_s:.0f} s)."
-            ) from error
-        except httpx2.InvalidURL as error:
-            raise ConnectionLost(f"The model's address is not a URL: {shortened(str(error), 200)}") from error
-        except httpx2.HTTPError as error:
-            reason = shortened(str(error) or type(error).__name__, 200)
-            raise ConnectionLost(f"The connection to the model broke: {reason}") from error
+        async with self.open().stream("POST", url, content=body, headers=sent, timeout=timeouts(read_s)) as response:
+            if response.status_code >= 400:
+                async with asyncio.timeout(self._whole_timeout_s):
+                    content = await _read(self._flowing(response))
+                raise self._refusal(response, content, classify)
+            if response.status_code >= 300:
+                raise _elsewhere(response)
+            yield response
 
-    def _open(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-            verify: Any = True
-            if self._ca_bundle is not None:
-                import ssl  # noqa: PLC0415 - 20 ms that only a private CA needs
+    async def _flowing(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        """The body, as long as it does not stall."""
+        chunks = response.aiter_bytes()
+        while True:
+            async with asyncio.timeout(self._stall_timeout_s):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
+            yield chunk
 
-                verify = ssl.create_default_context(cafile=self._ca_bundle)
-            self._client = httpx2.AsyncClient(limits=limits, verify=verify)
-        return self._client
+    async def _until_late(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._stream_timeout_s
+        async for chunk in response.aiter_bytes():
+            if clock() > end:
+                raise TimedOut(f"The model's stream did not end within {self._stream_timeout_s:.0f} s.")
+            yield chunk
 
     def _refusal(self, response: httpx2.Response, content: bytes, classify: Classify) -> HummingbirdError:
         try:
@@ -108,20 +148,26 @@ class Transport:
         except ReplyUnreadable:
             answer = content[:2000].decode("utf-8", "replace")
         error = classify(response.status_code, answer)
-        if isinstance(error, Unavailable) and error.retry_after_s is None:
-            error.retry_after_s = self._retry_after(response.headers.get("retry-after", ""))
+        if isinstance(error, Unavailable):
+            told = retry_after(response.headers.get("retry-after", ""), self._now())
+            error.retry_after_s = error.retry_after_s if told is None else told
         return error
 
-    def _retry_after(self, value: str) -> float | None:
-        """Seconds from now; the header is a number or a date."""
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            pass
-        try:
-            return max(0.0, parsedate_to_datetime(value).timestamp() - self._now())
-        except (ValueError, TypeError):
-            return None
+
+def retry_after(value: str, now: float) -> float | None:
+    """Seconds from now; the header is a number or a date. None for what is neither."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        pass
+    else:
+        return seconds if 0 <= seconds < math.inf else None
+    try:
+        date = parsedate_to_datetime(value)
+        moment = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+        return max(0.0, moment.timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def decoded(content: bytes) -> Any:
@@ -147,24 +193,60 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-async def _read(response: httpx2.Response) -> bytes:
-    parts, size = [], 0
-    async for chunk in response.aiter_bytes():
-        size += len(chunk)
-        if size > REPLY_BYTES:
+def _elsewhere(response: httpx2.Response) -> RequestRefused:
+    """A redirect is not followed: it would hand the conversation and the key to whoever it names."""
+    try:
+        host = urlsplit(response.headers.get("location", "")).hostname
+    except ValueError:
+        host = None
+    where = f"to {shortened(plain(host), 100)}" if host else "to another path"
+    return RequestRefused(
+        f"The model's address points {where} ({response.status_code}), which is not followed: set the base URL to "
+        "where the API itself is."
+    )
+
+
+def _declared(response: httpx2.Response) -> bool:
+    return str(response.headers.get("content-type", "")).lower().startswith("text/event-stream")
+
+
+async def _head(chunks: AsyncIterator[bytes]) -> bytes:
+    """Enough of the beginning to see whether these are events."""
+    head = b""
+    async for chunk in chunks:
+        head += chunk
+        if len(head.strip()) >= _LONGEST_FIELD or len(head) > DRAIN_BYTES:
+            break
+    return head
+
+
+async def _events(chunks: AsyncIterator[bytes], head: bytes) -> AsyncGenerator[Event, None]:
+    reader = EventReader()
+    for event in reader.feed(head):
+        yield event
+    async for chunk in chunks:
+        for event in reader.feed(chunk):
+            yield event
+    for event in reader.end():
+        yield event
+
+
+async def _read(chunks: AsyncIterator[bytes], head: bytes = b"") -> bytes:
+    content = bytearray(head)
+    async for chunk in chunks:
+        content += chunk
+        if len(content) > REPLY_BYTES:
             raise ReplyUnreadable(f"The model's answer is larger than {REPLY_BYTES} bytes; it was not read.")
-        parts.append(chunk)
-    return b"".join(parts)
+    return bytes(content)
 
 
-async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
-    """Lines as server-sent events define them, each bounded; `aiter_lines` would also break at U+2028."""
-    rest = b""
-    async for chunk in response.aiter_bytes():
-        *whole, rest = (rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace")
-        if len(rest) > REPLY_BYTES:
-            raise ReplyUnreadable(f"One event of the model's stream is larger than {REPLY_BYTES} bytes.")
-    if rest:
-        yield rest.decode("utf-8", "replace")
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """To the end of the body, for a connection that is not read to its end is closed. The answer is there already: a
+    server that does not come to its end now, or breaks, takes nothing from it."""
+    left = DRAIN_BYTES
+    with suppress(HummingbirdError), translated():
+        async with asyncio.timeout(DRAIN_TIMEOUT_S):
+            async for chunk in chunks:
+                left -= len(chunk)
+                if left < 0:
+                    return

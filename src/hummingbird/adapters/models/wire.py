@@ -22,20 +22,21 @@ class Profile:
     disabling_tools_is_free: bool = True
     system_entries: bool = False  # Claude: mid-conversation role:system messages
     summarised_thinking: bool = False  # readable thinking: Claude's adaptive + summarized, Gemini's includeThoughts
+    encrypted_reasoning: bool = False  # Responses: include reasoning.encrypted_content, refused by models without any
     max_tokens_key: str = "max_completion_tokens"  # chat: `max_tokens` for compatible servers
     echo_keys: tuple[str, ...] = ()  # chat: assistant keys the server wants back (reasoning_content, …)
     effort: str | None = None  # reasoning effort, sent only when set
     signs_calls: bool = False  # Gemini 3+: thought signatures are mandatory
     cache_key: bool = False  # OpenAI: prompt_cache_key
-    include_usage: bool = True  # chat streaming: stream_options.include_usage
+    include_usage: bool = False  # chat streaming: stream_options.include_usage, where it is known to be taken
 
 
 class Assembler(Protocol):
     """Builds the answer that a non-streamed call would have given out of a stream's events."""
 
     def feed(self, event: str, content: Any) -> Iterable[Delta]:
-        """One server-sent event, its JSON decoded; ("[DONE]", None) for that sentinel. Raises ProviderError for an
-        error inside the stream."""
+        """One server-sent event, its JSON decoded; ("[DONE]", None) for that sentinel. Total: whatever the JSON is,
+        it raises nothing but ReplyUnreadable, or for an error inside the stream the error that `classify` knows."""
         ...
 
     def result(self) -> Any:
@@ -44,7 +45,8 @@ class Assembler(Protocol):
 
 
 class Wire(Protocol):
-    """Pure and total: an unknown part raises. `name` is what echoes are tagged with."""
+    """Pure and total. An unknown part raises on the way out; on the way in it was paid for, so it makes the answer
+    malformed and its usage is kept. `name` is what echoes are tagged with."""
 
     @property
     def name(self) -> str: ...
@@ -54,7 +56,8 @@ class Wire(Protocol):
         ...
 
     def decode(self, answer: Any, request: ModelRequest, profile: Profile) -> ModelReply:
-        """Raises ReplyUnreadable when the answer is not what this wire speaks."""
+        """Total: whatever the JSON is, it raises nothing but ReplyUnreadable, when the answer is not what this wire
+        speaks, or the error that the answer carries."""
         ...
 
     def assembler(self) -> Assembler: ...
@@ -80,4 +83,9 @@ class Endpoint(Protocol):
 
     async def refresh(self) -> bool:
         """New credentials, if there is a way to get them."""
+        ...
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What the last headers proved themselves with: to be masked wherever text leaves, and shown nowhere."""
         ...

@@ -6,7 +6,9 @@ Announces each call in the journal before it runs and settles it after (L2).
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -16,12 +18,13 @@ from hummingbird.agent.interruptible import being_cancelled, within
 from hummingbird.agent.tools.registry import Prepared, Toolbox
 from hummingbird.agent.tools.results import Shape, bounded, inline
 from hummingbird.domain.errors import ModelMistake
+from hummingbird.domain.history import UNKNOWN_OUTCOME
 from hummingbird.domain.journal import Entry, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.domain.limits import CONCURRENT_TOOLS
+from hummingbird.domain.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S
 from hummingbird.domain.messages import ToolCall
 from hummingbird.domain.text import plain, shortened
 from hummingbird.domain.usage import Charge
-from hummingbird.ports.tool import Deny, Hook, Rewrite, Spent, ToolContext
+from hummingbird.ports.tool import Deny, Hook, Rewrite, ToolContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,6 @@ class Result:
     text: str
     outcome: ToolOutcome
     seconds: float = 0.0
-    charges: tuple[Charge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,13 @@ class Batch:
     context: Callable[[str], ToolContext]
     hooks: Sequence[Hook] = ()
     shape: Shape = inline
+    mask: Callable[[str], str] = str
+    paid: dict[str, list[Charge]] = field(default_factory=dict)  # by calls that are not settled yet
+
+    @property
+    def usd_under_way(self) -> Decimal:
+        """What running calls have paid that no entry says yet."""
+        return sum((c.cost_usd for charges in self.paid.values() for c in charges if c.cost_usd), Decimal(0))
 
     async def run(self, calls: Sequence[ToolCall]) -> None:
         """Settles every call. Identical calls run once; a tool that wants to be alone makes the batch sequential."""
@@ -50,7 +59,7 @@ class Batch:
             prepared[call.id] = await self._prepare(call)
         ready = [(call, p) for call in calls if (p := prepared[call.id]) is not None]
         twins = _twins(ready)
-        alone = any(p.tool.spec.exclusive or p.tool.spec.interactive for _, p in ready)
+        alone = any(plan.tool.spec.alone for _, plan in ready)
         slots = asyncio.Semaphore(1 if alone else CONCURRENT_TOOLS)
         await _together([self._settle(call, plan, others, slots) for call, plan, others in twins])
 
@@ -75,7 +84,14 @@ class Batch:
 
     async def _ask(self, hook: Hook, plan: Prepared) -> Deny | Rewrite | None:
         try:
-            verdict: object = await hook.before_tool(plan.tool.spec, plan.arguments)
+            return await within(HOOK_TIMEOUT_S, self._verdict(hook, plan))
+        except TimeoutError:
+            return Deny(f"the hook {hook.name} gave no verdict within {HOOK_TIMEOUT_S:g} s")
+
+    async def _verdict(self, hook: Hook, plan: Prepared) -> Deny | Rewrite | None:
+        try:
+            given = deepcopy(plan.arguments)  # a hook says what it changes, it does not change it in place
+            verdict: object = await hook.before_tool(plan.tool.spec, given)
             if isinstance(verdict, Rewrite):
                 msgspec.json.encode(self.toolbox.validated(plan.tool.spec, dict(verdict.arguments)))
             if verdict is None or isinstance(verdict, Deny | Rewrite):
@@ -101,10 +117,15 @@ class Batch:
             for each in (call, *twins):
                 self.record(ToolStarted(call_id=each.id, name=each.name, arguments=each.arguments))
             await self.commit()
-            result = await self._after(call, plan, await self._execute(call, plan))
+            try:
+                result = await self._after(call, plan, await self._execute(call, plan))
+            except asyncio.CancelledError:
+                if self.paid.get(call.id):  # what was paid is on the bill, interrupted or not (L15)
+                    self._finish(call, Result(UNKNOWN_OUTCOME, ToolOutcome.UNKNOWN))
+                raise
         self._finish(call, result)
         for each in twins:
-            self._finish(each, replace(result, charges=()))
+            self._finish(each, result)
 
     async def _execute(self, call: ToolCall, plan: Prepared) -> Result:
         spec, began = plan.tool.spec, time.monotonic()
@@ -120,43 +141,47 @@ class Batch:
 
     async def _produce(self, call: ToolCall, plan: Prepared) -> Result:
         spec = plan.tool.spec
-        charges: tuple[Charge, ...] = ()
         try:
-            produced = await plan.tool(plan.arguments, self.context(call.id))
-            if isinstance(produced, Spent):
-                charges = produced.charges
-            text = await self.shape(spec, produced.output if isinstance(produced, Spent) else produced)
-            return Result(bounded(text), ToolOutcome.OK, charges=charges)
+            text = await self.shape(spec, await plan.tool(plan.arguments, self.context(call.id)))
+            return Result(bounded(text), ToolOutcome.OK)
         except BaseException as error:  # border: a tool may raise anything, sys.exit() too; the model gets a result
             if _not_its_own(error):
                 raise
-            return Result(bounded(f"{spec.name} failed: {described(error)}"), ToolOutcome.ERROR, charges=charges)
+            return Result(bounded(f"{spec.name} failed: {described(error)}"), ToolOutcome.ERROR)
 
     async def _after(self, call: ToolCall, plan: Prepared, result: Result) -> Result:
         for hook in self.hooks:
             try:
-                text: object = await hook.after_tool(plan.tool.spec, plan.arguments, result.text)
-                if text is not None and not isinstance(text, str):
-                    raise TypeError("a result is text")
-            except BaseException as error:  # border: as above; a crashing hook denies (L18)
-                if _not_its_own(error):
-                    raise
-                reason = f"the hook {hook.name} failed on the result ({type(error).__name__})"
-                return replace(self._denied(call, hook, reason), seconds=result.seconds, charges=result.charges)
-            if text is not None:
+                said = await within(HOOK_TIMEOUT_S, self._said_of(hook, plan, result.text))
+            except TimeoutError:
+                said = Deny(f"the hook {hook.name} said nothing of the result within {HOOK_TIMEOUT_S:g} s")
+            if isinstance(said, Deny):
+                return replace(self._denied(call, hook, said.reason), seconds=result.seconds)
+            if said is not None:
                 self._decided(call, hook, "rewritten", "its result")
-                result = replace(result, text=bounded(text))
+                result = replace(result, text=bounded(said))
         return result
+
+    async def _said_of(self, hook: Hook, plan: Prepared, result: str) -> str | Deny | None:
+        try:
+            text: object = await hook.after_tool(plan.tool.spec, deepcopy(plan.arguments), result)
+            if text is None or isinstance(text, str):
+                return text
+            raise TypeError("a result is text")
+        except BaseException as error:  # border: as above; a crashing hook denies (L18)
+            if _not_its_own(error):
+                raise
+            return Deny(f"the hook {hook.name} failed on the result ({type(error).__name__})")
 
     def _finish(self, call: ToolCall, result: Result) -> None:
         self.record(
             ToolFinished(
                 call_id=call.id,
                 name=call.name,
-                text=result.text,
+                text=self.mask(result.text),
                 outcome=result.outcome,
                 seconds=round(result.seconds, 3),
-                charges=result.charges,
+                charges=tuple(self.paid.pop(call.id, ())),
             )
         )
 

@@ -17,14 +17,17 @@ Function: TypeAlias = Callable[..., Output | Awaitable[Output]]
 
 
 class FunctionTool:
-    """Calls `function(**arguments)`; a parameter named `context` gets the ToolContext. Sync functions run in a
-    thread, so that they cannot stop the loop; unlike async ones they cannot be stopped either."""
+    """Calls `function(**arguments)`; a parameter named `context` that the schema does not know gets the ToolContext.
+    Sync functions run in a thread, so that they cannot stop the loop; unlike async ones they cannot be stopped
+    either."""
 
     def __init__(self, spec: ToolSpec, function: Function, check: Callable[[], bool] | None = None) -> None:
         self._spec = spec
         self._function = function
         self._check = check
-        self._wants_context = "context" in inspect.signature(function).parameters
+        schema: object = spec.schema  # a third party's: checked when it is offered, not here
+        known = schema.get("properties") if isinstance(schema, Mapping) else None
+        self._wants_context = "context" in inspect.signature(function).parameters and "context" not in (known or ())
         self._blocking = not inspect.iscoroutinefunction(function)
 
     @property

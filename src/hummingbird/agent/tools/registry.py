@@ -1,13 +1,13 @@
 """Which tools a session has (T1, T2): checked once when it opens, then frozen (L5)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from hummingbird.domain.errors import ArgumentsInvalid, BrokenTool, UnknownTool
+from hummingbird.domain.errors import ArgumentsInvalid, BrokenTool, UnknownTool, UsageFault
 from hummingbird.domain.limits import TOOL_NAME_CHARS
 from hummingbird.domain.text import plain, shortened
 from hummingbird.domain.tools import ToolDefinition, ToolSpec
@@ -25,16 +25,18 @@ class Prepared:
 
 
 class Toolbox:
-    """The enabled tools. Raises BrokenTool for one that cannot be offered to a model."""
+    """The enabled tools; `hidden` are the names of those that are not. Raises BrokenTool for one that cannot be
+    offered to a model."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], hidden: Iterable[str] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             _check_name(tool.spec, self._tools)
             self._tools[tool.spec.name] = tool
         self._validators = {name: _validator(tool.spec) for name, tool in self._tools.items()}
         self._normal = _by_normal_name(self._tools)
-        self.definitions = tuple(_definition(tool.spec, self._tools) for tool in self._tools.values())
+        absent = set(hidden) - set(self._tools)
+        self.definitions = tuple(_definition(tool.spec, self._tools, absent) for tool in self._tools.values())
 
     @property
     def names(self) -> list[str]:
@@ -65,15 +67,30 @@ class Toolbox:
 
 
 def enabled(tools: Iterable[Tool], toolsets: Iterable[str] | None, environment: Mapping[str, str]) -> list[Tool]:
-    """Those of the given toolsets (None: all) whose requirements hold here (T2)."""
-    wanted = None if toolsets is None else set(toolsets)
+    """Those of the given toolsets (None: all) whose requirements hold here (T2).
+
+    Raises UsageFault for a toolset that no tool belongs to, BrokenTool for a check that fails to answer.
+    """
+    offered = list(tools)
+    known = {tool.spec.toolset for tool in offered}
+    wanted = known if toolsets is None else set(toolsets)
+    if unknown := sorted(wanted - known):
+        raise UsageFault(f"There is no toolset {unknown[0]!r}; there are: {', '.join(sorted(known)) or 'none'}.")
     return [
         tool
-        for tool in tools
-        if (wanted is None or tool.spec.toolset in wanted)
+        for tool in offered
+        if tool.spec.toolset in wanted
         and all(environment.get(variable) for variable in tool.spec.requires_env)
-        and tool.available()
+        and _available(tool)
     ]
+
+
+def _available(tool: Tool) -> bool:
+    try:
+        return tool.available()
+    except Exception as error:
+        why = f"{type(error).__name__}: {shortened(str(error), 200)}"
+        raise BrokenTool(f"Tool {tool.spec.name} could not tell whether it can work here: {why}") from error
 
 
 def _check_name(spec: ToolSpec, taken: Mapping[str, Tool]) -> None:
@@ -85,11 +102,11 @@ def _check_name(spec: ToolSpec, taken: Mapping[str, Tool]) -> None:
         raise BrokenTool(f"Two tools are named {spec.name!r}; rename one of them.")
 
 
-def _definition(spec: ToolSpec, tools: Mapping[str, Tool]) -> ToolDefinition:
+def _definition(spec: ToolSpec, tools: Mapping[str, Tool], absent: Set[str]) -> ToolDefinition:
     """A description may mention another tool only while that one is enabled."""
     sentences = [text for name, text in spec.mentions.items() if name in tools]
     description = plain(" ".join([spec.description.strip(), *sentences]))
-    for name in spec.mentions:
+    for name in sorted(absent | set(spec.mentions)):
         if name not in tools and re.search(rf"\b{re.escape(name)}\b", description):
             raise BrokenTool(f"The description of {spec.name} names {name}, which is not enabled; use `mentions`.")
     # through JSON and back, so that it equals what a resumed session reads from its journal

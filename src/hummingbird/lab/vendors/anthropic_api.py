@@ -11,7 +11,7 @@ from hummingbird.lab.vendors.anthropic_thinking import Replayed, conversation, r
 from hummingbird.lab.vendors.cache import AnthropicCache, Reading
 from hummingbird.lab.vendors.models import Claude, claude
 from hummingbird.lab.vendors.refusals import Raw, Refusal
-from hummingbird.lab.vendors.script import Call, Fault, Turn
+from hummingbird.lab.vendors.script import Call, Fault, Part, Turn
 from hummingbird.lab.vendors.surfaces import Answer, Asked, Conduct, Numbers, frame, pieces
 from hummingbird.lab.vendors.tokens import text_tokens
 
@@ -63,6 +63,10 @@ class AnthropicSurface:
         return Refusal(fault.status, fault.type or usual, fault.message)
 
     def error_frame(self, fault: Fault) -> bytes:
+        if fault.type and fault.type.isupper():
+            # from memory, not in the facts: on Vertex Google itself may break a stream, with its own kind of error
+            google = {"code": fault.status, "message": fault.message, "status": fault.type}
+            return frame({"error": google})
         # facts/llm.md 1: an error inside a stream comes with HTTP 200 and is known by its type alone
         error = {"type": fault.type or "overloaded_error", "message": fault.message}
         return frame({"type": "error", "error": error}, "error")
@@ -127,17 +131,26 @@ class AnthropicPending:
 
     def _content(self, turn: Turn) -> list[Raw]:
         content: list[Raw] = []
-        if turn.thinking and self._thinks():
-            display = (self.asked.body.get("thinking") or {}).get("display")
-            hidden = display == "omitted" or (display is None and self.model.hides_thinking)
-            shown = "" if hidden else turn.thinking
-            seal = sign(self.asked.body, self.model, shown)
-            content.append({"type": "thinking", "thinking": shown, "signature": seal})
-        if turn.text:
-            content.append({"type": "text", "text": turn.text})
+        for part in turn.parts or (Part("thinking", turn.thinking), Part("text", turn.text)):
+            if part.text and part.kind == "text":
+                content.append({"type": "text", "text": part.text})
+            elif part.text and self._thinks():
+                content.append(self._thought(part, content))
         if self._may_call():
             content.extend(self._call(call) for call in turn.calls)
         return content
+
+    def _thought(self, part: Part, before: list[Raw]) -> Raw:
+        if part.kind == "redacted_thinking":
+            return {"type": "redacted_thinking", "data": sign(self.asked.body, self.model, "", before)}
+        display = (self.asked.body.get("thinking") or {}).get("display")
+        hidden = display == "omitted" or (display is None and self.model.hides_thinking)
+        shown = "" if hidden else part.text
+        return {
+            "type": "thinking",
+            "thinking": shown,
+            "signature": sign(self.asked.body, self.model, shown, before),
+        }
 
     def _may_call(self) -> bool:
         choice = (self.asked.body.get("tool_choice") or {}).get("type")
@@ -170,6 +183,7 @@ def _block_events(index: int, block: Raw, raw_input: str) -> Iterator[bytes]:
     empty: Raw = {
         "text": {"type": "text", "text": ""},
         "thinking": {"type": "thinking", "thinking": "", "signature": ""},
+        "redacted_thinking": block,
         "tool_use": {**block, "input": {}},
     }[kind]
     yield frame({"type": "content_block_start", "index": index, "content_block": empty}, "content_block_start")
@@ -184,7 +198,7 @@ def _deltas(block: Raw, raw_input: str) -> Iterator[Raw]:
     elif block["type"] == "thinking":
         yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"]))
         yield {"type": "signature_delta", "signature": block["signature"]}
-    else:
+    elif block["type"] == "tool_use":
         yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces(raw_input))
 
 

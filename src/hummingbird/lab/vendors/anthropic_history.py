@@ -90,6 +90,19 @@ def _check_message(history: History, at: int, message: Any) -> None:
         raise _invalid(f"messages.{at}: all messages must have non-empty content")
     for index, block in enumerate(blocks_of(content)):
         _check_block(history, f"messages.{at}.content.{index}", role, block)
+    for index, block in enumerate(blocks_of(content)):
+        if block.get("type") == "text" and not _may_stand(block["text"], blocks_of(content)[index:]):
+            # from memory, not in the facts: text without a word is refused, with a marker in other words
+            marked = block.get("cache_control") is not None
+            usual = "text content blocks must be non-empty"
+            why = "cache_control cannot be set for empty text blocks" if marked else usual
+            raise _invalid(f"messages.{at}.content.{index}: {why}")
+
+
+def _may_stand(text: str, following: list[Raw]) -> bool:
+    # inferred from facts/llm.md 1 (replay the whole content verbatim): white space that thinking was signed over
+    signed = any(block.get("type") in {"thinking", "redacted_thinking"} for block in following)
+    return bool(text.strip() or (text and signed))
 
 
 def _is_blocks(content: object) -> bool:
@@ -139,11 +152,6 @@ def _check_text(place: str, block: Raw) -> None:
     if not isinstance(block.get("text"), str):
         # the SDK's request types: text is required
         raise _invalid(f"{place}.text.text: Field required")
-    if not block["text"].strip():
-        # from memory, not in the facts: empty text blocks are refused, with a marker in other words
-        marked = block.get("cache_control") is not None
-        why = "cache_control cannot be set for empty text blocks" if marked else "text content blocks must be non-empty"
-        raise _invalid(f"{place}: {why}")
 
 
 def _check_call(history: History, place: str, block: Raw) -> None:
@@ -178,6 +186,9 @@ def _check_result(place: str, block: Raw) -> None:
             raise _invalid(f"{place}.tool_result.content.{index}: Input tag {part.get('type')!r} is not allowed")
         if part["type"] == "text":
             _check_text(f"{place}.tool_result.content.{index}", part)
+            if not part["text"].strip():
+                # from memory, not in the facts: text without a word is refused
+                raise _invalid(f"{place}.tool_result.content.{index}: text content blocks must be non-empty")
 
 
 def _check_entry_place(messages: list[Raw], at: int) -> None:

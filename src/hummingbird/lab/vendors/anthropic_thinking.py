@@ -3,6 +3,7 @@
 It speaks about blocks and prefixes; whether a mismatch is an error or a silent loss is the account's conduct.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,22 +25,28 @@ class Replayed:
     transformations: tuple[Raw, ...]
 
 
-def sign(body: Raw, model: Claude, shown: str) -> str:
-    """The signature of thinking produced in answer to this request, over the text as it is returned."""
-    # facts/llm.md 0.3: signed over system, tools and all earlier messages; cache_control is not part of it
+def sign(body: Raw, model: Claude, shown: str, before: Sequence[Raw] = ()) -> str:
+    """The signature of thinking produced in answer to this request, after `before` in the same answer, over the text as
+    it is returned."""
+    # facts/llm.md 0.3: signed over system, tools and all earlier messages; cache_control is not part of it. That the
+    # blocks before it in its own message count too is inferred from facts/llm.md 1: the array is replayed verbatim
     prefix = messages(body)
     claims: Claims = {
         "text": digest(shown),
         "model": model.id,
-        "blocks": len(prefix),
-        "prefix": prefix_digest(body, len(prefix)),
+        "blocks": len(prefix) + len(before),
+        "prefix": _digest(body, [*(block.seen() for block in prefix), *(["assistant", plain(raw)] for raw in before)]),
     }
     return seal(claims)
 
 
 def prefix_digest(body: Raw, count: int) -> str:
+    return _digest(body, [block.seen() for block in messages(body)[:count]])
+
+
+def _digest(body: Raw, told: list[list[object]]) -> str:
     head = [block.seen() for block in sequence(body) if block.tier != "messages"]
-    return digest(head, [block.seen() for block in messages(body)[:count]])
+    return digest(head, told)
 
 
 def conversation(body: Raw, more: list[Raw]) -> str:

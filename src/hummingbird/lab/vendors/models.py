@@ -17,6 +17,7 @@ _CLAUDES = keys(
 )
 _CLAUDE = re.compile(r"claude-([a-z]+)-(\d)(?:-(\d))?(?:[-@]\d{8})?")
 _GEMINI = re.compile(r"gemini-(\d)(?:\.(\d))?-(?:pro|flash|flash-lite|argon)(?:-preview)?(?:-\d{2}-\d{4})?")
+_LATEST = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest")
 _GPT = re.compile(r"gpt-(\d)(?:\.(\d))?(?:-(?:mini|nano|pro|sol|terra|luna|astra))?(?:-\d{4}-\d{2}-\d{2})?")
 
 
@@ -144,6 +145,9 @@ def claude(model: str) -> Claude | None:
 
 
 def gemini(model: str) -> Gemini | None:
+    if _LATEST.fullmatch(model):
+        # from memory, not in the facts: a name without a version stands for the newest stable model of its kind
+        return Gemini(model, (3, 8))
     found = _GEMINI.fullmatch(model)
     if found is None or int(found[1]) < 2:
         return None

@@ -103,7 +103,7 @@ class ChatPending:
     def _whole(self, head: Raw, turn: Turn, calls: list[Raw], stop: str, usage: Raw | None) -> Raw:
         refused = stop == "refusal"
         blank = "" if self.conduct.has("empty_content") else None
-        message: Raw = {"role": "assistant", "content": blank if refused else turn.text or blank}
+        message: Raw = {"role": "assistant", "content": blank if refused else self._content(turn.text) or blank}
         message["refusal"] = turn.text if refused else None
         message |= self._reasoning(turn.thinking)
         if calls:
@@ -123,7 +123,7 @@ class ChatPending:
             if reasoning := self._reasoning(piece):
                 yield chunk(reasoning)
         for piece in pieces(turn.text):
-            yield chunk({"refusal" if stop == "refusal" else "content": piece})
+            yield chunk({"refusal": piece} if stop == "refusal" else {"content": self._content(piece)})
         for index, call in enumerate(calls):
             yield from (chunk({"tool_calls": [delta]}) for delta in _call_deltas(index, call))
         yield chunk({}, self._finish(stop))
@@ -161,8 +161,14 @@ class ChatPending:
         wired: Raw = {"type": "function", "function": {"name": call.name, "arguments": arguments}}
         if self.conduct.has("missing_call_ids"):
             return wired
+        if self.conduct.has("strict_ids"):
+            return {"id": self.numbers.take("")[-9:], **wired}
         repeated = "call_0" if self.conduct.has("duplicate_call_ids") else None
         return {"id": repeated or call.id or self.numbers.take("call_"), **wired}
+
+    def _content(self, text: str) -> Any:
+        # from memory of Mistral's API, not in the facts: content may be a list of parts
+        return [{"type": "text", "text": text}] if text and self.conduct.has("content_parts") else text
 
     def _usage(self, turn: Turn, calls: tuple[Call, ...]) -> Raw | None:
         if self.conduct.has("no_usage"):

@@ -3,6 +3,7 @@
 Nothing here answers; a rule raises or is silent.
 """
 
+import json
 import re
 from typing import Any
 
@@ -18,12 +19,13 @@ _KEYS = keys(
     "prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier web_search_options functions "
     "function_call"
 )
-# facts/llm.md 3, compatible servers: what everybody understands
-_MINIMAL_KEYS = keys("model messages tools tool_choice max_tokens max_completion_tokens stream stream_options")
+# facts/llm.md 3, compatible servers: what everybody understands; that `stream` is too is from memory
+_MINIMAL_KEYS = keys("model messages tools tool_choice max_tokens max_completion_tokens stream")
 _MESSAGE_KEYS = keys("role content name refusal tool_calls tool_call_id function_call audio annotations")
 _ROLES = keys("developer system user assistant tool function")
 _EFFORTS = keys("none minimal low medium high xhigh")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_STRICT_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
 def check(asked: Asked, model: Gpt | None, conduct: Conduct) -> None:
@@ -162,6 +164,23 @@ def _check_habits(at: int, message: Raw, conduct: Conduct) -> None:
     if conduct.has("echo_reasoning") and silent:
         # facts/llm.md 3, DeepSeek: assistant turns with calls must echo reasoning_content
         raise invalid("The reasoning_content in the thinking mode must be passed back to the API.")
+    calls = message.get("tool_calls") or ()
+    names = [*(call["id"] for call in calls), *([message["tool_call_id"]] if message["role"] == "tool" else [])]
+    for name in names if conduct.has("strict_ids") else ():
+        if not _STRICT_ID.fullmatch(name):
+            # from memory of Mistral's API, not in the facts
+            raise invalid(f"Tool call id was {name} but must be a-z, A-Z, 0-9, with a length of 9.")
+    for call in calls if conduct.has("parses_arguments") else ():
+        if not _is_object(call["function"]["arguments"]):
+            # vllm#43995 and vllm#48922, not in the facts: templates that want the arguments of old calls as an object
+            raise invalid(f"Arguments of tool call {call['id']} are not a JSON object.")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _check_call(place: str, call: Any) -> None:

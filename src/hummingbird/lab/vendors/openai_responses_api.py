@@ -77,6 +77,7 @@ class ResponsesPending:
         output = list(self._output(turn, calls))
         usage = self._usage(turn, calls)
         response = self._response(turn.stop, output, usage)
+        self.shelf.link(output)
         if self.asked.body.get("store", True):
             self.shelf.keep(response["id"], self.items, output)
         return Answer(response, tuple(response_events(response)), usage)

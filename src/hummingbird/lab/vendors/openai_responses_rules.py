@@ -3,6 +3,7 @@
 With `store` it remembers items and conversations; without, every item must bring its content along.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,19 +30,30 @@ _ITEM_KEYS = {
     "item_reference": keys("type id"),
 }
 _PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _EFFORTS = keys("none minimal low medium high xhigh")
 
 
 @dataclass(slots=True)
 class Shelf:
-    """What the server keeps when store is on: items by id, whole conversations by response id."""
+    """What the server keeps when store is on: items by id, whole conversations by response id. Which reasoning led to
+    an item it knows without."""
 
     items: dict[str, Raw] = field(default_factory=dict)
+    led_to: dict[str, str] = field(default_factory=dict)
     conversations: dict[str, list[Raw]] = field(default_factory=dict)
 
     def keep(self, response: str, before: list[Raw], output: list[Raw]) -> None:
         self.items |= {item["id"]: item for item in output}
         self.conversations[response] = [*before, *output]
+
+    def link(self, output: list[Raw]) -> None:
+        reasoning = ""
+        for item in output:
+            if item["type"] == "reasoning":
+                reasoning = item["id"]
+            elif reasoning:
+                self.led_to[item["id"]] = reasoning
 
 
 def reasoning_seal(item: str, model: Gpt) -> str:
@@ -60,6 +72,7 @@ def check(asked: Asked, model: Gpt, shelf: Shelf) -> list[Raw]:
     items = [*_earlier(body, shelf), *_given(body)]
     found = [_check_item(body, at, item, shelf) for at, item in enumerate(items)]
     _check_reasoning_order(found)
+    _check_reasoning_there(found, shelf)
     _check_pairs(found)
     return found
 
@@ -88,6 +101,9 @@ def _check_tools(body: Raw) -> frozenset[str]:
         if not isinstance(tool.get("name"), str):
             # the SDK's types: name, parameters and strict stand beside the type here, not under "function"
             raise invalid(f"Missing required parameter: 'tools[{at}].name'.", param=f"tools[{at}].name")
+        if not _NAME.fullmatch(tool["name"]):
+            # from memory, not in the facts: the shape of function names
+            raise invalid(f"Invalid 'tools[{at}].name': string does not match pattern.", param=f"tools[{at}].name")
         if not isinstance(tool.get("parameters", {}), dict | None):
             # the SDK's request types: parameters are an object
             raise invalid(f"Invalid type for 'tools[{at}].parameters': expected an object.", param="tools")
@@ -180,12 +196,24 @@ def _check_call(place: str, item: Raw) -> None:
         if not isinstance(item.get(key), str) or (key != "arguments" and not item[key]):
             # facts/llm.md 3: function_call has call_id, name and arguments, a JSON string
             raise invalid(f"Missing required parameter: '{place}.{key}'.", param=f"{place}.{key}")
+    if not _NAME.fullmatch(item["name"]):
+        # from memory, not in the facts: the shape of function names
+        raise invalid(f"Invalid '{place}.name': string does not match pattern.", param=f"{place}.name")
+    _check_call_id(place, item["call_id"])
+
+
+def _check_call_id(place: str, call_id: str) -> None:
+    if len(call_id) > 64:
+        # from memory, not in the facts
+        text = f"Invalid '{place}.call_id': string too long. Expected a string with maximum length 64."
+        raise invalid(text, param=f"{place}.call_id", code="string_above_max_length")
 
 
 def _check_output(place: str, item: Raw) -> None:
     if not isinstance(item.get("call_id"), str) or not isinstance(item.get("output"), str | list):
         # facts/llm.md 3: output is a string or a list
         raise invalid(f"Missing required parameter: '{place}.call_id' or '{place}.output'.", param=place)
+    _check_call_id(place, item["call_id"])
 
 
 def _check_reasoning(body: Raw, place: str, item: Raw, shelf: Shelf) -> None:
@@ -219,6 +247,19 @@ def _check_reasoning_order(items: list[Raw]) -> None:
             # facts/llm.md 3: reasoning is resent directly before the item it led to
             text = f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
             raise invalid(text, param="input")
+
+
+def _check_reasoning_there(items: list[Raw], shelf: Shelf) -> None:
+    seen = set()
+    for item in items:
+        name = item.get("id")
+        needed = shelf.led_to.get(name) if isinstance(name, str) else None
+        if needed is not None and needed not in seen:
+            # from memory, not in the facts, which have the opposite: an item that is named by its id wants the
+            # reasoning that led to it; without its id it does not
+            lone = f"Item '{name}' of type '{item['type']}' was provided without its required 'reasoning' item"
+            raise invalid(f"{lone}: '{needed}'.", param="input")
+        seen.add(name)
 
 
 def _check_pairs(items: list[Raw]) -> None:

@@ -39,14 +39,26 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One block of text, of thinking, or of thinking that nobody may read."""
+
+    kind: Literal["text", "thinking", "redacted_thinking"]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """One model answer. `stop` forces the vendor's own stop reason; `output_tokens` overrides the estimate."""
+    """One model answer. `stop` forces the vendor's own stop reason; `output_tokens` overrides the estimate.
+
+    `parts` are for Anthropic, which mixes them: what comes before the calls, one by one, instead of thinking and text.
+    """
 
     text: str = ""
     thinking: str = ""
     calls: tuple[Call, ...] = ()
     stop: str | None = None
     output_tokens: int | None = None
+    parts: tuple["Part", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,7 @@ class Fault:
     garbage          200 with a body that is not JSON
     drop             the connection closes before an answer
     error_in_stream  200, the first `after` events of `turn`, then the vendor's error event
+                     (on Anthropic's surfaces, a `type` in capitals makes it an error of Google's, as on Vertex)
     slow             `turn`, after `delay_s`
     """
 
@@ -147,7 +160,8 @@ def _step(item: dict[str, Any]) -> Turn | Fault:
 
 def _turn(item: dict[str, Any]) -> Turn:
     calls = tuple(Call(**call) for call in item.get("calls", ()))
-    return Turn(**{**item, "calls": calls})
+    parts = tuple(Part(**part) for part in item.get("parts", ()))
+    return Turn(**{**item, "calls": calls, "parts": parts})
 
 
 def _name(step: Step) -> str:

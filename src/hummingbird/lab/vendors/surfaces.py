@@ -38,6 +38,9 @@ Quirk = Literal[
     "front_cut",
     "echo_reasoning",
     "max_tokens_only",
+    "strict_ids",
+    "parses_arguments",
+    "content_parts",
 ]
 
 

@@ -113,13 +113,71 @@ def test_two_calls_with_one_id_become_two_ids() -> None:
     assert len(set(ids)) == 2
 
 
-def test_an_unknown_part_is_named() -> None:
-    """M2: total."""
-    with pytest.raises(ReplyUnreadable, match="'hologram'"):
-        decode(answer(TEXT, {"type": "hologram"}), REQUEST, PROFILE)
+@pytest.mark.parametrize("odd", [{"type": "hologram"}, {"type": "text"}, {"type": "tool_use", "name": 5}, "x", None])
+def test_an_unknown_part_makes_the_answer_malformed_and_its_bill_stays(odd: Any) -> None:
+    """M2, L9, L15: it was paid for, and cannot be acted on or replayed."""
+    reply = decode(answer(THOUGHT, TEXT, USE, odd, usage={"input_tokens": 3, "output_tokens": 9}), REQUEST, PROFILE)
+    assert (reply.finish, reply.usage, reply.counted) == (Finish.MALFORMED, Usage(3, output=9), True)
+    assert reply.message == AssistantMessage("It is the disk.", "Look at the log.")
 
 
-@pytest.mark.parametrize("odd", [None, [], "text", {}, {"content": "text"}, {"content": ["x"]}])
+def test_a_billed_answer_without_content_is_malformed() -> None:
+    """L15"""
+    reply = decode({"content": None, "usage": {"input_tokens": 3}}, REQUEST, PROFILE)
+    assert (reply.finish, reply.usage) == (Finish.MALFORMED, Usage(3))
+
+
+@pytest.mark.parametrize(("given", "written"), [([1], "[1]"), ("text", '"text"'), (5, "5"), ([], "[]"), (None, "{}")])
+def test_an_input_that_is_no_object_is_kept_as_text_and_can_be_sent_back(given: Any, written: str) -> None:
+    """L10, L4"""
+    message = decode(answer({**USE, "input": given}), REQUEST, PROFILE).message
+    assert message.calls[0].arguments == written
+    assert message.echo is not None
+    assert isinstance(message.echo.content[0]["input"], dict)
+
+
+def test_a_name_that_no_tool_can_have_is_made_legal_in_the_echo_alone() -> None:
+    """L4, L10: the loop shows the model what it wrote."""
+    message = decode(answer({**USE, "name": "no such tool!"}), REQUEST, PROFILE).message
+    assert message.calls[0].name == "no such tool!"
+    assert message.echo is not None
+    assert message.echo.content[0]["name"] == "no_such_tool_"
+
+
+@pytest.mark.parametrize("raw", [None, {}, "x", {"input_tokens": "many"}, {"input_tokens": -1}])
+def test_an_answer_without_usage_is_not_counted(raw: Any) -> None:
+    """M7, L15: unknown is not nothing."""
+    assert not decode(answer(TEXT, usage=raw), REQUEST, PROFILE).counted
+    assert decode(answer(TEXT, usage={"input_tokens": 0}), REQUEST, PROFILE).counted
+
+
+BLANK = {"type": "text", "text": "\n\n"}
+EMPTY = {"type": "text", "text": ""}
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        ([THOUGHT, BLANK, USE], [THOUGHT, USE]),
+        ([BLANK, USE], [USE]),
+        ([THOUGHT, BLANK, THOUGHT, BLANK, USE], [THOUGHT, BLANK, THOUGHT, USE]),
+        (
+            [BLANK, {"type": "redacted_thinking", "data": "x"}, USE],
+            [BLANK, {"type": "redacted_thinking", "data": "x"}, USE],
+        ),
+        ([THOUGHT, EMPTY, THOUGHT, USE], None),
+        ([THOUGHT, TEXT, THOUGHT, EMPTY, USE], [THOUGHT, TEXT, THOUGHT, USE]),
+    ],
+)
+def test_nothing_is_taken_from_under_signed_thinking(content: list[Any], kept: list[Any] | None) -> None:
+    """M3, L4: white space stays where thinking follows; text of no length is never sent back."""
+    message = decode(answer(*content), REQUEST, PROFILE).message
+    assert (message.echo.content if message.echo else None) == kept
+    assert message.text in {"", "It is the disk."}
+    assert len(message.calls) == 1
+
+
+@pytest.mark.parametrize("odd", [None, [], "text", {}, {"content": "text"}, {"content": {}}])
 def test_what_is_no_message_is_unreadable(odd: Any) -> None:
     """M2: total."""
     with pytest.raises(ReplyUnreadable):

@@ -133,7 +133,6 @@ def test_an_error_inside_the_stream_is_known_by_its_type(kind: str, error: type[
 @pytest.mark.parametrize(
     "odd",
     [
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "smell_delta"}},
         {"type": "content_block_delta", "index": 9, "delta": {"type": "text_delta", "text": "x"}},
         {"type": "content_block_delta", "delta": {}},
         {"type": "content_block_start", "index": 0},

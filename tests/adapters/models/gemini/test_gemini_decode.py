@@ -86,11 +86,11 @@ def test_a_malformed_call_often_comes_with_nothing() -> None:
     assert (reply.message, reply.finish) == (AssistantMessage(), Finish.MALFORMED)
 
 
-@pytest.mark.parametrize("reason", ["OTHER", "CONTINUATION", "NO_IMAGE", "BRAND_NEW", None])
-def test_an_unknown_reason_is_an_error_that_names_it(reason: str | None) -> None:
-    """M4: never taken for a stop."""
-    with pytest.raises(ReplyUnreadable, match=reason or "none given"):
-        decode(answer({"text": "x"}, finish=reason), REQUEST, PROFILE)
+@pytest.mark.parametrize("reason", ["OTHER", "LANGUAGE", "CONTINUATION", "NO_IMAGE", "BRAND_NEW", None, 5, ["STOP"]])
+def test_an_unknown_reason_is_never_taken_for_a_stop_and_its_bill_stays(reason: Any) -> None:
+    """M4, L9, L15."""
+    reply = decode(answer({"text": "x"}, finish=reason, usageMetadata={"promptTokenCount": 7}), REQUEST, PROFILE)
+    assert (reply.finish, reply.usage, reply.message.text) == (Finish.MALFORMED, Usage(7), "x")
 
 
 def test_a_blocked_prompt_is_a_refusal() -> None:
@@ -117,28 +117,60 @@ def test_usage_counts_do_not_overlap() -> None:
     assert decode(answer({"text": "x"}), REQUEST, PROFILE).usage == Usage()
 
 
-@pytest.mark.parametrize("kind", ["inlineData", "executableCode", "functionResponse", "toolCall"])
-def test_an_unknown_part_is_named(kind: str) -> None:
-    """M2: total."""
-    with pytest.raises(ReplyUnreadable, match=kind):
-        decode(answer({"text": "x"}, {kind: {}}), REQUEST, PROFILE)
-
-
 @pytest.mark.parametrize(
     "odd",
     [
-        None,
-        [],
-        "text",
-        {},
-        {"candidates": []},
-        {"candidates": ["x"]},
-        answer("x"),
-        {"candidates": [{"content": {"parts": "x"}, "finishReason": "STOP"}]},
-        answer({"functionCall": {"args": {}}}),
-        answer({"functionCall": "read"}),
+        {"inlineData": {}},
+        {"executableCode": {}},
+        {"functionResponse": {}},
+        {"toolCall": {}},
+        {"text": 5},
+        {"functionCall": {"args": {}}},
+        {"functionCall": "read"},
+        "x",
     ],
 )
+def test_an_unknown_part_makes_the_answer_malformed_and_its_bill_stays(odd: Any) -> None:
+    """M2, L9, L15: it was paid for, and cannot be acted on or replayed."""
+    reply = decode(answer({"text": "x"}, CALL, odd, usageMetadata={"promptTokenCount": 7}), REQUEST, PROFILE)
+    assert (reply.finish, reply.usage, reply.counted) == (Finish.MALFORMED, Usage(7), True)
+    assert reply.message == AssistantMessage("x")
+
+
+def test_a_billed_answer_without_a_candidate_is_malformed() -> None:
+    """L15"""
+    reply = decode({"candidates": [], "usageMetadata": {"promptTokenCount": 7}}, REQUEST, PROFILE)
+    assert (reply.finish, reply.usage) == (Finish.MALFORMED, Usage(7))
+    odd = {"candidates": [{"content": {"parts": "x"}, "finishReason": "STOP"}]}
+    assert decode(odd, REQUEST, PROFILE).finish is Finish.MALFORMED
+
+
+@pytest.mark.parametrize(("given", "written"), [([1], "[1]"), ("text", '"text"'), (5, "5"), (None, "{}")])
+def test_arguments_that_are_no_object_are_kept_as_text_and_can_be_sent_back(given: Any, written: str) -> None:
+    """L10, L4"""
+    odd = {"functionCall": {"name": "2 read!", "args": given, "id": 5}, "thoughtSignature": "c2ln"}
+    message = decode(answer(odd), REQUEST, PROFILE).message
+    assert (message.calls[0].name, message.calls[0].arguments) == ("2 read!", written)
+    assert message.echo is not None
+    sent = message.echo.content[0]
+    assert sent["thoughtSignature"] == "c2ln"
+    assert isinstance(sent["functionCall"].pop("args"), dict)
+    assert sent["functionCall"] == {"name": "_2_read_"}
+
+
+def test_a_signature_that_is_none_leaves_no_echo() -> None:
+    """L4: the dummy signature stands for it then."""
+    assert decode(answer({**CALL, "thoughtSignature": 5}), REQUEST, PROFILE).message.echo is None
+
+
+def test_an_answer_without_usage_is_not_counted() -> None:
+    """M7, L15: unknown is not nothing."""
+    assert not decode(answer({"text": "x"}), REQUEST, PROFILE).counted
+    assert not decode(answer({"text": "x"}, usageMetadata={"trafficType": "ON_DEMAND"}), REQUEST, PROFILE).counted
+    assert decode(answer({"text": "x"}, usageMetadata={"promptTokenCount": 0}), REQUEST, PROFILE).counted
+
+
+@pytest.mark.parametrize("odd", [None, [], "text", {}, {"candidates": []}, {"candidates": ["x"]}])
 def test_what_is_no_answer_is_unreadable(odd: Any) -> None:
     """M2: total."""
     with pytest.raises(ReplyUnreadable):

@@ -45,6 +45,8 @@ def test_content_may_be_null_empty_or_text(content: Any) -> None:
         ("never heard of it", Finish.STOP),
         ("length", Finish.LENGTH),
         ("content_filter", Finish.REFUSAL),
+        ("error", Finish.MALFORMED),
+        (5, Finish.STOP),
     ],
 )
 def test_finish_reasons_are_understood_or_mean_stop(reason: Any, finish: Finish) -> None:
@@ -60,7 +62,14 @@ def test_a_refusal_ends_as_one_with_its_words() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
-    [("", "{}"), (None, "{}"), ({"path": "a"}, '{"path":"a"}'), ('{"path": "a"', '{"path": "a"'), ("{}", "{}")],
+    [
+        ("", "{}"),
+        (None, "{}"),
+        ({"path": "a"}, '{"path":"a"}'),
+        ([1], "[1]"),
+        ('{"path": "a"', '{"path": "a"'),
+        ("{}", "{}"),
+    ],
 )
 def test_arguments_may_be_empty_an_object_or_broken(arguments: Any, text: str) -> None:
     """L10, M5."""
@@ -90,17 +99,53 @@ def test_only_the_keys_that_the_server_wants_back_are_echoed() -> None:
     assert decoded({"content": "x", "reasoning": "because"}).message.echo is None
 
 
-def test_parts_are_read_and_unknown_ones_are_named() -> None:
-    """M2: an unknown part raises."""
+def test_parts_are_read() -> None:
+    """M5: Mistral's."""
     parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "so"}]
     message = decoded({"content": parts}).message
     assert (message.text, message.reasoning) == ("so", "hm")
-    with pytest.raises(ReplyUnreadable, match="'video'"):
-        decoded({"content": [{"type": "video"}]})
-    with pytest.raises(ReplyUnreadable, match="'custom'"):
-        decoded({"tool_calls": [{"type": "custom", "custom": {"name": "x"}}]})
-    with pytest.raises(ReplyUnreadable, match="'function_call'"):
-        decoded({"function_call": {"name": "x", "arguments": "{}"}})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"content": [{"type": "text", "text": "so"}, {"type": "video"}]},
+        {"content": "so", "tool_calls": [{"type": "custom", "custom": {"name": "x"}}]},
+        {"content": "so", "tool_calls": [call("{}"), 5]},
+        {"content": "so", "tool_calls": 5},
+        {"content": "so", "function_call": {"name": "x", "arguments": "{}"}},
+    ],
+)
+def test_an_unknown_part_makes_the_answer_malformed_and_its_bill_stays(odd: Any) -> None:
+    """M2, L9, L15: it was paid for, and cannot be acted on."""
+    answer = {"choices": [{"message": odd, "finish_reason": "stop"}], "usage": {"prompt_tokens": 7}}
+    reply = WIRE.decode(answer, REQUEST, PROFILE)
+    assert (reply.finish, reply.usage, reply.counted) == (Finish.MALFORMED, Usage(7), True)
+    assert (reply.message.text, reply.message.calls, reply.message.echo) == ("so", (), None)
+
+
+@pytest.mark.parametrize("choices", [[], "x", [5], [{}], [{"message": None}]])
+def test_a_billed_answer_without_a_message_is_malformed(choices: Any) -> None:
+    """L15"""
+    reply = WIRE.decode({"choices": choices, "usage": {"prompt_tokens": 7}}, REQUEST, PROFILE)
+    assert (reply.finish, reply.usage) == (Finish.MALFORMED, Usage(7))
+
+
+@pytest.mark.parametrize(
+    ("raw", "counted"),
+    [
+        (None, False),
+        ({}, False),
+        ({"prompt_tokens": "7"}, False),
+        ({"prompt_tokens": float("inf")}, False),
+        ({"prompt_tokens": 0}, True),
+        ({"prompt_tokens": None, "completion_tokens": 3}, True),
+    ],
+)
+def test_an_answer_without_usage_is_not_counted(raw: Any, counted: bool) -> None:
+    """M7, L15: unknown is not nothing."""
+    reply = WIRE.decode({"choices": [{"message": {"content": "x"}}], "usage": raw}, REQUEST, PROFILE)
+    assert reply.counted is counted
 
 
 @pytest.mark.parametrize("answer", ["plain text", None, [], {}, {"choices": []}, {"choices": [{}]}, {"choices": "x"}])
@@ -238,6 +283,20 @@ def test_an_error_inside_a_stream_is_raised_by_its_code() -> None:
         streamed([chunk({"content": "hal"}), ("", {"error": {"message": "overloaded", "code": 503}})])
     with pytest.raises(CredentialRefused):
         streamed([("error", {"object": "error", "message": "no", "code": 401})])
+
+
+def test_parts_in_a_stream_are_told_and_joined() -> None:
+    """M5, L16: Mistral's thinking comes as parts, its text as parts or as a string."""
+
+    def thought(text: str) -> tuple[str, Any]:
+        return chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]})
+
+    end = chunk({"content": [{"type": "text", "text": "full."}]}, "stop")
+    reply, deltas = streamed(
+        [chunk({"content": ""}), thought("Let me "), thought("see."), chunk({"content": "It is "}), end]
+    )
+    assert (reply.message.text, reply.message.reasoning) == ("It is full.", "Let me see.")
+    assert deltas == [ReasoningDelta("Let me "), ReasoningDelta("see."), TextDelta("It is "), TextDelta("full.")]
 
 
 def test_another_choice_is_not_mixed_in() -> None:

@@ -50,9 +50,14 @@ def test_only_the_keys_that_every_server_knows_are_sent() -> None:
     """M5."""
     assert set(body(asked([GO]))) == {"model", "messages", "tools", "max_tokens"}
     assert set(body(asked([GO], tools=()))) == {"model", "messages", "max_tokens"}
-    streamed = body(asked([GO]), stream=True)
-    assert set(streamed) == {"model", "messages", "tools", "max_tokens", "stream", "stream_options"}
-    assert streamed["stream_options"] == {"include_usage": True}
+    assert set(body(asked([GO]), stream=True)) == {"model", "messages", "tools", "max_tokens", "stream"}
+
+
+def test_usage_in_a_stream_is_asked_for_where_the_profile_says_that_it_is_taken() -> None:
+    """M5, M7."""
+    counting = Profile("llama-4", 1, include_usage=True)
+    assert body(asked([GO]), counting, stream=True)["stream_options"] == {"include_usage": True}
+    assert "stream_options" not in body(asked([GO]), counting)
 
 
 def test_openais_own_keys_are_sent_where_the_profile_says_so() -> None:

@@ -98,17 +98,56 @@ def test_a_failed_response_is_the_error_that_its_code_says(code: str, expected: 
     ("answer", "words"),
     [
         ("plain text", "plain text"),
+        ({}, "answer that is none"),
         ({"output": "x"}, "answer that is none"),
         ({"status": "in_progress", "output": []}, "'in_progress'"),
-        ({"status": "completed", "output": [{"type": "web_search_call"}]}, "'web_search_call'"),
-        ({"status": "completed", "output": [{"type": "message", "content": [{"type": "video"}]}]}, "'video'"),
-        ({"status": "completed", "output": ["x"]}, "'str'"),
     ],
 )
-def test_what_is_unknown_is_named(answer: Any, words: str) -> None:
-    """M2: an unknown part raises."""
+def test_what_is_no_answer_is_unreadable(answer: Any, words: str) -> None:
+    """M2, L13."""
     with pytest.raises(ReplyUnreadable, match=words):
         WIRE.decode(answer, REQUEST, PROFILE)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"type": "web_search_call"},
+        {"type": "message", "content": [{"type": "video"}]},
+        {"type": "message", "content": [{"type": "output_text", "text": 5}]},
+        {"type": "message", "content": 5},
+        {"type": "function_call", "call_id": "c"},
+        "x",
+    ],
+)
+def test_an_unknown_part_makes_the_answer_malformed_and_its_bill_stays(odd: Any) -> None:
+    """M2, L9, L15: it was paid for, and cannot be acted on or replayed."""
+    reply = decoded(said("x"), called("read"), odd, usage={"input_tokens": 7})
+    assert (reply.finish, reply.usage, reply.counted) == (Finish.MALFORMED, Usage(7), True)
+    assert (reply.message.text, reply.message.calls, reply.message.echo) == ("x", (), None)
+
+
+@pytest.mark.parametrize("fields", [{"status": "cancelled"}, {"status": 5}, {"output": None}])
+def test_a_billed_answer_that_is_not_complete_is_malformed(fields: dict[str, Any]) -> None:
+    """L15"""
+    reply = decoded(said("x"), **{"usage": {"input_tokens": 7}, **fields})
+    assert (reply.finish, reply.usage) == (Finish.MALFORMED, Usage(7))
+
+
+@pytest.mark.parametrize(("given", "written"), [([1], "[1]"), ({"a": 1}, '{"a":1}'), (None, "{}"), ("{", "{")])
+def test_arguments_of_any_kind_are_kept_as_text_in_call_and_echo(given: Any, written: str) -> None:
+    """L10, L4; a name that no tool can have is made legal in the echo."""
+    message = decoded({**called("no such tool!"), "arguments": given}).message
+    assert (message.calls[0].name, message.calls[0].arguments) == ("no such tool!", written)
+    assert message.echo is not None
+    assert (message.echo.content[0]["name"], message.echo.content[0]["arguments"]) == ("no_such_tool_", written)
+
+
+def test_an_answer_without_usage_is_not_counted() -> None:
+    """M7, L15: unknown is not nothing."""
+    assert not decoded(said("x")).counted
+    assert not decoded(said("x"), usage={"input_tokens": "7"}).counted
+    assert decoded(said("x"), usage={"output_tokens": 0}).counted
 
 
 def test_reasoning_that_led_to_nothing_is_not_replayed() -> None:

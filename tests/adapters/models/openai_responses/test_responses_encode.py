@@ -77,6 +77,13 @@ def test_nothing_is_stored_and_reasoning_comes_back_encrypted() -> None:
     assert "prompt_cache_options" not in built
 
 
+def test_a_model_that_does_not_reason_is_not_asked_for_reasoning() -> None:
+    """M5: it would refuse that."""
+    built = body(asked([GO]), profile_for("openai", "my-own-model"))
+    assert "include" not in built
+    assert "reasoning" not in built
+
+
 def test_the_cache_key_is_the_session_and_fits() -> None:
     """M5: a stable prompt-cache key per session."""
     assert body(asked([GO]))["prompt_cache_key"] == "s-1"

@@ -24,6 +24,15 @@ _STATUSES = {
     "rate_limit_error": 429,
     "timeout_error": 504,
     "overloaded_error": 529,
+    # Vertex speaks for itself too, with Google's words.
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
 }
 _PASSING = frozenset({408, 409, 429})
 
@@ -70,4 +79,7 @@ def _rejects_thinking(said: Complaint) -> bool:
         said.mentions("bound to a different conversation")
         or said.mentions("signature", "thinking")
         or said.mentions("thinking", "cannot be modified")
+        # Our own text is never blank: this is white space of the model's, replayed because thinking was signed over
+        # it. Without thinking it is not replayed.
+        or said.mentions("text content blocks must")
     )

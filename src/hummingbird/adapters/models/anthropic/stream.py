@@ -7,16 +7,17 @@ import msgspec
 
 from hummingbird.adapters.models.anthropic.errors import error_inside
 from hummingbird.adapters.models.calls import MALFORMED
+from hummingbird.adapters.models.reading import names_error, text
 from hummingbird.domain.errors import ReplyUnreadable
 from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
-from hummingbird.domain.text import shortened
 
 _GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
 class Assembler:
     """Feeds on (event, content) pairs; the content says its type itself. Unknown events are skipped, as the
-    provider asks of its clients; unknown deltas are not, for they would be missing from the answer."""
+    provider asks of its clients; a block that an unknown delta belongs to is unknown itself, since the delta would be
+    missing from it."""
 
     def __init__(self) -> None:
         self._message: dict[str, Any] | None = None
@@ -25,7 +26,14 @@ class Assembler:
         self._stopped = False
 
     def feed(self, event: str, content: Any) -> Iterator[Delta]:
+        if event == "[DONE]":  # a gateway's habit
+            return
         kind = content.get("type") if isinstance(content, dict) else None
+        # On Vertex, Google's own errors come too, without a type.
+        if (kind or event) == "error" or (kind is None and names_error(content)):
+            raise error_inside(content)
+        if not isinstance(content, dict):
+            raise ReplyUnreadable("Anthropic's stream has an event that is not an object.")
         match kind or event:
             case "message_start":
                 self._message = dict(_part(content, "message"))
@@ -37,8 +45,6 @@ class Assembler:
                 self._settle(content)
             case "message_stop":
                 self._stopped = True
-            case "error":
-                raise error_inside(content)
 
     def result(self) -> dict[str, Any]:
         if self._message is None or not self._stopped:
@@ -47,22 +53,22 @@ class Assembler:
         return {**self._message, "content": blocks}
 
     def _grow(self, index: int, delta: dict[str, Any]) -> Iterator[Delta]:
-        kind = delta.get("type")
+        kind = text(delta.get("type"))
         if index not in self._blocks:
             raise ReplyUnreadable("Anthropic's stream continues a part that it never began.")
         if kind == "input_json_delta":
-            piece = str(delta.get("partial_json") or "")
+            piece = text(delta.get("partial_json"))
             self._pieces.setdefault((index, "input"), []).append(piece)
-            yield CallDelta(self._call_number(index), str(self._blocks[index].get("name") or ""), piece)
+            yield CallDelta(self._call_number(index), text(self._blocks[index].get("name")), piece)
         elif kind in _GROWS:
-            piece = str(delta.get(_GROWS[kind]) or "")
+            piece = text(delta.get(_GROWS[kind]))
             self._pieces.setdefault((index, _GROWS[kind]), []).append(piece)
             if kind == "text_delta":
                 yield TextDelta(piece)
             elif kind == "thinking_delta":
                 yield ReasoningDelta(piece)
         else:
-            raise ReplyUnreadable(f"Anthropic's stream has a delta of unknown type {shortened(str(kind), 60)!r}.")
+            self._blocks[index] = {"type": kind or "unknown"}
 
     def _call_number(self, index: int) -> int:
         return sum(1 for at, block in self._blocks.items() if at < index and block.get("type") == "tool_use")
@@ -71,15 +77,16 @@ class Assembler:
         """The last word on stop reason and usage; usage is cumulative, and what it leaves out stays."""
         if self._message is None:
             raise ReplyUnreadable("Anthropic's stream ends a message that it never began.")
-        used = {key: value for key, value in (content.get("usage") or {}).items() if value is not None}
-        usage = {**(self._message.get("usage") or {}), **used}
+        first, last = self._message.get("usage"), content.get("usage")
+        usage = dict(first) if isinstance(first, dict) else {}
+        usage |= {key: value for key, value in last.items() if value is not None} if isinstance(last, dict) else {}
         self._message = {**self._message, **_part(content, "delta"), "usage": usage}
 
     def _whole(self, index: int, block: dict[str, Any]) -> dict[str, Any]:
         for key in _GROWS.values():
             pieces = self._pieces.get((index, key))
             if pieces is not None:
-                block = {**block, key: str(block.get(key) or "") + "".join(pieces)}
+                block = {**block, key: text(block.get(key)) + "".join(pieces)}
         written = "".join(self._pieces.get((index, "input"), ()))
         return {**block, "input": _arguments(written)} if written.strip() else block
 

@@ -1,29 +1,30 @@
-"""A generateContent answer as a reply: text, thoughts, calls, and the parts to replay with their signatures."""
+"""A generateContent answer as a reply: text, thoughts, calls, and the parts to replay with their signatures.
+
+Total: an answer with a candidate becomes a reply, whatever is in it. A part or a finish reason that we don't know is
+never taken for a stop, but it was billed: such an answer is malformed, and its usage is kept. (Encoding raises
+instead: there nothing was spent yet.) Only what is no answer at all is unreadable.
+"""
 
 from typing import Any
 
-from hummingbird.adapters.models.calls import argument_text, call_ids
-from hummingbird.adapters.models.gemini.encode import WIRE
+from hummingbird.adapters.models.calls import argument_object, argument_text, call_ids
+from hummingbird.adapters.models.gemini.encode import WIRE, legal_function
 from hummingbird.adapters.models.gemini.errors import error_inside
+from hummingbird.adapters.models.reading import Used, count, names_error, text, used
 from hummingbird.adapters.models.wire import Profile
 from hummingbird.domain.errors import ReplyUnreadable
 from hummingbird.domain.journal import Finish
 from hummingbird.domain.messages import AssistantMessage, Echo, ToolCall
-from hummingbird.domain.text import plain, shortened
 from hummingbird.domain.usage import Usage
 from hummingbird.ports.model import ModelReply, ModelRequest
 
-# By their names: the list grows, and reasons that nobody listed have been seen. One that is not here is an error.
+# By their names: the list grows, and reasons that nobody listed have been seen. What is not here (OTHER, LANGUAGE,
+# MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, …) gave nothing that could be used, and nothing was forbidden.
 _FINISHES = {
     "STOP": Finish.STOP,
     "MAX_TOKENS": Finish.LENGTH,
-    "MALFORMED_FUNCTION_CALL": Finish.MALFORMED,
-    "UNEXPECTED_TOOL_CALL": Finish.MALFORMED,
-    "TOO_MANY_TOOL_CALLS": Finish.MALFORMED,
-    "MALFORMED_RESPONSE": Finish.MALFORMED,
     "SAFETY": Finish.REFUSAL,
     "RECITATION": Finish.REFUSAL,
-    "LANGUAGE": Finish.REFUSAL,
     "BLOCKLIST": Finish.REFUSAL,
     "PROHIBITED_CONTENT": Finish.REFUSAL,
     "SPII": Finish.REFUSAL,
@@ -37,83 +38,104 @@ _KNOWN = frozenset({"text", "thought", "thoughtSignature", "functionCall"})
 
 
 def decode(answer: Any, request: ModelRequest, profile: Profile) -> ModelReply:
-    if isinstance(answer, dict) and "error" in answer:
+    if names_error(answer):
         raise error_inside(answer)
     if not isinstance(answer, dict):
         raise ReplyUnreadable("Gemini's answer is not an object.")
-    raw = answer.get("usageMetadata")
-    used = raw if isinstance(raw, dict) else {}
-    candidate = _candidate(answer)
-    finish = Finish.REFUSAL if candidate is None else _finish(candidate)
-    if candidate is None or finish is Finish.REFUSAL:
-        return ModelReply(AssistantMessage(), finish, _usage(used), used)
-    return ModelReply(_message(_parts(candidate), request, profile), finish, _usage(used), used)
-
-
-def _candidate(answer: dict[str, Any]) -> dict[str, Any] | None:
-    """None: the prompt was blocked, there is nothing to read."""
+    bill = _used(answer.get("usageMetadata"))
     candidates = answer.get("candidates")
-    if isinstance(candidates, list) and candidates and isinstance(candidates[0], dict):
-        return candidates[0]
+    if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
+        if _blocked(answer):
+            return bill.reply(AssistantMessage(), Finish.REFUSAL)
+        return bill.unusable("Gemini's answer has no candidate and names no reason for it.")
+    finish = _FINISHES.get(text(candidates[0].get("finishReason")), Finish.MALFORMED)
+    if finish is Finish.REFUSAL:
+        return bill.reply(AssistantMessage(), finish)
+    parts = _parts(candidates[0])
+    if not all(map(_usable, parts)):
+        return bill.reply(AssistantMessage(*_words(list(filter(_usable, parts)))), Finish.MALFORMED)
+    return bill.reply(_message(parts, request, profile), finish)
+
+
+def _blocked(answer: dict[str, Any]) -> bool:
+    """The prompt was refused, so there is nothing to read."""
     feedback = answer.get("promptFeedback")
-    if isinstance(feedback, dict) and feedback.get("blockReason"):
-        return None
-    raise ReplyUnreadable("Gemini's answer has no candidate and names no reason for it.")
+    return isinstance(feedback, dict) and bool(feedback.get("blockReason"))
 
 
-def _finish(candidate: dict[str, Any]) -> Finish:
-    reason = candidate.get("finishReason")
-    finish = _FINISHES.get(reason) if isinstance(reason, str) else None
-    if finish is None:
-        said = shortened(str(candidate.get("finishMessage") or ""), 200)
-        raise ReplyUnreadable(f"Gemini stopped for a reason we don't know: {reason or 'none given'}. {said}".rstrip())
-    return finish
-
-
-def _parts(candidate: dict[str, Any]) -> list[dict[str, Any]]:
+def _parts(candidate: dict[str, Any]) -> list[Any]:
+    """Without those that say nothing. Content that is no list of parts is one part that nobody knows."""
     content = candidate.get("content")
-    parts = content.get("parts") if isinstance(content, dict) else None
+    parts = content.get("parts") if isinstance(content, dict) else content
     if parts is None:
         return []
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise ReplyUnreadable("Gemini's answer has parts that are not objects.")
-    for part in parts:
-        for key in part.keys() - _KNOWN:
-            raise ReplyUnreadable(f"Gemini's answer has a part of unknown type {shortened(str(key), 60)!r}.")
-    return [part for part in parts if part.get("text") or part.keys() - {"text", "thought"}]
+    if not isinstance(parts, list):
+        return [None]
+    return [
+        part for part in parts if not isinstance(part, dict) or part.get("text") or part.keys() - {"text", "thought"}
+    ]
+
+
+def _usable(part: Any) -> bool:
+    if not isinstance(part, dict) or part.keys() - _KNOWN or not isinstance(part.get("text") or "", str):
+        return False
+    call = part.get("functionCall")
+    return "functionCall" not in part or (isinstance(call, dict) and bool(text(call.get("name"))))
+
+
+def _words(parts: list[dict[str, Any]]) -> tuple[str, str]:
+    said = (text(part.get("text")) for part in parts if not part.get("thought"))
+    thought = (text(part.get("text")) for part in parts if part.get("thought"))
+    return "".join(said), "".join(thought)
 
 
 def _message(parts: list[dict[str, Any]], request: ModelRequest, profile: Profile) -> AssistantMessage:
-    texts = [str(part["text"]) for part in parts if part.get("text") and not part.get("thought")]
-    thoughts = [str(part["text"]) for part in parts if part.get("text") and part.get("thought")]
-    asked = [_asked(part) for part in parts if "functionCall" in part]
+    asked = [part["functionCall"] for part in parts if "functionCall" in part]
     ids = call_ids(request, [call.get("id") for call in asked])
+    said, thought = _words(parts)
+    kept = [_sendable(part) for part in parts]
+    signed = all(isinstance(part.get("thoughtSignature", ""), str) for part in parts)
     return AssistantMessage(
-        text=plain("".join(texts)),
-        reasoning=plain("".join(thoughts)),
-        calls=tuple(
-            ToolCall(call_id, str(call["name"]), argument_text(call.get("args") or {}))
-            for call_id, call in zip(ids, asked, strict=True)
-        ),
-        echo=Echo(WIRE, profile.model, parts) if parts else None,
+        said,
+        thought,
+        tuple(_call(call, call_id) for call_id, call in zip(ids, asked, strict=True)),
+        Echo(WIRE, profile.model, kept) if kept and signed else None,
     )
 
 
-def _asked(part: dict[str, Any]) -> dict[str, Any]:
-    call = part["functionCall"]
-    if not isinstance(call, dict) or not call.get("name"):
-        raise ReplyUnreadable("Gemini's answer has a function call without a name.")
-    return call
+def _call(call: dict[str, Any], call_id: str) -> ToolCall:
+    given = call.get("args")
+    return ToolCall(call_id, text(call["name"]), argument_text({} if given is None else given))
 
 
-def _usage(raw: dict[str, Any]) -> Usage:
+def _sendable(part: dict[str, Any]) -> dict[str, Any]:
+    """The part as it may be sent back: verbatim, but for what would be refused in a request."""
+    mended: dict[str, Any] = {key: bool(value) if key == "thought" else value for key, value in part.items()}
+    if mended.get("text", "") is None:
+        del mended["text"]
+    if "functionCall" in mended:
+        mended["functionCall"] = _sendable_call(mended["functionCall"])
+    return mended
+
+
+def _sendable_call(call: dict[str, Any]) -> dict[str, Any]:
+    mended = {**call, "name": legal_function(text(call["name"]))}
+    if not isinstance(call.get("id", ""), str):
+        del mended["id"]
+    if not isinstance(call.get("args", {}), dict):
+        mended["args"] = {} if call["args"] is None else argument_object(argument_text(call["args"]))
+    return mended
+
+
+def _used(raw: Any) -> Used:
     """The prompt count includes what came from the cache, the candidates' count excludes thoughts."""
-    cached = raw.get("cachedContentTokenCount") or 0
-    prompt = (raw.get("promptTokenCount") or 0) + (raw.get("toolUsePromptTokenCount") or 0)
-    thoughts = raw.get("thoughtsTokenCount") or 0
-    return Usage(
+    cached = count(raw, "cachedContentTokenCount")
+    prompt = count(raw, "promptTokenCount") + count(raw, "toolUsePromptTokenCount")
+    thoughts = count(raw, "thoughtsTokenCount")
+    usage = Usage(
         fresh=max(prompt - cached, 0),
         cache_read=cached,
-        output=(raw.get("candidatesTokenCount") or 0) + thoughts,
+        output=count(raw, "candidatesTokenCount") + thoughts,
         reasoning=thoughts,
     )
+    return used(usage, raw, "promptTokenCount", "candidatesTokenCount", "totalTokenCount")

@@ -9,6 +9,7 @@ from typing import Any
 
 from hummingbird.adapters.models.calls import argument_text
 from hummingbird.adapters.models.gemini.errors import error_inside
+from hummingbird.adapters.models.reading import items, names_error, text
 from hummingbird.domain.errors import ReplyUnreadable
 from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
 
@@ -19,26 +20,25 @@ class Assembler:
     def __init__(self) -> None:
         self._answer: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
-        self._parts: list[dict[str, Any]] = []
+        self._parts: list[Any] = []
         self._pieces: list[str] = []  # of the last part, while it is plain text
         self._calls = 0
 
     def feed(self, event: str, content: Any) -> Iterator[Delta]:
         if event == "[DONE]":  # a gateway's habit
             return
-        if isinstance(content, list) or (isinstance(content, dict) and "error" in content):
+        if names_error(content):
             raise error_inside(content)
         if not isinstance(content, dict):
             raise ReplyUnreadable("Gemini's stream has an event that is not an object.")
         self._answer.update(content)
-        candidates = content.get("candidates")
-        if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
+        candidates = items(content.get("candidates"))
+        if not candidates or not isinstance(candidates[0], dict):
             return
-        self._candidate.update(candidates[0])
+        self._candidate.update({key: value for key, value in candidates[0].items() if value is not None})
         turn = candidates[0].get("content")
-        for part in (turn.get("parts") or ()) if isinstance(turn, dict) else ():
-            if not isinstance(part, dict):
-                raise ReplyUnreadable("Gemini's stream has a part that is not an object.")
+        parts = turn.get("parts") if isinstance(turn, dict) else turn
+        for part in parts if isinstance(parts, list) else () if parts is None else (parts,):
             yield from self._take(part)
 
     def result(self) -> dict[str, Any]:
@@ -52,8 +52,9 @@ class Assembler:
         turn = {"role": "model", "parts": self._parts}
         return {**self._answer, "candidates": [{**self._candidate, "content": turn}]}
 
-    def _take(self, part: dict[str, Any]) -> Iterator[Delta]:
-        if part.keys() <= _PIECE:
+    def _take(self, part: Any) -> Iterator[Delta]:
+        """What is no part of ours stays in the answer: to judge it is the decoder's business."""
+        if isinstance(part, dict) and part.keys() <= _PIECE and isinstance(part.get("text") or "", str):
             if not part.get("text"):
                 return
             if not self._pieces or self._parts[-1].get("thought") != part.get("thought"):
@@ -63,7 +64,8 @@ class Assembler:
         else:
             self._close()
             self._parts.append(part)
-        yield from self._told(part)
+        if isinstance(part, dict):
+            yield from self._told(part)
 
     def _close(self) -> None:
         if self._pieces:
@@ -73,7 +75,7 @@ class Assembler:
     def _told(self, part: dict[str, Any]) -> Iterator[Delta]:
         call = part.get("functionCall")
         if isinstance(call, dict):
-            yield CallDelta(self._calls, str(call.get("name") or ""), argument_text(call.get("args") or {}))
+            yield CallDelta(self._calls, text(call.get("name")), argument_text(call.get("args") or {}))
             self._calls += 1
-        elif part.get("text"):
-            yield ReasoningDelta(part["text"]) if part.get("thought") else TextDelta(part["text"])
+        elif said := text(part.get("text")):
+            yield ReasoningDelta(said) if part.get("thought") else TextDelta(said)

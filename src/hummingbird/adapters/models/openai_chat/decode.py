@@ -1,135 +1,132 @@
 """A Chat Completions answer as a reply. Read as plain JSON: half of the servers leave out what the other half needs.
 
-`finish_reason` may be null or empty, usage and ids may be missing, arguments may be an object already.
+`finish_reason` may be null or empty, usage and ids may be missing, arguments may be an object already. Total: an
+answer with a message becomes a reply, whatever is in it. A part or a call that we don't know cannot be acted on, but
+it was billed: such an answer is malformed, and its usage is kept. (Encoding raises instead: there nothing was spent
+yet.) Only what is no answer at all is unreadable.
 """
 
-from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from hummingbird.adapters.models.calls import derived_id
+from hummingbird.adapters.models.calls import argument_text, derived_id
 from hummingbird.adapters.models.openai_chat.encode import WIRE
 from hummingbird.adapters.models.openai_errors import inside
+from hummingbird.adapters.models.reading import inclusive, text, used
 from hummingbird.adapters.models.wire import Profile
 from hummingbird.domain.errors import ReplyUnreadable
 from hummingbird.domain.journal import Finish
 from hummingbird.domain.messages import AssistantMessage, Echo, ToolCall
 from hummingbird.domain.text import shortened
-from hummingbird.domain.usage import Usage
 from hummingbird.ports.model import ModelReply, ModelRequest
 
-# Everything else, known or not, is a stop: what to do next shows in text and calls.
-_FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter": Finish.REFUSAL}
+# Everything else, known or not, is a stop: what to do next shows in text and calls. `error` is OpenRouter's word for a
+# provider that broke in the middle.
+_FINISH = {
+    "length": Finish.LENGTH,
+    "max_tokens": Finish.LENGTH,
+    "content_filter": Finish.REFUSAL,
+    "error": Finish.MALFORMED,
+}
+
+
+@dataclass(slots=True)
+class _Read:
+    """`usable` is False once there is a part or a call that we don't know."""
+
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    usable: bool = True
 
 
 def decode(answer: Any, request: ModelRequest, profile: Profile, server: str) -> ModelReply:
     if error := inside(server, answer):
         raise error
-    choice = _choice(answer)
-    if error := inside(server, choice):
-        raise error
-    said = choice.get("message")
-    if not isinstance(said, Mapping):
-        raise ReplyUnreadable(f"The answer of {server} has no message in its first choice.")
-    raw = answer.get("usage")
-    raw_usage = dict(raw) if isinstance(raw, Mapping) else {}
-    message = _message(said, request, profile)
-    return ModelReply(message, _finish(choice, said), usage_of(raw_usage), raw_usage)
-
-
-def _choice(answer: Any) -> Mapping[str, Any]:
-    choices = answer.get("choices") if isinstance(answer, Mapping) else None
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        seen = shortened(str(answer), 120)
+    seen = shortened(str(answer), 120)
+    if not isinstance(answer, dict):
         raise ReplyUnreadable(f"The model's answer has no choices in it; it begins with: {seen}")
-    return choices[0]
-
-
-def _message(said: Mapping[str, Any], request: ModelRequest, profile: Profile) -> AssistantMessage:
-    text, thought = _content(said.get("content"))
-    reasoning = said.get("reasoning") or said.get("reasoning_content") or thought
-    return AssistantMessage(
-        text=text or _text(said.get("refusal")),
-        reasoning=_text(reasoning),
-        calls=_calls(said, request.call_id),
-        echo=_echo(said, profile),
+    raw = answer.get("usage")
+    bill = used(inclusive(raw, "prompt_tokens", "completion_tokens"), raw, "prompt_tokens", "completion_tokens")
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return bill.unusable(f"The model's answer has no choices in it; it begins with: {seen}")
+    if error := inside(server, choices[0]):
+        raise error
+    said = choices[0].get("message")
+    if not isinstance(said, dict):
+        return bill.unusable(f"The answer of {server} has no message in its first choice.")
+    read = _Read()
+    _read_content(said.get("content"), read)
+    _read_calls(said, request.call_id, read)
+    if not read.usable:
+        return bill.reply(AssistantMessage(*_words(said, read)), Finish.MALFORMED)
+    return bill.reply(
+        AssistantMessage(*_words(said, read), tuple(read.calls), _echo(said, profile)), _finish(choices[0])
     )
 
 
-def _content(content: Any) -> tuple[str, str]:
+def _words(said: dict[str, Any], read: _Read) -> tuple[str, str]:
+    reasoning = text(said.get("reasoning")) or text(said.get("reasoning_content")) or text("".join(read.thoughts))
+    return text("".join(read.texts)) or text(said.get("refusal")), reasoning
+
+
+def _read_content(content: Any, read: _Read) -> None:
     """Text and thinking. Most send a string or null, Mistral a list of parts."""
-    if content is None or isinstance(content, str):
-        return content or "", ""
-    if not isinstance(content, list):
-        raise ReplyUnreadable(f"The model's answer has content of an unknown kind: {type(content).__name__}.")
-    texts, thoughts = [], []
-    for part in content:
-        match part:
-            case {"type": "text", "text": str(text)}:
-                texts.append(text)
-            case {"type": "thinking", "thinking": thinking}:
-                thoughts.append(thinking if isinstance(thinking, str) else _content(thinking)[0])
+    if isinstance(content, str):
+        read.texts.append(content)
+    elif isinstance(content, list):
+        for part in content:
+            _read_part(part, read)
+    elif content is not None:
+        read.usable = False
+
+
+def _read_part(part: Any, read: _Read) -> None:
+    match part:
+        case {"type": "text", "text": str(words)}:
+            read.texts.append(words)
+        case {"type": "thinking", "thinking": str() | list()}:
+            read.thoughts.append(thought_in(part))
+        case _:
+            read.usable = False
+
+
+def thought_in(part: dict[str, Any]) -> str:
+    """A thinking part holds a string, or text parts of its own."""
+    thinking = part.get("thinking")
+    if not isinstance(thinking, list):
+        return text(thinking)
+    return "".join(text(inner.get("text")) for inner in thinking if isinstance(inner, dict))
+
+
+def _read_calls(said: dict[str, Any], call_id: str, read: _Read) -> None:
+    calls = said.get("tool_calls") or []
+    if said.get("function_call") or not isinstance(calls, list):
+        read.usable = False
+        return
+    for index, call in enumerate(calls):
+        match call:
+            case {"function": {"name": str(name), **function}} if name:
+                # Never the server's ids: some give none, some the same one twice, some the same ones every turn.
+                identity = derived_id(call_id, index)
+                read.calls.append(ToolCall(identity, text(name), _arguments(function.get("arguments"))))
             case _:
-                kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
-                raise ReplyUnreadable(f"The model's answer has a content part of an unknown type: {kind!r}.")
-    return "".join(texts), "".join(thoughts)
-
-
-def _calls(said: Mapping[str, Any], call_id: str) -> tuple[ToolCall, ...]:
-    if said.get("function_call"):
-        raise ReplyUnreadable("The model's answer has a call of an unknown type: 'function_call'.")
-    calls = said.get("tool_calls") or ()
-    if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
-        raise ReplyUnreadable("The tool calls of the model's answer are not a list.")
-    # Never the server's ids: some give none, some the same one twice, some the same ones every turn.
-    return tuple(_call(call, derived_id(call_id, index)) for index, call in enumerate(calls))
-
-
-def _call(call: Any, identity: str) -> ToolCall:
-    match call:
-        case {"function": {"name": str(name), **function}}:
-            return ToolCall(identity, name, _arguments(function.get("arguments")))
-    kind = call.get("type") if isinstance(call, Mapping) else type(call).__name__
-    raise ReplyUnreadable(f"The model's answer has a call of an unknown type: {kind!r}.")
+                read.usable = False
 
 
 def _arguments(arguments: Any) -> str:
     if isinstance(arguments, str):
-        return arguments if arguments.strip() else "{}"
-    return "{}" if arguments is None else msgspec.json.encode(arguments).decode()
+        return text(arguments) if arguments.strip() else "{}"
+    return argument_text({} if arguments is None else arguments)
 
 
-def _echo(said: Mapping[str, Any], profile: Profile) -> Echo | None:
+def _echo(said: dict[str, Any], profile: Profile) -> Echo | None:
     kept = {key: said[key] for key in profile.echo_keys if said.get(key)}
     return Echo(WIRE, profile.model, kept) if kept else None
 
 
-def _finish(choice: Mapping[str, Any], said: Mapping[str, Any]) -> Finish:
-    if said.get("refusal"):
+def _finish(choice: dict[str, Any]) -> Finish:
+    if text(choice["message"].get("refusal")):
         return Finish.REFUSAL
-    return _FINISH.get(_text(choice.get("finish_reason")), Finish.STOP)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def usage_of(raw: Mapping[str, Any]) -> Usage:
-    """`prompt_tokens` includes what was read from and written to the cache, `completion_tokens` the reasoning."""
-    prompt, details = _count(raw, "prompt_tokens"), raw.get("prompt_tokens_details")
-    # DeepSeek's own name for it, from before it had the details
-    read = _count(details, "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
-    write = _count(details, "cache_write_tokens")
-    return Usage(
-        fresh=max(0, prompt - read - write),
-        cache_read=read,
-        cache_write=write,
-        output=_count(raw, "completion_tokens"),
-        reasoning=_count(raw.get("completion_tokens_details"), "reasoning_tokens"),
-    )
-
-
-def _count(counts: Any, key: str) -> int:
-    value = counts.get(key) if isinstance(counts, Mapping) else None
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    return _FINISH.get(text(choice.get("finish_reason")), Finish.STOP)

@@ -19,6 +19,7 @@ from hummingbird.domain.tools import ToolDefinition
 from hummingbird.ports.model import ModelRequest
 
 WIRE = "openai_chat"
+REASONING = "reasoning_content"
 _ID = re.compile(r"[0-9A-Za-z]{9}")
 _json = msgspec.json.Encoder()
 
@@ -99,6 +100,10 @@ def _assistant(message: AssistantMessage, profile: Profile) -> dict[str, object]
     echo = message.echo
     if echo is not None and echo.wire == WIRE and echo.model == profile.model:
         chat.update(echo.content)
+    if message.calls and REASONING in profile.echo_keys and not isinstance(chat.get(REASONING), str):
+        # DeepSeek and its like refuse a call without it while they think, also where there was no thought, or where it
+        # was another model's.
+        chat[REASONING] = plain(message.reasoning)
     return chat
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hummingbird.adapters.models.calls import legal_name
+from hummingbird.adapters.models.calls import legal_id, legal_name
 from hummingbird.adapters.models.openai_rules import CACHE_KEY_CHARS, check_end, proper
 from hummingbird.adapters.models.sealing import grown
 from hummingbird.adapters.models.wire import Profile
@@ -39,7 +39,8 @@ def encode(request: ModelRequest, profile: Profile, *, stream: bool) -> bytes:
         b"]",
         _tools(request),
         b',"max_output_tokens":%d' % request.max_output_tokens,
-        b',"store":false,"include":["reasoning.encrypted_content"]',
+        b',"store":false',
+        b',"include":["reasoning.encrypted_content"]' if profile.encrypted_reasoning else b"",
         _reasoning(profile),
     ]
     if profile.cache_key:
@@ -80,7 +81,7 @@ def _input(message: Message, profile: Profile) -> list[Any]:
         case Notice(text=text):
             return [{"role": "developer", "content": plain(text)}]
         case ToolMessage(call_id=call_id, text=text):
-            return [{"type": "function_call_output", "call_id": call_id, "output": plain(text)}]
+            return [{"type": "function_call_output", "call_id": legal_id(call_id), "output": plain(text)}]
         case AssistantMessage(echo=echo):
             if echo is not None and echo.wire == WIRE and echo.model == profile.model:
                 return list(echo.content)
@@ -91,7 +92,12 @@ def _converted(message: AssistantMessage) -> list[Any]:
     """What another provider's model said, or ours in another epoch: without reasoning and ids of OpenAI's."""
     said: list[Any] = [{"role": "assistant", "content": plain(message.text)}] if message.text else []
     return said + [
-        {"type": "function_call", "call_id": call.id, "name": legal_name(call.name), "arguments": plain(call.arguments)}
+        {
+            "type": "function_call",
+            "call_id": legal_id(call.id),
+            "name": legal_name(call.name),
+            "arguments": plain(call.arguments),
+        }
         for call in message.calls
     ]
 

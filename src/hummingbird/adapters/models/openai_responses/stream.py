@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hummingbird.adapters.models.openai_errors import inside
+from hummingbird.adapters.models.reading import text
 from hummingbird.domain.errors import ReplyUnreadable
 from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
 
@@ -31,11 +32,12 @@ class ResponsesAssembler:
             return
         if not isinstance(content, Mapping):
             raise ReplyUnreadable(f"The stream of {self._server} has an event that is none.")
-        kind = content.get("type")
+        kind = text(content.get("type"))
         if kind == "error" or ("type" not in content and "error" in content):
             raise inside(self._server, content) or ReplyUnreadable(f"The stream of {self._server} broke.")
-        if kind in _TOLD and (text := content.get("delta")):
-            yield _TOLD[kind](text)
+        if kind in _TOLD:
+            if told := text(content.get("delta")):
+                yield _TOLD[kind](told)
         elif kind in _LAST and isinstance(content.get("response"), Mapping):
             self._response = content["response"]
         else:
@@ -48,7 +50,7 @@ class ResponsesAssembler:
             return dict(self._response)
         return {**self._response, "output": [self._done[index] for index in sorted(self._done)]}
 
-    def _item(self, kind: Any, content: Mapping[str, Any]) -> Iterator[Delta]:
+    def _item(self, kind: str, content: Mapping[str, Any]) -> Iterator[Delta]:
         place, item = content.get("output_index"), content.get("item")
         if not isinstance(place, int):
             return
@@ -56,7 +58,7 @@ class ResponsesAssembler:
             self._done[place] = item
         elif kind == "response.output_item.added" and isinstance(item, Mapping):
             if item.get("type") == "function_call":
-                self._calls[place] = (len(self._calls), str(item.get("name", "")))
+                self._calls[place] = (len(self._calls), text(item.get("name")))
                 yield CallDelta(*self._calls[place], part="")
         elif kind == "response.function_call_arguments.delta" and place in self._calls:
-            yield CallDelta(*self._calls[place], part=str(content.get("delta", "")))
+            yield CallDelta(*self._calls[place], part=text(content.get("delta")))
