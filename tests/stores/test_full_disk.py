@@ -10,6 +10,7 @@ import pytest
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.domain.errors import JournalUnwritable
 from hummingbird.domain.journal import Entry, dump
+from tests.real_parts import missing
 from tests.stores.other_process import fill, write_with_a_limit
 from tests.stores.samples import OPENED, SAID, SAMPLES, command, told_by
 
@@ -43,7 +44,7 @@ def test_a_full_disk_leaves_no_partial_line_and_the_journal_goes_on_when_there_i
     try:
         subprocess.run([*TINY_DISK, MOUNT, str(path.parent), "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"this machine does not let us mount a small disk ({error})")
+        missing(f"this machine does not let us mount a small disk ({error})")
     tiny = [*TINY_DISK, MOUNT, str(path.parent), *command(fill, path)]
     sentence, *rest = subprocess.run(tiny, check=True, capture_output=True, text=True).stdout.splitlines()
     assert sentence == f"The journal {path} cannot be written: No space left on device. Free space or fix it."
