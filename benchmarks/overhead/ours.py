@@ -14,9 +14,10 @@ from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.domain.tools import ToolSpec
+from hummingbird.ports.journal import Journal
 
 
-async def converse(meter: Meter, folder: str) -> str:
+async def converse(meter: Meter, journal: Journal) -> str:
     async def echo(text: str) -> str:
         return meter.echo(text)
 
@@ -38,7 +39,6 @@ async def converse(meter: Meter, folder: str) -> str:
         clock=clock,
         limits=Limits(iterations=meter.turns * 2, context_tokens=None, warns=False),
     )
-    journal = FileJournal(Path(folder) / "journal.jsonl")
     outcome = await Loop(journal, setup).run(dialogue.QUESTION)
     await models.close()
     journal.close()
@@ -48,4 +48,4 @@ async def converse(meter: Meter, folder: str) -> str:
 if __name__ == "__main__":
     clock = Meter()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:  # a real disk: /tmp is often memory
-        clock.finish(asyncio.run(converse(clock, scratch)))
+        clock.finish(asyncio.run(converse(clock, FileJournal(Path(scratch) / "journal.jsonl"))))

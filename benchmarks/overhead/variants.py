@@ -50,6 +50,7 @@ HUMMINGBIRD = [
     Variant("bare loop, chat, with msgspec for json", OURS, "benchmarks.overhead.bare_msgspec"),
     Variant("Hummingbird, chat", OURS, "benchmarks.overhead.ours"),
     Variant("Hummingbird, Anthropic", OURS, "benchmarks.overhead.ours", "anthropic"),
+    Variant("Hummingbird, chat, journal in memory", OURS, "benchmarks.overhead.ours_in_memory"),
 ]
 RIVALS = [
     Variant("pydantic-ai", RIVALS_A, "benchmarks.rivals.pydantic_ai_loop", package="pydantic-ai-slim"),
