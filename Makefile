@@ -49,10 +49,10 @@ bench: $(VENV)/.dev  ## benchmarks beside their rivals, which get environments o
 lock: $(VENV)/.dev  ## renew the pinned dependencies
 	for set in run dev; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	    --no-emit-index-url --upgrade pyproject.toml --group $$set -o requirements/$$set.lock; done
+	    --upgrade pyproject.toml --group $$set -o requirements/$$set.lock; done
 	for set in rivals-a rivals-b; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	    --no-emit-index-url --upgrade requirements/$$set.in -o requirements/$$set.lock; done
+	    --upgrade requirements/$$set.in -o requirements/$$set.lock; done
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
