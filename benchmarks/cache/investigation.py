@@ -19,7 +19,7 @@ from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.domain.journal import ModelCalled, NoticeShown
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.lab.scripted import ScriptedClock
-from hummingbird.lab.vendors.script import Call, Script, Turn
+from hummingbird.lab.vendors.script import Call, Part, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 
 MODEL = "claude-sonnet-5-5"
@@ -35,15 +35,18 @@ class Sent:
     output_tokens: int
 
 
-def investigation(turns: int, seed: int = 7) -> tuple[list[Sent], int]:
-    """The requests of a first run with `turns` model calls and a resume of a third as many; and how many notices."""
-    return asyncio.run(_investigate(turns, random.Random(seed)))
+def investigation(turns: int, seed: int = 7, *, long: bool = False) -> tuple[list[Sent], int]:
+    """The requests of a first run with `turns` model calls and a resume of a third as many; and how many notices.
+
+    `long`: every fourth answer has more blocks than a breakpoint looks back, as interleaved thinking makes them.
+    """
+    return asyncio.run(_investigate(turns, random.Random(seed), long))
 
 
-async def _investigate(turns: int, dice: random.Random) -> tuple[list[Sent], int]:
+async def _investigate(turns: int, dice: random.Random, long: bool) -> tuple[list[Sent], int]:
     clock, sent = ScriptedClock(), []
     more = max(3, turns // 3)
-    script = Script([*_turns(turns, dice), *_turns(more, dice)])
+    script = Script([*_turns(turns, dice, long), *_turns(more, dice, long)])
     with VendorLab(script, clock=clock.now) as lab:
         models = Models({"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}, now=clock.now)
         journal = MemoryJournal()
@@ -80,7 +83,7 @@ def _calls(journal: MemoryJournal) -> list[float]:
     return [entry.at for entry in journal.entries() if isinstance(entry, ModelCalled)]
 
 
-def _turns(count: int, dice: random.Random) -> list[Turn]:
+def _turns(count: int, dice: random.Random, long: bool) -> list[Turn]:
     """Mostly one call a turn, sometimes several, once an empty answer (which is nudged), then the report."""
     made = []
     for number in range(count - 1):
@@ -89,7 +92,13 @@ def _turns(count: int, dice: random.Random) -> list[Turn]:
             continue
         wide = dice.choice((1, 1, 1, 2, 5))
         asked = tuple(Call(f"look_{n}", {"what": f"part {number}.{n}.{dice.random()}"}) for n in range(wide))
-        made.append(Turn(thinking="Let me look. " * dice.randint(1, 12), calls=asked))
+        if long and number % 4 == 1:
+            mixed = tuple(
+                part for n in range(14) for part in (Part("thinking", f"Hm {n}."), Part("text", f"Step {n}."))
+            )
+            made.append(Turn(parts=mixed, calls=asked))
+        else:
+            made.append(Turn(thinking="Let me look. " * dice.randint(1, 12), calls=asked))
     return [*made, Turn(thinking="Now I know.", text="The cause is plain. " * 40)]
 
 

@@ -32,9 +32,9 @@ def report(*, quick: bool) -> None:
     print(f"Worst of {len(SEEDS)} scripted investigations each. The resume comes inside the TTL.\n")
     print("| turns (first run + resume) | requests | notices | policy | bill ÷ best | input read from cache |")
     print("|---|--:|--:|---|--:|--:|")
-    for turns in (20,) if quick else (20, 50):
-        told = [investigation(turns, seed) for seed in SEEDS]
-        label = f"{turns} + {max(3, turns // 3)}"
+    for turns, long in ((20, False),) if quick else ((20, False), (50, False), (20, True)):
+        told = [investigation(turns, seed, long=long) for seed in SEEDS]
+        label = f"{turns} + {max(3, turns // 3)}{', long answers' if long else ''}"
         for name, policy in {"best possible (search)": None, **POLICIES}.items():
             ratios, shares = [], []
             for sent, _ in told:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hummingbird.domain.journal import EndReason, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.domain.secrets import Secrets
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.lab.scripted import ScriptedModel, calls, says
 from hummingbird.ports.tool import Deny, Rewrite
@@ -236,3 +237,15 @@ async def test_a_hook_cannot_change_arguments_behind_our_back() -> None:
     on, reader, _ = await watched(Meddler("meddler"))
     assert reader.read == ["a"]
     assert decisions(on) == []
+
+
+async def test_a_credential_in_a_decision_is_not_on_record() -> None:
+    """T7, L18: neither in what a hook denies nor in what it rewrites."""
+    secret = "a-very-secret-token"
+    for hook in (Hook("no", before=Deny(f"has {secret}")), Hook("new", before=Rewrite({"path": secret}))):
+        model = ScriptedModel([calls(("read", '{"path":"a"}')), says("done")])
+        on = stage(model, tools=[Reader()], hooks=[hook], secrets=Secrets([secret]))
+        await on.run()
+        assert secret not in str(on.written(ToolDecided))
+        assert secret not in str(on.written(ToolFinished))
+        assert "[masked]" in str(on.written(ToolDecided))

@@ -108,7 +108,8 @@ class Batch:
         return Result(f"Denied: {reason}", ToolOutcome.DENIED)
 
     def _decided(self, call: ToolCall, hook: Hook, decision: str, reason: str) -> None:
-        self.record(ToolDecided(call_id=call.id, name=call.name, by=hook.name, decision=decision, reason=reason))
+        why = self.mask(reason)
+        self.record(ToolDecided(call_id=call.id, name=call.name, by=hook.name, decision=decision, reason=why))
 
     async def _settle(
         self, call: ToolCall, plan: Prepared, twins: Sequence[ToolCall], slots: asyncio.Semaphore
