@@ -231,6 +231,20 @@ def test_unseen_results_are_those_that_no_answered_call_had() -> None:
     assert Conversation.of(journal).unseen_results == ("b",)
 
 
+def test_a_result_that_an_answer_was_given_to_is_seen_also_when_the_answer_was_not_kept() -> None:
+    """L13, M2: withholding it would change what was sent."""
+    dropped = ModelAnswered(call_id="d", model="m", message=AssistantMessage(""), kept=False)
+    journal: list[Entry] = [
+        ASKED,
+        ModelCalled(call_id="c", model="m", messages=1),
+        answered(calling("a")),
+        finished("a"),
+        ModelCalled(call_id="d", model="m", messages=3),
+        dropped,
+    ]
+    assert Conversation.of(journal).unseen_results == ()
+
+
 def test_withheld_results_are_replaced_and_nothing_else_changes() -> None:
     """L13."""
     conversation = Conversation.of([ASKED, BOTH, finished("a", "long"), finished("b", "short")])

@@ -69,9 +69,9 @@ class Conversation:
 
     @property
     def unseen_results(self) -> tuple[str, ...]:
-        """Results that came after the last answer, so no model has seen them."""
+        """Results that no answered call had in it, so no model has seen them. An answer that was not kept was one."""
         fresh: list[str] = []
-        for message in reversed(self._messages):
+        for message in reversed(self._messages[self.cached :]):
             if isinstance(message, AssistantMessage):
                 break
             if isinstance(message, ToolMessage):
@@ -158,6 +158,9 @@ class Conversation:
 
     def _withhold(self, call_ids: frozenset[str]) -> None:
         self._close()
+        settled = self._messages[: self.encoded.count]
+        if any(isinstance(m, ToolMessage) and m.call_id in call_ids for m in settled):
+            self.encoded = Encoded()  # their bytes are not what is sent any more
         self._messages = [
             ToolMessage(m.call_id, m.name, WITHHELD, is_error=True)
             if isinstance(m, ToolMessage) and m.call_id in call_ids
