@@ -29,6 +29,7 @@ demo: $(VENV)/.run  ## the main job on embedded defaults: no key, no network
 	@$(BIN)/hummingbird demo
 
 test: $(VENV)/.dev  ## all tests
+	@scripts/real-parts $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) -q
 
 check: $(VENV)/.dev  ## the gate before each commit
@@ -36,6 +37,7 @@ check: $(VENV)/.dev  ## the gate before each commit
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	@scripts/real-parts $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) -q
 
 format: $(VENV)/.dev  ## rewrite the sources the way the gate wants them

@@ -6,6 +6,7 @@ from importlib import import_module
 import click
 
 from hummingbird import __version__
+from hummingbird.cli.sandbox import sandbox
 
 
 @click.group(
@@ -30,6 +31,9 @@ def demo(save: str | None, verbose: bool) -> None:
     The model's turns are recorded; tools, journal, budgets and bill are the real ones.
     """
     sys.exit(import_module("hummingbird.cli.demo").run(save, verbose=verbose))
+
+
+commands.add_command(sandbox)
 
 
 def main() -> None:

@@ -7,11 +7,15 @@ HummingbirdError
 │   ├── MissingSetting       a key, region or project is not set
 │   ├── BrokenTool           a tool's schema, name or description is unusable
 │   ├── SessionUnreadable    a journal of a newer format, or one that is not ours
+│   ├── SandboxUnavailable   this machine cannot offer the sandbox that was asked for
 │   ├── CredentialRefused    401/403 from a provider
 │   └── CreditExhausted      402, no quota, no prepaid credit
 ├── ModelMistake             the model must act: told to it as a tool result
 │   ├── UnknownTool
-│   └── ArgumentsInvalid
+│   ├── ArgumentsInvalid
+│   ├── CommandFailed        a command or a file inside the sandbox: its own fault, not the sandbox's
+│   ├── CallDenied           a hook, a rule or a person does not want this call
+│   └── CallTimedOut         a tool that another one called took too long
 ├── ProviderError            the provider failed; the recovery table decides
 │   ├── Unavailable          retry: overload, 408/409/429/5xx; may carry Retry-After
 │   │   ├── TimedOut
@@ -24,6 +28,9 @@ HummingbirdError
     ├── InvalidRequest       the builder found the request invalid and did not send it
     ├── JournalDamaged       a line in the middle of a journal cannot be read
     ├── JournalUnwritable    disk full, read-only, locked by another process
+    ├── SandboxBroken        the sandbox died or cannot be reached; never the output of a command
+    ├── ArchiveTooLarge      what a sandbox holds is more than a checkpoint may weigh
+    ├── ArchiveUnusable      a checkpoint cannot be stored or read back: disk full, no permission
     └── ScriptDeparted       a replayed session and the conversation are not the same
 """
 
@@ -56,6 +63,10 @@ class SessionUnreadable(OperatorError):
     pass
 
 
+class SandboxUnavailable(OperatorError):
+    pass
+
+
 class CredentialRefused(OperatorError):
     pass
 
@@ -73,6 +84,20 @@ class UnknownTool(ModelMistake):
 
 
 class ArgumentsInvalid(ModelMistake):
+    pass
+
+
+class CommandFailed(ModelMistake):
+    def __init__(self, sentence: str, exit_code: int | None = None) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+class CallDenied(ModelMistake):
+    pass
+
+
+class CallTimedOut(ModelMistake):
     pass
 
 
@@ -123,6 +148,18 @@ class JournalDamaged(PlatformError):
 
 
 class JournalUnwritable(PlatformError):
+    pass
+
+
+class SandboxBroken(PlatformError):
+    pass
+
+
+class ArchiveTooLarge(PlatformError):
+    pass
+
+
+class ArchiveUnusable(PlatformError):
     pass
 
 

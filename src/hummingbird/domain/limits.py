@@ -54,3 +54,85 @@ BYTES_PER_TOKEN = 4
 JOURNAL_FORMAT = 1
 QUICK_FLUSH_S = 0.005  # a disk this quick may hold the event loop; far below what a person notices
 TOOL_NAME_CHARS = 64
+
+# X2: commands in a sandbox
+EXEC_TIMEOUT_S = 120.0
+EXEC_TIMEOUT_CAP_S = 600.0
+EXEC_KEPT_BYTES = 256 * 1024  # of each of stdout and stderr; the whole goes to a file in the sandbox
+KILL_GRACE_S = 1.0  # between SIGTERM and SIGKILL
+CLIENT_SLACK_S = 15.0  # how much later than the sandbox itself we give up on a command
+OVERFLOW_BYTES = 256 * 1024 * 1024  # of one stream's file
+TRANSFER_STALL_S = 60.0  # a file going in or out that gets nowhere
+PROBE_TIMEOUT_S = 10.0
+FRAME_BYTES = 256 * 1024
+CLIENT_WORDS_BYTES = 8 * 1024  # what is kept of what podman or kubectl say
+CLIENT_LEAVING_S = 5.0  # for podman or kubectl to end once we have hung up
+SANDBOX_START_S = 20.0
+
+# X3, X4: what one sandbox may use
+SANDBOX_MEMORY_BYTES = 1024**3
+SANDBOX_SPACE_BYTES = 2 * 1024**3
+SANDBOX_FILE_BYTES = 1024**3
+SANDBOX_PROCESSES = 256
+SANDBOX_OPEN_FILES = 1024
+SANDBOX_INODES = 200_000
+SANDBOX_CPU_S = 900
+SANDBOX_UID = 65532
+
+# X4: podman and the image for it
+SANDBOX_CPUS = 1
+SANDBOX_SHARED_BYTES = 64 * 1024 * 1024  # /dev/shm
+PODMAN_CALL_S = 60.0  # one call of podman that is no conversation
+CONTAINER_START_S = 60.0
+CONTAINER_REMOVALS = 3
+LEFTOVERS_S = 15.0  # that a sandbox which is removed waits for the leftovers of others
+REGISTRY_STALL_S = 120.0  # without a word from `podman build`
+PACKAGES_STALL_S = 300.0  # without a word from what makes a root file system
+PROGRAM_LEAVING_S = 10.0  # for such a program to clean up once it is told to end
+
+# X5, X6
+SANDBOX_DEADLINE_S = 1800
+LINGER_S = 300
+LINGERING_PODS = 2
+CLAIM_WARNING_S = 120.0
+REAP_EVERY_S = 60.0
+API_TIMEOUT_S = 15.0  # one request to a cluster
+POD_POLL_S = 0.25
+POD_READY_S = 120.0  # from its creation until it runs; nodes may have to be added
+PULL_PATIENCE_S = 20.0  # with an image that cannot be pulled: registries have hiccups
+POD_VERDICT_S = 2.0  # between a broken conversation and the pod's status that says why
+POD_REMOVALS = 3
+CLAIM_POLL_S = 1.0
+CLAIM_DISCARDS = 3  # pods in a row that were claimed and did not work
+RECLAIM_TRIES = 5
+
+# X7
+ARCHIVE_BYTES = 512 * 1024 * 1024
+ARCHIVING_S = 300.0  # one checkpoint in the background, or bringing one back
+LAST_ARCHIVE_S = 60.0  # the one that a closing session waits for
+REMOVAL_S = 30.0  # for a sandbox to be cleaned up or left lingering
+ARCHIVE_REST = 4  # times as long as the last checkpoint took, before the next one begins
+
+# T4, T5
+MAX_INLINE_BYTES = 4096
+PREVIEW_BYTES = 4608
+RESULT_FRAME_BYTES = 1024  # what we say around an output: the fence, the path, what its source says of itself
+METADATA_BYTES = 512
+SUFFIX_CHARS = 16
+
+# T3
+FETCHES = 20
+PATH_BYTES = 1024
+
+# T9: rules, grants and questions
+PATTERN_CHARS = 1_000
+JUDGED_CHARS = 256 * 1024  # of arguments; several times what one answer of a model can hold
+GRANT_SHOWN_CHARS = 2_000  # of a command in the file of grants, for people; the key stands for all of it
+PERSON_TIMEOUT_S = 86_400.0  # a question that nobody answers in a day is a no
+LOCK_WAIT_S = 10.0  # for a file that another process writes one line to
+
+# T7: what may be held back of a stream until it is known whether it is secret
+MASKING_HELD_BYTES = 128 * 1024
+SECRET_CHARS = 8 * 1024  # longer values are masked in pieces
+SECRET_SPREAD_BYTES = 4 * 1024  # of white space that a value has gained
+ADDRESS_BYTES = 4 * 1024  # of user, password and host; registries hand out passwords of 2 to 3 KiB

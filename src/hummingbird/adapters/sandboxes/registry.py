@@ -1,0 +1,110 @@
+"""Sandboxes by name. A backend is loaded when it is asked for; Kubernetes only by its name, never by guessing (X5)."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hummingbird.adapters.sandboxes.command import CommandSandbox
+from hummingbird.adapters.sandboxes.link import Place
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.limits import LINGER_S, LINGERING_PODS, SANDBOX_DEADLINE_S
+from hummingbird.ports.clock import Clock
+
+BUBBLEWRAP, PODMAN, KUBERNETES, POOL = "bubblewrap", "podman", "k8s", "k8spool"
+BACKENDS = (BUBBLEWRAP, PODMAN, KUBERNETES, POOL)
+DEFAULT_IMAGE = "localhost/hummingbird-sandbox:latest"
+_ROOM = "hummingbird.adapters.sandboxes"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an operator asks for. `namespace` is the flag, `configured_namespace` the setting behind it."""
+
+    backend: str = BUBBLEWRAP
+    image: str = DEFAULT_IMAGE
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    configured_namespace: str = ""
+    ca_bundle: str = ""
+    deadline_s: int = SANDBOX_DEADLINE_S
+    linger_s: int = LINGER_S
+    max_lingering: int = LINGERING_PODS
+
+
+class Sandboxes:
+    """Sandboxes of one kind, one for each session. Raises UsageFault for a name that is not in BACKENDS."""
+
+    def __init__(
+        self, wanted: Wanted, environment: Mapping[str, str], clock: Clock, warn: Callable[[str], None]
+    ) -> None:
+        if wanted.backend not in BACKENDS:
+            raise UsageFault(f"There is no sandbox {wanted.backend!r}; there are: {', '.join(BACKENDS)}.")
+        self._wanted, self._environment, self._clock, self._warn = wanted, environment, clock, warn
+        self._pool: tuple[Any, Any] | None = None
+
+    async def open(self) -> None:
+        """Before the first one is made. Raises SandboxUnavailable where a pool cannot be reached."""
+        if self._wanted.backend == POOL and self._pool is None:
+            self._pool = await asyncio.to_thread(self._opened_pool)
+
+    def make(self, session_id: str = "") -> CommandSandbox:
+        """One that has not been started; of a pool, the one that lingers for this session if there is one."""
+        return CommandSandbox(self._place(session_id))
+
+    async def keep_reaping(self) -> None:
+        """Removes overdue pods of a pool every minute, until it is cancelled; returns at once elsewhere (X6)."""
+        await self.open()
+        if self._pool is not None:
+            await self._pool[0].keep_reaping()
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool[0].close()
+            self._pool = None
+
+    def _place(self, session_id: str) -> Place:
+        wanted, place = self._wanted, _part
+        made: Place
+        if wanted.backend == BUBBLEWRAP:
+            made = place("bubblewrap").BubblewrapPlace()
+        elif wanted.backend == PODMAN:
+            made = place("podman").PodmanPlace(wanted.image, environment=self._environment)
+        elif wanted.backend == KUBERNETES:
+            shape = place("manifest").PodShape(wanted.image, deadline_s=wanted.deadline_s)
+            made = place("kubernetes").KubernetesPlace(self._site(), shape, self._clock, self._environment)
+        else:
+            if self._pool is None:
+                raise UsageFault("The pool has not been opened: await open() before make().")
+            pool, kubectl = self._pool
+            made = place("pooled").PoolPlace(pool, kubectl, self._clock, session_id)
+        return made
+
+    def _opened_pool(self) -> tuple[Any, Any]:
+        wanted = self._wanted
+        cluster, kubectl = _part("kubernetes").open_site(self._site(), self._environment)
+        pool = _part("pool").Pool(
+            cluster,
+            self._clock,
+            self._warn,
+            deadline_s=wanted.deadline_s,
+            linger_s=wanted.linger_s,
+            max_lingering=wanted.max_lingering,
+        )
+        return pool, kubectl
+
+    def _site(self) -> Any:
+        wanted = self._wanted
+        return _part("kubeconfig").Site(
+            kubeconfig=wanted.kubeconfig,
+            context=wanted.context,
+            namespace=wanted.namespace,
+            configured_namespace=wanted.configured_namespace,
+            ca_bundle=wanted.ca_bundle,
+        )
+
+
+def _part(name: str) -> Any:
+    return import_module(f"{_ROOM}.{name}")

@@ -1,0 +1,48 @@
+"""Sandboxes for the command line: one that was asked for by name, the image they run, and what was left of others."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+
+from hummingbird.adapters.sandboxes.check import Checked, self_check
+from hummingbird.adapters.sandboxes.engine import Podman
+from hummingbird.adapters.sandboxes.image import build_image
+from hummingbird.adapters.sandboxes.leftovers import reap_leftovers
+from hummingbird.adapters.sandboxes.registry import DEFAULT_IMAGE, Sandboxes, Wanted
+from hummingbird.assembly.clock import SystemClock
+from hummingbird.domain.errors import SandboxBroken, SandboxUnavailable
+
+
+async def check(
+    backend: str,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None],
+    *,
+    image: str = "",
+    context: str = "",
+    namespace: str = "",
+) -> AsyncGenerator[Checked, None]:
+    """Starts a sandbox of that kind and tries what it promises. Raises UsageFault."""
+    wanted = Wanted(backend, image or DEFAULT_IMAGE, context=context, namespace=namespace)
+    sandboxes = Sandboxes(wanted, environment, SystemClock(), warn)
+    try:
+        await sandboxes.open()
+        async with aclosing(self_check(sandboxes.make())) as lines:
+            async for line in lines:
+                yield line
+    except (SandboxUnavailable, SandboxBroken) as error:  # before there was one that could check itself
+        yield Checked("can be had", 0, str(error))
+    finally:
+        await sandboxes.close()
+
+
+async def build(
+    image: str, environment: Mapping[str, str], told: Callable[[str], None], *, from_packages: bool = False
+) -> str:
+    """The name of the image that was made. Raises SandboxUnavailable."""
+    await build_image(image or DEFAULT_IMAGE, environment=environment, told=told, from_packages=from_packages)
+    return image or DEFAULT_IMAGE
+
+
+async def reap(environment: Mapping[str, str]) -> list[str]:
+    """The containers of killed processes that were removed. Raises SandboxUnavailable, SandboxBroken."""
+    return await reap_leftovers(Podman(environment))

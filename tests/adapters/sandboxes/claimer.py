@@ -1,0 +1,33 @@
+"""A process that claims pods of a pool, as another agent would: prints what it got, or reclaims for a session.
+
+python -m tests.adapters.sandboxes.claimer KUBECONFIG claim HOW_MANY
+python -m tests.adapters.sandboxes.claimer KUBECONFIG reclaim SESSION
+"""
+
+import asyncio
+import sys
+
+from hummingbird.adapters.sandboxes.cluster import Cluster
+from hummingbird.adapters.sandboxes.kubeconfig import Site, find
+from hummingbird.adapters.sandboxes.pool import Pool
+from hummingbird.assembly.clock import SystemClock
+
+
+async def main(kubeconfig: str, verb: str, word: str) -> None:
+    pool = Pool(Cluster(find(Site(kubeconfig), {})), SystemClock(), lambda _: None)
+    try:
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        await asyncio.to_thread(sys.stdin.readline)  # all begin together
+        if verb == "reclaim":
+            found = await pool.reclaim(word)
+            sys.stdout.write(f"{found.name if found else '-'}\n")
+            return
+        for pod in await asyncio.gather(*(pool.claim() for _ in range(int(word)))):
+            sys.stdout.write(f"{pod.name}\n")
+    finally:
+        await pool.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

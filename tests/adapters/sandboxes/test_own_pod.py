@@ -1,0 +1,156 @@
+"""A pod that is ours: what became of it, as its status tells (X8), and its removal, which spares every other pod."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hummingbird.adapters.sandboxes.cluster import Cluster
+from hummingbird.adapters.sandboxes.kubeconfig import find
+from hummingbird.adapters.sandboxes.kubectl import Kubectl
+from hummingbird.adapters.sandboxes.manifest import pod
+from hummingbird.adapters.sandboxes.own_pod import OwnPod
+from hummingbird.adapters.sandboxes.pod import pod_of
+from hummingbird.domain.errors import SandboxBroken
+from hummingbird.lab.kubernetes.server import KubernetesLab
+from tests.adapters.sandboxes.kube import (
+    LabStage,
+    beside,
+    given_lab,  # noqa: F401 - a fixture
+    given_lab_stage,  # noqa: F401 - a fixture
+    shape,
+)
+from tests.adapters.sandboxes.kube_gate import gate_before
+from tests.adapters.sandboxes.kube_pool import HeldClock
+
+Raw = dict[str, Any]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_node_has_room(lab: KubernetesLab) -> None:
+    """Nothing here needs a pod that runs."""
+    lab.hold()
+
+
+@asynccontextmanager
+async def own(stage: LabStage) -> AsyncIterator[OwnPod]:
+    cluster = Cluster(find(stage.site, {}))
+    made = await cluster.create(pod(shape(stage), "one", {}, {}))
+    try:
+        yield OwnPod(cluster, Kubectl("kubectl", (), {}), HeldClock(flying=True), "one", made.uid)
+    finally:
+        await cluster.close()
+
+
+async def test_removal_spares_another_pod_that_took_the_name(lab_stage: LabStage) -> None:
+    async with own(lab_stage) as ours:
+        [first] = lab_stage.pods()
+        await beside(lambda: lab_stage.delete("one"))
+        await beside(lambda: lab_stage.create({"metadata": {"name": "one"}, "spec": first["spec"]}))
+        [theirs] = lab_stage.pods()
+        assert await ours.verdict() == "the pod one is gone: another one has its name."
+        await ours.remove()
+        await ours.remove()
+        assert [each["metadata"]["uid"] for each in lab_stage.pods()] == [theirs["metadata"]["uid"]]
+
+
+async def test_a_pod_that_cannot_be_removed_is_named_with_the_command_that_does(lab_stage: LabStage) -> None:
+    async with own(lab_stage) as ours:
+        lab_stage.lab.narrow(lab_stage.token, {"pods": ("create", "get")})
+        with pytest.raises(SandboxBroken, match=f"`kubectl delete pod one -n {lab_stage.namespace}`"):
+            await ours.remove()
+
+
+async def test_a_removal_that_nobody_answers_is_tried_again(lab_stage: LabStage) -> None:
+    async with gate_before(lab_stage.lab.url, lab_stage.kubeconfig) as gate, own(lab_stage) as ours:
+        gate.method, gate.lose = "DELETE", 1
+        gate.opened.set()
+        await ours.remove()  # the first one was done, only its answer was lost
+        assert lab_stage.pods() == []
+    assert sum(each.verb == "delete" for each in lab_stage.asked()) == 2
+
+
+async def test_a_silent_cluster_has_no_verdict_and_a_removal_that_it_ignores_is_told(lab_stage: LabStage) -> None:
+    async with own(lab_stage) as ours:
+        lab_stage.lab.narrow(lab_stage.token, {})
+        assert await ours.verdict() == ""
+        with pytest.raises(SandboxBroken, match="could not be removed"):
+            await ours.remove()
+
+
+async def test_a_pod_that_is_not_there_any_more_or_does_not_run_says_so_x8(lab_stage: LabStage) -> None:
+    async with own(lab_stage) as ours:
+        assert "does not run: no node can take it" in await ours.verdict()
+        await beside(lambda: lab_stage.delete("one"))
+        assert await ours.verdict() == "the pod one is gone: somebody or something deleted it."
+
+
+def described(**status: Any) -> Raw:
+    return {"metadata": {"name": "one", "uid": "u", "resourceVersion": "1"}, "status": status}
+
+
+def container(**state: Any) -> Raw:
+    return {"containerStatuses": [{"name": "sandbox", "ready": False, "state": state}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (
+            {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."},
+            "it was evicted: The node was",
+        ),
+        ({"phase": "Failed", "reason": "DeadlineExceeded", "message": "too long"}, "its time was up"),
+        ({"phase": "Failed", **container(terminated={"reason": "OOMKilled", "exitCode": 137})}, "it ran out of memory"),
+        ({"phase": "Failed", **container(terminated={"reason": "StartError", "message": "no python3"})}, "no python3"),
+        ({"phase": "Failed", "reason": "Terminated", "message": "m"}, "its node was shut down"),
+        ({"phase": "Succeeded"}, "it ended (Succeeded)"),
+        ({"phase": "Running"}, ""),
+        ({}, ""),
+    ],
+)
+def test_how_a_pod_ended_is_read_from_its_status_x8(status: Raw, said: str) -> None:
+    found = pod_of(described(**status))
+    assert said in found.ending
+    assert bool(found.ending) == bool(said)
+    assert not found.usable
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "hopeless"),
+    [
+        (container(waiting={"reason": "ContainerCreating"}), "", False),
+        (
+            container(waiting={"reason": "ImagePullBackOff", "message": "m"}),
+            "check `image` and the namespace's pull",
+            False,
+        ),
+        (container(waiting={"reason": "InvalidImageName", "message": "m"}), "its image cannot be pulled", True),
+        (
+            container(waiting={"reason": "CreateContainerConfigError", "message": "image will run as root"}),
+            "give the image a numeric USER",
+            True,
+        ),
+        (
+            container(waiting={"reason": "CrashLoopBackOff", "message": "m"}),
+            "cannot be started (CrashLoopBackOff",
+            True,
+        ),
+        ({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}]}, "0/3 nodes", False),
+    ],
+)
+def test_what_keeps_a_pod_from_running_is_read_from_its_status_x5(status: Raw, said: str, hopeless: bool) -> None:
+    found = pod_of(described(phase="Pending", **status))
+    assert (found.hurdle is None) == (said == "")
+    if found.hurdle is not None:
+        assert said in found.hurdle.sentence
+        assert (found.hurdle.patience_s == 0) == hopeless
+
+
+@pytest.mark.parametrize(
+    "raw", [{}, [], None, {"metadata": {}}, {"metadata": {"name": 1, "uid": "", "resourceVersion": ""}}]
+)
+def test_what_is_no_pod_is_not_taken_for_one(raw: Any) -> None:
+    with pytest.raises(SandboxBroken, match="is the server in your kubeconfig a Kubernetes API"):
+        pod_of(raw)

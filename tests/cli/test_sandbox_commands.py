@@ -1,0 +1,110 @@
+"""`hummingbird sandbox`: what a person types and sees (G6, X4)."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.sandboxes.containers import QUICK_MMDEBSTRAP, exists, owner, podman
+from tests.sandbox_image import sandbox_image
+
+pytestmark = pytest.mark.timeout(300)  # whoever comes first may have to make the image
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hummingbird", "sandbox", *arguments]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=200
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "teaches"),
+    [
+        ("", "podman needs an image: `hummingbird sandbox build`"),
+        ("build", "Where no registry can be reached, from the packages"),
+        ("check", "Exit code 1 means: do not use it"),
+        ("gc", "only those whose process is dead"),
+    ],
+)
+def test_help_says_what_a_command_is_for(command: str, teaches: str) -> None:
+    shown = run(*filter(None, [command]), "--help")
+    assert shown.returncode == 0
+    assert teaches in " ".join(shown.stdout.split())
+
+
+def test_check_tries_each_promise_and_says_how_long_it_took() -> None:
+    done = run("check", "podman", "--image", sandbox_image())
+    assert done.returncode == 0, done.stderr
+    *lines, verdict = done.stdout.splitlines()
+    promises = [match[1].strip() for line in lines if (match := re.fullmatch(r"ok +(.*?) +\d+\.\d\d s", line))]
+    assert promises == [
+        "starts",
+        "runs a command",
+        "keeps a file byte for byte",
+        "has no network",
+        "runs as user 65532 without rights",
+        "goes away",
+    ]
+    assert verdict == "The podman sandbox works."
+
+
+def test_check_without_the_image_is_one_sentence_and_exit_code_1() -> None:
+    sandbox_image()
+    done = run("check", "podman", "--image", "localhost/no-such-image:1")
+    assert done.returncode == 1
+    assert done.stdout.startswith("fails  starts")
+    assert done.stderr.startswith("hummingbird: The podman sandbox does not work here: There is no image")
+    assert "`hummingbird sandbox build`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("backend", ["k8s", "k8spool"])
+def test_check_without_a_cluster_is_one_sentence(backend: str, tmp_path: Path) -> None:
+    """No kubeconfig, so nothing is asked."""
+    done = run("check", backend, KUBECONFIG=str(tmp_path / "none"), HOME=str(tmp_path), KUBERNETES_SERVICE_HOST="")
+    assert done.returncode in (1, 2), done.stderr
+    assert done.stderr.startswith("hummingbird: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_backend_is_bad_usage() -> None:
+    done = run("check", "docker")
+    assert done.returncode == 2
+    assert "'bubblewrap', 'podman', 'k8s', 'k8spool'" in done.stderr
+
+
+def test_build_makes_the_image_that_was_named_and_says_how_to_try_it(tmp_path: Path) -> None:
+    sandbox_image()
+    (tmp_path / "mmdebstrap").write_text(QUICK_MMDEBSTRAP)
+    (tmp_path / "mmdebstrap").chmod(0o755)
+    name = f"localhost/hummingbird-made-test:{os.getpid()}"
+    try:
+        done = run("build", "--from-packages", "--image", name, PATH=f"{tmp_path}:{os.environ['PATH']}")
+        assert done.returncode == 0, done.stderr
+        assert re.fullmatch(rf"Made {name} in \d+ s\. Try it: hummingbird sandbox check podman\n", done.stdout)
+        assert "I: quick" in done.stderr
+        assert podman("image", "exists", name).returncode == 0
+    finally:
+        podman("rmi", "--force", "--ignore", name)
+
+
+def test_build_without_podman_says_what_to_install(tmp_path: Path) -> None:
+    done = run("build", PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith("hummingbird: Podman is not installed. Install it")
+    assert "Traceback" not in done.stderr
+
+
+def test_gc_removes_what_a_killed_process_left_and_says_so() -> None:
+    with owner() as (process, container):
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = run("gc")
+        assert done.returncode == 0, done.stderr
+        assert re.fullmatch(r"Removed \d+ leftover sandboxes: .*\.\n|Nothing was left over\.\n", done.stdout)
+        assert not exists(container)

@@ -1,0 +1,36 @@
+"""Bubblewrap, as whoever runs the tests: root gives up its rights first, an ordinary user has none to give up."""
+
+import os
+import signal
+from pathlib import Path
+
+from hummingbird.adapters.sandboxes.bubblewrap import BubblewrapPlace
+from hummingbird.adapters.sandboxes.bubblewrap_options import Room
+from hummingbird.adapters.sandboxes.command import CommandSandbox
+from hummingbird.ports.sandbox import Sandbox
+from tests.contracts.sandboxes.backends.host import descendants, descriptors, youngest_child
+
+TIGHT = Room(space_bytes=64 * 1024 * 1024)
+
+
+class Bubblewrap:
+    """`program`: the bwrap to use instead of the one that is found."""
+
+    name = "bubblewrap"
+    bounds = frozenset({"processes", "memory", "space"})
+
+    def __init__(self, program: Path | None = None) -> None:
+        self._program = program
+
+    def make(self) -> Sandbox:
+        return CommandSandbox(BubblewrapPlace(program=self._program))
+
+    def make_tight(self) -> Sandbox:
+        return CommandSandbox(BubblewrapPlace(TIGHT, self._program))
+
+    async def kill(self, sandbox: Sandbox) -> None:
+        """The case has just made it, so it is the youngest."""
+        os.kill(youngest_child(), signal.SIGKILL)
+
+    async def traces(self) -> set[str]:
+        return {f"process {pid} {name}" for pid, name in descendants()} | descriptors()
