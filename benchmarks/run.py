@@ -6,6 +6,7 @@ from collections.abc import Callable
 from benchmarks.cache import report as cache_report
 from benchmarks.concurrency import report as crowd_report
 from benchmarks.overhead import drive, imports
+from benchmarks.sandboxes import report as sandbox_report
 
 
 def overhead(quick: bool) -> None:
@@ -24,12 +25,17 @@ def concurrency(quick: bool) -> None:
     crowd_report.report(quick=quick)
 
 
+def sandboxes(quick: bool) -> None:
+    sandbox_report.report(quick=quick)
+
+
 # A section takes `quick` (small and once, to see that it works) and prints Markdown.
 SECTIONS: dict[str, Callable[[bool], None]] = {
     "imports": starts,
     "overhead": overhead,
     "cache": cache,
     "concurrency": concurrency,
+    "sandboxes": sandboxes,
 }
 
 

@@ -44,12 +44,14 @@ def tool(
     check: Callable[[], bool] | None = None,
     **spec: Any,
 ) -> FunctionTool:
-    """A tool that always says the same, or calls `does(**arguments)`."""
+    """A tool that always says the same, or calls `does(**arguments)`. Its words are our own unless told otherwise, so
+    that results read as they were said."""
 
     async def say(**_: Any) -> Any:
         return does
 
     function = say if isinstance(does, str) else does
+    spec.setdefault("trusted", True)
     return FunctionTool(ToolSpec(name, f"Does {name}.", schema, **spec), function, check)
 
 
@@ -62,7 +64,7 @@ class CountingTool:
     """Says how often it was called, so that no two results are alike; `runs` has the arguments of every call."""
 
     def __init__(self, name: str = "count", **spec: Any) -> None:
-        self.spec = ToolSpec(name, f"Does {name}.", ANYTHING, **spec)
+        self.spec = ToolSpec(name, f"Does {name}.", ANYTHING, **{"trusted": True, **spec})
         self.runs: list[dict[str, Any]] = []
 
     def available(self) -> bool:

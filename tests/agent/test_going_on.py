@@ -47,7 +47,7 @@ class Echoing:
     """Says what it was asked, so that its results do not depend on which process asks."""
 
     def __init__(self, name: str, **spec: Any) -> None:
-        self.spec = ToolSpec(name, f"Does {name}.", {"type": "object"}, **spec)
+        self.spec = ToolSpec(name, f"Does {name}.", {"type": "object"}, trusted=True, **spec)
         self.ran: list[object] = []
 
     def available(self) -> bool:

@@ -171,3 +171,13 @@ def test_nothing_done_is_nothing_repeated() -> None:
     """L11"""
     assert repeats([]) == 0
     assert repeats([1]) == 1
+
+
+def test_a_long_result_that_went_to_another_file_is_the_same_result() -> None:
+    """L11, T4"""
+    first, second = (
+        signature("read_log", "{}", f"saved to /tmp/data/_out/read_log_{number}.txt, 9 lines") for number in (1, 22)
+    )
+    assert first == second
+    assert first != signature("read_log", "{}", "saved to /tmp/data/_out/read_log_1.txt, 10 lines")
+    assert first != signature("read_log", "{}", "saved to /tmp/data/_out/other_1.txt, 9 lines")

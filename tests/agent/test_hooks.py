@@ -43,7 +43,7 @@ class Reader:
     """A tool with a strict schema that says which path it read."""
 
     def __init__(self) -> None:
-        self.spec = ToolSpec("read", "Reads.", SCHEMA)
+        self.spec = ToolSpec("read", "Reads.", SCHEMA, trusted=True)
         self.read: list[object] = []
 
     def available(self) -> bool:

@@ -29,7 +29,7 @@ class Waiting:
     """A tool that runs until it is stopped. `deaf`: not even then."""
 
     def __init__(self, name: str = "wait", deaf: bool = False, **spec: Any) -> None:
-        self.spec = ToolSpec(name, "Waits.", {"type": "object"}, **spec)
+        self.spec = ToolSpec(name, "Waits.", {"type": "object"}, trusted=True, **spec)
         self.began, self.free, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.runs = 0
         self._deaf = deaf

@@ -11,6 +11,7 @@ import pytest
 
 from hummingbird import Agent
 from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.agent.tools.fence import fenced
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.events import Event, Recorded, TextDelta
@@ -317,6 +318,7 @@ def test_given_hooks_and_installed_ones_stand_together(monkeypatch: pytest.Monke
 STUBBORN = """
 import asyncio, threading
 from hummingbird import Agent
+from hummingbird.agent.tools.fence import fenced
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.lab.vendors.script import Call, Script, Turn
@@ -362,7 +364,7 @@ def test_a_key_that_a_server_repeats_is_on_no_record(tmp_path: Path) -> None:
             read = agent.run_conversation("two")
     assert refused["exit_reason"] == "model_error"
     assert key not in str(refused)
-    assert read["messages"][-2]["content"] == "content of [masked]"
+    assert read["messages"][-2]["content"] == fenced("content of [masked]", "read_file")
     lines = (tmp_path / agent.session_id / "journal.jsonl").read_text().splitlines()
     assert [line for line in lines if key in line and '"model_failed"' in line] == []
     assert [line for line in lines if key in line and '"tool_finished"' in line] == []

@@ -1,15 +1,20 @@
 """Loop guard (L11): is the model going round in circles?"""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from hummingbird.domain.limits import LONGEST_CYCLE, REPEAT_WINDOW
+from hummingbird.ports.sandbox import SPILLED
+
+_NUMBERED = re.compile(rf"({re.escape(SPILLED)}/\w+?)_\d+")
 
 
 def signature(name: str, arguments: str, result: str) -> int:
-    """Same call, same result: same number (within one process)."""
-    return hash((name, _canonical(arguments), result))
+    """Same call, same result: same number (within one process). A long result goes to a new file each time, which does
+    not make it another one."""
+    return hash((name, _canonical(arguments), _NUMBERED.sub(r"\1", result) if SPILLED in result else result))
 
 
 def _canonical(arguments: str) -> str | bytes:

@@ -6,7 +6,7 @@ can be interrupted, and messages that have not been delivered yet.
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -34,8 +34,9 @@ from hummingbird.agent.steps import (
     decide,
 )
 from hummingbird.agent.tools.batch import Batch
+from hummingbird.agent.tools.permissions import Gate, Permissions
 from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.agent.tools.results import Shape, inline
+from hummingbird.agent.tools.results import Inline, Shape
 from hummingbird.agent.turn import Caller
 from hummingbird.domain.errors import JournalUnwritable, UsageFault
 from hummingbird.domain.history import NOT_RUN, UNKNOWN_OUTCOME, from_chat
@@ -66,14 +67,19 @@ from hummingbird.ports.journal import Journal
 from hummingbird.ports.model import Model
 from hummingbird.ports.observer import Observer
 from hummingbird.ports.spending import Spending
-from hummingbird.ports.tool import Hook, ToolContext
+from hummingbird.ports.tool import CallAnother, Hook, ToolContext
 
 FINAL_SKIP = "[not run: tool calls are no longer run, write your answer]"
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a loop needs besides its journal. `models`: the primary first, then the fallback chain (L14)."""
+    """What a loop needs besides its journal. `models`: the primary first, then the fallback chain (L14). `shape` None:
+    results stay inline. `after_tools` is called after each batch of calls and returns at once."""
 
     models: Sequence[Model]
     toolbox: Toolbox
@@ -81,8 +87,10 @@ class Setup:
     clock: Clock
     limits: Limits = field(default_factory=Limits)
     hooks: Sequence[Hook] = ()
+    permissions: Permissions | None = None
     observers: Sequence[Observer] = ()
-    shape: Shape = inline
+    shape: Shape | None = None
+    after_tools: Callable[[], None] = _nothing
     streaming: bool = False
     continuation: str = prompts.CONTINUATION
     max_output_tokens: int = MAX_OUTPUT_TOKENS
@@ -104,6 +112,8 @@ class Loop:
         self._setup = setup
         self._session_id = session_id or uuid4().hex
         self._recorder = Recorder(journal, setup.clock, setup.observers)
+        rules = setup.permissions
+        self._gate = None if rules is None else Gate(rules, setup.project, journal.entries, setup.secrets.mask)
         self._work = Interruptible()
         self._busy = False
         self._steers: deque[str] = deque()
@@ -237,6 +247,7 @@ class Loop:
                     await self._do(instead)
             case RunTools(calls=calls):
                 await self._batch().run(calls)
+                self._setup.after_tools()
             case SkipTools(calls=calls):
                 for call in calls:
                     self._finish(call, FINAL_SKIP, ToolOutcome.SKIPPED)
@@ -280,12 +291,19 @@ class Loop:
             left = setup.limits.usd
             return None if left is None else max(Decimal(0), left - self.state.usd - batch.usd_under_way)
 
-        def context(call_id: str) -> ToolContext:
+        def context(call_id: str, call: CallAnother) -> ToolContext:
             paid = batch.paid.setdefault(call_id, [])
-            return ToolContext(self.state.conversation.session_id, call_id, setup.extras, paid.append, remaining)
+            return ToolContext(self.state.conversation.session_id, call_id, setup.extras, paid.append, remaining, call)
 
         batch = Batch(
-            setup.toolbox, record, self._recorder.commit, context, setup.hooks, setup.shape, setup.secrets.mask
+            setup.toolbox,
+            record,
+            self._recorder.commit,
+            context,
+            setup.hooks,
+            setup.shape or Inline(setup.secrets),
+            setup.secrets.mask,
+            self._gate,
         )
         return batch
 

@@ -1,6 +1,7 @@
 """The library's front door (C2): `Agent(...).chat(...)`, sync over an async core."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +12,16 @@ from typing import Any
 from uuid import uuid4
 
 from hummingbird.adapters.models.registry import Models
+from hummingbird.adapters.sandboxes.registry import Sandboxes, Wanted
+from hummingbird.adapters.stores.archives import FolderArchives
 from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
 from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.agent.budget import CHAT, Limits
 from hummingbird.agent.loop import Loop, Setup
 from hummingbird.agent.prompts import system_prompt
+from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.agent.tools.registry import Toolbox, enabled
+from hummingbird.assembly.benches import Benches
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.plugins import plugin_hooks, plugin_tools
 from hummingbird.assembly.secrets import secrets_of
@@ -30,6 +35,8 @@ from hummingbird.ports.clock import Clock
 from hummingbird.ports.observer import Observer
 from hummingbird.ports.tool import Hook, Tool
 
+_log = logging.getLogger("hummingbird")
+
 
 class Agent:
     """A conversation with one model and some tools, kept in a journal.
@@ -37,8 +44,11 @@ class Agent:
     `session_id` continues a session of `sessions_dir` (None: nothing is kept on disk). `instructions` joins the
     base rules in the system prompt. `on_event` sees every journal entry and delta as it happens. `plugins` adds
     installed third parties' tools and hooks. `max_usd_per_day` counts all agents of a `sessions_dir` and `project`.
-    The sync methods are for programs without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages
-    sent while a run is under way wait in line.
+    `sandbox` names where commands may run (bubblewrap, podman, k8s, k8spool, or a `Wanted` with all there is to say):
+    the agent gets sandbox_exec, and results too long to read go to files there; call `close` when you are done.
+    `permissions` says which calls run, which are asked about and which never run. The sync methods are for programs
+    without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages sent while a run is under way wait
+    in line.
     """
 
     def __init__(
@@ -60,6 +70,8 @@ class Agent:
         streaming: bool = False,
         on_event: Observer | None = None,
         hooks: Iterable[Hook] = (),
+        permissions: Permissions | None = None,
+        sandbox: str | Wanted | None = None,
         plugins: bool = False,
         base_url: str | None = None,
         api_mode: str | None = None,
@@ -79,7 +91,10 @@ class Agent:
         )
         _check(limits, self._sessions_dir)
         offered = [*tools, *(plugin_tools() if plugins else ())]
-        toolbox = Toolbox(enabled(offered, toolsets, found), hidden=[tool.spec.name for tool in offered])
+        self._tools = enabled(offered, toolsets, found)
+        self._hidden = [tool.spec.name for tool in offered]
+        self._instructions = instructions
+        toolbox = Toolbox(self._tools, hidden=self._hidden)
         self._clock = clock or SystemClock()
         self._models = Models(found, now=self._clock.now, model_regions=model_regions or {})
         primary = self._models.resolve(model, base_url=base_url, api_mode=api_mode)
@@ -90,12 +105,15 @@ class Agent:
             clock=self._clock,
             limits=limits,
             hooks=[*hooks, *(plugin_hooks() if plugins else ())],
+            permissions=permissions,
             observers=[on_event] if on_event else [],
             streaming=streaming,
             spending=self._spending(),
             project=project,
             secrets=secrets_of(found),
         )
+        self._benches = self._made_benches(sandbox, found)
+        self._well = False
         self.session_id = session_id or uuid4().hex
         self._journal: FileJournal | MemoryJournal | None = None
         self._loop: Loop | None = None
@@ -149,14 +167,32 @@ class Agent:
     async def _with_loop(
         self, work: Callable[[Loop], Awaitable[Outcome]], system_message: str | None, task_id: str | None
     ) -> Outcome:
-        system = self._setup.system if system_message is None else system_message
-        setup = replace(self._setup, system=system, extras={"task_id": task_id or uuid4().hex})
+        setup = await self._equipped()
+        system = setup.system if system_message is None else system_message
+        setup = replace(setup, system=system, extras={"task_id": task_id or uuid4().hex})
         self._loop = Loop(self._open_journal(), setup, self.session_id)
         self._event_loop = asyncio.get_running_loop()
+        self._well = False
         try:
-            return await work(self._loop)
+            outcome = await work(self._loop)
+            self._well = outcome.answered
+            return outcome
         finally:
             self._loop = self._event_loop = None
+
+    async def _equipped(self) -> Setup:
+        """The set-up of this session, with its sandbox where there is one."""
+        if self._benches is None:
+            return self._setup
+        bench = await self._benches.at(self.session_id, self._open_journal().entries())
+        toolbox = Toolbox([*bench.tools, *self._tools], hidden=self._hidden)
+        return replace(
+            self._setup,
+            toolbox=toolbox,
+            system=system_prompt(toolbox.notes, self._instructions),
+            shape=bench.shape,
+            after_tools=bench.bench.checkpoint,
+        )
 
     def interrupt(self) -> None:
         """Stops the run under way; to be called on the event loop's thread (`interrupt_soon` from another one)."""
@@ -178,14 +214,19 @@ class Agent:
         """Returns also when a tool that was interrupted never ended: its event loop is then left behind."""
         if (runner := self._runner) is not None:
             self._runner = None
-            runner.run(self._models.close())
+            runner.run(self._release())
             if runner.run(_no_task_is_left()):
                 runner.close()
         self._close_journal()
 
     async def aclose(self) -> None:
-        await self._models.close()
+        await self._release()
         self._close_journal()
+
+    async def _release(self) -> None:
+        if self._benches is not None:
+            await self._benches.close(success=self._well)
+        await self._models.close()
 
     def __enter__(self) -> "Agent":
         return self
@@ -201,6 +242,15 @@ class Agent:
             return self._runner.run(work)
         work.close()
         raise UsageFault("There is an event loop here already: await achat(), arun() or ago_on() instead.")
+
+    def _made_benches(self, sandbox: str | Wanted | None, environment: Mapping[str, str]) -> Benches | None:
+        if sandbox is None:
+            return None
+        wanted = Wanted(sandbox) if isinstance(sandbox, str) else sandbox
+        sandboxes = Sandboxes(wanted, environment, self._clock, _log.warning)
+        folder = self._sessions_dir
+        archives = None if folder is None else FolderArchives(folder)
+        return Benches(sandboxes, self._tools, self._setup.secrets, archives, on_trouble=_log.warning)
 
     def _spending(self) -> SqliteSpending | None:
         folder = self._sessions_dir

@@ -166,13 +166,16 @@ class ToolFinished(_Entry, frozen=True, kw_only=True, tag="tool_finished"):
 
 
 class ToolDecided(_Entry, frozen=True, kw_only=True, tag="tool_decided"):
-    """A hook or a rule denied a call or rewrote its arguments or result (L18, T9)."""
+    """A hook denied a call or rewrote its arguments or result (L18); a rule, a grant or a person allowed or denied it
+    (T9). Then `key` is the call that was judged, `scope` how long a person's yes holds for it."""
 
     call_id: str
     name: str
     by: str
     decision: str
     reason: str = ""
+    key: str = ""
+    scope: str = ""
 
 
 class ResultsWithheld(_Entry, frozen=True, kw_only=True, tag="results_withheld"):

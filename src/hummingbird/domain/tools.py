@@ -27,7 +27,12 @@ class ToolDefinition:
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """`mentions` maps another tool's name to a sentence that joins the description only while that tool is enabled
-    (T2). `exclusive` None leaves it to the effects: a tool that only reads may run beside others (L17)."""
+    (T2). `exclusive` None leaves it to the effects: a tool that only reads may run beside others (L17).
+
+    `source` names where a read-only tool gets its material; `metadata` is what that source says of itself and joins
+    each result (T6). `trusted`: what the tool returns are our own words; any other tool's results could have been
+    written by outsiders, and the model reads them inside a fence (T8).
+    """
 
     name: str
     description: str
@@ -40,6 +45,9 @@ class ToolSpec:
     notes: str = ""
     requires_env: tuple[str, ...] = ()
     mentions: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    trusted: bool = False
 
     @property
     def alone(self) -> bool:

@@ -1,10 +1,11 @@
 """What we ask of a tool: a specification and one async function (T1)."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
 
+from hummingbird.domain.errors import CallDenied
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.domain.usage import Charge
 
@@ -24,6 +25,9 @@ Json: TypeAlias = Mapping[str, Any] | list[Any] | int | float | bool | None
 Output: TypeAlias = str | Json | ByteStream
 
 
+CallAnother: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[Output]]
+
+
 def _paid_to_nobody(charge: Charge) -> None:
     """Outside a run there is no bill."""
 
@@ -32,12 +36,19 @@ def _no_ceiling() -> Decimal | None:
     return None
 
 
+async def _no_other_tools(name: str, _: Mapping[str, Any]) -> Output:
+    raise CallDenied(f"{name} was not called: there is no run here whose tools could be called.")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a call may know about the run it belongs to, and what it must tell it.
 
     `charge` takes what the tool itself pays for model calls, as it pays it: that is on the bill whatever becomes of
     the call (L15). `remaining_usd` says what is left of the run's money at this moment, None without a ceiling (L6).
+    `call` runs another tool on the model's behalf, past the same hooks and permissions, and returns its output as it
+    came; to be awaited on the run's event loop while this call lasts. It raises a ModelMistake for what the model
+    should hear (no such tool, invalid arguments, denied, too slow), and what the other tool raises. One level deep.
     """
 
     session_id: str
@@ -45,6 +56,7 @@ class ToolContext:
     extras: Mapping[str, Any] = field(default_factory=dict)
     charge: Callable[[Charge], None] = _paid_to_nobody
     remaining_usd: Callable[[], Decimal | None] = _no_ceiling
+    call: CallAnother = _no_other_tools
 
 
 class Tool(Protocol):

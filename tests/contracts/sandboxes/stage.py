@@ -25,9 +25,9 @@ class Backend(Protocol):
         ...
 
     @property
-    def bounds(self) -> frozenset[str]:
-        """Which of processes, memory and space it bounds by itself, sharply and without ending the sandbox. What is
-        missing is for somebody else to do: a cluster's own configuration."""
+    def settles(self) -> frozenset[str]:
+        """Which of user, processes, memory and space it settles by itself: the user is ours, a bound is sharp and does
+        not end the sandbox. The rest is for a cluster's own configuration."""
         ...
 
     def make(self) -> Sandbox:
@@ -87,10 +87,10 @@ class Stage:
         async with started(self.backend.make()) as sandbox:
             yield sandbox
 
-    def needs(self, bound: str) -> None:
-        """What the case proves is not promised where the backend does not bound this."""
-        if bound not in self.backend.bounds:
-            pytest.skip(f"{self.backend.name} leaves it to the cluster to bound {bound}")
+    def needs(self, settled: str) -> None:
+        """What the case proves is not promised where the backend leaves this to others."""
+        if settled not in self.backend.settles:
+            pytest.skip(f"{self.backend.name} leaves the bounds of {settled} to the cluster")
 
     @asynccontextmanager
     async def tight(self) -> AsyncIterator[Sandbox]:

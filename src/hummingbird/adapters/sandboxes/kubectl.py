@@ -16,6 +16,8 @@ from hummingbird.adapters.sandboxes.link import Farewell
 from hummingbird.adapters.sandboxes.manifest import CONTAINER
 from hummingbird.domain.errors import SandboxUnavailable
 
+_NO_CACHE = {"KUBECACHEDIR": "/dev/null/kube"}  # without a home it would make .kube in whatever directory we are in
+
 
 class PodLink:
     """One conversation. `verdict` says what is wrong with the pod, or nothing."""
@@ -70,4 +72,5 @@ def found_kubectl(site: Site, found: Found) -> Kubectl:
         "--certificate-authority": site.ca_bundle if found.config.cluster.certificate_auth == site.ca_bundle else "",
     }
     choosing = tuple(f"{option}={value}" for option, value in options.items() if value)
-    return Kubectl(program, choosing, found.environment)
+    environment = found.environment if "HOME" in found.environment else {**found.environment, **_NO_CACHE}
+    return Kubectl(program, choosing, environment)

@@ -5,26 +5,34 @@ Announces each call in the journal before it runs and settles it after (L2).
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from hummingbird.agent.described import described
 from hummingbird.agent.interruptible import being_cancelled, within
+from hummingbird.agent.tools.foreign import not_its_own
+from hummingbird.agent.tools.patience import Patience
+from hummingbird.agent.tools.permissions import Gate, Ruling
 from hummingbird.agent.tools.registry import Prepared, Toolbox
-from hummingbird.agent.tools.results import Shape, bounded, inline
-from hummingbird.domain.errors import ModelMistake
+from hummingbird.agent.tools.results import Shape, bounded, failed, inline
+from hummingbird.domain.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake
 from hummingbird.domain.history import UNKNOWN_OUTCOME
 from hummingbird.domain.journal import Entry, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.domain.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S
 from hummingbird.domain.messages import ToolCall
+from hummingbird.domain.permissions import ALLOWED, DENIED
 from hummingbird.domain.text import plain, shortened
+from hummingbird.domain.tools import ToolSpec
 from hummingbird.domain.usage import Charge
-from hummingbird.ports.tool import Deny, Hook, Rewrite, ToolContext
+from hummingbird.ports.tool import CallAnother, Deny, Hook, Output, Rewrite, ToolContext
+
+_not_its_own = not_its_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,23 @@ class Result:
     seconds: float = 0.0
 
 
+@dataclass(slots=True)
+class _Stay:
+    """A call while it runs; with `patience` where there is a gate that may ask a person on its behalf."""
+
+    call: ToolCall
+    spec: ToolSpec
+    patience: Patience | None = None
+    over: bool = False
+
+    def check(self, name: str) -> None:
+        """Nothing is called for one that has ended or is being stopped (L19)."""
+        if being_cancelled():
+            raise asyncio.CancelledError
+        if self.over:
+            raise CallDenied(f"{name} was not called: the call of {self.spec.name} that wanted it has ended.")
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """How calls are run in one session. `record` writes an entry, `commit` makes what was written durable."""
@@ -41,10 +66,11 @@ class Batch:
     toolbox: Toolbox
     record: Callable[[Entry], None]
     commit: Callable[[], Awaitable[None]]
-    context: Callable[[str], ToolContext]
+    context: Callable[[str, CallAnother], ToolContext]
     hooks: Sequence[Hook] = ()
     shape: Shape = inline
     mask: Callable[[str], str] = str
+    gate: Gate | None = None
     paid: dict[str, list[Charge]] = field(default_factory=dict)  # by calls that are not settled yet
 
     @property
@@ -57,30 +83,55 @@ class Batch:
         prepared: dict[str, Prepared | None] = {}
         for call in calls:
             prepared[call.id] = await self._prepare(call)
-        ready = [(call, p) for call in calls if (p := prepared[call.id]) is not None]
-        twins = _twins(ready)
-        alone = any(plan.tool.spec.alone for _, plan in ready)
+        groups = _twins([(call, p) for call in calls if (p := prepared[call.id]) is not None])
+        if self.gate is not None:
+            groups = [group for group in groups if await self._permitted(*group)]
+        alone = any(plan.tool.spec.alone for _, plan, _ in groups)
         slots = asyncio.Semaphore(1 if alone else CONCURRENT_TOOLS)
-        await _together([self._settle(call, plan, others, slots) for call, plan, others in twins])
+        await _together([self._settle(call, plan, twins, slots) for call, plan, twins in groups])
 
     async def _prepare(self, call: ToolCall) -> Prepared | None:
         """The call as it may run; None when it was settled as a mistake or denied."""
         try:
-            plan = self.toolbox.prepare(call.name, call.arguments)
+            return await self._looked_over(call.id, call.name, self.toolbox.prepare(call.name, call.arguments))
+        except CallDenied as denied:
+            self._finish(call, Result(str(denied), ToolOutcome.DENIED))
         except ModelMistake as mistake:
             self._finish(call, Result(str(mistake), ToolOutcome.MISTAKE))
-            return None
+        return None
+
+    async def _looked_over(self, call_id: str, name: str, plan: Prepared) -> Prepared:
+        """What the hooks make of it. Raises CallDenied."""
         for hook in self.hooks:
             verdict = await self._ask(hook, plan)
             if being_cancelled():  # a hook may have swallowed it; nothing starts after an interrupt (L19)
                 raise asyncio.CancelledError
             if isinstance(verdict, Deny):
-                self._finish(call, self._denied(call, hook, verdict.reason))
-                return None
+                raise CallDenied(self._denied(call_id, name, hook, verdict.reason))
             if isinstance(verdict, Rewrite):
                 plan = Prepared(plan.tool, dict(verdict.arguments))
-                self._decided(call, hook, "rewritten", f"arguments {msgspec.json.encode(plan.arguments).decode()}")
+                arguments = msgspec.json.encode(plan.arguments).decode()
+                self._decided(call_id, name, hook.name, "rewritten", f"arguments {arguments}")
         return plan
+
+    async def _permitted(self, call: ToolCall, plan: Prepared, twins: Sequence[ToolCall]) -> bool:
+        """Settles the call and its twins where it is not. They are asked about once, and each is on record (T9)."""
+        ruling = await self._rule(plan, [each.id for each in (call, *twins)])
+        if not ruling.allowed:
+            for each in (call, *twins):
+                self._finish(each, Result(bounded(ruling.told), ToolOutcome.DENIED))
+        return ruling.allowed
+
+    async def _rule(self, plan: Prepared, call_ids: Sequence[str]) -> Ruling:
+        """Of exactly the arguments that will run."""
+        assert self.gate is not None
+
+        def write(ruling: Ruling) -> None:
+            name, decision = plan.tool.spec.name, ALLOWED if ruling.allowed else DENIED
+            for each in call_ids:
+                self._decided(each, name, ruling.by, decision, ruling.reason, key=ruling.key, scope=ruling.scope)
+
+        return await self.gate.rule(plan.tool.spec, plan.arguments, write)
 
     async def _ask(self, hook: Hook, plan: Prepared) -> Deny | Rewrite | None:
         try:
@@ -93,8 +144,10 @@ class Batch:
             given = deepcopy(plan.arguments)  # a hook says what it changes, it does not change it in place
             verdict: object = await hook.before_tool(plan.tool.spec, given)
             if isinstance(verdict, Rewrite):
-                msgspec.json.encode(self.toolbox.validated(plan.tool.spec, dict(verdict.arguments)))
-            if verdict is None or isinstance(verdict, Deny | Rewrite):
+                arguments = deepcopy(dict(verdict.arguments))  # what is judged is what runs: nobody holds it any more
+                msgspec.json.encode(self.toolbox.validated(plan.tool.spec, arguments))
+                return Rewrite(arguments)
+            if verdict is None or isinstance(verdict, Deny):
                 return verdict
             return Deny(f"the hook {hook.name} gave no verdict but {type(verdict).__name__}")
         except BaseException as error:  # border: a hook is somebody's code; one that crashes denies (L18)
@@ -102,14 +155,18 @@ class Batch:
                 raise
             return Deny(f"the hook {hook.name} failed ({shortened(described(error), 200)})")
 
-    def _denied(self, call: ToolCall, hook: Hook, reason: str) -> Result:
-        reason = plain(reason)
-        self._decided(call, hook, "denied", reason)
-        return Result(f"Denied: {reason}", ToolOutcome.DENIED)
+    def _denied(self, call_id: str, name: str, hook: Hook, reason: str) -> str:
+        """What the model reads of it, written down."""
+        self._decided(call_id, name, hook.name, DENIED, reason)
+        return f"Denied: {plain(reason)}"
 
-    def _decided(self, call: ToolCall, hook: Hook, decision: str, reason: str) -> None:
-        why = self.mask(reason)
-        self.record(ToolDecided(call_id=call.id, name=call.name, by=hook.name, decision=decision, reason=why))
+    def _decided(
+        self, call_id: str, name: str, by: str, decision: str, reason: str, *, key: str = "", scope: str = ""
+    ) -> None:
+        why = self.mask(plain(reason))
+        self.record(
+            ToolDecided(call_id=call_id, name=name, by=plain(by), decision=decision, reason=why, key=key, scope=scope)
+        )
 
     async def _settle(
         self, call: ToolCall, plan: Prepared, twins: Sequence[ToolCall], slots: asyncio.Semaphore
@@ -129,26 +186,49 @@ class Batch:
             self._finish(each, result)
 
     async def _execute(self, call: ToolCall, plan: Prepared) -> Result:
-        spec, began = plan.tool.spec, time.monotonic()
+        spec, began, late = plan.tool.spec, time.monotonic(), False
+        stay = _Stay(call, spec, None if self.gate is None else Patience(spec.timeout_s))
+        work = self._produce(stay, plan)
         try:
-            result = await within(spec.timeout_s, self._produce(call, plan))
+            result = await (stay.patience.run(work) if stay.patience else within(spec.timeout_s, work))
         except TimeoutError:
-            result = Result("", ToolOutcome.ERROR)
-        seconds = time.monotonic() - began
-        if result.outcome is ToolOutcome.ERROR and seconds >= spec.timeout_s:
-            late = f"{spec.name} was stopped after {spec.timeout_s:g} s. Ask for less, or split the work."
-            return replace(result, text=late, seconds=seconds)
+            result, late = Result("", ToolOutcome.ERROR), True
+        finally:
+            stay.over = True
+        seconds = stay.patience.used_s if stay.patience else time.monotonic() - began
+        if late or (result.outcome is ToolOutcome.ERROR and seconds >= spec.timeout_s):
+            return replace(result, text=_too_slow(spec), seconds=seconds)
         return replace(result, seconds=seconds)
 
-    async def _produce(self, call: ToolCall, plan: Prepared) -> Result:
+    async def _produce(self, stay: _Stay, plan: Prepared) -> Result:
         spec = plan.tool.spec
         try:
-            text = await self.shape(spec, await plan.tool(plan.arguments, self.context(call.id)))
+            context = self.context(stay.call.id, partial(self._on_behalf, stay))
+            text = await self.shape(spec, await plan.tool(plan.arguments, context))
             return Result(bounded(text), ToolOutcome.OK)
         except BaseException as error:  # border: a tool may raise anything, sys.exit() too; the model gets a result
             if _not_its_own(error):
                 raise
-            return Result(bounded(f"{spec.name} failed: {described(error)}"), ToolOutcome.ERROR)
+            return Result(bounded(failed(spec, error)), ToolOutcome.ERROR)
+
+    async def _on_behalf(self, stay: _Stay, name: str, arguments: Mapping[str, Any]) -> Output:
+        """Another tool's output for the call that is running: the way of every call, but as it came. What is decided
+        stands in the journal under the call that wanted it. Raises what `ToolContext.call` says."""
+        stay.check(name)
+        plan = self.toolbox.prepare(name, _as_json(name, arguments))
+        spec = plan.tool.spec
+        if spec.alone and not stay.spec.alone:  # others may be running beside it (L17)
+            raise CallDenied(f"{spec.name} must run alone, and {stay.spec.name} does not: call {spec.name} itself.")
+        plan = await self._looked_over(stay.call.id, spec.name, plan)
+        if stay.patience is not None:
+            with stay.patience.paused():
+                ruling = await self._rule(plan, [stay.call.id])
+            if not ruling.allowed:
+                raise CallDenied(ruling.told)
+        await self.commit()
+        stay.check(name)
+        context = self.context(stay.call.id, _one_level_deep)
+        return await _in_its_time(spec, plan.tool(plan.arguments, context))
 
     async def _after(self, call: ToolCall, plan: Prepared, result: Result) -> Result:
         for hook in self.hooks:
@@ -157,9 +237,10 @@ class Batch:
             except TimeoutError:
                 said = Deny(f"the hook {hook.name} said nothing of the result within {HOOK_TIMEOUT_S:g} s")
             if isinstance(said, Deny):
-                return replace(self._denied(call, hook, said.reason), seconds=result.seconds)
+                text = self._denied(call.id, call.name, hook, said.reason)
+                return replace(result, text=text, outcome=ToolOutcome.DENIED)
             if said is not None:
-                self._decided(call, hook, "rewritten", "its result")
+                self._decided(call.id, call.name, hook.name, "rewritten", "its result")
                 result = replace(result, text=bounded(said))
         return result
 
@@ -187,9 +268,29 @@ class Batch:
         )
 
 
-def _not_its_own(error: BaseException) -> bool:
-    """What reaches somebody's code from outside and is not for us to swallow: an interrupt, or Ctrl-C."""
-    return isinstance(error, KeyboardInterrupt) or (isinstance(error, asyncio.CancelledError) and being_cancelled())
+async def _one_level_deep(name: str, _: Mapping[str, Any]) -> Output:
+    raise CallDenied(f"{name} was not called: a tool that another one called may not call a third.")
+
+
+async def _in_its_time(spec: ToolSpec, work: Coroutine[Any, Any, Output]) -> Output:
+    began = time.monotonic()
+    try:
+        return await within(spec.timeout_s, work)
+    except TimeoutError as error:
+        if time.monotonic() - began < spec.timeout_s:
+            raise  # the tool's own
+        raise CallTimedOut(_too_slow(spec)) from error
+
+
+def _too_slow(spec: ToolSpec) -> str:
+    return f"{spec.name} was stopped after {spec.timeout_s:g} s. Ask for less, or split the work."
+
+
+def _as_json(name: str, arguments: Mapping[str, Any]) -> str:
+    try:
+        return msgspec.json.encode(dict(arguments)).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentsInvalid(f"Arguments of {shortened(name, 80)} are no JSON object: {error}.") from error
 
 
 async def _together(works: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -17,7 +17,7 @@ class Bubblewrap:
     """`program`: the bwrap to use instead of the one that is found."""
 
     name = "bubblewrap"
-    bounds = frozenset({"processes", "memory", "space"})
+    settles = frozenset({"processes", "memory", "space", "user"})
 
     def __init__(self, program: Path | None = None) -> None:
         self._program = program

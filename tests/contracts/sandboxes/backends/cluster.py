@@ -19,9 +19,9 @@ from tests.contracts.sandboxes.backends.host import descendants
 from tests.sandbox_image import sandbox_image
 
 STANDBY_PODS = 3
-# The lab's node bounds both as the kubelet of the cluster does that it was compared with; another one may not, and may
-# end a whole pod when one of its processes takes too much memory.
-LAB_BOUNDS = frozenset({"processes", "memory"})
+# The lab's node bounds both as the kubelet of the cluster does that it was compared with. Another one may not, may end
+# a whole pod when one of its processes takes too much memory, and may run it as a user of its own choice (OpenShift).
+LAB_SETTLES = frozenset({"processes", "memory", "user"})
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def namespace(folder: Path) -> Iterator[Stage]:
 
 class Kubernetes:
     name = "k8s"
-    bounds = frozenset[str]() if KUBECONFIG else LAB_BOUNDS
+    settles = frozenset[str]() if KUBECONFIG else LAB_SETTLES
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage

@@ -14,7 +14,7 @@ TIGHT_BYTES = 64 * 1024 * 1024
 
 class Podman:
     name = "podman"
-    bounds = frozenset({"processes", "memory", "space"})
+    settles = frozenset({"processes", "memory", "space", "user"})
 
     def __init__(self, image: str) -> None:
         self._image = image

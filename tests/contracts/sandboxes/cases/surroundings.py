@@ -39,7 +39,8 @@ async def a_command_has_no_rights(stage: Stage) -> None:
     status = (
         await said(stage.sandbox, "id -u; id -g; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status")
     ).split()
-    assert status[:2] == [b"65532", b"65532"]
+    assert status[0] != b"0"
+    assert status[:2] == [b"65532", b"65532"] or "user" not in stage.backend.settles
     assert int(status[status.index(b"CapEff:") + 1], 16) == 0
     assert int(status[status.index(b"CapBnd:") + 1], 16) == 0
     assert status[status.index(b"NoNewPrivs:") + 1] == b"1"

@@ -1,0 +1,286 @@
+"""Masking while the bytes come (T7): what is shown does not depend on how a text was cut into chunks.
+
+A stream shows what cannot belong to a secret any more and holds the rest back until it is told more; of a secret it has
+recognised it remembers only how it goes on. Everything here is about bytes: UTF-8 that is cut anywhere and bytes that
+are no text at all pass as they are. Which texts are secret it is told by its rules, and asks nobody else.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from hummingbird.domain.limits import SECRET_SPREAD_BYTES
+
+MASK_BYTES = b"[masked]"
+HEAD_BYTES = 4  # by which the beginnings of known texts are told apart
+_BLOCK = 64 * 1024  # so that what is noted down about one block stays small, however long a chunk is
+NEAR = 128  # whether a place is fresh decides only about beginnings that are shorter than this
+
+# A pass over the text that stops at one letter costs a third of a nanosecond a byte, one that stops at a set of letters
+# twenty times that. So each mark is looked for by one letter of it, and marks share letters: these, the rarest first,
+# and others that logs are not full of. What is left is looked for as a whole, which costs half of that if it is long.
+_STOPS = b"AxBykg"
+_COMMON = frozenset(b" \n/-:.0123456789abcdefhilmnoprstuwTZ")
+_PIECE_BYTES = 5
+_WORTH_A_PASS = 3
+_MARK_BYTES = 64
+_GAP = re.compile(rb"\s+")
+
+
+class Rest(Protocol):
+    """How a secret goes on whose beginning has been recognised."""
+
+    def passed(self, text: bytes, at: int) -> tuple[int, bool]:
+        """Up to where nothing is shown, and whether that was all of it; if not, what is behind is wanted again."""
+        ...
+
+
+class Found(NamedTuple):
+    end: int
+    shown: bytes  # in place of what was found
+    rest: Rest | None = None
+
+
+class Rule:
+    marks: tuple[bytes, ...] = ()  # one of them begins what it finds
+    behind: bytes = b""  # a pattern: what must follow the mark
+
+    def found(self, text: bytes, start: int, *, fresh: bool) -> Found | None:
+        """`fresh`: what stands before `start` has been masked, or there is nothing before it."""
+        raise NotImplementedError
+
+
+class Rules(Protocol):
+    """What is a secret, and what could become one. Rules have numbers; of two at one place the lower one counts."""
+
+    def starts(self, text: bytes, at: int) -> Sequence[tuple[int, int]]:
+        """Sorted: every place from `at` on where a rule may find something, and the number of the rule."""
+        ...
+
+    def found(self, number: int, text: bytes, start: int, *, fresh: bool) -> Found | None: ...
+
+    def begun(self, text: bytes, at: int, *, fresh: bool) -> int:
+        """The first place from `at` on where something could begin that this text is too short to tell; or its end."""
+        ...
+
+
+class MaskedStream:
+    """One text, in chunks. What comes out, joined, is the text that masking it in one piece gives."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._kept = b""  # what is held back, behind the last byte that was not
+        self._at = 0
+        self._fresh = True
+        self._rest: Rest | None = None
+
+    @property
+    def held(self) -> int:
+        """How many bytes wait for what comes behind them."""
+        return len(self._kept) - self._at
+
+    def feed(self, chunk: bytes) -> bytes:
+        return b"".join(
+            self._shown(chunk[start : start + _BLOCK], last=False) for start in range(0, len(chunk), _BLOCK)
+        )
+
+    def end(self, chunk: bytes = b"") -> bytes:
+        """What was held back. The last chunk may be given here; there is nothing to feed afterwards."""
+        whole = len(chunk) // _BLOCK * _BLOCK
+        return self.feed(chunk[:whole]) + self._shown(chunk[whole:], last=True)
+
+    def _shown(self, block: bytes, *, last: bool) -> bytes:
+        text = self._kept + block
+        if self._rest is None:
+            return self._walk(text, self._at, last=last)
+        at, over = self._rest.passed(text, self._at)
+        if not over:
+            return self._keep(text, at, fresh=True)
+        self._rest, self._fresh = None, True
+        return self._walk(text, at, last=last)
+
+    def _walk(self, text: bytes, at: int, *, last: bool) -> bytes:
+        """From secret to secret. Where something may have begun, no decision is made before its end is known."""
+        shown: list[bytes] = []
+        fresh = self._fresh
+        begun = len(text) if last else self._rules.begun(text, at, fresh=fresh)
+        for start, number in self._rules.starts(text, at) if begun > at else ():
+            if start >= begun:
+                break
+            if start < at or not (found := self._rules.found(number, text, start, fresh=fresh and start == at)):
+                continue
+            shown += (text[at:start], found.shown)
+            at, over = found.rest.passed(text, found.end) if found.rest else (found.end, True)
+            if not over:
+                self._rest = found.rest
+                return b"".join(shown) + self._keep(text, at, fresh=True)
+            fresh = True
+            if not last and (begun < at or len(text) - at < NEAR):
+                begun = self._rules.begun(text, at, fresh=True)
+        shown.append(text[at:begun])
+        return b"".join(shown) + self._keep(text, begun, fresh=fresh and begun == at)
+
+    def _keep(self, text: bytes, at: int, *, fresh: bool) -> bytes:
+        self._kept, self._at, self._fresh = text[max(at - 1, 0) :], min(at, 1), fresh
+        return b""
+
+
+class KnownText(Rule):
+    """White space inside may have changed: sentences fold it in what they quote, others indent it."""
+
+    def __init__(self, known: bytes) -> None:
+        self._words = known.split()
+        self.marks = (self._words[0][:_MARK_BYTES],)
+        self._squeezed = b" ".join(self._words)
+        opening = known[known.rfind(b"[") :]  # of a mask, into which it must not reach
+        self._unless = MASK_BYTES[len(opening) :] if MASK_BYTES.startswith(opening) else b""
+        self.reach = len(known) + (SECRET_SPREAD_BYTES if len(self._words) > 1 else 0)
+
+    def found(self, text: bytes, start: int, *, fresh: bool) -> Found | None:
+        end, whole = self._followed(text, start)
+        if end <= start + self.reach:
+            whole = whole and not (self._unless and text.startswith(self._unless, end))
+            return Found(end, MASK_BYTES) if whole else None
+        beginning = text[start : start + self.reach + 1]
+        missing = self._missing(beginning, self._squeezed) if len(beginning) > self.reach else b""
+        return Found(start + len(beginning), MASK_BYTES, _Torn(missing)) if missing else None
+
+    def begun(self, text: bytes, start: int) -> bool:
+        beginning = text[start:]
+        at_most = self.reach + len(self._unless)
+        return len(beginning) <= at_most and self._missing(beginning, self._squeezed + self._unless) != b""
+
+    def first_begun(self, text: bytes, at: int) -> int:
+        at = max(at, len(text) - self.reach - len(self._unless))
+        head = self.marks[0][:HEAD_BYTES]
+        place = text.find(head, at)
+        while place >= 0 and not self.begun(text, place):
+            place = text.find(head, place + 1)
+        if place >= 0:
+            return place
+        cut = (len(text) - length for length in range(len(head) - 1, 0, -1) if text.endswith(head[:length]))
+        return next((place for place in cut if place >= at), len(text))
+
+    def _followed(self, text: bytes, at: int) -> tuple[int, bool]:
+        """Where it ends, and True; or a place before which text and words differ, and False."""
+        for number, word in enumerate(self._words):
+            gap = _GAP.match(text, at) if number else None
+            if number and not gap:
+                return at + 1, False
+            at = (gap.end() if gap else at) + len(word)
+            if not text.startswith(word, at - len(word)):
+                return at, False
+        return at, True
+
+    def _missing(self, beginning: bytes, squeezed: bytes) -> bytes:
+        """What is to follow, if this is how it begins."""
+        if not squeezed.startswith(_GAP.sub(b" ", beginning[:NEAR])):
+            return b""
+        beginning = _GAP.sub(b" ", beginning)
+        return squeezed[len(beginning) :] if squeezed.startswith(beginning) else b""
+
+
+class _Torn:
+    """What is left of a value that is spread too far to be held: its other words, and the white space before them."""
+
+    def __init__(self, missing: bytes) -> None:
+        self._words = missing.split()
+
+    def passed(self, text: bytes, at: int) -> tuple[int, bool]:
+        while self._words:
+            gap = _GAP.match(text, at)
+            at = gap.end() if gap else at
+            word = self._words[0]
+            if len(text) - at < len(word) and word.startswith(text[at:]):
+                return at, False
+            if not text.startswith(word, at):
+                break
+            at += len(self._words.pop(0))
+        return at, True
+
+
+class Mark(NamedTuple):
+    """Some letters that cannot be missing, the pattern of what has to follow them, and the number of the rule."""
+
+    letters: bytes
+    behind: bytes
+    number: int
+
+
+class Lookout:
+    """Finds the places where marks stand, in few and cheap passes."""
+
+    def __init__(self, marks: Iterable[Mark]) -> None:
+        marks = list(marks)
+        stops = _stops(marks)
+        places: dict[int, list[tuple[int, Mark]]] = {}
+        self._alone: list[Mark] = []
+        for mark in marks:
+            if (offset := _offset(mark, stops)) >= 0:
+                places.setdefault(mark.letters[offset], []).append((offset, mark))
+            else:
+                self._alone.append(mark)
+        self._passes = [_Pass(stop, those) for stop, those in places.items()]
+
+    def places(self, text: bytes, at: int) -> Iterator[tuple[int, int]]:
+        """Where a mark stands, and its number; also places before `at`, if marks there reach behind it."""
+        for each in self._passes:
+            for hit in each.pattern.finditer(text, at):
+                yield from each.told(text, hit.start())
+        for letters, _, number in self._alone:
+            place = text.find(letters, at)
+            while place >= 0:
+                yield place, number
+                place = text.find(letters, place + 1)
+
+
+class _Pass:
+    """Takes no more of the text than one letter, so that it overlooks nothing that overlaps with something else."""
+
+    def __init__(self, stop: int, places: list[tuple[int, Mark]]) -> None:
+        pieces = [(mark.letters[offset + 1 :], mark.behind) for offset, mark in places]
+        pieces = [(piece if behind else piece[:_PIECE_BYTES], behind) for piece, behind in pieces]
+        self.pattern = re.compile(re.escape(bytes([stop])) + b"(?=" + _one_of(pieces) + b")")
+        self._places: dict[int, list[tuple[int, Mark]]] = {}
+        for offset, mark in places:
+            self._places.setdefault(mark.letters[offset + 1], []).append((offset, mark))
+
+    def told(self, text: bytes, stop: int) -> Iterator[tuple[int, int]]:
+        for offset, mark in self._places[text[stop + 1]]:
+            if offset <= stop and text.startswith(mark.letters, stop - offset):
+                yield stop - offset, mark.number
+
+
+def _stops(marks: list[Mark]) -> bytes:
+    """The usual letters, and rare ones that several of the marks have that have none of those."""
+    stops = bytearray(_STOPS)
+    while True:
+        without = [set(_usable(mark)) - _COMMON for mark in marks if _offset(mark, stops) < 0]
+        votes = Counter(letter for letters in without for letter in letters)
+        letter = max(votes, key=lambda letter: (votes[letter], letter), default=None)
+        if letter is None or votes[letter] < _WORTH_A_PASS:
+            return bytes(stops)
+        stops.append(letter)
+
+
+def _usable(mark: Mark) -> bytes:
+    """One letter would stop too often: there must be something behind it."""
+    return mark.letters[: -1 if mark.behind else -3]
+
+
+def _offset(mark: Mark, stops: bytes | bytearray) -> int:
+    """Where the mark has its best stop; -1 if nowhere."""
+    usable = _usable(mark)
+    return next((place for stop in stops if (place := usable.find(stop)) >= 0), -1)
+
+
+def _one_of(pieces: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """As a tree: of many alternatives, `re` should have to try those alone that begin with the right letter."""
+    branches: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    for piece, behind in sorted(pieces):
+        branches.setdefault(piece[:1], []).append((piece[1:], behind))
+    ends = [behind for _, behind in branches.pop(b"", [])]
+    if b"" in ends:
+        return b""
+    return b"(?:" + b"|".join([*ends, *(re.escape(first) + _one_of(rest) for first, rest in branches.items())]) + b")"

@@ -1,0 +1,298 @@
+"""T9: rules, grants and what is judged by them."""
+
+from collections.abc import Mapping
+from itertools import permutations
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.journal import Entry, RunStarted, ToolDecided, dump, load
+from hummingbird.domain.limits import JUDGED_CHARS
+from hummingbird.domain.permissions import (
+    ALLOWED,
+    DENIED,
+    Action,
+    Command,
+    Decision,
+    Rule,
+    Scope,
+    judge,
+    session_grants,
+)
+from hummingbird.domain.secrets import Secrets
+from hummingbird.domain.tools import Effect, ToolSpec
+
+ALLOW, ASK, DENY = Action.ALLOW, Action.ASK, Action.DENY
+READ, WRITE, EXEC, SEND = Effect.READ, Effect.WRITE, Effect.EXEC, Effect.SEND
+
+json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+arguments = st.dictionaries(st.text(max_size=3), json, max_size=3)
+
+
+def tool(name: str = "terminal", *effects: Effect) -> ToolSpec:
+    return ToolSpec(name, "A tool.", {"type": "object"}, effects=frozenset(effects or {EXEC}))
+
+
+def judged(*rules: Rule, spec: ToolSpec | None = None, grants: Mapping[str, Scope] = {}, **given: Any) -> Decision:
+    return judge(rules, grants, spec or tool(), given)
+
+
+def command(name: str, given: Mapping[str, Any]) -> Command:
+    made = Command.of(tool(name), given)
+    assert made is not None
+    return made
+
+
+RULES = (
+    Rule(ALLOW, "terminal"),
+    Rule(ASK, effects=frozenset({EXEC})),
+    Rule(DENY, "terminal", "command", "git push*", reason="pushing is for people", name="no pushes"),
+    Rule(ALLOW),
+)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_a_deny_rule_is_absolute_wherever_it_stands_and_whatever_was_granted(order: tuple[int, ...]) -> None:
+    """T9"""
+    key = command("terminal", {"command": "git push"}).key
+    for scope in Scope:
+        decision = judged(*(RULES[n] for n in order), grants={key: scope}, command="git push")
+        assert (decision.action, decision.absolute) == (DENY, True)
+        assert (decision.by, decision.reason) == ("the rule 'no pushes'", "pushing is for people")
+
+
+def test_a_grant_beats_asking_and_the_first_rule_that_speaks_decides() -> None:
+    """T9"""
+    asks, allows = Rule(ASK, name="asks"), Rule(ALLOW, name="allows")
+    key = command("terminal", {"command": "ls"}).key
+    assert judged(asks, allows, command="ls").by == "the rule 'asks'"
+    assert judged(allows, asks, command="ls").action is ALLOW
+    granted = judged(asks, grants={key: Scope.SESSION}, command="ls")
+    assert (granted.action, granted.by) == (ALLOW, "a grant (session)")
+    assert judged(asks, grants={key: Scope.SESSION}, command="ls ").action is ASK
+
+
+@pytest.mark.parametrize(
+    ("effects", "action"),
+    [((READ,), ALLOW), ((WRITE,), ASK), ((EXEC,), ASK), ((SEND,), ASK), ((READ, WRITE), ASK), ((READ, SEND), ASK)],
+)
+def test_without_a_rule_only_reading_is_allowed(effects: tuple[Effect, ...], action: Action) -> None:
+    """T9"""
+    decision = judge((), {}, tool("it", *effects), {})
+    assert (decision.action, decision.by, decision.absolute) == (action, "the default", False)
+
+
+def test_the_default_is_the_callers_and_the_strictest_effect_counts() -> None:
+    """T9: a service has nobody to ask."""
+    default = {READ: ALLOW, EXEC: ALLOW, SEND: DENY}
+    for effects, action in (((READ, EXEC), ALLOW), ((READ, WRITE), ASK), ((WRITE, SEND), DENY)):
+        assert judge((), {}, tool("it", *effects), {}, default).action is action
+    key = command("it", {}).key
+    assert judge((), {key: Scope.ALWAYS}, tool("it", SEND), {}, default).action is ALLOW  # not absolute
+
+
+@pytest.mark.parametrize("written", ["sandbox_exec", "Sandbox-Exec", "SANDBOXEXEC", "sandbox*", "*", "s*_*c"])
+def test_a_rule_that_restricts_finds_its_tool_however_it_is_written(written: str) -> None:
+    """T9: the toolbox, too, reads names that way."""
+    assert judged(Rule(DENY, written), spec=tool("sandbox_exec", READ)).action is DENY
+    assert judged(Rule(ASK, written), spec=tool("sandbox_exec", READ)).action is ASK
+
+
+def test_a_rule_that_permits_takes_its_tools_name_to_the_letter() -> None:
+    """T9: two tools may differ in case alone."""
+    for written, action in (("look", ALLOW), ("l*", ALLOW), ("Look", ASK), ("lo", ASK)):
+        assert judged(Rule(ALLOW, written), spec=tool("look", WRITE)).action is action
+
+
+def test_a_rule_by_effect_restricts_any_of_them_and_permits_only_all() -> None:
+    """T9"""
+    both = tool("it", READ, WRITE)
+    assert judged(Rule(DENY, effects=frozenset({WRITE, SEND})), spec=both).action is DENY
+    assert judged(Rule(DENY, effects=frozenset({SEND})), spec=both).action is ASK
+    assert judged(Rule(ALLOW, effects=frozenset({WRITE})), spec=both).by == "the default"
+    assert judged(Rule(ALLOW, effects=frozenset({WRITE, READ})), spec=both).action is ALLOW
+
+
+def test_one_rule_makes_a_session_read_only_and_nothing_talks_it_out_of_that() -> None:
+    """T9, C6: a plan mode."""
+    plan = Rule(DENY, effects=frozenset({WRITE, EXEC, SEND}), name="plan")
+    for effects in ((WRITE,), (READ, EXEC), (SEND,)):
+        key = command("it", {}).key
+        assert judge((Rule(ALLOW), plan), {key: Scope.ALWAYS}, tool("it", *effects), {}).action is DENY
+    assert judge((Rule(ALLOW), plan), {}, tool("it", READ), {}).action is ALLOW
+
+
+def test_a_pattern_is_for_one_argument_or_for_all_of_it() -> None:
+    """T9"""
+    named = Rule(DENY, "*", "path", "/etc/*")
+    assert judged(named, path="/etc/passwd").action is DENY
+    assert judged(named, other="/etc/passwd").action is ASK
+    anywhere = Rule(DENY, pattern="*/etc/*")
+    assert judged(anywhere, a=[{"b": "x /etc/passwd"}]).action is DENY
+    assert judge((anywhere,), {}, tool(), {"x/etc/y": 1}).action is DENY
+    assert judged(anywhere, a="/home").action is ASK
+
+
+def test_a_restricting_pattern_finds_a_string_inside_a_list_and_behind_escapes() -> None:
+    """T9: what JSON makes of quotes and line breaks is no disguise either."""
+    assert judged(Rule(DENY, "*", "argv", "rm"), argv=["rm", "-rf"]).action is DENY
+    assert judged(Rule(DENY, pattern='*echo "x"*'), command='echo "x"').action is DENY
+    assert judged(Rule(DENY, pattern="*rm -rf*"), command="rm\n-rf").action is DENY
+    assert judged(Rule(DENY, "*", "count", "10*"), count=1000).action is DENY
+
+
+def test_a_permitting_pattern_for_the_whole_leaves_no_room_for_another_argument() -> None:
+    """T9: one for a named argument says nothing about the others."""
+    whole = Rule(ALLOW, pattern='{"command":"git log*"}')
+    assert judged(whole, command="git log -p").action is ALLOW
+    assert judged(whole, command="git log", env={"PAGER": "sh"}).action is ASK
+    assert judged(whole, command="git log", pager="sh").action is ASK
+    assert judged(whole, command='git log "', x="").action is ASK
+    assert judged(whole, command="git log\nrm x").action is ASK
+    named = Rule(ALLOW, "*", "command", "git log*")
+    assert judged(named, command="git log", env={"PAGER": "sh"}).action is ALLOW
+    assert judged(named, other="git log").action is ASK
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tool": ""}, "cannot be a tool's name"),
+        ({"tool": "a b"}, "cannot be a tool's name"),
+        ({"tool": "_"}, "cannot be a tool's name"),
+        ({"tool": "ｔerminal"}, "cannot be a tool's name"),
+        ({"argument": "path"}, "no pattern"),
+        ({"pattern": r"\d+"}, "backslash"),
+        ({"pattern": "x" * 5000}, "characters"),
+        ({"effects": frozenset({"fly"})}, "fly"),
+        ({"action": "maybe"}, "maybe"),
+    ],
+)
+def test_a_rule_that_means_nothing_is_said_with_its_name(given: dict[str, Any], said: str) -> None:
+    """T9: where it is made, not where it would have been needed."""
+    with pytest.raises(UsageFault, match=r"The permission rule 'mine' is broken: .*" + said):
+        Rule(**{"action": DENY, "name": "mine", **given})
+
+
+def test_a_rule_out_of_a_file_is_the_same_rule() -> None:
+    """T9, G9: plain words in, values out."""
+    read: Any = {"action": "deny", "effects": ["write"], "tool": "a*"}
+    rule = Rule(**read)
+    assert rule == Rule(DENY, "a*", effects=frozenset({WRITE}))
+    assert judged(rule, spec=tool("abc", WRITE)).by == "the rule 'deny a* with write'"
+
+
+def test_arguments_too_long_to_be_looked_over_are_restricted_and_not_permitted() -> None:
+    """T9: a pattern is no reason to read a book; without one there is nothing to look over."""
+    long = "x" * JUDGED_CHARS
+    denied = judged(Rule(DENY, "*", "command", "rm *"), command=long)
+    assert denied.action is DENY
+    assert "split them" in denied.reason
+    assert judged(Rule(ALLOW, "*", "command", "x*"), command=long).action is ASK
+    assert judged(Rule(ALLOW), command=long).action is ALLOW
+
+
+@given(arguments)
+def test_the_same_arguments_are_the_same_command_however_they_are_laid_out(given: dict[str, Any]) -> None:
+    """T9"""
+    other = dict(reversed(list(msgspec.json.decode(msgspec.json.encode(given)).items())))
+    assert command("a", given).key == command("a", other).key
+
+
+@given(arguments, arguments)
+def test_two_commands_have_one_key_only_if_they_are_one(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """T9: repr knows 1 from True and 1.0, which == does not."""
+    same = _exact(one) == _exact(other)
+    assert (command("a", one).key == command("a", other).key) == same
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"c": "rm x"}, {"c": "rm  x"}),
+        ({"c": "rm x"}, {"c": "rm x "}),
+        ({"c": "é"}, {"c": "e\u0301"}),
+        ({"c": "a"}, {"c": "A"}),
+        ({"c": "ﬁ"}, {"c": "fi"}),
+        ({"c": 1}, {"c": True}),
+        ({"c": 1}, {"c": 1.0}),
+        ({"c": 1}, {"c": "1"}),
+        ({"c": None}, {}),
+        ({"c": "a\u200b"}, {"c": "a"}),
+    ],
+)
+def test_what_differs_at_all_is_another_command(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """T9"""
+    assert command("a", one).key != command("a", other).key
+    assert judged(Rule(ASK), grants={command("terminal", one).key: Scope.ALWAYS}, **other).action is ASK
+
+
+def test_the_tool_is_part_of_the_command() -> None:
+    """T9"""
+    assert command("a", {}).key != command("b", {}).key
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), b"bytes", (1, 2), {1}, object(), {1: 2}])
+def test_arguments_that_json_cannot_tell_from_others_are_denied(odd: object) -> None:
+    """T9: a hook may have made them; nan would read as null, bytes as their base64."""
+    decision = judge((Rule(ALLOW),), {}, tool(), {"c": odd})
+    assert (decision.action, decision.absolute) == (DENY, True)
+
+
+def test_arguments_of_any_depth_are_judged_or_denied() -> None:
+    """T9: never an exception."""
+    for depth in (10, 100, 500, 900, 990, 1000, 5000):
+        deep: Any = "x"
+        for _ in range(depth):
+            deep = [deep]
+        decision = judge((Rule(ASK, "*", "c", "y"), Rule(ALLOW)), {}, tool(), {"c": deep})
+        assert decision.action in {ALLOW, DENY}
+        assert decision.action is ALLOW or depth > 100
+
+
+def test_what_a_person_is_shown_hides_credentials_and_nothing_else() -> None:
+    """T9, T7: however JSON writes them; and no character that a screen would not show."""
+    secrets = Secrets(['se"cret\\value', "other-secret"])
+    shown = command("run", {"c": 'x se"cret\\value', "other-secret": ["a\u202eb\x1b[0m\u00a0"]}).shown(secrets.mask)
+    assert shown == r'run {"c":"x [masked]","[masked]":["a\u202eb\u001b[0m\u00a0"]}'
+    assert shown.isprintable()
+
+
+def test_a_session_has_the_grants_that_its_journal_says() -> None:
+    """T9: yes, for the session, and for something."""
+    entry = ToolDecided(call_id="a", name="it", by="Ada", decision=ALLOWED, key="k", scope="session")
+    others: list[Entry] = [
+        msgspec.structs.replace(entry, key="denied", decision=DENIED),
+        msgspec.structs.replace(entry, key="once", scope="once"),
+        msgspec.structs.replace(entry, key="always", scope="always"),
+        msgspec.structs.replace(entry, key="rule", scope=""),
+        msgspec.structs.replace(entry, key=""),
+        RunStarted(run_id="r", model="m"),
+    ]
+    assert session_grants([*others, entry, *others]) == {"k": Scope.SESSION}
+    assert load(dump(entry), 1) == entry
+
+
+def test_a_journal_from_before_there_were_grants_still_loads() -> None:
+    """T9, L1"""
+    line = b'{"kind":"tool_decided","call_id":"a","name":"it","by":"hook","decision":"denied"}\n'
+    assert load(line, 1) == ToolDecided(call_id="a", name="it", by="hook", decision=DENIED)
+    assert session_grants([load(line, 1)]) == {}
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sorted((name, _exact(item)) for name, item in value.items())
+    return repr([_exact(item) for item in value]) if isinstance(value, list) else repr(value)
