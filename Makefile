@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types imports bench lock clean
+.PHONY: help setup demo test contracts check format lint types imports bench lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,10 @@ demo: $(VENV)/.run  ## the main job on embedded defaults: no key, no network
 test: $(VENV)/.dev  ## all tests
 	@scripts/real-parts $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) -q
+
+contracts: $(VENV)/.dev  ## the whole contract suite on every sandbox, the pool included
+	@scripts/real-parts $(BIN)/python
+	HUMMINGBIRD_TEST_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/contracts
 
 check: $(VENV)/.dev  ## the gate before each commit
 	$(BIN)/ruff format --check .

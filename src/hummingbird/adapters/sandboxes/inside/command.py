@@ -282,8 +282,9 @@ def become(
             os.dup2(pipe, fd)
         os.closerange(3, 4096)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)  # whoever started us may have ignored some, and that is inherited
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
         for name, value in limits.items():
             kind = getattr(resource, "RLIMIT_" + name)
             hard = resource.getrlimit(kind)[1]
