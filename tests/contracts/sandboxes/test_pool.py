@@ -11,8 +11,8 @@ from tests.contracts.sandboxes.backends.cluster import namespace, pooled
 from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
 
-# Once it is claimed, a pod of the pool is a pod like any other, and test_kubernetes plays all cases on one. Here too with
-# `make contracts` and on a real cluster; else those in which the way a pod is had and left makes a difference.
+# Once it is claimed, a pod of the pool is a pod like any other, and test_kubernetes plays all cases on one. So does this
+# with `make contracts` and on a real cluster; else it plays those in which it matters how a pod is had and left.
 _ALL = os.environ.get("HUMMINGBIRD_TEST_ALL") or os.environ.get("HUMMINGBIRD_TEST_KUBECONFIG")
 _ITS_OWN = {"archives", "beside", "breaking", "cancelling", "lifecycle", "surroundings"}
 PLAYED = [case for case in CASES if _ALL or case.__module__.rpartition(".")[2] in _ITS_OWN]
