@@ -11,7 +11,7 @@ from tests.contracts.sandboxes.backends.cluster import namespace, pooled
 from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
 
-# Once it is claimed, a pod of the pool is a pod like any other, and test_kubernetes plays all cases on one. So does this
+# Once it is claimed, a pod of the pool is a pod like any other, and test_kubernetes plays all cases on one. This does
 # with `make contracts` and on a real cluster; else it plays those in which it matters how a pod is had and left.
 _ALL = os.environ.get("HUMMINGBIRD_TEST_ALL") or os.environ.get("HUMMINGBIRD_TEST_KUBECONFIG")
 _ITS_OWN = {"archives", "beside", "breaking", "cancelling", "lifecycle", "surroundings"}
