@@ -54,7 +54,7 @@ def test_a_sandbox_with_much_room_gives_as_much(
         [each for each in by_lack(HEAVY)[lacking] if each.is_for(backend.name)],
     )
     skip_if_it_is_always_there(backend, lacking)
-    found = asyncio.run(in_a_sandbox(backend.weak(lacking, host), attempts, world, lacking, one_by_one=True))
+    found = asyncio.run(in_a_sandbox(backend.weak(lacking, host), attempts, world, lacking))
     for attempt in attempts:
         with subtests.test(attempt.name):
             outcome = found[attempt.name]
