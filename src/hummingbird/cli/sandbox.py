@@ -35,7 +35,7 @@ def build(image: str, from_packages: bool) -> None:
     With podman, from a Debian base image of a container registry. Where no registry can be reached, from the packages
     of this system (with mmdebstrap or debootstrap) through its own package sources. Takes about a minute.
 
-    An image of your own will do too, if it has python3 (3.8 or newer), sh and tar: name it in the settings.
+    An image of your own will do if it has python3 (3.8 or newer, with ctypes), sh and tar: name it in the settings.
     """
     sys.exit(_work().build(image, from_packages=from_packages))
 
