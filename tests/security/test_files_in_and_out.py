@@ -98,11 +98,15 @@ def test_they_lead_there_when_a_folder_of_the_host_is_in_sight(backend: Backend,
     assert loot.unpacked == ["written-down", "written-through", "written-up"]
 
 
+def highest_descriptor() -> int:
+    return max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+
+
 async def by_descriptor(sandbox: Sandbox, host: Host) -> bytes:
     """Up from whatever directory the program inside holds open, and down again on the host. Descriptors keep the
     numbers that they have here, and a process that ran many tests has high ones."""
-    up, highest = "../" * 12, max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
-    paths = [f"/proc/self/fd/{fd}/{up}{host.planted[0]}" for fd in range(highest + 20)]
+    up = "../" * 12
+    paths = [f"/proc/self/fd/{fd}/{up}{host.planted[0]}" for fd in range(highest_descriptor() + 20)]
     return b"".join([await content(sandbox, path) for path in paths])
 
 
