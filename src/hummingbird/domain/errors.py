@@ -7,6 +7,7 @@ HummingbirdError
 │   ├── MissingSetting       a key, region or project is not set
 │   ├── BrokenTool           a tool's schema, name or description is unusable
 │   ├── SessionUnreadable    a journal of a newer format, or one that is not ours
+│   ├── InputUnreadable      a log, report or baseline that is not there, may not be read or is no text
 │   ├── SandboxUnavailable   this machine cannot offer the sandbox that was asked for
 │   ├── CredentialRefused    401/403 from a provider
 │   └── CreditExhausted      402, no quota, no prepaid credit
@@ -60,6 +61,10 @@ class BrokenTool(OperatorError):
 
 
 class SessionUnreadable(OperatorError):
+    pass
+
+
+class InputUnreadable(OperatorError):
     pass
 
 

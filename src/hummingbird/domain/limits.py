@@ -136,3 +136,53 @@ MASKING_HELD_BYTES = 128 * 1024
 SECRET_CHARS = 8 * 1024  # longer values are masked in pieces
 SECRET_SPREAD_BYTES = 4 * 1024  # of white space that a value has gained
 ADDRESS_BYTES = 4 * 1024  # of user, password and host; registries hand out passwords of 2 to 3 KiB
+
+# M8: what the model without a model asks for and looks at
+DIGEST_LOGS = 8  # of failed jobs; the report names the others
+DIGEST_LOOKS = 2  # into one file, where its preview is not enough
+DIGEST_RESULT_CHARS = 256 * 1024
+DIGEST_REPORT_CHARS = 24_000
+
+# V7: test reports and Tekton objects
+XML_PIECE_BYTES = 16 * 1024  # what the parser is given at once
+XML_TOKEN_BYTES = 4 * 1024 * 1024  # of one tag or comment; the parser must hold it whole
+XML_DEPTH = 200
+CASES_KEPT = 200
+CASES_ALIKE = 10  # kept of one and the same failure
+CASE_FIELD_CHARS = 1_000  # of a name, a message or an address
+CASE_BODY_CHARS = 6_000
+CASE_OUTPUT_CHARS = 1_500  # of each of standard output and standard error; the end
+CASE_LINKS = 8
+OBJECT_BYTES = 4 * 1024 * 1024  # of JSON that is read whole
+OBJECT_ITEMS = 10_000
+STATUS_CHARS = 2_000  # of a message in a status
+
+# V6: fingerprints, and what is remembered of known failures
+FINGERPRINT_LINE_CHARS = 4_000
+FINGERPRINT_WORDS = 64  # of a line; few enough to lie within its characters, however long the paths between them are
+FINGERPRINT_LINES = 2_000
+KNOWN_FIELD_CHARS = 500  # of a title, a link, a merge request, a class
+KNOWN_EXCERPT_CHARS = 2_000
+KNOWN_NAME_CHARS = 1_000  # of a project's name; a longer one is refused, for two of them may begin alike
+KNOWN_PLACES = 20  # newest merge requests and branches of one failure that are told
+KNOWN_LINKS = 10
+KNOWN_LISTED = 500
+KNOWN_FORGOTTEN_AT_ONCE = 500
+KNOWN_DAYS = 400  # of a trend
+
+# V5: what is read of a region or a job to say what is to blame
+BLAMED_LINES = 400
+BLAMED_LINE_CHARS = 1_200  # the first and the last half of a longer one
+
+# V1: reading logs
+LOG_BLOCK_BYTES = 256 * 1024  # read at once
+LOG_LINE_BYTES = 4 * 1024  # kept of one line
+BASELINE_LINES = 300_000  # of a green log that are remembered
+LOG_KEPT_BYTES = 12 * 1024 * 1024  # of all lines that may matter; tails come on top
+
+# V4: what `explain` reads and shows
+EXCERPT_BYTES = 8 * 1024  # of all excerpts together, unless somebody asks for another number
+EXCERPT_BYTES_LEAST = 256
+EXCERPT_BYTES_MOST = 1024 * 1024
+UNPACKED_PIECE_BYTES = 256 * 1024  # that a packed file gives at once, however small it is packed
+UNPACKING_BYTES = 80 * 1024 * 1024  # that unpacking may need; `xz -9` needs 65 MiB

@@ -1,0 +1,80 @@
+"""From a log to ranked regions: what each looks like, what is to blame, and what it will be recognised by (V3–V6)."""
+
+from collections.abc import Sequence
+
+from hummingbird.evidence.blame.classify import classify, judge
+from hummingbird.evidence.fingerprint import fingerprint
+from hummingbird.evidence.logs.baseline import Baseline
+from hummingbird.evidence.logs.choosing import Chooser
+from hummingbird.evidence.logs.cues import Sort
+from hummingbird.evidence.logs.looked import Looked
+from hummingbird.evidence.logs.preview import LogPreview
+from hummingbird.evidence.regions import Analysis, Blame, Class, Kind, Line, Region
+
+MOST_REGIONS = 12
+_BYTES = 24 * 1024
+_SHARE = 0.12
+_LEAST = -1.5  # below this a region is a guess
+_TAIL = 12
+_KINDS = (
+    (Sort.MEMORY, Kind.MEMORY), (Sort.SPACE, Kind.QUOTA), (Sort.RUNNER, Kind.RUNNER), (Sort.NETWORK, Kind.NETWORK),
+    (Sort.TIMEOUT, Kind.TIMEOUT), (Sort.HEAD, Kind.TEST), (Sort.LINT, Kind.LINT), (Sort.COMPILER, Kind.COMPILER),
+    (Sort.SETTING, Kind.DEPENDENCY), (Sort.THROWN, Kind.TRACE), (Sort.FRAME, Kind.TRACE),
+    (Sort.SUMMARY, Kind.SUMMARY), (Sort.CASCADE, Kind.EXIT),
+)  # fmt: skip
+_NOTHING = Blame(Class.UNKNOWN, "nothing-found", 0.0, "Nothing in this log looks like a failure.")
+
+
+def analyse(text: str, *, baseline: str | None = None, most_regions: int = MOST_REGIONS) -> Analysis:
+    """Best region first. With the same job's green log, what is new counts for more."""
+    reading = LogPreview(None if baseline is None else Baseline.of(baseline))
+    reading.feed(text.encode("utf-8", "replace"))
+    return analysed(reading.looked(), most_regions)
+
+
+def analysed(looked: Looked, most_regions: int = MOST_REGIONS) -> Analysis:
+    if not looked.stands_out:
+        return Analysis((), _NOTHING, looked.total, looked.size)
+    chooser = Chooser(looked.rows, looked.standing, _BYTES, share=_SHARE)
+    chosen = chooser.choose(most_regions).regions
+    found = [rows for rows in chosen if looked.standing.lead[rows[0]] >= _LEAST] or chosen[:1]
+    regions = tuple(_region(looked, rows) for rows in found)
+    relevant = [line for region in regions for line in region.lines]
+    return Analysis(regions, judge(relevant, _tail(looked)), looked.total, looked.size)
+
+
+def _region(looked: Looked, rows: Sequence[int]) -> Region:
+    lead = rows[0]
+    numbers, texts = looked.rows.numbers, looked.rows.texts
+    lines = tuple(Line(numbers[at], texts[at]) for at in sorted(rows))
+    said = [line.text for line in lines]
+    kind, rule = _kind(looked, rows)
+    return Region(lines, kind, classify(said, kind=kind), fingerprint(said), round(looked.standing.lead[lead], 2), rule)
+
+
+def _kind(looked: Looked, rows: Sequence[int]) -> tuple[Kind, str]:
+    """By its lead line; where that says nothing, by what else is in it."""
+    marks = looked.rows.marks
+    for mark in (marks[rows[0]], _union(marks, rows)):
+        for sort, kind in _KINDS:
+            if mark >> sort & 1:
+                return kind, sort.name.lower()
+    return Kind.OTHER, "near-the-end"
+
+
+def _union(marks: Sequence[int], rows: Sequence[int]) -> int:
+    union = 0
+    for at in rows:
+        union |= marks[at]
+    return union
+
+
+def _tail(looked: Looked) -> list[Line]:
+    """The last lines of the step that failed first."""
+    end = looked.steps.ends(looked.total)[0]
+    lines = [
+        Line(number, text)
+        for number, text in zip(looked.rows.numbers, looked.rows.texts, strict=True)
+        if number <= end and text
+    ]
+    return lines[-_TAIL:]

@@ -1,0 +1,96 @@
+"""Previews of test reports and of Tekton objects (T5, V7): the totals, then the failures.
+
+They have the two verbs of a preview and one answer besides: whether this is such a thing at all. Whoever asks falls
+back to the log engine when it is not. Knows nothing of files or of the model that reads it.
+"""
+
+import json
+
+from hummingbird.domain.limits import OBJECT_BYTES
+from hummingbird.evidence.reports import case_regions
+from hummingbird.evidence.reports.junit import ReportReader
+from hummingbird.evidence.reports.testcases import Report
+from hummingbird.evidence.sheet import sheet_of
+from hummingbird.evidence.tekton import run_regions
+from hummingbird.evidence.tekton.objects import read
+from hummingbird.evidence.tekton.runs import Found
+
+
+class ReportPreview:
+    """Of XML; holds a few failures, however long it is."""
+
+    def __init__(self) -> None:
+        self._reader = ReportReader()
+
+    def feed(self, chunk: bytes) -> None:
+        self._reader.feed(chunk)
+
+    @property
+    def recognised(self) -> bool:
+        return self._reader.report.recognised
+
+    def text(self, budget_bytes: int) -> str:
+        report = self._reader.report
+        if not report.recognised:
+            return ""
+        return sheet_of(summary(report), case_regions.regions_of(report), budget_bytes, report.unkept)
+
+
+class ObjectPreview:
+    """Of JSON that may be a PipelineRun, a TaskRun, a Pod or a list of them; held whole, so only up to a size."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._too_long = False
+        self._found: Found | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        self._found = None
+        self._too_long = self._too_long or len(self._held) + len(chunk) > OBJECT_BYTES
+        if self._too_long:
+            self._held.clear()
+        else:
+            self._held += chunk
+
+    @property
+    def recognised(self) -> bool:
+        return self._read().recognised
+
+    def text(self, budget_bytes: int) -> str:
+        found = self._read()
+        if not found.recognised:
+            return ""
+        return sheet_of(run_regions.summary(found), run_regions.regions_of(found), budget_bytes)
+
+    def _read(self) -> Found:
+        if self._found is None:
+            self._found = read(parsed(bytes(self._held)))
+        return self._found
+
+
+def parsed(content: bytes) -> object:
+    """JSON, or nothing: what is not JSON, or nested deeper than Python likes, is not an object we know."""
+    try:
+        found: object = json.loads(content.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def summary(report: Report) -> list[str]:
+    totals = report.totals
+    parts = {
+        "failed": totals.failed,
+        "with errors": totals.errors,
+        "flaky": totals.flaky,
+        "passed": totals.passed,
+        "skipped": totals.skipped,
+        "other": totals.other,
+    }
+    counts = ", ".join(f"{count} {word}" for word, count in parts.items() if count) or "none ran"
+    said = f"; overall result: {report.finding}" if report.finding else ""
+    lines = [f"Test report, {totals.cases} {'test' if totals.cases == 1 else 'tests'}: {counts}{said}"]
+    if report.broke:
+        declared = f" It declares {report.declared} tests." if report.declared is not None else ""
+        lines.append(f"Not all of the report could be read. {report.broke}{declared}")
+    return lines

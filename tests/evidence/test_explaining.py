@@ -1,0 +1,100 @@
+"""Whatever came out of a job, told apart by content and explained in one pass (V1, V3, V7)."""
+
+from pathlib import Path
+
+import pytest
+
+from hummingbird.domain.limits import OBJECT_BYTES
+from hummingbird.evidence import analyse
+from hummingbird.evidence.explaining import Explained, Explaining, Form
+from hummingbird.evidence.regions import Class
+from tests.evidence.sample_reports import PYTEST, SUREFIRE
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "evidence"
+TEKTON = (FIXTURES / "tekton" / "pod_step_failed_exit1.json").read_bytes()
+LOG = (FIXTURES / "log-tldr-lint.log").read_bytes()
+
+
+def explained(content: bytes, size: int = 700) -> Explained:
+    explaining = Explaining()
+    for at in range(0, len(content), size):
+        explaining.feed(content[at : at + size])
+    assert explaining.size == len(content)
+    return explaining.explained()
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (SUREFIRE, Form.REPORT),
+        (b"\xef\xbb\xbf \n" + SUREFIRE.lstrip(), Form.REPORT),
+        (TEKTON, Form.TEKTON),
+        (b"\n [" + TEKTON + b"]", Form.TEKTON),
+        (LOG, Form.LOG),
+        (b"<html><body>error: 502 Bad Gateway</body></html>\n", Form.LOG),
+        (b'{"level": "error", "message": "it failed"}\n' * 3, Form.LOG),
+        (b"[INFO] BUILD FAILURE\n[ERROR] it failed\n", Form.LOG),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_content_tells_what_it_is(content: bytes, form: Form, size: int) -> None:
+    found = explained(content, size)
+    assert found.form is form
+    assert found.analysis.regions
+    assert found.analysis.size == len(content)
+
+
+def test_a_log_in_pieces_is_the_same_as_a_log_at_once() -> None:
+    assert explained(LOG).analysis == analyse(LOG.decode())
+
+
+@pytest.mark.parametrize("content", [LOG, SUREFIRE, PYTEST, TEKTON])
+def test_each_region_has_lines_that_lead(content: bytes) -> None:
+    found = explained(content)
+    assert len(found.leads) == len(found.analysis.regions)
+    for leads, region in zip(found.leads, found.analysis.regions, strict=True):
+        assert leads
+        assert leads <= set(range(len(region.lines)))
+
+
+def test_the_line_that_a_region_grew_from_leads_it() -> None:
+    found = explained(LOG)
+    lead = found.analysis.regions[0].lines[min(found.leads[0])]
+    assert lead.text == "pages/common/mat2.md:3: TLDR004 Command descriptions should end in a period"
+
+
+def test_in_a_report_the_test_and_what_it_expected_lead() -> None:
+    found = explained(PYTEST)
+    led = [
+        region.lines[at].text for region, leads in zip(found.analysis.regions, found.leads, strict=True) for at in leads
+    ]
+    assert any(text.startswith("FAILED") for text in led)
+    assert "E       assert 1 == 2" in led
+
+
+def test_the_verdict_on_a_report_is_that_of_most_of_its_failures() -> None:
+    """V5"""
+    refused = b'<testcase name="a"><error message="Connection refused"/></testcase>'
+    wrong = b'<testcase name="b%d"><failure message="expected %d"/></testcase>'
+    cases = refused + b"".join(wrong % (at, at) for at in range(3))
+    assert explained(b"<testsuite>" + cases + b"</testsuite>").analysis.blame.class_ is Class.TEST
+    assert explained(b"<testsuite>" + refused + b"</testsuite>").analysis.blame.class_ is Class.INFRASTRUCTURE
+
+
+def test_a_report_without_failures_says_so() -> None:
+    found = explained(b'<testsuite tests="1"><testcase name="a"/></testsuite>')
+    assert found.analysis.regions == ()
+    assert found.analysis.blame.rule == "nothing-failed"
+    assert found.summary == ("Test report, 1 test: 1 passed",)
+
+
+@pytest.mark.parametrize(("ending", "lines"), [(b"", 2), (b"\n", 2), (b"\n\n", 3)])
+def test_a_last_line_without_its_end_is_a_line(ending: bytes, lines: int) -> None:
+    report = b"<testsuite>\n</testsuite>"
+    assert explained(report + ending).analysis.lines == lines
+
+
+@pytest.mark.parametrize(("size", "form"), [(OBJECT_BYTES, Form.TEKTON), (OBJECT_BYTES + 1, Form.LOG)])
+def test_objects_too_large_to_hold_are_read_as_a_log(size: int, form: Form) -> None:
+    """V1"""
+    assert explained(TEKTON.ljust(size), 10**5).form is form

@@ -1,0 +1,243 @@
+"""A fingerprint is equal for the same failure in two runs, and differs for another failure (V6)."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hummingbird.domain.limits import FINGERPRINT_LINE_CHARS, FINGERPRINT_LINES, FINGERPRINT_WORDS
+from hummingbird.evidence.fingerprint import fingerprint, normalised
+
+CHUNKS = Path(__file__).parent.parent / "fixtures" / "evidence"
+NAMES = ("rxjava", "lantern", "conda", "ripgrep", "mapview", "bootstrap", "electron")
+
+
+def lines(name: str) -> list[str]:
+    return (CHUNKS / f"chunk-{name}.txt").read_text().split("\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_real_runs_with_the_same_failure_are_equal(name: str) -> None:
+    """V6"""
+    assert fingerprint(lines(f"{name}-a")) == fingerprint(lines(f"{name}-b"))
+
+
+@pytest.mark.parametrize("name", ["rxjava", "mapview", "electron"])
+def test_a_failure_that_looks_much_like_another_differs(name: str) -> None:
+    """V6: Another test of the same name, another property of the same view, another module that is missing."""
+    assert fingerprint(lines(f"{name}-a")) != fingerprint(lines(f"{name}-c"))
+
+
+def test_no_two_of_the_real_failures_are_equal() -> None:
+    """V6"""
+    assert len({fingerprint(lines(f"{name}-a")) for name in NAMES}) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2026-11-16T02:55:59.123Z error: no", "2027-01-02T13:04:05.9876543Z error: no"),
+        ("2026-11-16 02:55:59,123 +0100 error: no", "2025-10-01 00:00:00,1 -0500 error: no"),
+        ("20261116T025559Z error: no", "20270102T130405Z error: no"),
+        ("Mon Nov 16 02:55:59 UTC 2026 error: no", "Sat Jan  2 13:04:05 CEST 2027 error: no"),
+        ("Mon, 16 Nov 2026 02:55:59 GMT error: no", "Sat, 02 Jan 2027 13:04:05 GMT error: no"),
+        ("16-Nov-2026 02:55:59 AM error: no", "02-Jan-2027 13:04:05 PM error: no"),
+        ("Nov 16 02:55:59 error: no", "Jan  2 13:04:05 error: no"),
+        ("[02:55:59] error: no", "[13:04:05.001] error: no"),
+        ("1794744000 error: no", "1794744000.123456 error: no"),
+        ("it took 2.62s", "it took 930ms"),
+        ("it took 1 minute 3 seconds", "it took 59.1 secs"),
+        ("it took 1h2m3s", "it took 5m32s"),
+        ("it took 30 µs", "it took 2 ms"),
+        ("it took 30μs", "it took 2 ms"),
+        ("2 errors, 1 warning", "1 error, 13 warnings"),
+        ("read 4.5 GiB at 30%", "read 900 kB at 7.5%"),
+        ("in /builds/group/project/src/a.c:12", "in /builds/tK9sT4xq/0/group/project/src/a.c:97"),
+        ("in /home/runner/work/p/p/src/a.c", "in /home/travis/build/o/p/src/a.c"),
+        ("in /tmp/tmpab12cd34/src/a.c", "in /var/tmp/build.x91/src/a.c"),
+        ("in /tmp/tmpab12cd34 now", "in /tmp/tmp_zqkxw1f now"),
+        ("in /tmp/tmp.aBcDeFgHiJ now", "in /tmp/tmp.KlMnOpQrSt now"),
+        (r"in C:\Users\one\AppData\Local\Temp\x1\src\a.c", r"in D:\a\p\p\src\a.c"),
+        ("cc -I/home/one/include x.c", "cc -I/home/two/include x.c"),
+        ("file:///builds/o/p/src/a.c", "/home/travis/build/o/p/src/a.c"),
+        ("commit 4e8932e579d2e085ea2d9e6e88035d1ad0ad16a6", "commit 1d0ad16a64e8932e579d2e085ea2d9e6e88035da"),
+        ("commit 4e8932e", "commit ad16a64"),
+        ("crate-754a2cc36ac04a65/out", "crate-8599e81d749c60c3/out"),
+        ("run 550e8400-e29b-41d4-a716-446655440000", "run 123e4567-e89b-12d3-a456-426614174000"),
+        ("<Map 0x7fc249872c00>", "<Map 0x55d0>"),
+        ("from fe80::1ff:fe23:4567:890a", "from 2001:db8:85a3:8d3:1319:8a2e:370:7348"),
+        ("from 00:1a:2b:3c:4d:5e", "from a0:b1:c2:d3:e4:f5"),
+        ("from 10.0.3.12:54321", "from 192.168.1.7:80"),
+        ("[pool-1-thread-3] no", "[pool-12-thread-44] no"),
+        ("[gw0] no", "[gw11] no"),
+        ("Thread-7 worker12 pid=4242", "Thread-12 worker3 pid=17"),
+        ("at sun.reflect.GeneratedMethodAccessor12.invoke", "at sun.reflect.GeneratedMethodAccessor7.invoke"),
+        ("#<buffer *load*-391660>", "#<buffer *load*-699371>"),
+        ("job 123456 of build #9912", "job 77 of build #10001"),
+        ("\x1b[31merror\x1b[0m: no", "error: no"),
+        ("[31merror[39m: no", "error:   no "),
+        ("\ta  b", "a b"),
+    ],
+)
+def test_what_the_next_run_writes_differently_is_left_out(one: str, other: str) -> None:
+    """V6"""
+    assert normalised(one) == normalised(other) != ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("error[E0308]: types", "error[E0382]: types"),
+        ("error TS2304: name", "error TS2305: name"),
+        ("warning C4996", "warning C4995"),
+        ("HTTP 404", "HTTP 500"),
+        ("status: 401 from there", "status: 503 from there"),
+        ("The requested URL returned error: 403", "The requested URL returned error: 502"),
+        ("exit code 1", "exit code 137"),
+        ("exited with 2", "exited with 139"),
+        ("HRESULT 0x80070005", "HRESULT 0x80004005"),
+        ("encode utf8", "encode utf16"),
+        ("no sha1 sum", "no sha256 sum"),
+        ("python2 missing", "python3 missing"),
+        ("test_case_2 failed", "test_case_3 failed"),
+        ("ext/bug60120.phpt", "ext/bug60121.phpt"),
+        ("NullPointerException", "IllegalStateException"),
+        ("TestParse.testOne", "TestParse.testTwo"),
+        ("/builds/o/p/src/a.c: no", "/builds/o/p/src/b.c: no"),
+        ("/builds/o/p/one/mod.rs: no", "/builds/o/p/two/mod.rs: no"),
+        ("cannot find symbol Foo", "cannot find symbol Bar"),
+        ("no module named yaml", "no module named json"),
+        ("https://a.example/x: timed out", "https://b.example/x: timed out"),
+        ("Utf8ToUtf16Test", "Utf8ToUtf32Test"),
+        ("ошибка в строке", "ошибка в файле"),
+        ("in May we may fail", "in we may fail"),
+    ],
+)
+def test_what_tells_failures_apart_is_kept(one: str, other: str) -> None:
+    """V6"""
+    assert normalised(one) != normalised(other)
+
+
+NUMBER = st.integers(0, 10**12)
+HEX = st.text("0123456789abcdef", min_size=8, max_size=40).map(lambda text: "0x" + text)
+MOMENT = st.datetimes()
+CLOCKS: list[Callable[[str], str]] = [
+    lambda text: f"[{text}]",
+    lambda text: f"({text})",
+    lambda text: f"at {text}",
+    lambda text: f"x={text}, y",
+]
+WORDS = st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=9, max_size=12), min_size=3, max_size=8, unique=True)
+
+
+@given(
+    st.sampled_from(CLOCKS), MOMENT, MOMENT, st.sampled_from(["%Y-%m-%dT%H:%M:%SZ", "%d/%b/%Y:%H:%M:%S", "%a %b %d %X"])
+)
+def test_any_moment_in_any_place_is_left_out(
+    place: Callable[[str], str], one: object, other: object, form: str
+) -> None:
+    """V6"""
+    first, second = (place(f"{moment:{form}}") for moment in (one, other))
+    assert normalised(first) == normalised(second)
+
+
+@given(st.sampled_from(CLOCKS), NUMBER, NUMBER, HEX, HEX)
+def test_any_number_and_any_address_is_left_out(
+    place: Callable[[str], str], one: int, other: int, here: str, there: str
+) -> None:
+    """V6: But not an address that looks like a status of Windows, as long as it has just eight digits."""
+    assert normalised(place(f"line {one}")) == normalised(place(f"line {other}"))
+    if len(here) > 10 and len(there) > 10:
+        assert normalised(place(here)) == normalised(place(there))
+
+
+@given(WORDS, st.randoms(use_true_random=False))
+def test_the_order_and_the_number_of_equal_lines_do_not_matter(words: list[str], dice: "object") -> None:
+    """V6"""
+    region = [f"error: cannot do {word} with {word}" for word in words]
+    mixed = [*region, region[0]]
+    dice.shuffle(mixed)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
+    assert fingerprint(region) == fingerprint(mixed)
+
+
+@given(WORDS, st.integers(0, 7))
+def test_every_word_of_a_message_counts(words: list[str], at: int) -> None:
+    """V6"""
+    other = [*words]
+    other[at % len(words)] = "elsewhere"
+    assert fingerprint([f"error: {' '.join(words)}"]) != fingerprint([f"error: {' '.join(other)}"])
+
+
+@given(WORDS)
+def test_a_line_more_at_the_edge_that_says_nothing_wrong_does_not_matter(words: list[str]) -> None:
+    """V6"""
+    region = [f"error: {' '.join(words)}"]
+    for line in ("------", "Running the next one", "make: *** [all] Error 2", "    at Thing.run (thing.js:12:3)", "\t"):
+        assert fingerprint([line, *region]) == fingerprint([*region, line]) == fingerprint(region)
+
+
+def test_lines_around_count_when_the_error_alone_says_too_little() -> None:
+    """V6"""
+    error = "java.lang.NullPointerException: null"
+    one = fingerprint([error, "\tat org.example.Reader.read(Reader.java:12)"])
+    assert one != fingerprint([error, "\tat org.example.Writer.write(Writer.java:12)"])
+    assert one == fingerprint([error, "\tat org.example.Reader.read(Reader.java:99)"])
+
+
+def test_what_an_error_announces_belongs_to_it() -> None:
+    """V6"""
+    head = "PackagesNotFoundError: The following packages are not available from current channels:"
+    one = [head, "", "  - numpy=1.10", "  - scipy=0.16", "Done with it"]
+    assert fingerprint(one) == fingerprint([head, "  - scipy=0.17", "  - numpy=1.10"])
+    assert fingerprint(one) != fingerprint([head, "", "  - pillow=4.0", "  - scipy=0.16"])
+
+
+@pytest.mark.parametrize("region", [[], [""], ["----", "12:34", "100%"]])
+def test_a_region_without_words_has_no_fingerprint(region: list[str]) -> None:
+    """V6"""
+    assert fingerprint(region) == ""
+
+
+def test_what_only_any_failure_says_is_better_than_nothing() -> None:
+    """V6"""
+    assert fingerprint(["The command exited with 1."]) != fingerprint(["Process completed with exit code 2"]) != ""
+
+
+@given(st.lists(st.text(max_size=200), max_size=20))
+def test_any_text_has_a_fingerprint_of_one_form(region: list[str]) -> None:
+    """V6"""
+    found = fingerprint(region)
+    assert found == "" or (len(found) == 16 and set(found) <= set("0123456789abcdef"))
+
+
+def test_long_lines_and_long_regions_are_bounded() -> None:
+    """V6"""
+    line = "error: cannot read the configuration "
+    assert normalised(line.ljust(FINGERPRINT_LINE_CHARS) + "tail") == normalised(line)
+    region = [line] * FINGERPRINT_LINES
+    assert fingerprint([*region, "error: something else entirely went wrong"]) == fingerprint(region)
+
+
+def test_where_a_long_line_is_cut_does_not_depend_on_where_the_checkout_lies() -> None:
+    """V6: a compiler's command has hundreds of paths in it."""
+    here, there = ("error: cc " + f"{place}/src/file.c " * 300 for place in ("/builds/o/p", "/home/runner/work/p/p"))
+    assert len(here) > FINGERPRINT_LINE_CHARS
+    assert normalised(here) == normalised(there)
+    assert len(normalised(here).split()) == FINGERPRINT_WORDS
+
+
+def test_the_fingerprint_of_a_text_never_changes() -> None:
+    """V6: Remembered fingerprints are compared with new ones by other processes and other versions of Python. If the
+    rules change on purpose, `_RULES` has to change with them."""
+    code = (
+        "from hummingbird.evidence.fingerprint import fingerprint;"
+        "print(fingerprint(['FAIL: TestParallelPreferChained (2.62s)', 'Ошибка: utf8 /builds/a/b/c/d.go:12']))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}
+    )
+    assert told.stdout.strip() == "8d7b5972ad0f3503"
