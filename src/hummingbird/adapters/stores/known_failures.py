@@ -1,0 +1,205 @@
+"""Known failures of each project (V6), in a SQLite file that all processes of a machine share.
+
+Names and texts of projects are never part of a statement. Texts arrive masked; here they are cut.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from hashlib import blake2b
+from pathlib import Path
+
+from hummingbird.adapters.stores.ledger_file import LedgerFile
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.limits import (
+    KNOWN_DAYS,
+    KNOWN_EXCERPT_CHARS,
+    KNOWN_FIELD_CHARS,
+    KNOWN_FORGOTTEN_AT_ONCE,
+    KNOWN_LINKS,
+    KNOWN_LISTED,
+    KNOWN_NAME_CHARS,
+    KNOWN_PLACES,
+)
+from hummingbird.ports.known_failures import FailureDay, KnownFailure, Sighting
+
+_MARK = 0x48424B46  # "HBKF"
+_MERGE_REQUEST, _BRANCH = 1, 2
+_FIRST_VERSION = (
+    # AUTOINCREMENT, for `days` may outlive a failure by some hours and must not become another one's
+    """CREATE TABLE failures (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, project TEXT NOT NULL, fingerprint TEXT NOT NULL, kind TEXT NOT NULL,
+        class TEXT NOT NULL, title TEXT NOT NULL, excerpt TEXT NOT NULL, first_seen REAL NOT NULL,
+        last_seen REAL NOT NULL, count INTEGER NOT NULL, UNIQUE (project, fingerprint))""",
+    "CREATE INDEX failures_by_time ON failures (project, last_seen)",
+    "CREATE INDEX failures_by_age ON failures (last_seen)",
+    """CREATE TABLE sightings (
+        failure INTEGER NOT NULL, occurrence BLOB NOT NULL, at REAL NOT NULL, link TEXT NOT NULL,
+        PRIMARY KEY (failure, occurrence)) WITHOUT ROWID""",
+    "CREATE INDEX sightings_with_link ON sightings (failure, at) WHERE link <> ''",
+    "CREATE INDEX sightings_by_age ON sightings (at)",
+    """CREATE TABLE places (
+        failure INTEGER NOT NULL, sort INTEGER NOT NULL, name TEXT NOT NULL, at REAL NOT NULL,
+        PRIMARY KEY (failure, sort, name)) WITHOUT ROWID""",
+    "CREATE INDEX places_by_time ON places (failure, sort, at)",
+    """CREATE TABLE days (
+        project TEXT NOT NULL, day TEXT NOT NULL, failure INTEGER NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (project, day, failure)) WITHOUT ROWID""",
+)
+_BEGIN = "INSERT OR IGNORE INTO failures VALUES (NULL, ?, ?, '', '', '', '', ?, ?, 0)"
+_FIND = "SELECT * FROM failures WHERE project = ? AND fingerprint = ?"
+_NEWEST = "SELECT * FROM failures WHERE project = ? ORDER BY last_seen DESC LIMIT ?"
+_COUNT = """UPDATE failures SET count = count + 1, first_seen = min(first_seen, :at), last_seen = max(last_seen, :at),
+    kind = iif(:at >= last_seen, :kind, kind), class = iif(:at >= last_seen, :class, class),
+    title = iif(:at >= last_seen, :title, title),
+    excerpt = iif(:excerpt <> '' AND (:at >= last_seen OR excerpt = ''), :excerpt, excerpt) WHERE id = :failure"""
+_COUNT_DAY = "INSERT INTO days VALUES (?, ?, ?, 1) ON CONFLICT (project, day, failure) DO UPDATE SET count = count + 1"
+_PLACE = (
+    "INSERT INTO places VALUES (?, ?, ?, ?) ON CONFLICT (failure, sort, name) DO UPDATE SET at = max(at, excluded.at)"
+)
+_PLACES = "SELECT name FROM places WHERE failure = ? AND sort = ? ORDER BY at DESC LIMIT ?"
+_PLACES_TOTAL = "SELECT count(*) FROM places WHERE failure = ? AND sort = ?"
+_LINKS = "SELECT link FROM sightings WHERE failure = ? AND link <> '' ORDER BY at DESC LIMIT ?"
+_TREND = """SELECT day, sum(count), count(*) FROM days WHERE project = ? AND day >= ?
+    GROUP BY day ORDER BY day DESC LIMIT ?"""
+_TREND_OF_ONE = """SELECT day, sum(count), count(*) FROM days WHERE project = ? AND day >= ?
+    AND failure = (SELECT id FROM failures WHERE project = ? AND fingerprint = ?)
+    GROUP BY day ORDER BY day DESC LIMIT ?"""
+_OLD = "SELECT id FROM failures WHERE last_seen < ? ORDER BY last_seen LIMIT ?"
+
+
+class SqliteKnownFailures:
+    def __init__(self, path: Path) -> None:
+        self._file = LedgerFile(path, "the ledger of known failures", _MARK, (_FIRST_VERSION,))
+
+    async def seen(self, sighting: Sighting) -> KnownFailure:
+        return await asyncio.to_thread(self._seen, sighting)
+
+    async def known(self, project: str, fingerprint: str) -> KnownFailure | None:
+        return (await self.known_many(project, (fingerprint,))).get(fingerprint)
+
+    async def known_many(self, project: str, fingerprints: Sequence[str]) -> Mapping[str, KnownFailure]:
+        return await asyncio.to_thread(self._known, project, tuple(dict.fromkeys(fingerprints)))
+
+    async def recent(self, project: str, limit: int) -> Sequence[KnownFailure]:
+        return await asyncio.to_thread(self._recent, project, limit)
+
+    async def trend(self, project: str, since: date, fingerprint: str | None = None) -> Sequence[FailureDay]:
+        return await asyncio.to_thread(self._trend, project, since, fingerprint)
+
+    async def forget(self, before: float) -> int:
+        return await asyncio.to_thread(self._forget, before)
+
+    def _seen(self, sighting: Sighting) -> KnownFailure:
+        project, fingerprint = _named(sighting.project), _named(sighting.fingerprint)
+        day = _day(sighting.at)
+        occurrence = blake2b(sighting.occurrence.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        with self._file.writing() as ledger:
+            ledger.execute(_BEGIN, (project, fingerprint, sighting.at, sighting.at))
+            failure = ledger.execute(_FIND, (project, fingerprint)).fetchone()["id"]
+            row = (failure, occurrence, sighting.at, _cut(sighting.link))
+            if ledger.execute("INSERT OR IGNORE INTO sightings VALUES (?, ?, ?, ?)", row).rowcount:
+                _count(ledger, failure, sighting)
+                ledger.execute(_COUNT_DAY, (project, day, failure))
+            return _filled(ledger, ledger.execute(_FIND, (project, fingerprint)).fetchone())
+
+    def _known(self, project: str, fingerprints: tuple[str, ...]) -> dict[str, KnownFailure]:
+        asked = [(_named(project), _named(fingerprint)) for fingerprint in fingerprints]
+        with self._file.reading() as ledger:
+            rows = [row for key in asked if (row := ledger.execute(_FIND, key).fetchone())]
+            return {row["fingerprint"]: _filled(ledger, row) for row in rows}
+
+    def _recent(self, project: str, limit: int) -> list[KnownFailure]:
+        with self._file.reading() as ledger:
+            rows = ledger.execute(_NEWEST, (_named(project), max(0, min(limit, KNOWN_LISTED)))).fetchall()
+            return [_filled(ledger, row) for row in rows]
+
+    def _trend(self, project: str, since: date, fingerprint: str | None) -> list[FailureDay]:
+        query, values = _TREND, [_named(project), since.isoformat()]
+        if fingerprint is not None:
+            query, values = _TREND_OF_ONE, [*values, project, _named(fingerprint)]
+        with self._file.reading() as ledger:
+            rows = ledger.execute(query, (*values, KNOWN_DAYS)).fetchall()
+        return [FailureDay(date.fromisoformat(day), sightings, failures) for day, sightings, failures in reversed(rows)]
+
+    def _forget(self, before: float) -> int:
+        """Some at a time, so that nobody waits long for the file."""
+        day, gone = _day(before), 0
+        while found := self._forget_some(before):
+            gone += found
+        with self._file.writing() as ledger:
+            ledger.execute("DELETE FROM sightings WHERE at < ?", (before,))
+            ledger.execute("DELETE FROM places WHERE at < ?", (before,))
+            ledger.execute("DELETE FROM days WHERE day < ?", (day,))
+        return gone
+
+    def _forget_some(self, before: float) -> int:
+        with self._file.writing() as ledger:
+            old = [(row["id"],) for row in ledger.execute(_OLD, (before, KNOWN_FORGOTTEN_AT_ONCE))]
+            ledger.executemany("DELETE FROM sightings WHERE failure = ?", old)
+            ledger.executemany("DELETE FROM places WHERE failure = ?", old)
+            ledger.executemany("DELETE FROM failures WHERE id = ?", old)
+        return len(old)
+
+
+def _count(ledger: sqlite3.Connection, failure: int, sighting: Sighting) -> None:
+    texts = {"kind": _cut(sighting.kind), "class": _cut(sighting.class_), "title": _cut(sighting.title)}
+    excerpt = _cut(sighting.excerpt, KNOWN_EXCERPT_CHARS)
+    ledger.execute(_COUNT, {"failure": failure, "at": sighting.at, "excerpt": excerpt, **texts})
+    for sort, name in ((_MERGE_REQUEST, sighting.merge_request), (_BRANCH, sighting.branch)):
+        if name:
+            ledger.execute(_PLACE, (failure, sort, _cut(name), sighting.at))
+
+
+def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
+    failure = row["id"]
+    merge_requests, branches = (
+        tuple(name for (name,) in ledger.execute(_PLACES, (failure, sort, KNOWN_PLACES)))
+        for sort in (_MERGE_REQUEST, _BRANCH)
+    )
+    return KnownFailure(
+        project=row["project"],
+        fingerprint=row["fingerprint"],
+        kind=row["kind"],
+        class_=row["class"],
+        title=row["title"],
+        excerpt=row["excerpt"],
+        first_seen=row["first_seen"],
+        last_seen=row["last_seen"],
+        count=row["count"],
+        merge_requests=merge_requests,
+        merge_requests_total=ledger.execute(_PLACES_TOTAL, (failure, _MERGE_REQUEST)).fetchone()[0],
+        branches=branches,
+        links=tuple(link for (link,) in ledger.execute(_LINKS, (failure, KNOWN_LINKS))),
+    )
+
+
+def _named(name: str) -> str:
+    """Names are never cut: two projects may begin alike."""
+    if not name or len(name) > KNOWN_NAME_CHARS:
+        raise UsageFault(
+            f"A project or fingerprint needs a name of 1 to {KNOWN_NAME_CHARS} characters, not {len(name)}."
+        )
+    if not _is_text(name):
+        raise UsageFault(f"The name {name[:80]!a} of a project or fingerprint is no text; leave it out.")
+    return name
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _cut(text: str, limit: int = KNOWN_FIELD_CHARS) -> str:
+    return text[:limit].encode("utf-8", "replace").decode()
+
+
+def _day(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageFault(f"{at} is no time; give seconds since 1970.") from error
