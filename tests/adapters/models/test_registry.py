@@ -154,7 +154,6 @@ UNKNOWN: list[tuple[str, dict[str, Any], str]] = [
     ("Anthropic", {}, "'Anthropic' names a provider but no model. Known forms: anthropic:MODEL"),
     ("anthropic:", {}, "'anthropic:' names a provider but no model. Known forms: anthropic:MODEL"),
     ("", {}, "'' names no model. Known forms: anthropic:MODEL"),
-    ("digest", {}, "The model `digest` comes with a later version of Hummingbird; name another one for now."),
     ("gpt-5.4", {"api_mode": "chat"}, "There is no api_mode 'chat'"),
     ("gpt-5.4", {"api_mode": "codex_response"}, "(did you mean 'codex_responses'?): chat_completions, codex_responses"),
 ]

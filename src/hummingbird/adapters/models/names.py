@@ -16,7 +16,7 @@ from hummingbird.domain.text import shortened
 PROVIDERS = ("anthropic", "vertex-anthropic", "gemini", "vertex-gemini", "openai", "openai-chat", "replay", "digest")
 FORMS = (
     "anthropic:MODEL, vertex-anthropic:MODEL, gemini:MODEL, vertex-gemini:MODEL, openai:MODEL, openai-chat:MODEL, "
-    "replay:PATH, or a bare claude-…, gemini-… or gpt-… name"
+    "replay:PATH, digest, or a bare claude-…, gemini-… or gpt-… name"
 )
 # The providers that speak what a mode means; the first is meant where the name says nothing.
 MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -43,7 +43,7 @@ class Named:
     bare: bool = False
 
     def __str__(self) -> str:
-        return self.model if self.bare else f"{self.provider}:{self.model}"
+        return self.model if self.bare else f"{self.provider}:{self.model}" if self.model else self.provider
 
     @property
     def on_wire(self) -> str:
@@ -62,7 +62,7 @@ def setting(environment: Mapping[str, str], variable: str) -> str | None:
 def parse_name(name: str) -> tuple[str | None, str]:
     """(provider, model); no provider for a bare name, which may have a colon of its own (`llama3:8b`)."""
     name = name.strip()
-    if name == "digest":
+    if name.lower() == "digest":
         return "digest", ""
     provider, colon, model = name.partition(":")
     if not colon or provider.lower() not in PROVIDERS:
@@ -76,7 +76,7 @@ def decide(
     """Raises UnknownModel."""
     provider, model = parse_name(name)
     if provider == "digest":
-        raise UnknownModel("The model `digest` comes with a later version of Hummingbird; name another one for now.")
+        return Named(provider, "")
     if not model or name.strip().lower() in PROVIDERS:
         what = "a provider but no model" if name.strip() else "no model"
         raise UnknownModel(f"{name.strip()!r} names {what}. Known forms: {FORMS}.")

@@ -70,6 +70,10 @@ class Models:
             from hummingbird.adapters.models.replay import replay_of  # noqa: PLC0415 - a lazy factory
 
             return replay_of(named.model)
+        if named.provider == "digest":
+            from hummingbird.adapters.models.digest.model import DigestModel  # noqa: PLC0415 - a lazy factory
+
+            return DigestModel()
         address = base_url or setting(self._environment, _BASE_URLS[named.provider])
         wanted = Wanted(named, address, self._environment, self._model_regions, self)
         wire, endpoint = _FACTORIES[named.provider](wanted)
