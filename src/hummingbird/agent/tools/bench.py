@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hummingbird.agent.tools.evidence import by_evidence
 from hummingbird.agent.tools.fetch import ONE, SEVERAL, Fetch, FetchBatch
-from hummingbird.agent.tools.preview import Previews, head_and_tail
+from hummingbird.agent.tools.preview import Previews
 from hummingbird.agent.tools.shelf import Shelf, taken
 from hummingbird.agent.tools.shell import NAME, Shell
 from hummingbird.agent.tools.spill import Spill
@@ -33,7 +34,7 @@ def equipped(
     *,
     entries: Iterable[Entry] = (),
     max_inline_bytes: int = MAX_INLINE_BYTES,
-    previews: Previews = head_and_tail,
+    previews: Previews = by_evidence,
 ) -> Bench:
     """`tools` are the session's other ones: those with a source can be fetched from. `entries` is its journal so far,
     so that no number of a file is used twice."""

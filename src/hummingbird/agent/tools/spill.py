@@ -9,7 +9,8 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from hummingbird.agent.tools.deposit import Bytes, Outgoing, Passing, laid_out, outgoing, pieces, put
-from hummingbird.agent.tools.preview import Preview, Previews, clipped, head_and_tail
+from hummingbird.agent.tools.evidence import by_evidence
+from hummingbird.agent.tools.preview import Preview, Previews, clipped
 from hummingbird.agent.tools.results import Ready, as_text, framed, with_metadata
 from hummingbird.agent.tools.shelf import Shelf
 from hummingbird.agent.workbench import Workbench
@@ -38,7 +39,7 @@ class Spill:
         secrets: Secrets,
         *,
         max_inline_bytes: int = MAX_INLINE_BYTES,
-        previews: Previews = head_and_tail,
+        previews: Previews = by_evidence,
         shelf: Shelf | None = None,
     ) -> None:
         self.bench = bench
