@@ -6,6 +6,7 @@ from importlib import import_module
 import click
 
 from hummingbird import __version__
+from hummingbird.cli.explain import explain
 from hummingbird.cli.sandbox import sandbox
 
 
@@ -33,6 +34,7 @@ def demo(save: str | None, verbose: bool) -> None:
     sys.exit(import_module("hummingbird.cli.demo").run(save, verbose=verbose))
 
 
+commands.add_command(explain)
 commands.add_command(sandbox)
 
 
