@@ -1,10 +1,13 @@
-"""`python -m benchmarks.run [SECTION …] [--quick]`: prints each section's measurements as Markdown."""
+"""`python -m benchmarks.run [SECTION] [--quick] [--logs PATH]`: prints each section's measurements as Markdown."""
 
 import argparse
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 from benchmarks.cache import report as cache_report
 from benchmarks.concurrency import report as crowd_report
+from benchmarks.evidence import report as evidence_report
 from benchmarks.overhead import drive, imports
 from benchmarks.sandboxes import report as sandbox_report
 
@@ -29,6 +32,10 @@ def sandboxes(quick: bool) -> None:
     sandbox_report.report(quick=quick)
 
 
+def evidence(quick: bool, logs: Path | None = None) -> None:
+    evidence_report.report(logs, quick=quick)
+
+
 # A section takes `quick` (small and once, to see that it works) and prints Markdown.
 SECTIONS: dict[str, Callable[[bool], None]] = {
     "imports": starts,
@@ -36,6 +43,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "cache": cache,
     "concurrency": concurrency,
     "sandboxes": sandboxes,
+    "evidence": evidence,
 }
 
 
@@ -43,8 +51,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("section", nargs="?", default="all", choices=[*SECTIONS, "all"])
     parser.add_argument("--quick", action="store_true", help="small numbers, one repeat: does it work at all?")
+    parser.add_argument("--logs", type=Path, metavar="PATH", help="real labelled logs, for the evidence section")
     chosen = parser.parse_args()
-    for name, section in SECTIONS.items():
+    sections: dict[str, Callable[[bool], None]] = {**SECTIONS, "evidence": partial(evidence, logs=chosen.logs)}
+    for name, section in sections.items():
         if chosen.section in (name, "all"):
             section(chosen.quick)
 
