@@ -83,9 +83,9 @@ def words(line: str) -> list[str]:
 
 
 def _tail(path: re.Match[str]) -> str:
-    """Two names of a path tell it from others, and no checkout is that shallow once its place is cut off."""
+    """Two names tell a file from others; of a directory, which may be the checkout itself, the last one is safe."""
     names = [name for name in path["rest"].replace("\\", "/").split("/") if name]
-    return " " + "/".join(names[-2:])
+    return " " + "/".join(names[-2:] if names and "." in names[-1] else names[-1:])
 
 
 def _said(tokens: list[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from hummingbird.evidence.fingerprint import fingerprint
 from hummingbird.evidence.logs.baseline import Baseline
 from hummingbird.evidence.logs.choosing import Chooser
 from hummingbird.evidence.logs.cues import Sort
-from hummingbird.evidence.logs.looked import Looked
+from hummingbird.evidence.logs.looked import TROUBLE, Looked
 from hummingbird.evidence.logs.preview import LogPreview
 from hummingbird.evidence.regions import Analysis, Blame, Class, Kind, Line, Region
 
@@ -16,6 +16,7 @@ _BYTES = 24 * 1024
 _SHARE = 0.12
 _LEAST = -1.5  # below this a region is a guess
 _TAIL = 12
+_NEAR = 12
 _KINDS = (
     (Sort.MEMORY, Kind.MEMORY), (Sort.SPACE, Kind.QUOTA), (Sort.RUNNER, Kind.RUNNER), (Sort.NETWORK, Kind.NETWORK),
     (Sort.TIMEOUT, Kind.TIMEOUT), (Sort.HEAD, Kind.TEST), (Sort.LINT, Kind.LINT), (Sort.COMPILER, Kind.COMPILER),
@@ -37,10 +38,15 @@ def analysed(looked: Looked, most_regions: int = MOST_REGIONS) -> Analysis:
         return Analysis((), _NOTHING, looked.total, looked.size)
     chooser = Chooser(looked.rows, looked.standing, _BYTES, share=_SHARE)
     chosen = chooser.choose(most_regions).regions
-    found = [rows for rows in chosen if looked.standing.lead[rows[0]] >= _LEAST] or chosen[:1]
+    found = [rows for rows in chosen if looked.standing.lead[rows[0]] >= _LEAST and _troubled(looked, rows)]
+    found = found or chosen[:1]
     regions = tuple(_region(looked, rows) for rows in found)
     relevant = [line for region in regions for line in region.lines]
     return Analysis(regions, judge(relevant, _tail(looked)), looked.total, looked.size)
+
+
+def _troubled(looked: Looked, rows: Sequence[int]) -> bool:
+    return _union(looked.rows.marks, rows) & TROUBLE > 0
 
 
 def _region(looked: Looked, rows: Sequence[int]) -> Region:
@@ -49,7 +55,14 @@ def _region(looked: Looked, rows: Sequence[int]) -> Region:
     lines = tuple(Line(numbers[at], texts[at]) for at in sorted(rows))
     said = [line.text for line in lines]
     kind, rule = _kind(looked, rows)
-    return Region(lines, kind, classify(said, kind=kind), fingerprint(said), round(looked.standing.lead[lead], 2), rule)
+    score = round(looked.standing.lead[lead], 2)
+    return Region(lines, kind, classify(said, kind=kind), _fingerprint(looked, rows), score, rule)
+
+
+def _fingerprint(looked: Looked, rows: Sequence[int]) -> str:
+    """Of the lines next to its lead: how far a region grew may differ in another run, what it grew from does not."""
+    near = sorted(at for at in rows if abs(at - rows[0]) <= _NEAR)
+    return fingerprint([looked.rows.texts[at] for at in near])
 
 
 def _kind(looked: Looked, rows: Sequence[int]) -> tuple[Kind, str]:

@@ -15,7 +15,7 @@ from hummingbird.evidence.logs.standing import Standing
 SHOWN_CHARS = 240
 _CUT_CHARS = 220
 _SAME = 0.6  # what each repetition of the same words costs
-_DELTA = 2.0  # how much less than its lead a line of a region may be worth
+_DELTA = 2.5  # how much less than its lead a line of a region may be worth
 _SHARE = 0.34  # of the budget, for one region
 _AHEAD = 3  # lines looked at before a region stops growing
 _LEADS = 200  # lines that a region may grow from

@@ -15,7 +15,7 @@ _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
 _PREFIX = re.compile(
     r"\ufeff?(?:"
     # GitHub (with job and step before it), GitLab (with the stream behind it), kubectl
-    rf"(?:[\w .()/-]{{1,60}}\t[\w .()/:-]{{1,80}}\t)?\ufeff?{_STAMP}(?: [0-9a-f]{{2}}[OE][ +])? ?"
+    rf"(?:[\w .()/-]{{1,60}}\t[\w .()/:-]{{1,80}}\t)?\ufeff?{_STAMP}(?: [0-9a-f]{{2}}[OE](?:[ +]|$))? ?"
     r"|\[step-[\w-]{1,60}\] "  # tkn
     r"|\[[\w-]{1,60} : [\w-]{1,60}\] "  # tkn, a whole pipeline
     r"|(?:DEBUG|INFO|WARNING|ERROR) \w+\.py:\d+: +"  # mock

@@ -206,10 +206,11 @@ _TROUBLE = [
     *_parts(
         Sort.NETWORK,
         "connection refused|connection reset|connection timed|connection error|connection closed|network is unreachable"
-        "|name or service not known|getaddrinfo|temporary failure in name|could not resolve host|econnre|etimedout"
-        "|enotfound|eai_again|rate limit|too many requests|service unavailable|bad gateway|gateway time|tls handshake"
+        "|name or service not known|getaddrinfo|temporary failure in name|could not resolve host"
+        "|rate limit|too many requests|service unavailable|bad gateway|gateway time|tls handshake"
         "|ssl_error|unexpected disconnect|early eof|hung up unexpectedly|rpc failed|no route to host",
     ),
+    *_words(Sort.NETWORK, "econnrefused|econnreset|etimedout|enotfound|eai_again"),
     *_parts(
         Sort.MEMORY, "out of memory|outofmemory|cannot allocate memory|oomkilled|oom-kill|memory limit|java heap space"
     ),
@@ -316,7 +317,8 @@ _REST = [
         "|get more|--stacktrace|learn more|visit |to run it again|troubleshoot",
     ),
     *_parts(Sort.NOISE, "to cache|changes detected|store build cache|orphan process|.extraheader"),
-    *_words(Sort.PASSED, "pass|passed|passing|ok|success|successful|successfully|succeeded|done|yes"),
+    Cue("ok", Sort.PASSED, re.compile(r"(?i)(?<!not )\bok\b")),
+    *_words(Sort.PASSED, "pass|passed|passing|success|successful|successfully|succeeded|done|yes"),
     *_parts(Sort.PASSED, "✓|✔|√"),
     *_words(Sort.SKIPPED, "skip|skipped|skipping|xfail|pending|ignored|ignore|disabled|xskip"),
     *_words(Sort.WARNING, "warn|warning|warnings|deprecated|deprecation|notice|info|debug|wrn"),

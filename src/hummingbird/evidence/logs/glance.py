@@ -52,11 +52,16 @@ def _best_first(kept: Kept, ends: list[int]) -> list[int]:
 
 def _rank(line: bytes) -> float:
     rank, lower = 0.0, line.lower()
-    if any(word in lower for word in _CALM):
-        rank -= 1.5
+    for word in _CALM:
+        if word in lower:
+            rank -= 1.5
+            break
     if b"\x1b" in line:
         rank += 1.5 * (_RED.search(line) is not None)
         line = _CODES.sub(b"", line)
-    if line.lstrip().startswith(_BEGINNINGS) or any(word in line for word in _LOUD):
-        rank += 1.75
+    if line.lstrip().startswith(_BEGINNINGS):
+        return rank + 1.75
+    for word in _LOUD:
+        if word in line:
+            return rank + 1.75
     return rank

@@ -12,7 +12,7 @@ from hummingbird.evidence.logs.standing import SIGNS, Standing, standing
 from hummingbird.evidence.logs.steps import Steps
 from hummingbird.evidence.logs.weights import WEIGHTS
 
-_TROUBLE = SIGNS | bit(Sort.RED, Sort.SUMMARY, Sort.CASCADE, Sort.TIMEOUT, Sort.NETWORK, Sort.MEMORY, Sort.SPACE)
+TROUBLE = SIGNS | bit(Sort.RED, Sort.SUMMARY, Sort.CASCADE, Sort.TIMEOUT, Sort.NETWORK, Sort.MEMORY, Sort.SPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Looked:
 
     @property
     def stands_out(self) -> bool:
-        return any(mark & _TROUBLE for mark in self.rows.marks)
+        return any(mark & TROUBLE for mark in self.rows.marks)
 
 
 def look(kept: Kept, baseline: Baseline | None = None, weights: Weights = WEIGHTS) -> Looked:

@@ -152,20 +152,27 @@ class Reader:
         return True
 
     def _keep(self, wanted: list[tuple[int, int]], first: int, lines: list[bytes]) -> None:
-        before, end = first - len(self._before), first + len(lines)
-        reached = 0
+        before, reached = first - len(self._before), 0
         for start, stop in sorted(wanted):
-            self._wanted_to = max(self._wanted_to, stop)
-            for number in range(max(start, before, reached), min(stop, end - 1) + 1):
+            low = max(start, before, reached)
+            for number in range(low, min(stop, first - 1) + 1):
                 if number not in self._lines:
-                    line = (lines[number - first] if number >= first else self._before[number - before])[
-                        :LOG_LINE_BYTES
-                    ]
-                    self._lines[number] = line
-                    self._held += len(line) + LINE_OVERHEAD
+                    self._hold(number, self._before[number - before : number - before + 1])
+            if stop >= first:
+                low = max(low, first)
+                self._hold(low, lines[low - first : stop - first + 1])
             reached = max(reached, stop + 1)
+            self._wanted_to = max(self._wanted_to, stop)
         if self._held > LOG_KEPT_BYTES:
             self._forget()
+
+    def _hold(self, number: int, lines: list[bytes]) -> None:
+        size = sum(map(len, lines))
+        if size > LOG_LINE_BYTES:
+            lines = [line[:LOG_LINE_BYTES] for line in lines]
+            size = sum(map(len, lines))
+        self._lines.update(enumerate(lines, number))
+        self._held += size + len(lines) * LINE_OVERHEAD
 
     def _forget(self) -> None:
         """The middle half of what is kept: first causes stand early, and what a job died of late."""

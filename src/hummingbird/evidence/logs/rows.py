@@ -32,8 +32,9 @@ LENGTH = (1, 12, 40, 120, 250)
 PREFIX = (2, 5, 15, 60)
 CORE = bit(Sort.HEAD, Sort.COMPILER, Sort.LINT, Sort.SETTING, Sort.THROWN)
 NEAR_END = 60
+NAMING = 30  # lines before an end, whose names are looked for elsewhere
+SHAPE_BYTES = 120
 _NAMES = re.compile(r"[A-Za-z_][\w.:/\\-]{7,120}")
-_NUMBERS = {ord(digit): None for digit in "0123456789"}
 _NAMES_MOST = 150
 NAMED_CHARS = 200
 NAMED_LINES = 8
@@ -66,7 +67,7 @@ def rows_of(kept: Kept) -> Rows:
         texts,
         found,
         _around(numbers, found),
-        _places(kept, where, texts),
+        _places(kept, where, texts, raws),
         _flags(where, texts, found),
         rarity(found),
         where.steps,
@@ -131,8 +132,8 @@ def _union(marks_: list[int], width: int) -> list[int]:
     return union
 
 
-def _places(kept: Kept, where: _Where, texts: Sequence[str]) -> list[tuple[int, ...]]:
-    shapes = [text[:100].translate(_NUMBERS) for text in texts]
+def _places(kept: Kept, where: _Where, texts: Sequence[str], raws: Sequence[bytes]) -> list[tuple[int, ...]]:
+    shapes = [raw[:SHAPE_BYTES].translate(None, b"0123456789") for raw in raws]
     alike, firsts = Counter(shapes), [text.lstrip()[:30].partition(" ")[0] for text in texts]
     leading = Counter(firsts)
     return [
@@ -149,7 +150,7 @@ def _places(kept: Kept, where: _Where, texts: Sequence[str]) -> list[tuple[int, 
 
 def _flags(where: _Where, texts: Sequence[str], found: Sequence[int]) -> list[int]:
     near = [0 <= away <= NEAR_END for away in where.distance]
-    named = _named(texts, near)
+    named = _named(texts, [0 <= away <= NAMING for away in where.distance])
     flags = []
     for mark, step, begun, close, names in zip(found, where.steps, where.begun, near, named, strict=True):
         core = mark & CORE
@@ -175,7 +176,7 @@ def _named(texts: Sequence[str], near: Sequence[bool]) -> list[int]:
         return hits
     beginnings = [text[:NAMED_CHARS].encode("utf-8", "replace") for text in texts]
     ends = list(accumulate(len(text) + 1 for text in beginnings))
-    held: list[set[int]] = [set() for _ in names]
+    held: list[set[int]] = [set() for _ in names]  # by name
     at, end = 0, ends[0]
     for which, start, _ in BytesAhoCorasick([name.encode() for name in names]).find_matches_as_indexes(
         b"\n".join(beginnings)

@@ -26,7 +26,7 @@ _NOTHING = -9.0
 _FRAME_DROP, _FRAME_STEP = 0.4, 0.08
 _LINE_DROP, _LINE_STEP = 0.4, 0.05
 _CALM_DROP = 2.0
-_FRAME_LEADS = 1.5
+_FRAME_LEADS = 3.0
 
 
 @dataclass(frozen=True, slots=True)

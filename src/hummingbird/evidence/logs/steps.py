@@ -8,9 +8,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-# in lower case; lines that hold none of these are no border
+# in lower case; lines that hold none of these are no border. None ends behind a word of trouble ("fail"): of two that
+# overlap, the one that ends first is found and the other is not
 LITERALS = (
-    b"exited with", b"exit code", b"exit status", b"job failed", b"marked build as failure", b"finished: failure",
+    b"exited with", b"exit code", b"exit status", b"job f", b"marked build as", b"finished: ",
     b"build has been stopped", b"no output has been received", b"job exceeded the maximum", b"##[error]process",
 )  # fmt: skip
 MOST = 4096
@@ -31,7 +32,9 @@ class Steps:
     fine: list[int] = field(default_factory=list)
 
     def see(self, number: int, text: str) -> bool:
-        """Whether a step failed here."""
+        """Whether a step failed here. A line that holds two literals is shown twice."""
+        if self.failed[-1:] == [number]:
+            return True
         if _FAILED.search(text):
             self.failed.append(number)
             return True

@@ -1,0 +1,71 @@
+"""With the same job's green log at hand, what it said too is no news (V3)."""
+
+import pytest
+
+from hummingbird.evidence import Baseline, LogPreview, analyse, preview
+from tests.evidence.sample_logs import noise
+
+OLD = "src/legacy/driver.c:17:3: error: ignoring unknown option -fold"
+NEW = "src/cart/price.c:42:13: error: unknown type name 'money'"
+
+
+def log(*lines: str) -> str:
+    return "\n".join([*noise(150), *lines, *noise(150, 1_000)]) + "\n"
+
+
+GREEN = log(OLD)
+RED = "\n".join([*noise(150), OLD, *noise(60, 500), NEW, *noise(150, 1_000)]) + "\n"
+RED_TURNED = "\n".join([*noise(150), NEW, *noise(60, 500), OLD, *noise(150, 1_000)]) + "\n"
+
+
+def place(text: str, said: str, baseline: str | None) -> int:
+    regions = analyse(text, baseline=baseline).regions
+    return next((at for at, region in enumerate(regions) if said in region.excerpt), 99)
+
+
+@pytest.mark.parametrize("red", [RED, RED_TURNED])
+def test_an_error_that_the_green_log_has_too_ranks_below_one_that_is_new_v3(red: str) -> None:
+    assert place(red, NEW, GREEN) == 0
+    assert place(red, OLD, GREEN) > 0
+    assert NEW in preview(red, 200, baseline=GREEN)
+    assert OLD not in preview(red, 80, baseline=GREEN)
+
+
+def test_the_green_log_decides_and_not_the_place() -> None:
+    assert place(RED, OLD, log(NEW)) == 0
+    assert place(RED, NEW, log(NEW)) > 0
+
+
+def test_numbers_and_times_do_not_make_news_v3() -> None:
+    green = log(f"2024-01-01T00:00:00.0000000Z {OLD.replace('17:3', '99:12')}")
+    for red in (RED, RED_TURNED):
+        assert place(red, NEW, green) == 0
+        assert place(red, OLD, green) > 0
+
+
+def test_a_green_log_fed_in_pieces_is_the_same_as_the_whole() -> None:
+    whole, pieces = Baseline.of(GREEN), Baseline()
+    for at in range(0, len(GREEN), 7):
+        pieces.feed(GREEN.encode()[at : at + 7])
+    texts = [OLD, NEW, *noise(20)]
+    assert pieces.weighed(texts, [0.0] * 22) == whole.weighed(texts, [0.0] * 22)
+    assert whole.weighed([OLD], [0.0]) < whole.weighed([NEW], [0.0])
+
+
+def test_the_last_line_of_a_green_log_counts_without_its_end_too() -> None:
+    assert Baseline.of(f"fine\n{OLD}").weighed([OLD], [0.0]) == Baseline.of(f"{OLD}\nfine\n").weighed([OLD], [0.0])
+
+
+@pytest.mark.parametrize("green", ["", "\n", "\x00\x01", "x" * 100_000])
+def test_a_green_log_that_says_nothing_hides_nothing(green: str) -> None:
+    assert OLD in preview(GREEN, 300, baseline=green)
+
+
+def test_a_log_in_which_all_is_known_still_shows_something() -> None:
+    assert OLD in preview(GREEN, 2_000, baseline=GREEN)
+
+
+def test_a_preview_while_it_streams_takes_a_green_log_too() -> None:
+    reading = LogPreview(Baseline.of(GREEN))
+    reading.feed(RED.encode())
+    assert reading.text(200) == preview(RED, 200, baseline=GREEN)
