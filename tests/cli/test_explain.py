@@ -101,6 +101,24 @@ def test_a_test_report_is_explained_through_its_own_parser() -> None:
     assert ">  5 │ FAILED org.example.CartTest.totals" in shown
 
 
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (
+            b'<testsuite name="a"><testcase name="t2"><failure message="m">1 != 2\n',
+            ["It is truncated", "FAILED a > t2"],
+        ),
+        (b'<testsuite tests="5" failures="3" errors="1"/>', ["The report declares 3 failures and 1 error without"]),
+    ],
+)
+def test_a_report_that_is_not_whole_still_tells_of_its_failures(report: bytes, said: list[str]) -> None:
+    """V7"""
+    done = run(given=report)
+    assert done.returncode == 0
+    assert all(words in done.stdout.decode() for words in said)
+    assert b"It reports no failure" not in done.stdout
+
+
 def test_tekton_objects_are_explained_and_have_no_line_numbers() -> None:
     """V7"""
     done = run(LOGS / "tekton" / "pod_step_failed_exit1.json")

@@ -88,6 +88,21 @@ def test_a_report_without_failures_says_so() -> None:
     assert found.summary == ("Test report, 1 test: 1 passed",)
 
 
+def test_failures_that_a_report_only_counts_are_a_region_of_their_own() -> None:
+    """V7"""
+    found = explained(b'<testsuites>\n<testsuite tests="5" failures="3" errors="1"/></testsuites>')
+    (region,) = found.analysis.regions
+    assert (region.first, region.excerpt) == (2, "The report declares 3 failures and 1 error without naming them.")
+    assert found.analysis.blame.rule == "failures-unnamed"
+    assert region.excerpt in found.summary
+
+
+def test_failures_that_are_named_leave_no_region_for_those_that_are_not() -> None:
+    """V7"""
+    found = explained(b'<testsuite failures="2"><testcase name="a"><failure message="m"/></testcase></testsuite>')
+    assert [region.rule for region in found.analysis.regions] == ["test-failed"]
+
+
 @pytest.mark.parametrize(("ending", "lines"), [(b"", 2), (b"\n", 2), (b"\n\n", 3)])
 def test_a_last_line_without_its_end_is_a_line(ending: bytes, lines: int) -> None:
     report = b"<testsuite>\n</testsuite>"

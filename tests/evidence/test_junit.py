@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hummingbird.domain.limits import CASE_BODY_CHARS, CASE_FIELD_CHARS, CASE_OUTPUT_CHARS, CASES_ALIKE, CASES_KEPT
 from hummingbird.evidence.regions import SURE, Class, Kind
 from hummingbird.evidence.reports.case_regions import region_of, regions_of
-from hummingbird.evidence.reports.junit import read
-from hummingbird.evidence.reports.testcases import Case, Outcome, Report, Totals
+from hummingbird.evidence.reports.junit import ReportReader, read
+from hummingbird.evidence.reports.testcases import Case, Claim, Outcome, Report, Totals
 from tests.evidence import sample_reports
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "evidence" / "testing_farm"
@@ -141,6 +141,49 @@ def test_a_suite_that_fails_outside_of_its_tests_is_told() -> None:
     )
     assert report.totals == Totals(passed=1, errors=1)
     assert report.cases[0].message == "no set-up"
+
+
+@pytest.mark.parametrize("end", [b"", b"<<"])
+def test_a_test_that_failed_before_the_report_breaks_off_is_kept_with_its_text_v7(end: bytes) -> None:
+    cut = b'<testsuite><testcase name="t1"/>\n<testcase name="t2"><failure message="boom">\nAssertionError: 1 != 2\n'
+    report = read([cut + end])
+    assert report.totals == Totals(passed=1, failed=1)
+    assert report.broke
+    (case,) = report.cases
+    assert (case.name, case.message, case.at) == ("t2", "boom", 2)
+    assert [(line.number, line.text) for line in case.body] == [(3, "AssertionError: 1 != 2")]
+
+
+def test_a_test_that_broke_off_before_it_failed_is_not_counted_v7() -> None:
+    assert read([b'<testsuite><testcase name="t1"/><testcase name="t2"><system-out>so far']).totals == Totals(passed=1)
+
+
+def test_asking_before_a_failed_test_has_ended_does_not_count_it_twice_v7() -> None:
+    reader = ReportReader()
+    reader.feed(b'<testsuite><testcase name="t"><failure message="m">')
+    assert reader.report.totals == Totals(failed=1)
+    reader.feed(b"</failure></testcase></testsuite>")
+    assert reader.report.totals == Totals(failed=1)
+    assert len(reader.report.cases) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "claim"),
+    [
+        (b'<testsuites failures="3"><testsuite failures="2"/><testsuite failures="1"/></testsuites>', Claim(3, 0, 1)),
+        (b'<testsuites>\n<testsuite failures="2"/>\n<testsuite errors="1"/></testsuites>', Claim(2, 1, 2)),
+        (b'<testsuite><testsuite errors="1"><testsuite errors="1"/></testsuite></testsuite>', Claim(0, 1, 1)),
+        (b'<test-run failed="4"><test-suite failed="4"/></test-run>', Claim(4, 0, 1)),
+        (b'<testsuite failures="many" errors="-1"/>', Claim()),
+    ],
+)
+def test_the_outermost_numbers_of_failures_are_what_a_report_claims_v7(content: bytes, claim: Claim) -> None:
+    assert read([content]).claim == claim
+
+
+@pytest.mark.parametrize("name", sorted(sample_reports.ALL))
+def test_a_report_that_names_its_failures_claims_no_others_v7(name: str) -> None:
+    assert read([sample_reports.ALL[name]]).unnamed == 0
 
 
 def test_the_same_failure_many_times_does_not_crowd_out_another_v4() -> None:

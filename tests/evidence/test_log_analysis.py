@@ -1,6 +1,7 @@
 """A log becomes ranked regions: what each looks like, what is to blame and what it is recognised by (V3, V5, V6)."""
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -58,6 +59,8 @@ def test_regions_are_ordered_numbered_and_do_not_overlap() -> None:
     assert found.size == len(text.encode())
     numbers = [line.number for region in found.regions for line in region.lines]
     assert len(numbers) == len(set(numbers))
+    spans = sorted((region.first, region.last) for region in found.regions)
+    assert all(one[1] < other[0] for one, other in pairwise(spans))
     for region in found.regions:
         assert [line.number for line in region.lines] == sorted(line.number for line in region.lines)
         assert all(lines[line.number - 1].rstrip() == line.text for line in region.lines)

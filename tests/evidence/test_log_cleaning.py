@@ -1,5 +1,7 @@
 """What machines add to a line is taken away, and every line keeps its number in the file (V2)."""
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -118,6 +120,20 @@ def test_any_bytes_become_text_without_their_codes(raw: bytes) -> None:
     assert "\r" not in text
     assert "\x00" not in text
     assert text.encode().decode() == text
+
+
+@given(st.text("ab\b", max_size=60))
+@example("\ba\b\bb")
+def test_a_backspace_takes_the_letter_before_it_and_nothing_where_there_is_none_v2(said: str) -> None:
+    left = said
+    while (shorter := re.sub("[ab]\b", "", left)) != left:
+        left = shorter
+    assert cleaned(said.encode()) == left.replace("\b", "")
+
+
+def test_a_long_row_of_backspaces_is_read_in_one_pass_v1() -> None:
+    """Minutes, and so the time limit of a test, if each backspace cost the whole line."""
+    assert cleaned(b"a" * 300_000 + b"\x08" * 299_999) == "a"
 
 
 @given(st.text(st.characters(categories=["L", "Nd", "Po", "Zs"], exclude_characters="\u0085"), max_size=80))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hummingbird.agent.tools.evidence import by_evidence
 from hummingbird.agent.tools.preview import Preview
 from hummingbird.domain import limits
 from hummingbird.evidence.regions import Blame, Class, Kind, Line, Region
@@ -106,9 +107,37 @@ def test_any_regions_fit_any_budget(texts: list[tuple[str, str]], budget: int, h
 def test_a_broken_report_says_so_in_its_preview_v7() -> None:
     cut = sample_reports.GTEST[: sample_reports.GTEST.index(b'<testcase name="Waits')]
     assert (
-        "Not all of the report could be read. It ends before its last element is closed. It declares 3 tests."
-        in shown(cut)
+        "Not all of the report could be read. It is truncated: it ends before its last element is closed. "
+        "It declares 3 tests." in shown(cut)
     )
+
+
+def test_the_preview_of_a_truncated_report_has_the_failure_that_it_broke_off_in_t5() -> None:
+    preview = by_evidence("xml")
+    preview.feed(b'<testsuite name="a"><testcase name="t2"><failure message="boom">AssertionError: 1 != 2\n')
+    text = preview.text(limits.PREVIEW_BYTES)
+    assert text.startswith("Test report, 1 test: 1 failed\nNot all of the report could be read. It is truncated")
+    assert "1: FAILED a > t2" in text
+    assert "AssertionError: 1 != 2" in text
+
+
+@pytest.mark.parametrize(
+    ("attributes", "inside", "said"),
+    [
+        (b'failures="3" errors="1"', b"", "0 tests: none named\nThe report declares 3 failures and 1 error without"),
+        (b'failures="1"', b"", "0 tests: none named\nThe report declares 1 failure without naming it."),
+        (b'errors="2"', b'<testcase name="a"/>', "1 passed\nThe report declares 2 errors without naming them."),
+        (
+            b'failures="2"',
+            b'<testcase name="a"><failure/></testcase>',
+            "1 failed\nThe report declares 2 failures and names only 1 of them.",
+        ),
+    ],
+)
+def test_failures_that_a_report_declares_and_does_not_name_are_told_v7(
+    attributes: bytes, inside: bytes, said: str
+) -> None:
+    assert said in shown(b"<testsuites><testsuite %s>%s</testsuite></testsuites>" % (attributes, inside))
 
 
 @pytest.mark.parametrize("content", [b"", b"plain log\nerror: x", b"<html/>", b'{"kind": "Pod"}', b"\xff\xfe\x00"])

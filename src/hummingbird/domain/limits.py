@@ -153,7 +153,7 @@ CASE_FIELD_CHARS = 1_000  # of a name, a message or an address
 CASE_BODY_CHARS = 6_000
 CASE_OUTPUT_CHARS = 1_500  # of each of standard output and standard error; the end
 CASE_LINKS = 8
-OBJECT_BYTES = 4 * 1024 * 1024  # of JSON that is read whole
+OBJECT_BYTES = 1024 * 1024  # of JSON that is read whole
 OBJECT_ITEMS = 10_000
 STATUS_CHARS = 2_000  # of a message in a status
 

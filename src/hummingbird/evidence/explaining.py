@@ -10,20 +10,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hummingbird.domain.limits import OBJECT_BYTES
+from hummingbird.evidence.fingerprint import fingerprint
 from hummingbird.evidence.logs.analysing import analysed
 from hummingbird.evidence.logs.baseline import Baseline
 from hummingbird.evidence.logs.looked import Looked
 from hummingbird.evidence.logs.preview import LogPreview
-from hummingbird.evidence.regions import Analysis, Blame, Class, Region
+from hummingbird.evidence.regions import Analysis, Blame, Class, Kind, Line, Region
 from hummingbird.evidence.reports import case_regions
 from hummingbird.evidence.reports.junit import ReportReader
+from hummingbird.evidence.reports.testcases import Report
 from hummingbird.evidence.sheet import TELLING
-from hummingbird.evidence.structured import parsed, summary
+from hummingbird.evidence.structured import claimed, parsed, summary
 from hummingbird.evidence.tekton import objects, run_regions
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _TELLING_LINES = 6
 _NOTHING_FAILED = Blame(Class.UNKNOWN, "nothing-failed", 0.0, "It reports no failure.")
+_UNNAMED = Blame(
+    Class.UNKNOWN, "failures-unnamed", 0.5,
+    "The report counts failures and does not name the tests; the log of the job may.",
+)  # fmt: skip
 
 
 class Form(StrEnum):
@@ -96,7 +102,8 @@ class Explaining:
         report = self._report.report if self._report else None
         if report is None or not report.recognised:
             return None
-        return self._structured(Form.REPORT, case_regions.regions_of(report), summary(report))
+        regions = (*_unnamed(report), *case_regions.regions_of(report))
+        return self._structured(Form.REPORT, regions, summary(report))
 
     def _as_objects(self) -> Explained | None:
         found = objects.read(parsed(bytes(self._objects))) if self._objects else None
@@ -114,6 +121,16 @@ class Explaining:
         analysis = analysed(looked)
         leads = tuple(_leads(looked, region) for region in analysis.regions)
         return Explained(Form.LOG, analysis, leads, compared=self._compared)
+
+
+def _unnamed(report: Report) -> tuple[Region, ...]:
+    """Where no failure is named at all, the number alone has to stand for them."""
+    if report.totals.bad or not report.unnamed:
+        return ()
+    said = claimed(report)
+    line = Line(report.claim.at, said)
+    score = case_regions.BROKEN_SCORE
+    return (Region((line,), Kind.TEST, _UNNAMED, fingerprint([said]), score, _UNNAMED.rule),)
 
 
 def _spokesman(regions: Sequence[Region]) -> Blame:

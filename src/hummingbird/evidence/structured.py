@@ -87,10 +87,22 @@ def summary(report: Report) -> list[str]:
         "skipped": totals.skipped,
         "other": totals.other,
     }
-    counts = ", ".join(f"{count} {word}" for word, count in parts.items() if count) or "none ran"
+    counts = ", ".join(f"{count} {word}" for word, count in parts.items() if count)
+    counts = counts or ("none named" if report.unnamed else "none ran")
     said = f"; overall result: {report.finding}" if report.finding else ""
     lines = [f"Test report, {totals.cases} {'test' if totals.cases == 1 else 'tests'}: {counts}{said}"]
+    if report.unnamed:
+        lines.append(claimed(report))
     if report.broke:
         declared = f" It declares {report.declared} tests." if report.declared is not None else ""
         lines.append(f"Not all of the report could be read. {report.broke}{declared}")
     return lines
+
+
+def claimed(report: Report) -> str:
+    """For a report that has more failures than it names."""
+    parts = {"failure": report.claim.failures, "error": report.claim.errors}
+    told = " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in parts.items() if count)
+    if not report.totals.bad:
+        return f"The report declares {told} without naming {'it' if report.claim.bad == 1 else 'them'}."
+    return f"The report declares {told} and names only {report.totals.bad} of them."

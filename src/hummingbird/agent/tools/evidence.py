@@ -9,22 +9,23 @@ from hummingbird.domain.limits import PREVIEW_BYTES
 from hummingbird.evidence import LogPreview
 from hummingbird.evidence.structured import ObjectPreview, ReportPreview
 
-_STRUCTURED: dict[str, type[ReportPreview] | type[ObjectPreview]] = {"xml": ReportPreview, "json": ObjectPreview}
 
-
-def by_evidence(suffix: str) -> Preview:
-    """A new one for an output with this suffix."""
-    structured = _STRUCTURED.get(suffix)
-    return EvidencePreview(structured() if structured else None)
+def by_evidence(_suffix: str) -> Preview:
+    """A new one. Its first letter says what an output is, whatever it is called: files are read with `cat` too."""
+    return EvidencePreview()
 
 
 class EvidencePreview:
-    def __init__(self, structured: ReportPreview | ObjectPreview | None = None) -> None:
-        self._structured = structured
+    def __init__(self) -> None:
+        self._begun = False
+        self._structured: ReportPreview | ObjectPreview | None = None
         self._log = LogPreview()
         self._plain = HeadTail()
 
     def feed(self, chunk: bytes) -> None:
+        if not self._begun and (said := chunk.lstrip(b"\xef\xbb\xbf \t\r\n")):
+            self._begun = True
+            self._structured = ReportPreview() if said[:1] == b"<" else ObjectPreview() if said[:1] in b"[{" else None
         if self._structured is not None:
             self._structured.feed(chunk)
         self._log.feed(chunk)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hummingbird.evidence.blame.classify import classify, judge
 from hummingbird.evidence.fingerprint import fingerprint
 from hummingbird.evidence.logs.baseline import Baseline
+from hummingbird.evidence.logs.bits import bit
 from hummingbird.evidence.logs.choosing import Chooser
 from hummingbird.evidence.logs.cues import Sort
 from hummingbird.evidence.logs.looked import TROUBLE, Looked
@@ -23,6 +24,7 @@ _KINDS = (
     (Sort.SETTING, Kind.DEPENDENCY), (Sort.THROWN, Kind.TRACE), (Sort.FRAME, Kind.TRACE),
     (Sort.SUMMARY, Kind.SUMMARY), (Sort.CASCADE, Kind.EXIT),
 )  # fmt: skip
+_REFUSED = bit(Sort.COMPILER, Sort.PLACE)  # a place in the code: what its words mean is the compiler's affair
 _NOTHING = Blame(Class.UNKNOWN, "nothing-found", 0.0, "Nothing in this log looks like a failure.")
 
 
@@ -36,7 +38,7 @@ def analyse(text: str, *, baseline: str | None = None, most_regions: int = MOST_
 def analysed(looked: Looked, most_regions: int = MOST_REGIONS) -> Analysis:
     if not looked.stands_out:
         return Analysis((), _NOTHING, looked.total, looked.size)
-    chooser = Chooser(looked.rows, looked.standing, _BYTES, share=_SHARE)
+    chooser = Chooser(looked.rows, looked.standing, _BYTES, share=_SHARE, apart=True)
     chosen = chooser.choose(most_regions).regions
     found = [rows for rows in chosen if looked.standing.lead[rows[0]] >= _LEAST and _troubled(looked, rows)]
     found = found or chosen[:1]
@@ -69,10 +71,12 @@ def _kind(looked: Looked, rows: Sequence[int]) -> tuple[Kind, str]:
     """By its lead line; where that says nothing, by what else is in it."""
     marks = looked.rows.marks
     for mark in (marks[rows[0]], _union(marks, rows)):
+        if mark & _REFUSED == _REFUSED:
+            return Kind.COMPILER, Sort.COMPILER.name.lower()
         for sort, kind in _KINDS:
             if mark >> sort & 1:
                 return kind, sort.name.lower()
-    return Kind.OTHER, "near-the-end"
+    return Kind.OTHER, "context"
 
 
 def _union(marks: Sequence[int], rows: Sequence[int]) -> int:

@@ -55,11 +55,15 @@ def words_of(text: str) -> str:
 class Chooser:
     """One choice: what was taken, and what room is left."""
 
-    def __init__(self, rows: Rows, standing: Standing, budget: int, *, share: float = _SHARE) -> None:
+    def __init__(
+        self, rows: Rows, standing: Standing, budget: int, *, share: float = _SHARE, apart: bool = False
+    ) -> None:
+        """`apart`: regions do not reach over each other."""
         self.numbers = rows.numbers
         self.texts = rows.texts
         self.standing = standing
         self.room = budget
+        self.apart = apart
         self.most = budget * share
         self.times: dict[str, int] = {}
         self.seen: set[str] = set()
@@ -123,9 +127,9 @@ class Chooser:
         return grown
 
     def _ahead(self, at: int, step: int) -> float:
-        """The best of the next lines; two blank ones end a region."""
+        """The best of the next lines; two blank ones end a region, and another region where they are to stay apart."""
         best, lines = float("-inf"), 0
-        while lines < _AHEAD and self._follows(at, step):
+        while lines < _AHEAD and self._follows(at, step) and not (self.apart and at + step in self.taken):
             at += step
             if self.texts[at].strip():
                 lines += 1

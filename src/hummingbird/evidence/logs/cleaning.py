@@ -9,7 +9,6 @@ _ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;?:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+][A-Za-z0-9]|[=>78cDEHMNOZ])"
     r"|[\x00-\x07\x0e-\x1a\x7f]"
 )
-_BACKSPACED = re.compile(r"[^\x08]\x08")
 # only what runners write: an application's own time stamp is part of what it said
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
 _PREFIX = re.compile(
@@ -56,12 +55,17 @@ def _last_written(text: str) -> str:
 
 def _plain(text: str) -> str:
     text = _ESCAPES.sub("", text)
-    while "\x08" in text:
-        shorter = _BACKSPACED.sub("", text)
-        if shorter == text:
-            return text.replace("\x08", "")
-        text = shorter
-    return text
+    return _without_backspaced(text) if "\x08" in text else text
+
+
+def _without_backspaced(text: str) -> str:
+    """A backspace takes the letter before it; at the start of the line there is none to take."""
+    first, *others = text.split("\x08")
+    kept = list(first)
+    for piece in others:
+        del kept[-1:]
+        kept += piece
+    return "".join(kept)
 
 
 def _without_prefixes(text: str) -> str:

@@ -219,7 +219,9 @@ _TROUBLE = [
         Sort.TIMEOUT,
         "timed out|timeout|time limit|exceeded the maximum|no output has been received|deadline exceeded|took too long",
     ),
-    *_parts(Sort.SPACE, "no space left|disk quota|disk full|quota exceeded|maximum log length|log length"),
+    *_parts(
+        Sort.SPACE, "no space left|exceeded quota|disk quota|disk full|quota exceeded|maximum log length|log length"
+    ),
     *_parts(
         Sort.RUNNER,
         "runner system failure|system failure|lost communication with the server|the runner has received a shutdown"

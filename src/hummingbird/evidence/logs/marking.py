@@ -3,6 +3,7 @@
 All literals are looked for at once in all lines; patterns are tried only where their literal stands. Knows no weights.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import accumulate
@@ -66,22 +67,30 @@ _SIGNS = bit(
 )  # fmt: skip
 _WARNED = bit(Sort.COMPILER, Sort.THROWN, Sort.NEGATION, Sort.HEAD)
 _LOUD = bit(Sort.RED, Sort.LOUD, Sort.ERROR, Sort.FAIL)
+_SHAPES = bit(Sort.HEAD, Sort.COMPILER, Sort.LINT, Sort.SETTING, Sort.THROWN, Sort.NETWORK, Sort.MEMORY, Sort.TIMEOUT)
+_RESULTS = bit(Sort.SKIPPED, Sort.PASSED)
+_RESULT = re.compile(
+    r"^\s*(?:ok\b|PASS(?:ED)?\b|SKIP(?:PED)?\b|XFAIL\b|[✓✔√])|\.\.\. ?(?:ok|OK|done|passed|skipped|ignored)\b"
+    r"|(?<!['\"`])\b(?:SKIPPED|PASSED|XFAIL|OK)\b(?!['\"`])|: (?:ok|yes|passed|skipped)$"
+)
+_SOME = re.compile(r"(?i)\b[1-9]\d* (?:\w+ )?(?:fail|error|broken)|(?:failures?|errors?|failed|failing)[:=] ?[1-9]")
 
 
 def _settled(mark: int, text: str) -> int:
     if mark & _WORDS and LOUD.search(text):
         mark |= bit(Sort.LOUD)
-    return _calmed(mark) if mark & _CALM else mark
+    return _calmed(mark, text) if mark & _CALM else mark
 
 
-def _calmed(mark: int) -> int:
-    """A test that was skipped or expected to fail is no failure, whatever it is called; nor are "0 errors"."""
-    if mark & bit(Sort.SKIPPED) and not mark & bit(Sort.SUMMARY):
+def _calmed(mark: int, text: str) -> int:
+    """A test that was skipped or expected to fail is no failure, whatever it is called; nor are "0 errors". Elsewhere
+    than where results stand, "done" and "skip" are words like others, and an error that has them is an error."""
+    if mark & bit(Sort.SUMMARY) and (not mark & bit(Sort.ZERO) or _SOME.search(text)):
+        return mark
+    if mark & bit(Sort.ZERO) or (mark & _RESULTS and _RESULT.search(text)):
         return mark & ~_SIGNS
-    if mark & bit(Sort.ZERO) and not mark & bit(Sort.SUMMARY):
-        return mark & ~_SIGNS
-    if mark & bit(Sort.PASSED) and not mark & _LOUD:
-        return mark & ~_SIGNS
+    if mark & _RESULTS:
+        mark = mark & ~_RESULTS if mark & (_SHAPES | _LOUD) else mark & ~_SIGNS
     if mark & bit(Sort.WARNING) and not mark & _LOUD:
         return mark & ~_WARNED
     return mark

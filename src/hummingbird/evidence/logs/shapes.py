@@ -17,7 +17,7 @@ _LINT = re.compile(
     r"\S+:\d+:(?:\d+:)? (?:\[\w\] )?[A-Z]{1,8}\d{2,5}\b|\S+:? ?\d+:? [A-Z]{2,8}\d{3,4}\b"
     r"|\S+\.\w+:? ?(?:line )?\d+(?::\d+)?:? .*\([\w/-]+\)$"
 )
-_FRAME = re.compile(r"#\d+\s+\S|\.\.\. \d+ more|from .+:\d+:in ")
+_FRAME = re.compile(r"\[C\]: in |\[string |\d+:\s+0x|#\d+\s+\S|\.\.\. \d+ more|from .+:\d+:in ")
 _CARET = re.compile(r"(?:\[\w+\] ?)?\s*\|?\s*[-+~]*\^[-~^]*\s*$")
 _DIFF = re.compile(r"(?:\d{3})?[-+](?![-+ ]).")
 _SETTING = re.compile(r"\s*(?:export )?[A-Z][A-Z_0-9]+=\S*$")
@@ -60,6 +60,8 @@ def by_shape(text: str, raw: bytes) -> int:
 
 
 def _digits(body: str) -> int:
+    if _FRAME.match(body):
+        return _FRAMED
     if found := _NUMBERED.match(body):
         return _HEAD if found[2] == ")" else _ITEM
     return _DETAIL if _GUTTER.match(body) or _DIFF.match(body) else 0
@@ -94,6 +96,8 @@ def _others(text: str, body: str) -> int:
     if body[0] in "-+":
         return _DETAIL if _DIFF.match(body) else 0
     if body[0] == "[":
+        if _FRAME.match(body):
+            return _FRAMED
         return (
             _FRAMED if "]\tat " in body[:24] or "]   at " in body[:24] else _NOISE if body.startswith("[INFO]") else 0
         )

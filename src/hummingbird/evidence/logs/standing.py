@@ -22,11 +22,12 @@ SIGNS = bit(
 _LEADING = SIGNS | bit(
     Sort.RED, Sort.TIMEOUT, Sort.NETWORK, Sort.MEMORY, Sort.SPACE, Sort.RUNNER, Sort.SUMMARY, Sort.CASCADE
 )
+_ADVICE = bit(Sort.ADVICE)
 _NOTHING = -9.0
 _FRAME_DROP, _FRAME_STEP = 0.4, 0.08
 _LINE_DROP, _LINE_STEP = 0.4, 0.05
 _CALM_DROP = 2.0
-_FRAME_LEADS = 3.0
+_FRAME_LEADS = 3.0  # less; advice neither
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,10 @@ def standing(rows: Rows, scores: Sequence[float]) -> Standing:
     for at, mark in enumerate(rows.marks):
         if mark & _CALM and not mark & (SIGNS | _DETAIL | _FRAME):
             worth[at] -= _CALM_DROP
-    lead = [value - _FRAME_LEADS if frame else value for value, frame in zip(worth, frames, strict=True)]
+    lead = [
+        value - _FRAME_LEADS * (frame or mark & _ADVICE > 0)
+        for value, frame, mark in zip(worth, frames, rows.marks, strict=True)
+    ]
     return Standing(worth, lead)
 
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from hummingbird.domain.limits import CASE_LINKS, CASES_ALIKE, CASES_KEPT
 from hummingbird.evidence.clip import Clip
 from hummingbird.evidence.reports.open_case import OpenCase, link, short, whole, word
-from hummingbird.evidence.reports.testcases import BAD, Case, Link, Outcome, Report, Totals
+from hummingbird.evidence.reports.testcases import BAD, Case, Claim, Link, Outcome, Report, Totals
 from hummingbird.evidence.reports.xml_stream import XmlStream
 
 ROOTS = frozenset({"testsuites", "testsuite", "testcase", "test-run", "test-results"})
 ROOTS_OF_XUNIT_NET = frozenset({"assemblies", "assembly"})  # other files begin like this too
 SUITES = frozenset({"testsuite", "test-suite", "assembly", "collection"})
 CASES = frozenset({"testcase", "test-case"})
+TRUNCATED = "It is truncated: it ends before its last element is closed."
 
 
 @dataclass(slots=True)
@@ -38,6 +39,8 @@ class ReportReader:
         self._tests_seen = False
         self._declared: int | None = None
         self._finding = ""
+        self._claim = Claim()
+        self._claim_depth = 0  # of the open element whose claim speaks for all within it
         self._path: list[str] = []
         self._suites: list[_Suite] = []
         self._case: OpenCase | None = None
@@ -55,7 +58,8 @@ class ReportReader:
     @property
     def report(self) -> Report:
         self._stream.settle()
-        counts = self._counts
+        left = self._left_open
+        counts = self._counts + Counter(case.outcome for case in left)
         return Report(
             recognised=self._recognised,
             totals=Totals(
@@ -66,11 +70,17 @@ class ReportReader:
                 other=counts[Outcome.OTHER],
                 flaky=self._flaky,
             ),
-            cases=tuple(self._cases),
+            cases=(*self._cases, *(case.closed() for case in left if self._has_room(case))),
             declared=self._declared,
-            broke=self._stream.broke or ("" if self._stream.closed else "It ends before its last element is closed."),
+            broke=self._stream.broke or ("" if self._stream.closed else TRUNCATED),
             finding=self._finding,
+            claim=self._claim,
         )
+
+    @property
+    def _left_open(self) -> list[OpenCase]:
+        """The test whose element has no end yet, if it has failed by then; whether another one passed is not known."""
+        return [self._case] if self._case and self._case.outcome in BAD else []
 
     @property
     def _recognised(self) -> bool:
@@ -79,9 +89,9 @@ class ReportReader:
     # what the stream tells
 
     def start(self, name: str, attributes: Mapping[str, str], line: int) -> None:
-        if not self._path:
-            self._begin(name, attributes)
         self._path.append(name)
+        if len(self._path) == 1:
+            self._begin(name, attributes, line)
         if self._case:
             self._sinks.append((len(self._path), self._case.child(name, attributes, line)))
         elif name in CASES or (name == "test" and self._root in ROOTS_OF_XUNIT_NET):
@@ -89,6 +99,7 @@ class ReportReader:
         elif name in SUITES:
             self._suites.append(_Suite(short(attributes.get("name", "")), line, _result(attributes)))
             self._tests_seen = self._tests_seen or "total" in attributes
+            self._claims(attributes, line)
         elif name in {"failure", "error"} and len(self._path) > 1 and self._path[-2] in {"testsuite", "errors"}:
             self._open(OpenCase(self._suite_name, {"name": "(the suite itself)"}, line))
             self._sinks.append((len(self._path), self._case.child(name, attributes, line) if self._case else None))
@@ -107,12 +118,25 @@ class ReportReader:
             self._close(self._case)
         elif not self._case and name in SUITES and self._suites:
             self._leave(self._suites.pop())
+        if self._claim_depth == depth:
+            self._claim_depth = 0
         self._path.pop()
 
-    def _begin(self, name: str, attributes: Mapping[str, str]) -> None:
+    def _begin(self, name: str, attributes: Mapping[str, str], line: int) -> None:
         self._root = name
         self._declared = whole(attributes.get("tests") or attributes.get("total"))
         self._finding = short(attributes.get("overall-result", ""))
+        self._claims(attributes, line)
+
+    def _claims(self, attributes: Mapping[str, str], line: int) -> None:
+        """The outermost element that has the numbers counts: those within it are part of them."""
+        failures = whole(attributes.get("failures") or attributes.get("failed"))
+        errors = whole(attributes.get("errors"))
+        if self._claim_depth or (failures is None and errors is None):
+            return
+        self._claim_depth, before = len(self._path), self._claim
+        at = before.at if before.bad else line
+        self._claim = Claim(before.failures + (failures or 0), before.errors + (errors or 0), at)
 
     @property
     def _suite_name(self) -> str:
@@ -134,8 +158,11 @@ class ReportReader:
         elif outcome is Outcome.PASSED and case.key in self._failed:
             self._passed_again(case.key)
 
+    def _has_room(self, case: OpenCase) -> bool:
+        return len(self._cases) < CASES_KEPT and self._alike[case.alike] < CASES_ALIKE
+
     def _keep(self, case: OpenCase) -> None:
-        if len(self._cases) < CASES_KEPT and self._alike[case.alike] < CASES_ALIKE:
+        if self._has_room(case):
             self._alike[case.alike] += 1
             kept = case.closed()
             if not kept.result:  # Testing Farm gives many tests one name: one a guest, one a plan

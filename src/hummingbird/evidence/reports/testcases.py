@@ -78,6 +78,19 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """How many tests went wrong, in the report's own attributes; it may name fewer of them, or none."""
+
+    failures: int = 0
+    errors: int = 0
+    at: int = 1  # the line that claims it first
+
+    @property
+    def bad(self) -> int:
+        return self.failures + self.errors
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     recognised: bool  # a test report at all
     totals: Totals = field(default_factory=Totals)
@@ -85,7 +98,13 @@ class Report:
     declared: int | None = None  # tests, as the report says of itself
     broke: str = ""  # a sentence, when not everything could be read
     finding: str = ""  # the overall result, as Testing Farm says it
+    claim: Claim = field(default_factory=Claim)
 
     @property
     def unkept(self) -> int:
         return self.totals.bad - sum(case.outcome in BAD for case in self.cases)
+
+    @property
+    def unnamed(self) -> int:
+        """Failures that the report claims and does not name. One sum: tools differ in what they call an error."""
+        return max(0, self.claim.bad - self.totals.bad)

@@ -87,6 +87,7 @@ class XmlStream:
             self.broke = str(refused)
         except expat.ExpatError as error:
             if not self.closed:  # what follows the root is somebody else's
+                self._parser.buffer_text = False  # hands over the text that it held when it stopped
                 self.broke = f"It stops being XML at line {error.lineno}: {expat.ErrorString(error.code)}."
         else:
             self._parsed += len(piece)
