@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 ROOM = "hummingbird.evidence"
-HOMES = {"preview": (ROOM, f"{ROOM}.preview"), "Reader": (ROOM, f"{ROOM}.reader", f"{ROOM}.stream")}
+HOMES = {"preview": (ROOM,), "LogPreview": (ROOM,)}
 CHUNK = 64 * 1024  # how much the streaming form is fed at a time
 NAME = "**Hummingbird**"
 ABSENT = "Hummingbird's own row is absent: this tree has no preview."
@@ -28,7 +28,7 @@ def preview() -> Preview | None:
 
 
 def reader() -> Callable[[], Reading] | None:
-    return cast("Callable[[], Reading] | None", _found("Reader"))
+    return cast("Callable[[], Reading] | None", _found("LogPreview"))
 
 
 def _found(name: str) -> object:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.evidence import fingerprints, jobs, memory, pairs, quality, speed
+from benchmarks.evidence import fingerprints, jobs, ledger, memory, pairs, quality, speed
 from benchmarks.evidence.labels import JOBS, LOGS, PAIRS
 
 NEEDED = f"Evidence was not measured: it needs `--logs PATH`, the folder that holds {LOGS}, {JOBS} and {PAIRS}."
@@ -18,3 +18,4 @@ def report(logs: Path | None, *, quick: bool) -> None:
     jobs.report(logs / JOBS)
     speed.report(logs, quick=quick)
     memory.report(logs, quick=quick)
+    ledger.report(quick=quick)

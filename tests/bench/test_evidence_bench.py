@@ -219,7 +219,7 @@ def test_speed_prints_the_limits_and_ours(folder: Path, capsys: pytest.CaptureFi
     assert "| 2 | " in printed
 
 
-READER = """class Reader:
+READER = """class LogPreview:
     def __init__(self):
         self.kept, self.size = [], 0
 
