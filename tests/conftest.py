@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.contracts.sandboxes")
+pytest.register_assert_rewrite("tests.contracts.sandboxes", "tests.agent.stage")

@@ -1,5 +1,0 @@
-"""Makes the stage's checks explain themselves when they fail."""
-
-import pytest
-
-pytest.register_assert_rewrite("tests.agent.stage")
