@@ -37,8 +37,8 @@ def application_default() -> Token:
     Raises MissingSetting, CredentialRefused or Unavailable.
     """
     import google.auth  # noqa: PLC0415 - 0.2 s that only Vertex needs
-    import google.auth.exceptions as refused  # noqa: PLC0415
-    from google.auth.transport.requests import Request  # noqa: PLC0415
+    import google.auth.exceptions as refused  # noqa: PLC0415 - likewise
+    from google.auth.transport.requests import Request  # noqa: PLC0415 - likewise
 
     try:
         credentials, _ = google.auth.default(scopes=[SCOPE])

@@ -201,14 +201,14 @@ Factory: TypeAlias = "Callable[[Wanted], tuple[Wire, Endpoint]]"
 
 def _anthropic(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.anthropic.wire import AnthropicWire  # noqa: PLC0415 - a lazy factory
-    from hummingbird.adapters.models.endpoints import ANTHROPIC_URL, AnthropicEndpoint  # noqa: PLC0415
+    from hummingbird.adapters.models.endpoints import ANTHROPIC_URL, AnthropicEndpoint  # noqa: PLC0415 - a lazy factory
 
     return AnthropicWire(), AnthropicEndpoint(wanted.key(*CLAUDE_KEYS), wanted.base_url or ANTHROPIC_URL)
 
 
 def _vertex_anthropic(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.anthropic.wire import AnthropicWire  # noqa: PLC0415 - a lazy factory
-    from hummingbird.adapters.models.endpoints import VertexAnthropicEndpoint  # noqa: PLC0415
+    from hummingbird.adapters.models.endpoints import VertexAnthropicEndpoint  # noqa: PLC0415 - a lazy factory
 
     project = wanted.project("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
     region = wanted.region("CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION")
@@ -217,14 +217,14 @@ def _vertex_anthropic(wanted: Wanted) -> "tuple[Wire, Endpoint]":
 
 def _gemini(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.endpoints import GEMINI_URL, GeminiEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.adapters.models.gemini.wire import GeminiWire  # noqa: PLC0415
+    from hummingbird.adapters.models.gemini.wire import GeminiWire  # noqa: PLC0415 - a lazy factory
 
     return GeminiWire(), GeminiEndpoint(wanted.key(*GEMINI_KEYS), wanted.base_url or GEMINI_URL)
 
 
 def _vertex_gemini(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.endpoints import VertexGeminiEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.adapters.models.gemini.wire import GeminiWire  # noqa: PLC0415
+    from hummingbird.adapters.models.gemini.wire import GeminiWire  # noqa: PLC0415 - a lazy factory
 
     project = wanted.project("GOOGLE_CLOUD_PROJECT")
     region = wanted.region("GOOGLE_CLOUD_LOCATION", "CLOUD_ML_REGION")
@@ -233,7 +233,7 @@ def _vertex_gemini(wanted: Wanted) -> "tuple[Wire, Endpoint]":
 
 def _openai(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.endpoints import OPENAI_URL, OpenAIEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.adapters.models.openai_responses.wire import OpenAIResponsesWire  # noqa: PLC0415
+    from hummingbird.adapters.models.openai_responses.wire import OpenAIResponsesWire  # noqa: PLC0415 - a lazy factory
 
     endpoint = OpenAIEndpoint("/responses", wanted.key(OPENAI_KEY), wanted.base_url or OPENAI_URL)
     return OpenAIResponsesWire(_spoken(wanted.host)), endpoint
@@ -241,7 +241,7 @@ def _openai(wanted: Wanted) -> "tuple[Wire, Endpoint]":
 
 def _openai_chat(wanted: Wanted) -> "tuple[Wire, Endpoint]":
     from hummingbird.adapters.models.endpoints import OPENAI_URL, OpenAIEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.adapters.models.openai_chat.wire import OpenAIChatWire  # noqa: PLC0415
+    from hummingbird.adapters.models.openai_chat.wire import OpenAIChatWire  # noqa: PLC0415 - a lazy factory
 
     if wanted.base_url is None and not wanted.named.model.startswith("gpt-"):
         raise MissingSetting(

@@ -14,9 +14,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from hummingbird.adapters.models.prices import free
+from hummingbird.adapters.models.telling import deltas
 from hummingbird.domain.conversation import Conversation
 from hummingbird.domain.errors import JournalDamaged, ScriptDeparted, SessionUnreadable
-from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.domain.journal import Entry, ModelAnswered, ModelCalled, load
 from hummingbird.domain.messages import AssistantMessage, Message, Notice, ToolMessage, UserMessage
 from hummingbird.domain.text import shortened
@@ -26,7 +26,6 @@ from hummingbird.ports.model import Listen, ModelReply, ModelRequest
 JOURNAL = "journal.jsonl"
 WINDOW = 1_000_000  # larger than any recorded run needs: the recording, not the window, decides
 _SHOWN = 80
-_PIECE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class ReplayModel:
             )
         message = self._spoken(turn.answered.message, request.session_id)
         if listen is not None:
-            for delta in _deltas(message):
+            for delta in deltas(message):
                 listen(delta)
         self._last[request.session_id] = (index, _since_last_answer(request.messages))
         answered = turn.answered
@@ -224,18 +223,3 @@ def _shown(got: str, expected: str) -> str:
     dots = "…" if start else ""
     parts = [f"{dots}{shortened(text[start : start + 2 * _SHOWN], _SHOWN)}" for text in (got, expected)]
     return f"{parts[0]!r} where the recording has {parts[1]!r}"
-
-
-def _deltas(message: AssistantMessage) -> Iterator[Delta]:
-    for piece in _pieces(message.reasoning):
-        yield ReasoningDelta(piece)
-    for piece in _pieces(message.text):
-        yield TextDelta(piece)
-    for index, call in enumerate(message.calls):
-        for piece in _pieces(call.arguments):
-            yield CallDelta(index, call.name, piece)
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), _PIECE):
-        yield text[start : start + _PIECE]

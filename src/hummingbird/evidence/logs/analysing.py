@@ -39,7 +39,7 @@ def analysed(looked: Looked, most_regions: int = MOST_REGIONS) -> Analysis:
     if not looked.stands_out:
         return Analysis((), _NOTHING, looked.total, looked.size)
     chooser = Chooser(looked.rows, looked.standing, _BYTES, share=_SHARE, apart=True)
-    chosen = chooser.choose(most_regions).regions
+    chosen = chooser.choose(most_regions)
     found = [rows for rows in chosen if looked.standing.lead[rows[0]] >= _LEAST and _troubled(looked, rows)]
     found = found or chosen[:1]
     regions = tuple(_region(looked, rows) for rows in found)

@@ -24,16 +24,6 @@ _NO_LETTERS = re.compile(r"[^A-Za-z]+")
 _BLANKS = re.compile(r"\s{2,}")
 
 
-class Chosen:
-    """Rows by region, in the order they were chosen."""
-
-    def __init__(self) -> None:
-        self.regions: list[list[int]] = []
-
-    def rows(self) -> list[int]:
-        return sorted(row for region in self.regions for row in region)
-
-
 def shown(text: str) -> str:
     """Blanks do not count: what matters is how much of it can be read."""
     if len(text) <= SHOWN_CHARS:
@@ -69,13 +59,14 @@ class Chooser:
         self.seen: set[str] = set()
         self.taken: set[int] = set()
 
-    def choose(self, most_regions: int | None = None) -> Chosen:
-        chosen = Chosen()
+    def choose(self, most_regions: int | None = None) -> list[list[int]]:
+        """Rows by region, in the order they were chosen; the lead of each comes first."""
+        regions: list[list[int]] = []
         lead = self.standing.lead
         best = nlargest(_LEADS, range(len(lead)), key=lead.__getitem__)
         waiting = [(-lead[at], at, 0) for at in best if self.texts[at]]
         heapify(waiting)
-        while waiting and self.room > _LEAST and (most_regions is None or len(chosen.regions) < most_regions):
+        while waiting and self.room > _LEAST and (most_regions is None or len(regions) < most_regions):
             worth, at, times = heappop(waiting)
             if at in self.taken or self.texts[at].strip() in self.seen:
                 continue
@@ -83,8 +74,8 @@ class Chooser:
             if now != times:
                 heappush(waiting, (-(lead[at] - _SAME * log1p(now)), at, now))
             elif (cost := self._take(at)) > 0:
-                chosen.regions.append([at, *self._grown(at, -worth - _DELTA, self.most - cost)])
-        return chosen
+                regions.append([at, *self._grown(at, -worth - _DELTA, self.most - cost)])
+        return regions
 
     def take_ends(self) -> None:
         """The first line and the last one that say anything, if they leave room for more."""

@@ -43,14 +43,16 @@ def cleaned(raw: bytes) -> str:
 def _last_written(text: str) -> str:
     """Sections and folds end their marker with a carriage return and put the title behind it. Where two or three
     different things were written over each other, all of them are told, each on a line of its own."""
-    written: list[str] = []
-    for piece in text.split("\r"):
+    written: list[str] = []  # the last first
+    for piece in dict.fromkeys(reversed(text.split("\r"))):
         plain = _MARKERS.sub("", _without_prefixes(_plain(piece))).rstrip()
         if plain.strip() and plain not in written:
             written.append(plain)
-    if len(written) <= _WRITTEN_OVER and not any(_PROGRESS.search(piece) for piece in written):
-        return "\n".join(written)
-    return written[-1] if written else ""
+        if len(written) > _WRITTEN_OVER:
+            return written[0]
+    if any(_PROGRESS.search(piece) for piece in written):
+        return written[0]
+    return "\n".join(reversed(written))
 
 
 def _plain(text: str) -> str:

@@ -3,7 +3,6 @@
 Each answer follows from the request alone. It sees what any model sees and calls tools the way any model does.
 """
 
-from collections.abc import Iterator
 from decimal import Decimal
 
 import msgspec
@@ -19,7 +18,7 @@ from hummingbird.adapters.models.digest.roles import offers
 from hummingbird.adapters.models.digest.talk import GREETING, REVIEW, answer
 from hummingbird.adapters.models.digest.task import Asked, Task, asked, finished, wrapping_up
 from hummingbird.adapters.models.prices import free
-from hummingbird.domain.events import CallDelta, Delta, TextDelta
+from hummingbird.adapters.models.telling import deltas
 from hummingbird.domain.journal import Finish
 from hummingbird.domain.limits import DIGEST_RESULT_CHARS
 from hummingbird.domain.messages import AssistantMessage, ToolCall
@@ -31,7 +30,6 @@ from hummingbird.ports.model import Listen, ModelReply, ModelRequest
 NAME = "digest"
 WINDOW = 1_000_000  # nothing is held against a window: it reads what is there
 _PASTED_LINES = 2
-_PIECE = 400
 
 
 class DigestModel:
@@ -50,7 +48,7 @@ class DigestModel:
     async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
         message = _message(request)
         if listen is not None:
-            for delta in _deltas(message):
+            for delta in deltas(message):
                 listen(delta)
         return ModelReply(message, Finish.STOP, Usage())
 
@@ -112,10 +110,3 @@ def _by_evidence(text: str) -> Analysis:
 
     found: Analysis = analyse(text)
     return found
-
-
-def _deltas(message: AssistantMessage) -> Iterator[Delta]:
-    for start in range(0, len(message.text), _PIECE):
-        yield TextDelta(message.text[start : start + _PIECE])
-    for index, call in enumerate(message.calls):
-        yield CallDelta(index, call.name, call.arguments)

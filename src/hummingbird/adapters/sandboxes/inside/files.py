@@ -25,18 +25,18 @@ def write(wanted: dict[str, Any], fd_in: int) -> bytes:
     """Raises EOFError when the stream breaks off; what came until then is gone."""
     path = wanted["path"]
     folder = os.path.dirname(path) or "."  # noqa: PTH120 - see processes
-    unfinished = os.path.join(folder, f".part-{os.getpid()}-{os.urandom(4).hex()}")  # noqa: PTH118
+    unfinished = os.path.join(folder, f".part-{os.getpid()}-{os.urandom(4).hex()}")  # noqa: PTH118 - likewise
     try:
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - likewise
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             size = copy(fd_in, file)
         finally:
             os.close(file)
-        os.rename(unfinished, path)  # noqa: PTH104
+        os.rename(unfinished, path)  # noqa: PTH104 - likewise
     except (OSError, EOFError, ValueError) as error:
         with contextlib.suppress(OSError, ValueError):
-            os.unlink(unfinished)  # noqa: PTH108
+            os.unlink(unfinished)  # noqa: PTH108 - likewise
         if isinstance(error, EOFError):
             raise
         return ended(error=reason(error))

@@ -43,7 +43,8 @@ def parents() -> dict[int, int]:
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost as much as the rest of the program
         if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+            status = f"/proc/{name}/stat"
+            with contextlib.suppress(OSError, ValueError, IndexError), open(status, "rb") as file:  # noqa: PTH123 - likewise
                 found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
     return found
 
