@@ -7,6 +7,7 @@ back to the log engine when it is not. Knows nothing of files or of the model th
 import json
 
 from hummingbird.domain.limits import OBJECT_BYTES
+from hummingbird.evidence.json_lines import JsonLines, whole_object
 from hummingbird.evidence.reports import case_regions
 from hummingbird.evidence.reports.junit import ReportReader
 from hummingbird.evidence.reports.testcases import Report
@@ -37,35 +38,64 @@ class ReportPreview:
 
 
 class ObjectPreview:
-    """Of JSON that may be a PipelineRun, a TaskRun, a Pod or a list of them; held whole, so only up to a size."""
+    """Of JSON that may be a PipelineRun, a TaskRun, a Pod or a list of them, held whole, so only up to a size; or of
+    a list with one object a line, of any length."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._too_long = False
         self._found: Found | None = None
+        self._lines: JsonLines | None = None
+        self._first_seen = False
 
     def feed(self, chunk: bytes) -> None:
+        if self._lines is not None:
+            self._lines.feed(chunk)
+            return
         self._found = None
         self._too_long = self._too_long or len(self._held) + len(chunk) > OBJECT_BYTES
-        if self._too_long:
+        if not self._first_seen and b"\n" in chunk and not self._too_long:
+            self._first_seen = True
+            self._lines = _begun(bytes(self._held) + chunk)
+        if self._too_long or self._lines is not None:
             self._held.clear()
         else:
             self._held += chunk
 
     @property
     def recognised(self) -> bool:
+        if self._lines is not None:
+            self._lines.end()
+            return self._lines.recognised
         return self._read().recognised
 
     def text(self, budget_bytes: int) -> str:
-        found = self._read()
-        if not found.recognised:
+        if not self.recognised:
             return ""
-        return sheet_of(run_regions.summary(found), run_regions.regions_of(found), budget_bytes)
+        if (lines := self._lines) is None:
+            return _of_runs([], self._read(), budget_bytes)
+        if lines.found.recognised:
+            return _of_runs(lines.summary, lines.found, budget_bytes, lines.unkept)
+        return sheet_of(lines.summary, lines.records, budget_bytes, lines.unkept)
 
     def _read(self) -> Found:
         if self._found is None:
             self._found = read(parsed(bytes(self._held)))
         return self._found
+
+
+def _begun(text: bytes) -> JsonLines | None:
+    """A list with one object a line is told by its first line."""
+    if whole_object(text[: text.index(b"\n")].removeprefix(b"\xef\xbb\xbf")) is None:
+        return None
+    lines = JsonLines()
+    lines.feed(text)
+    return lines
+
+
+def _of_runs(before: list[str], found: Found, budget: int, unkept: int = 0) -> str:
+    head = [*before, *run_regions.summary(found)] if found.runs or not before else before
+    return sheet_of(head, run_regions.regions_of(found), budget, unkept)
 
 
 def parsed(content: bytes) -> object:

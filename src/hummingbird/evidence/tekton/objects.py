@@ -27,13 +27,18 @@ def read(raw: object) -> Found:
     listed = kind.endswith("List") or ("items" in envelope and not kind)
     objects = items(raw) if isinstance(raw, list) else items(envelope, "items") if listed else [envelope]
     runs = [run for found in objects if (run := _read(found, typed))]
-    return Found(recognised=bool(runs) or typed in READERS, runs=joined(_once(runs)))
+    return Found(recognised=bool(runs) or typed in READERS, runs=together(runs))
 
 
 def _read(raw: Fields, typed: str) -> Run | None:
     # Items of a typed list leave their kind out when it is one of Kubernetes' own, as Pods are.
     reader = READERS.get(text(raw, "kind") or typed)
     return reader(raw) if reader else None
+
+
+def together(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Each of them once, with what belongs to it."""
+    return joined(_once(runs))
 
 
 def _once(runs: Iterable[Run]) -> list[Run]:
