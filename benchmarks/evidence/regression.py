@@ -72,8 +72,8 @@ def _columns(rows: Rows) -> Any:
     numpy = _part("numpy")
     rarity = numpy.array(rows.weight)
     own = _bits(rows.marks, len(Sort))
-    around = [_bits(window, len(Sort)) * rarity for window in zip(*rows.around, strict=True)]
-    scales = zip(SCALES, zip(*rows.places, strict=True), strict=True)
+    around = [_bits(window, len(Sort)) * rarity for window in rows.around]
+    scales = zip(SCALES, rows.places, strict=True)
     places = [_buckets(scale, len(edges) + 1) for (_, edges), scale in scales]
     parts = [own, own * rarity, *around, *places, _bits(rows.flags, len(FLAGS))]
     return _part("scipy.sparse").csr_matrix(numpy.hstack(parts))

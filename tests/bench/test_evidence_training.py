@@ -88,7 +88,7 @@ def slow_score(rows: Rows, at: int, weights: Weights) -> float:
             reach = range(rows.numbers[at] + first, rows.numbers[at] + last + 1)
             near = [mark for number, mark in zip(rows.numbers, rows.marks, strict=True) if number in reach]
             total += any(has(mark, sort) for mark in near) * window[sort] * rarity
-    total += sum(scale[bucket] for scale, bucket in zip(weights.places, rows.places[at], strict=True))
+    total += sum(scale[column[at]] for scale, column in zip(weights.places, rows.places, strict=True))
     return total + sum(weights.flags[flag] for flag in range(len(FLAGS)) if has(rows.flags[at], flag))
 
 

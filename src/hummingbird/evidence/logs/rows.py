@@ -45,8 +45,8 @@ class Rows:
     numbers: list[int]
     texts: list[str]
     marks: list[int]
-    around: list[tuple[int, ...]]  # one per window
-    places: list[tuple[int, ...]]  # one bucket per scale
+    around: list[list[int]]  # by window, then by row: columns are what scores are made of
+    places: list[list[int]]  # by scale, then by row: the bucket
     flags: list[int]
     weight: list[float]  # per sort: less the more lines are of it
     steps: list[int]  # which end the row stands before
@@ -106,7 +106,7 @@ def rarity(found: Sequence[int]) -> list[float]:
     return [(1 + count / 3) ** -0.5 for count in counts]
 
 
-def _around(numbers: Sequence[int], found: Sequence[int]) -> list[tuple[int, ...]]:
+def _around(numbers: Sequence[int], found: Sequence[int]) -> list[list[int]]:
     """Gaps count as lines of no sort, so that neighbours are neighbours in the log too."""
     spread: list[int] = []
     at: list[int] = []
@@ -119,7 +119,7 @@ def _around(numbers: Sequence[int], found: Sequence[int]) -> list[tuple[int, ...
     spread.extend([0] * (FARTHEST + 1))
     unions = {width: _union(spread, width) for width in {stop - start + 1 for _, start, stop in WINDOWS}}
     seen = [(unions[stop - start + 1], start) for _, start, stop in WINDOWS]
-    return list(zip(*([union[place + start] for place in at] for union, start in seen), strict=True))
+    return [[union[place + start] for place in at] for union, start in seen]
 
 
 def _union(marks_: list[int], width: int) -> list[int]:
@@ -132,19 +132,19 @@ def _union(marks_: list[int], width: int) -> list[int]:
     return union
 
 
-def _places(kept: Kept, where: _Where, texts: Sequence[str], raws: Sequence[bytes]) -> list[tuple[int, ...]]:
+def _places(kept: Kept, where: _Where, texts: Sequence[str], raws: Sequence[bytes]) -> list[list[int]]:
     shapes = [raw[:SHAPE_BYTES].translate(None, b"0123456789") for raw in raws]
-    alike, firsts = Counter(shapes), [text.lstrip()[:30].partition(" ")[0] for text in texts]
-    leading = Counter(firsts)
+    firsts = [text.lstrip()[:30].partition(" ")[0] for text in texts]
+    alike, leading, same = Counter(shapes), Counter(firsts), kept.same
+    measured = (
+        where.distance,
+        [kept.total - number + 1 for number in where.numbers],
+        [max(same.get(number, 0), alike[shape]) for number, shape in zip(where.numbers, shapes, strict=True)],
+        map(len, texts),
+        [leading[first] for first in firsts],
+    )
     return [
-        (
-            bisect_right(FROM_END, away),
-            bisect_right(FROM_END, kept.total - number + 1),
-            bisect_right(SAME, max(kept.same.get(number, 0), alike[shape])),
-            bisect_right(LENGTH, len(text)),
-            bisect_right(PREFIX, leading[first]),
-        )
-        for number, text, shape, first, away in zip(where.numbers, texts, shapes, firsts, where.distance, strict=True)
+        [bisect_right(edges, value) for value in values] for (_, edges), values in zip(SCALES, measured, strict=True)
     ]
 
 

@@ -30,9 +30,9 @@ def scores(rows: Rows, weights: Weights) -> list[float]:
     own = [plain + rare * weight for plain, rare, weight in zip(weights.plain, weights.rare, rows.weight, strict=True)]
     values = _added([weights.constant] * len(rows.marks), own, rows.marks)
     values = _added(values, weights.flags, rows.flags)
-    for window, bits in zip(weights.around, zip(*rows.around, strict=True), strict=True):
+    for window, bits in zip(weights.around, rows.around, strict=True):
         values = _added(values, [value * weight for value, weight in zip(window, rows.weight, strict=True)], bits)
-    for scale, buckets in zip(weights.places, zip(*rows.places, strict=True), strict=True):
+    for scale, buckets in zip(weights.places, rows.places, strict=True):
         values = [value + scale[bucket] for value, bucket in zip(values, buckets, strict=True)]
     return values
 
