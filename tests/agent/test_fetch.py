@@ -177,6 +177,18 @@ async def test_several_are_fetched_at_once_and_each_is_reported_for_itself() -> 
         assert await shell(bench, "ls") == "broken.log.part\ngood.log\n"
 
 
+async def test_what_a_tool_says_of_its_stream_is_told_though_the_content_is_not_d1() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"half\n"
+
+    async def get(kind: str) -> ByteStream:
+        return ByteStream(chunks(), "xml", note="The tests are still running.")
+
+    async with workbench() as bench:
+        finished = await fetch(bench, [source(get)], wants("results.xml", kind="x"))
+        assert "/tmp/data/results.xml: 5 bytes, 1 lines[The tests are still running.]" in finished.text
+
+
 async def test_fetches_run_beside_each_other_but_not_all_at_once() -> None:
     """T3, L17"""
     now = most = 0

@@ -231,6 +231,45 @@ async def test_a_stream_that_breaks_off_does_not_pretend_to_be_whole() -> None:
         assert await content(bench, f"{SPILLED}/look_2.zip.part") == b"\0half"
 
 
+async def test_of_a_terminals_text_the_colours_choose_the_preview_and_nothing_of_them_is_kept_d2() -> None:
+    """Red is the only thing that tells the line from its neighbours; the stream is cut inside a sequence."""
+    grey = [f"step {number} went its way" for number in range(1000)]
+    raw = "\n".join([*grey[:500], "\x1b[31;1mthe wheel came off\x1b[0m", *grey[500:]]).encode()
+    at = raw.index(b"\x1b") + 2
+    async with workbench() as bench:
+        await start(bench)
+        shape = spill(bench)
+        told = await shape(LOOK, ByteStream(in_pieces([raw[:at], raw[at:]]), "log", terminal=True))
+        assert "501: the wheel came off" in told
+        kept = await content(bench, f"{SPILLED}/look_1.log")
+        assert b"\nthe wheel came off\n" in kept
+        assert b"\x1b" not in kept
+        assert kept.count(b"\n") == raw.count(b"\n")
+        short = await shape(LOOK, ByteStream(in_pieces([b"\x1b[1mshort\x1b[0m"]), terminal=True))
+        assert short == f"{fenced('short', 'look')}{UI}"
+
+
+async def test_a_token_with_colours_inside_is_masked_in_the_file_and_in_the_preview_t7() -> None:
+    token = "glpat-\x1b[31mabcdefghij\x1b[0m0123456789"
+    raw = "\n".join([*["step"] * 900, f"error: cannot log in with {token}", *["step"] * 900]).encode()
+    async with workbench() as bench:
+        await start(bench)
+        told = await spill(bench)(LOOK, ByteStream(in_pieces([raw]), "log", terminal=True))
+        assert "cannot log in with [masked]" in told
+        assert "abcdefghij" not in told
+        assert b"abcdefghij" not in await content(bench, f"{SPILLED}/look_1.log")
+
+
+async def test_what_a_tool_says_of_its_stream_stands_beside_a_long_one_and_a_short_one_d1() -> None:
+    async with workbench() as bench:
+        await start(bench)
+        shape = spill(bench)
+        told = await shape(LOOK, ByteStream(in_pieces([LOG.encode()]), "log", note="The tests are still running."))
+        assert told.splitlines()[0].endswith("this is a preview:][The tests are still running.]")
+        told = await shape(LOOK, ByteStream(in_pieces([b"short"]), note="The tests are still running."))
+        assert told == f"[The tests are still running.]\n{fenced('short', 'look')}{UI}"
+
+
 @pytest.mark.parametrize("binary", [False, True])
 async def test_a_stream_that_breaks_off_before_its_first_byte_is_a_failure(binary: bool) -> None:
     """L17: the batch makes an error result of it."""

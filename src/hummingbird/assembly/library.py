@@ -33,6 +33,7 @@ from hummingbird.domain.messages import Notice, as_chat
 from hummingbird.domain.runs import Outcome
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.observer import Observer
+from hummingbird.ports.source import Source
 from hummingbird.ports.tool import Hook, Tool
 
 _log = logging.getLogger("hummingbird")
@@ -42,7 +43,8 @@ class Agent:
     """A conversation with one model and some tools, kept in a journal.
 
     `session_id` continues a session of `sessions_dir` (None: nothing is kept on disk). `instructions` joins the
-    base rules in the system prompt. `on_event` sees every journal entry and delta as it happens. `plugins` adds
+    base rules in the system prompt. `sources` bring their tools, and what they know to be secret; they are closed with
+    the agent. `on_event` sees every journal entry and delta as it happens. `plugins` adds
     installed third parties' tools and hooks. `max_usd_per_day` counts all agents of a `sessions_dir` and `project`.
     `sandbox` names where commands may run (bubblewrap, podman, k8s, k8spool, or a `Wanted` with all there is to say):
     the agent gets sandbox_exec, and results too long to read go to files there; call `close` when you are done.
@@ -56,6 +58,7 @@ class Agent:
         model: str,
         *,
         tools: Iterable[Tool] = (),
+        sources: Iterable[Source] = (),
         toolsets: Iterable[str] | None = None,
         instructions: str = "",
         fallback_models: Sequence[str] = (),
@@ -90,7 +93,9 @@ class Agent:
             seconds=max_seconds,
         )
         _check(limits, self._sessions_dir)
-        offered = [*tools, *(plugin_tools() if plugins else ())]
+        self._sources = list(sources)
+        read = [tool for source in self._sources for tool in source.tools]
+        offered = [*tools, *read, *(plugin_tools() if plugins else ())]
         self._tools = enabled(offered, toolsets, found)
         self._hidden = [tool.spec.name for tool in offered]
         self._instructions = instructions
@@ -110,7 +115,7 @@ class Agent:
             streaming=streaming,
             spending=self._spending(),
             project=project,
-            secrets=secrets_of(found),
+            secrets=secrets_of(found, (value for source in self._sources for value in source.secrets)),
         )
         self._benches = self._made_benches(sandbox, found)
         self._well = False
@@ -226,6 +231,8 @@ class Agent:
     async def _release(self) -> None:
         if self._benches is not None:
             await self._benches.close(success=self._well)
+        for source in self._sources:
+            await source.close()
         await self._models.close()
 
     def __enter__(self) -> "Agent":

@@ -9,7 +9,8 @@ HummingbirdError
 │   ├── SessionUnreadable    a journal of a newer format, or one that is not ours
 │   ├── InputUnreadable      a log, report or baseline that is not there, may not be read or is no text
 │   ├── SandboxUnavailable   this machine cannot offer the sandbox that was asked for
-│   ├── CredentialRefused    401/403 from a provider
+│   ├── ClusterUnusable      a kubeconfig, its context or its credentials cannot be used
+│   ├── CredentialRefused    401/403 from a provider, an expired or too narrow token of a data source
 │   └── CreditExhausted      402, no quota, no prepaid credit
 ├── ModelMistake             the model must act: told to it as a tool result
 │   ├── UnknownTool
@@ -17,6 +18,11 @@ HummingbirdError
 │   ├── CommandFailed        a command or a file inside the sandbox: its own fault, not the sandbox's
 │   ├── CallDenied           a hook, a rule or a person does not want this call
 │   └── CallTimedOut         a tool that another one called took too long
+├── SourceError              a data source did not give what was asked: told to the model, which may ask for others
+│   ├── NothingThere         404: no such thing, or the token may not see it
+│   ├── SourceRefused        400, 403, 422 and the like: the same request will fail again
+│   ├── SourceDown           timeouts, broken connections, 429 and 5xx, after all retries
+│   └── AnswerUnusable       too large, cut off, or not what was promised
 ├── ProviderError            the provider failed; the recovery table decides
 │   ├── Unavailable          retry: overload, 408/409/429/5xx; may carry Retry-After
 │   │   ├── TimedOut
@@ -72,6 +78,10 @@ class SandboxUnavailable(OperatorError):
     pass
 
 
+class ClusterUnusable(OperatorError):
+    pass
+
+
 class CredentialRefused(OperatorError):
     pass
 
@@ -103,6 +113,26 @@ class CallDenied(ModelMistake):
 
 
 class CallTimedOut(ModelMistake):
+    pass
+
+
+class SourceError(HummingbirdError):
+    pass
+
+
+class NothingThere(SourceError):
+    pass
+
+
+class SourceRefused(SourceError):
+    pass
+
+
+class SourceDown(SourceError):
+    pass
+
+
+class AnswerUnusable(SourceError):
     pass
 
 

@@ -97,6 +97,7 @@ LINGERING_PODS = 2
 CLAIM_WARNING_S = 120.0
 REAP_EVERY_S = 60.0
 API_TIMEOUT_S = 15.0  # one request to a cluster
+CREDENTIAL_PROGRAM_S = 12.0  # for the program of a kubeconfig that prints a credential; part of a request
 POD_POLL_S = 0.25
 POD_READY_S = 120.0  # from its creation until it runs; nodes may have to be added
 PULL_PATIENCE_S = 20.0  # with an image that cannot be pulled: registries have hiccups
@@ -119,6 +120,7 @@ PREVIEW_BYTES = 4608
 RESULT_FRAME_BYTES = 1024  # what we say around an output: the fence, the path, what its source says of itself
 METADATA_BYTES = 512
 SUFFIX_CHARS = 16
+TERMINAL_SEQUENCE_BYTES = 4 * 1024  # of one sequence for a terminal; what is longer is text
 
 # T3
 FETCHES = 20
@@ -155,6 +157,7 @@ CASE_OUTPUT_CHARS = 1_500  # of each of standard output and standard error; the 
 CASE_LINKS = 8
 OBJECT_BYTES = 1024 * 1024  # of JSON that is read whole
 OBJECT_ITEMS = 10_000
+RECORDS_KEPT = 200  # failed ones of a list with one object a line
 STATUS_CHARS = 2_000  # of a message in a status
 
 # V6: fingerprints, and what is remembered of known failures
@@ -186,3 +189,59 @@ EXCERPT_BYTES_LEAST = 256
 EXCERPT_BYTES_MOST = 1024 * 1024
 UNPACKED_PIECE_BYTES = 256 * 1024  # that a packed file gives at once, however small it is packed
 UNPACKING_BYTES = 80 * 1024 * 1024  # that unpacking may need; `xz -9` needs 65 MiB
+
+# D7, D8: what is read over HTTP for the model
+URL_CHARS = 4_096
+HTTP_PIECE_BYTES = 256 * 1024  # of a body that is held at once, however small it is packed
+HTTP_WORTHWHILE_BYTES = 64 * 1024  # that a quick source is waited for before a piece is handed on
+HTTP_GATHERING_S = 0.25  # and how long a slow one
+HTTP_REFUSAL_BYTES = 64 * 1024  # of an answer that says no
+HTTP_REDIRECTS = 5
+HTTP_ADDRESSES = 4  # of one host that are tried
+SOURCE_CONNECT_S = 10.0
+SOURCE_HEADERS_S = 30.0  # from sending a request until its answer begins
+SOURCE_STALL_S = 30.0  # between two reads of a body
+SOURCE_ATTEMPTS = 4
+SOURCE_SILENT_ATTEMPTS = 2  # with a source that says nothing at all
+SOURCE_DELAY_S = 0.5
+SOURCE_RETRY_AFTER_CAP_S = 30.0
+SOURCE_WAIT_S = 45.0  # all pauses of one read together; a tool has TOOL_TIMEOUT_S
+
+# D2, D8: what is read from GitLab
+GITLAB_CHUNKS_AHEAD = 4  # of HTTP_PIECE_BYTES, between the thread that reads and whoever takes them
+GITLAB_JSON_BYTES = 32 * 1024 * 1024  # of one answer
+GITLAB_TEXT_BYTES = 2 * 1024**3  # of a log, a diff, a file
+GITLAB_ARCHIVE_BYTES = 1024**3
+GITLAB_LIST_S = 100.0  # a whole call that asks for JSON; less than its tool has, so that what came is kept
+GITLAB_STREAM_S = 900.0  # a whole call that streams a body
+GITLAB_STREAM_TOOL_S = 960.0  # the tool around it
+GITLAB_REQUESTS = 500  # of one call; pages may lead in a circle
+GITLAB_PER_PAGE = 100  # the most that GitLab gives
+GITLAB_DIFFS_PER_PAGE = 30
+GITLAB_BASELINE_PIPELINES = 20  # that are searched for a green run of a job
+GITLAB_RECENT = 20  # pipelines that are listed unless somebody asks for another number
+GITLAB_THREAD_LEAVING_S = 1.0  # for a thread to end once its call is over
+
+# D5: what is read of Konflux
+KONFLUX_PAGE = 100  # items; KubeArchive takes 1000 at most
+KONFLUX_PAGES = 200  # of one list; tokens may lead in a circle
+KONFLUX_PAGE_BYTES = 512 * 1024 * 1024
+KONFLUX_ITEM_CHARS = 3 * 1024 * 1024  # clusters store no object over 1.5 MiB; parsing one stops all else
+KONFLUX_GATHERED_CHARS = 512 * 1024  # that are waited for when an item is not whole yet
+KONFLUX_OBJECT_BYTES = 3 * 1024 * 1024
+KONFLUX_LOG_BYTES = 1024**3  # of one container
+KONFLUX_CONTAINERS = 200  # of one pod whose logs are asked for
+KONFLUX_LIST_S = 300.0  # a whole call
+KONFLUX_LOGS_S = 600.0
+
+# D6: Testing Farm
+FARM_REQUEST_BYTES = 16 * 1024 * 1024  # of an answer of its API; old ones hold a whole test report
+FARM_PART_BYTES = 256 * 1024  # of each other part of it that is looked at
+FARM_RESULTS_BYTES = 64 * 1024 * 1024  # of a results.xml
+FARM_LOG_BYTES = 256 * 1024 * 1024
+FARM_CALL_S = 300.0  # a whole call
+FARM_LISTING_BYTES = 1024 * 1024  # of a page that lists a folder
+FARM_LISTED = 500  # names of a folder
+FARM_ENVIRONMENTS = 20
+FARM_ENVIRONMENTS_BYTES = 1024 * 1024  # of which those are taken; more are not looked at
+FARM_FIELD_CHARS = 500

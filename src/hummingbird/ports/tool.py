@@ -12,11 +12,16 @@ from hummingbird.domain.usage import Charge
 
 @dataclass(frozen=True, slots=True)
 class ByteStream:
-    """Output that is not held in memory; `suffix` names the kind of file it would be."""
+    """Output that is not held in memory; `suffix` names the kind of file it would be. `note`: what the tool itself has
+    to say of it, in our own words, such as that it is not complete yet; the model reads it beside the output.
+    `terminal`: text as a terminal gets it. Its escape sequences are taken out, once its colours have told the preview
+    what is worth seeing."""
 
     chunks: AsyncIterator[bytes]
     suffix: str = "txt"
     binary: bool = False
+    note: str = ""
+    terminal: bool = False
 
 
 Json: TypeAlias = Mapping[str, Any] | list[Any] | int | float | bool | None

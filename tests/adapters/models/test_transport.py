@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from hummingbird.adapters.models import sse, transport
-from hummingbird.adapters.models.transport import DONE, WHOLE, Transport, retry_after
+from hummingbird.adapters.models.transport import DONE, WHOLE, Transport
 from hummingbird.domain import limits
 from hummingbird.domain.errors import (
     ConnectionLost,
@@ -312,17 +312,6 @@ async def test_a_retry_after_header_wins_over_what_the_body_says(header: str, se
             with pytest.raises(Unavailable) as caught:
                 await call
             assert caught.value.retry_after_s == seconds
-
-
-@pytest.mark.parametrize("value", ["inf", "1e999", "Mon, 99 Foo 2026", "Sun, 06 Nov 99999 08:49:37 GMT", ",", "\x00"])
-def test_a_retry_after_that_is_none_is_ignored(value: str) -> None:
-    """L13."""
-    assert retry_after(value, NOW) is None
-
-
-def test_a_date_without_a_zone_is_utc() -> None:
-    """L13."""
-    assert retry_after(formatdate(NOW + 60).replace("+0000", "-0000"), NOW) == 60
 
 
 def test_silence_ends_before_an_answer_and_an_answer_before_a_stream() -> None:

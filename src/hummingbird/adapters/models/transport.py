@@ -6,12 +6,9 @@ server is capped. Knows nothing of any wire format.
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -29,6 +26,7 @@ from hummingbird.domain.limits import (
     STALL_TIMEOUT_S,
     STREAM_TIMEOUT_S,
 )
+from hummingbird.domain.retry_after import retry_after
 from hummingbird.domain.text import plain, shortened
 
 Classify: TypeAlias = Callable[[int, Any], HummingbirdError]
@@ -152,22 +150,6 @@ class Transport:
             told = retry_after(response.headers.get("retry-after", ""), self._now())
             error.retry_after_s = error.retry_after_s if told is None else told
         return error
-
-
-def retry_after(value: str, now: float) -> float | None:
-    """Seconds from now; the header is a number or a date. None for what is neither."""
-    try:
-        seconds = float(value)
-    except ValueError:
-        pass
-    else:
-        return seconds if 0 <= seconds < math.inf else None
-    try:
-        date = parsedate_to_datetime(value)
-        moment = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
-        return max(0.0, moment.timestamp() - now)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
 
 
 def decoded(content: bytes) -> Any:

@@ -2,19 +2,18 @@
 held. What breaks off in the middle is kept under a name that says so."""
 
 import shlex
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
 
 from hummingbird.agent.tools.preview import Preview
-from hummingbird.agent.tools.results import as_text, clean
+from hummingbird.agent.tools.results import as_text, clean, noted, why
 from hummingbird.agent.tools.shelf import ending
-from hummingbird.domain.errors import CommandFailed, HummingbirdError
+from hummingbird.domain.errors import CommandFailed
 from hummingbird.domain.limits import FRAME_BYTES
 from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.text import shortened
 from hummingbird.ports.sandbox import Sandbox
 from hummingbird.ports.tool import ByteStream, Json
 
@@ -28,11 +27,16 @@ class Outgoing:
     chunks: Bytes
     suffix: str
     binary: bool = False
+    note: str = ""
 
 
-def outgoing(output: str | Json | ByteStream, secrets: Secrets) -> Outgoing:
+def outgoing(
+    output: str | Json | ByteStream, secrets: Secrets, seen: Callable[[bytes], None] | None = None
+) -> Outgoing:
+    """`seen` gets the text of a stream before terminals' sequences are taken out of it."""
     if isinstance(output, ByteStream):
-        return Outgoing(clean(output, secrets), ending(output.suffix), output.binary)
+        note = noted(output.note, secrets)
+        return Outgoing(clean(output, secrets, seen), ending(output.suffix), output.binary, note)
     content, suffix = laid_out(output, as_text(output, secrets.mask))
     return Outgoing(pieces(content), suffix)
 
@@ -82,10 +86,7 @@ class Passing:
 
     @property
     def why(self) -> str:
-        """Our own errors are sentences; of others only the name, their words may be an outsider's."""
-        return (
-            shortened(str(self.broke), 200) if isinstance(self.broke, HummingbirdError) else type(self.broke).__name__
-        )
+        return "" if self.broke is None else why(self.broke)
 
 
 async def put(sandbox: Sandbox, path: str, chunks: AsyncIterator[bytes], passing: Passing) -> str:

@@ -87,8 +87,8 @@ class Fetch:
         async with aclosing(out.chunks), aclosing(incoming), self._spill.bench.using() as sandbox:
             path = await put(sandbox, order.path, incoming, passing)
         if passing.broke is not None:
-            return Fetched(False, broken_off(order.tool, path, passing, out))
-        return Fetched(True, f"{path}: {passing.measured(out)}")
+            return Fetched(False, broken_off(order.tool, path, passing, out) + out.note)
+        return Fetched(True, f"{path}: {passing.measured(out)}{out.note}")
 
 
 class FetchBatch:

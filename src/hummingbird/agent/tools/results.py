@@ -14,8 +14,9 @@ from hummingbird.agent.tools.fence import fenced
 from hummingbird.agent.tools.preview import clipped
 from hummingbird.domain.errors import HummingbirdError
 from hummingbird.domain.limits import INLINE_RESULT_BYTES, METADATA_BYTES, RESULT_FRAME_BYTES
+from hummingbird.domain.plain_text import PlainText
 from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.text import plain
+from hummingbird.domain.text import plain, shortened
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.ports.tool import ByteStream, Json
 
@@ -49,17 +50,23 @@ class Inline:
         return framed(spec, bounded(as_text(output, self._secrets.mask), room))
 
     async def _from_stream(self, spec: ToolSpec, stream: ByteStream) -> str:
-        """Reads to the end without holding more than head and tail."""
+        """Reads to the end without holding more than head and tail. What came of one that breaks off is shown."""
         room = INLINE_RESULT_BYTES - RESULT_FRAME_BYTES
-        head, tail, size = b"", b"", 0
-        async with aclosing(clean(stream, self._secrets)) as chunks:
-            async for chunk in chunks:
-                size += len(chunk)
-                head += chunk[: max(0, room - len(head))]
-                tail = (tail + chunk[-room:])[-room:]
+        head, tail, size, said = b"", b"", 0, noted(stream.note, self._secrets)
+        try:
+            async with aclosing(clean(stream, self._secrets)) as chunks:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    head += chunk[: max(0, room - len(head))]
+                    tail = (tail + chunk[-room:])[-room:]
+        except Exception as error:
+            if not size:
+                raise
+            said = f"[{spec.name} broke off after {size} bytes ({why(error)}). Not the whole:]{said}"
         if stream.binary:
-            return with_metadata(spec, f"[{size} bytes of binary {stream.suffix} from {spec.name}; not shown]")
-        return framed(spec, head.decode("utf-8", "replace") if size <= room else _cut(head, tail, size, room))
+            binary = f"[{size} bytes of binary {stream.suffix} from {spec.name}; not shown]"
+            return with_metadata(spec, f"{said}\n{binary}" if said else binary)
+        return framed(spec, head.decode("utf-8", "replace") if size <= room else _cut(head, tail, size, room), said)
 
 
 async def inline(spec: ToolSpec, output: str | Json | ByteStream) -> str:
@@ -72,6 +79,16 @@ def framed(spec: ToolSpec, text: str, said: str = "") -> str:
     metadata (T6, T8)."""
     body = text if spec.trusted else fenced(text, spec.name) if text else NOTHING
     return with_metadata(spec, f"{said}\n{body}" if said else body)
+
+
+def noted(note: str, secrets: Secrets) -> str:
+    """A tool's own words about its output, as one line beside it."""
+    return f"[{clipped(' '.join(secrets.mask(plain(note)).split()), METADATA_BYTES)}]" if note else ""
+
+
+def why(error: BaseException) -> str:
+    """Our own errors are sentences; of others only the name, their words may be an outsider's."""
+    return shortened(str(error), 200) if isinstance(error, HummingbirdError) else type(error).__name__
 
 
 def with_metadata(spec: ToolSpec, text: str) -> str:
@@ -112,19 +129,28 @@ def _masked(value: Any, mask: Callable[[str], str]) -> Any:
     return [_masked(inner, mask) for inner in value] if isinstance(value, list | tuple) else value
 
 
-async def clean(stream: ByteStream, secrets: Secrets) -> AsyncGenerator[bytes, None]:
-    """The stream's bytes, credentials masked across the borders of chunks too unless it is binary (T7). Closes it.
-    Of one that breaks off, what might have become a credential is never shown."""
+async def clean(
+    stream: ByteStream, secrets: Secrets, seen: Callable[[bytes], None] | None = None
+) -> AsyncGenerator[bytes, None]:
+    """The stream's bytes, credentials masked across the borders of chunks too unless it is binary (T7), terminals'
+    sequences taken out before that. Closes it. Of one that breaks off, what might have become a credential is never
+    shown. `seen` gets the text with the sequences in it, masked by itself: who sees it may show half a line."""
     async with _closed_in_the_end(stream.chunks) as chunks:
         if stream.binary:
             async for chunk in chunks:
                 yield _bytes(chunk)
             return
-        masking = secrets.stream()
+        masking, plain_text = secrets.stream(), PlainText() if stream.terminal else None
+        coloured = secrets.stream()
         async for chunk in chunks:
-            if safe := masking.feed(_bytes(chunk)):
+            raw = _bytes(chunk)
+            if seen is not None:
+                seen(coloured.feed(raw))
+            if safe := masking.feed(plain_text.feed(raw) if plain_text else raw):
                 yield safe
-        if rest := masking.end():
+        if seen is not None:
+            seen(coloured.end(b""))
+        if rest := masking.end(plain_text.end() if plain_text else b""):
             yield rest
 
 

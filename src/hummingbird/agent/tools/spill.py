@@ -57,7 +57,7 @@ class Spill:
         if isinstance(output, Ready):
             return str(output)  # a plain one: journals hold no other kind
         if isinstance(output, ByteStream):
-            return await self._from_stream(spec, outgoing(output, self.secrets))
+            return await self._from_stream(spec, output)
         text = as_text(output, self.secrets.mask)
         if len(text.encode()) <= self.max_inline_bytes:
             return framed(spec, text)
@@ -71,20 +71,24 @@ class Spill:
         said = await self._save(spec, Outgoing(pieces(content), suffix), passing)
         return self.previewed(spec, said, preview)
 
-    async def _from_stream(self, spec: ToolSpec, out: Outgoing) -> str:
-        preview = None if out.binary else self.previews(out.suffix)
-        passing = Passing(preview)
+    async def _from_stream(self, spec: ToolSpec, stream: ByteStream) -> str:
+        preview = None if stream.binary else self.previews(stream.suffix)
+        coloured = preview is not None and stream.terminal
+        out = outgoing(stream, self.secrets, preview.feed if preview is not None and coloured else None)
+        passing = Passing(None if coloured else preview)
         async with aclosing(out.chunks), aclosing(passing.through(out.chunks)) as chunks:
             begun = b"" if out.binary else await _begun(chunks, self.max_inline_bytes)
             if not out.binary and len(begun) <= self.max_inline_bytes:
-                return _short(spec, begun, passing)
-            said = await self._save(spec, replace(out, chunks=_joined(begun, chunks)), passing)
+                return _short(spec, begun, passing, out.note)
+            said = await self._save(spec, replace(out, chunks=_joined(begun, chunks)), passing) + out.note
         return with_metadata(spec, said) if preview is None else self.previewed(spec, said, preview)
 
     def previewed(self, spec: ToolSpec, said: str, preview: Preview, most_bytes: int = PREVIEW_BYTES) -> str:
-        """All of it together is within the budget, whatever the workflow's inline size is (T5)."""
+        """All of it together is within the budget, whatever the workflow's inline size is (T5). Masked once more: a
+        preview that has seen colours has seen what stood between them."""
         frame = len(framed(spec, "x", said).encode()) - 1
-        return framed(spec, preview.text(most_bytes - frame), said)
+        text = self.secrets.mask(preview.text(most_bytes - frame))
+        return framed(spec, clipped(text, most_bytes - frame), said)
 
     async def _save(self, spec: ToolSpec, out: Outgoing, passing: Passing) -> str:
         """What we say of it: where it is, or why it is nowhere."""
@@ -112,13 +116,14 @@ def _only(out: Outgoing) -> str:
     return "" if out.binary else " Only this preview is left:"
 
 
-def _short(spec: ToolSpec, content: bytes, passing: Passing) -> str:
+def _short(spec: ToolSpec, content: bytes, passing: Passing, note: str) -> str:
     text = content.decode("utf-8", "replace")
     if passing.broke is None:
-        return framed(spec, text)
+        return framed(spec, text, note)
     if not content:
         raise passing.broke
-    return framed(spec, text, f"[{spec.name} broke off after {passing.size} bytes ({passing.why}). Not the whole:]")
+    broke = f"[{spec.name} broke off after {passing.size} bytes ({passing.why}). Not the whole:]"
+    return framed(spec, text, broke + note)
 
 
 async def _begun(chunks: Bytes, room: int) -> bytes:

@@ -1,0 +1,22 @@
+"""What a server means by Retry-After: seconds, or the date at which they are over. Pure; whether to obey is decided
+elsewhere."""
+
+import math
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+
+def retry_after(value: str, now: float) -> float | None:
+    """Seconds from now; None for what is neither a number nor a date."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        pass
+    else:
+        return seconds if 0 <= seconds < math.inf else None
+    try:
+        date = parsedate_to_datetime(value)
+        moment = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+        return max(0.0, moment.timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
