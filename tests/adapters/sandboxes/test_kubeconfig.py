@@ -1,9 +1,6 @@
-"""Which cluster, as whom, where (X5): found as kubectl finds it; and what other programs may know of ours."""
+"""Which cluster, as whom, where (X5): the namespace is chosen here; and what other programs may know of ours."""
 
-import json
-import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,32 +8,7 @@ from hummingbird.adapters.sandboxes.cluster import Cluster
 from hummingbird.adapters.sandboxes.kubeconfig import Site, find, made_client
 from hummingbird.adapters.sandboxes.kubectl import found_kubectl
 from hummingbird.domain.errors import SandboxUnavailable
-from tests.adapters.models.served import answer, served
-
-Raw = dict[str, Any]
-OURS = {
-    "ORCHESTRATOR_GITLAB_TOKEN": "glpat-secret",
-    "ANTHROPIC_API_KEY": "sk-secret",
-    "AWS_SECRET_ACCESS_KEY": "secret",
-}
-
-
-def written(path: Path, *contexts: str, current: str = "", user: Raw | None = None, cluster: Raw | None = None) -> Path:
-    """Contexts as `name` or `name:namespace`; each has a cluster and a user of its name."""
-    names = [each.partition(":") for each in contexts]
-    server = {"server": "http://127.0.0.1:1", **(cluster or {})}
-    document = {
-        "clusters": [{"name": name, "cluster": server} for name, _, _ in names],
-        "users": [{"name": name, "user": user or {"token": f"token-of-{name}"}} for name, _, _ in names],
-        "contexts": [
-            {"name": name, "context": {"cluster": name, "user": name, **({"namespace": space} if space else {})}}
-            for name, _, space in names
-        ],
-        **({"current-context": current} if current else {}),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document))
-    return path
+from tests.adapters.clusters.written import OURS, account, program, written
 
 
 @pytest.mark.parametrize(
@@ -70,35 +42,9 @@ def test_a_context_asked_for_by_name_is_not_filled_up_from_the_settings(tmp_path
     assert (found.namespace, found.config.user and found.config.user.token) == ("boxes", "token-of-there")
 
 
-def test_kubeconfig_is_looked_for_where_kubectl_looks(tmp_path: Path) -> None:
-    home = written(tmp_path / "home" / ".kube" / "config", "home:h", current="home")
-    named = written(tmp_path / "named", "named:n", current="named")
-    flag = written(tmp_path / "flag", "flag:f", current="flag")
-    environment = {"HOME": str(tmp_path / "home"), "KUBECONFIG": str(named)}
-    assert find(Site(str(flag)), environment).namespace == "f"
-    assert find(Site(), environment).namespace == "n"
-    assert find(Site(), {"HOME": str(home.parent.parent)}).namespace == "h"
+def test_a_cluster_that_cannot_be_found_is_a_sandbox_that_cannot_be_had_x5(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="There is no kubeconfig: set KUBECONFIG"):
         find(Site(), {"HOME": str(tmp_path)})
-
-
-def test_several_files_are_merged_and_the_first_one_wins(tmp_path: Path) -> None:
-    one = written(tmp_path / "one", "a:first", user={"tokenFile": "secret"})
-    two = written(tmp_path / "deep" / "two", "a:second", "b:third", current="b", user={"tokenFile": "secret"})
-    environment = {"KUBECONFIG": f"{tmp_path / 'missing'}:{one}:{two}"}
-    chosen = find(Site(), environment)
-    assert chosen.namespace == "third"
-    assert chosen.config.user
-    assert chosen.config.user.token_file == str(tmp_path / "deep" / "secret")
-    assert find(Site(context="a"), environment).namespace == "first"
-
-
-def account(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "token").write_text("of-the-pod")
-    (folder / "ca.crt").write_text("no certificate is looked at here")
-    (folder / "namespace").write_text("of-the-agent")
-    return folder
 
 
 def test_inside_a_cluster_the_pods_account_is_used_but_not_its_namespace_x5(tmp_path: Path) -> None:
@@ -113,35 +59,6 @@ def test_inside_a_cluster_the_pods_account_is_used_but_not_its_namespace_x5(tmp_
         find(Site(), environment, folder)
     with pytest.raises(SandboxUnavailable, match="no service account's token"):
         find(Site(configured_namespace="boxes"), environment, tmp_path / "nothing")
-
-
-def test_an_operators_kubeconfig_is_preferred_to_the_pods_account(tmp_path: Path) -> None:
-    file = written(tmp_path / "config", "here:boxes", current="here")
-    environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": str(file)}
-    assert not find(Site(), environment, account(tmp_path / "account")).in_cluster
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", "clusters: 3", '{"clusters": [{}], "contexts": []}'])
-def test_a_kubeconfig_that_is_none_is_named_and_to_be_mended(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "config"
-    file.write_text(content)
-    with pytest.raises(SandboxUnavailable, match="mend it"):
-        find(Site(str(file)), {})
-
-
-def test_a_context_that_does_not_exist_is_told_with_those_that_do(tmp_path: Path) -> None:
-    file = written(tmp_path / "config", "east", "west")
-    with pytest.raises(SandboxUnavailable, match="'north': choose one of east, west"):
-        find(Site(str(file), context="north"), {})
-    with pytest.raises(SandboxUnavailable, match="choose one of east, west"):
-        find(Site(str(file)), {})
-
-
-@pytest.mark.parametrize("server", ["cluster.example:6443", "", "http://[::1", "unix:///run/socket"])
-def test_a_server_that_is_no_address_is_told_how_one_looks(tmp_path: Path, server: str) -> None:
-    file = written(tmp_path / "config", "here:boxes", current="here", cluster={"server": server})
-    with pytest.raises(SandboxUnavailable, match="write it like https://"):
-        find(Site(str(file)), {})
 
 
 def test_certificates_that_cannot_be_read_are_told_before_anything_is_sent(tmp_path: Path) -> None:
@@ -165,12 +82,6 @@ def test_a_ca_bundle_serves_both_doors_where_the_kubeconfig_names_no_authority(t
     assert not any("certificate" in each for each in found_kubectl(site, found).choosing)
 
 
-def program(path: Path, text: str) -> Path:
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
 def test_kubectl_gets_what_leads_to_the_cluster_and_none_of_our_tokens_i1(tmp_path: Path) -> None:
     """I1: what kubectl does not know, no plugin of it and no log of it can tell."""
     program(tmp_path / "kubectl", "exit 0")
@@ -189,50 +100,9 @@ def test_a_machine_without_kubectl_is_told_to_install_it_x5(tmp_path: Path) -> N
         found_kubectl(site, find(site, {"PATH": str(tmp_path)}))
 
 
-async def test_a_credential_program_is_asked_again_when_its_token_is_refused_and_sees_no_token_of_ours_i1(
+async def test_a_credential_that_cannot_be_had_with_a_request_is_a_sandbox_that_cannot_be_had_x5(
     tmp_path: Path,
 ) -> None:
-    """I1. The format's current name is `v1`, which lightkube itself does not take."""
-    log = tmp_path / "log"
-    text = f"""printenv >>{log}; n=$(grep -c ^KUBERNETES_EXEC_INFO {log}); echo '{{"status":{{"token":"t'$n'"}}}}'"""
-    asked = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "command": str(program(tmp_path / "login", text)),
-        "args": ["get-token"],
-        "env": [{"name": "AWS_PROFILE", "value": "ci"}],
-    }
-    one = json.dumps({"items": []}).encode()
-    async with served(answer(one), answer(b"{}", status="401 Unauthorized"), answer(one)) as server:
-        file = written(
-            tmp_path / "config", "here:boxes", current="here", user={"exec": asked}, cluster={"server": server.url}
-        )
-        cluster = Cluster(find(Site(str(file)), {"PATH": "/usr/bin:/bin", **OURS}))
-        await cluster.list({})
-        await cluster.list({})
-        await cluster.close()
-    sent = [
-        line
-        for request in server.requests
-        for line in request.split(b"\r\n")
-        if line.lower().startswith(b"authorization")
-    ]
-    assert [line.split()[-1] for line in sent] == [b"t1", b"t1", b"t2"]
-    seen = log.read_text()
-    assert "AWS_PROFILE=ci" in seen
-    assert "secret" not in seen
-
-
-@pytest.mark.parametrize("text", ["echo no", "exit 3", "echo '{\"status\":{}}'", "echo please log in >&2; exit 1"])
-async def test_a_credential_program_that_gives_no_token_is_to_be_run_by_hand(tmp_path: Path, text: str) -> None:
-    asked = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(program(tmp_path / "login", text))}
-    file = written(tmp_path / "config", "here:boxes", current="here", user={"exec": asked})
-    cluster = Cluster(find(Site(str(file)), {}))
-    with pytest.raises(SandboxUnavailable, match="gave no token: run it by hand"):
-        await cluster.list({})
-    await cluster.close()
-
-
-async def test_a_credential_program_that_is_not_there_is_to_be_installed(tmp_path: Path) -> None:
     asked = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(tmp_path / "nothing")}
     file = written(tmp_path / "config", "here:boxes", current="here", user={"exec": asked})
     cluster = Cluster(find(Site(str(file)), {}))

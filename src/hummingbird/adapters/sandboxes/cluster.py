@@ -1,7 +1,7 @@
 """The door to a cluster's API: five verbs on the pods of one namespace (I5), and what its refusals are called here.
 
-lightkube finds the cluster and the credentials; the requests are our own, since its `delete` carries no preconditions
-and a pod must never be removed that somebody else has taken meanwhile. No watch: the role has none.
+The room `clusters` finds the cluster and the credentials; the requests are our own, since lightkube's `delete` carries
+no preconditions and a pod must never be removed that somebody else has taken meanwhile. No watch: the role has none.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from urllib.parse import quote
 import anyio
 import httpx2
 
-from hummingbird.adapters.sandboxes.kubeconfig import Found, made_client
+from hummingbird.adapters.sandboxes.kubeconfig import Found, as_unavailable, made_client
 from hummingbird.adapters.sandboxes.manifest import Raw
 from hummingbird.adapters.sandboxes.pod import Pod, pod_of
 from hummingbird.domain.errors import HummingbirdError, SandboxBroken, SandboxUnavailable
@@ -101,8 +101,9 @@ class Cluster:
         content = None if body is None else json.dumps(body).encode()
         client = self._opened()
         try:
-            async with asyncio.timeout(API_TIMEOUT_S):
-                response = await client.request(method, path, params=query, content=content, headers=headers)
+            with as_unavailable():  # credentials are asked for with the request
+                async with asyncio.timeout(API_TIMEOUT_S):
+                    response = await client.request(method, path, params=query, content=content, headers=headers)
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, *_BELOW) as error:
             raise self._unreachable(error) from error
         if not response.is_success:
