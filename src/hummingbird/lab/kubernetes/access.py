@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hummingbird.lab.kubernetes.asks import Ask
 from hummingbird.lab.kubernetes.refusals import Refused, forbidden, unauthorized
-from hummingbird.lab.kubernetes.store import GROUPS, qualified
+from hummingbird.lab.kubernetes.store import GROUPS
 
 Rules = Mapping[str, Iterable[str]]
 SANDBOX_RULES: Rules = {
@@ -19,7 +19,7 @@ SANDBOX_RULES: Rules = {
 }
 ANONYMOUS = "system:anonymous"
 _OPEN_TO_ALL = {"/version", "/healthz", "/livez", "/readyz"}
-_OPEN_TO_KNOWN = {*_OPEN_TO_ALL, "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"}
+_DISCOVERY = ("/api", "/apis")  # and what is below them, where no resource is
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,17 @@ class Account:
 
     def may(self, ask: Ask) -> bool:
         if not ask.resource:
-            return ask.method in {"GET", "HEAD"} and ask.path.rstrip("/") in self._open_paths
+            return ask.method in {"GET", "HEAD"} and self._is_open(ask.path.rstrip("/"))
         if self.rules is None:
             return True
         known_group = GROUPS.get(ask.resource, ask.group) == ask.group
         granted = self.rules.get(ask.full_resource, frozenset())
         return known_group and ask.namespace == self.namespace and bool(self.namespace) and ask.verb in granted
 
-    @property
-    def _open_paths(self) -> set[str]:
-        return _OPEN_TO_ALL if self.user == ANONYMOUS else _OPEN_TO_KNOWN
+    def _is_open(self, path: str) -> bool:
+        below = tuple(f"{place}/" for place in _DISCOVERY)
+        known = self.user != ANONYMOUS and (path in _DISCOVERY or path.startswith(below))
+        return known or path in _OPEN_TO_ALL
 
 
 @dataclass
@@ -94,4 +95,5 @@ def _refusal(user: str, ask: Ask) -> Refused:
         return Refused(403, "Forbidden", f'forbidden: User "{user}" cannot {ask.verb} path "{ask.path}"')
     where = f'in the namespace "{ask.namespace}"' if ask.namespace else "at the cluster scope"
     what = f'cannot {ask.verb} resource "{ask.full_resource}" in API group "{ask.group}" {where}'
-    return forbidden(qualified(ask.resource), ask.name, f'User "{user}" {what}')
+    qualified = f"{ask.resource}.{ask.group}" if ask.group else ask.resource
+    return forbidden(qualified, ask.name, f'User "{user}" {what}')

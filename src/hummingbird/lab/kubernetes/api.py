@@ -13,14 +13,13 @@ from hummingbird.lab.kubernetes import channels, deployments, discovery
 from hummingbird.lab.kubernetes.access import Access
 from hummingbird.lab.kubernetes.asks import Ask, parse
 from hummingbird.lab.kubernetes.execs import Execs, Target, Wish
+from hummingbird.lab.kubernetes.identity import identity
 from hummingbird.lab.kubernetes.kubelet import Kubelet
 from hummingbird.lab.kubernetes.patches import patched
 from hummingbird.lab.kubernetes.refusals import Raw, Refused, bad_request, no_such_path, not_allowed
 from hummingbird.lab.kubernetes.registry import Pods
 from hummingbird.lab.kubernetes.selectors import LabelSelector, field_selector
 from hummingbird.lab.kubernetes.store import GROUPS, KINDS, Key, Store, api_version
-
-TOKEN_PREFIX = "/as/"  # noqa: S105  # where in an address a token stands, not a token
 
 
 class Api:
@@ -43,7 +42,7 @@ class Api:
         await response(scope, receive, send)
 
     def _admit(self, connection: HTTPConnection, method: str) -> Ask:
-        token, path = _identity(connection)
+        token, path = identity(connection)
         ask = parse(method, path, connection.query_params)
         self._access.admit(token, ask)
         return ask
@@ -132,17 +131,6 @@ class Api:
             raise bad_request(f"container {asked} is not valid for pod {pod['metadata']['name']}")
         runs = "running" in ((pod["status"].get("containerStatuses") or [{}])[0].get("state") or {})
         return Target(self._kubelet.container(pod["metadata"]["uid"]) if runs else None, name)
-
-
-def _identity(connection: HTTPConnection) -> tuple[str, str]:
-    """The token and the address. kubectl sends no token over plain HTTP, so that it may stand in the address."""
-    path = connection.scope["path"]
-    token = ""
-    if path.startswith(TOKEN_PREFIX):
-        token, _, rest = path.removeprefix(TOKEN_PREFIX).partition("/")
-        path = f"/{rest}"
-    scheme, _, given = connection.headers.get("authorization", "").partition(" ")
-    return (given.strip() if scheme.lower() == "bearer" else token), path
 
 
 async def _body(request: Request) -> Any:

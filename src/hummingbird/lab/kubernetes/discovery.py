@@ -1,4 +1,6 @@
-"""What the API says about itself: enough for kubectl to find pods. One version each, nothing aggregated."""
+"""What the API says about itself: enough for kubectl to find what there is. One version each, nothing aggregated."""
+
+from collections.abc import Mapping
 
 from hummingbird.lab.kubernetes.refusals import Raw, no_such_path
 
@@ -13,56 +15,61 @@ VERSION = {
     "compiler": "gc",
     "platform": "linux/amd64",
 }
-_APPS_V1 = {"groupVersion": "apps/v1", "version": "v1"}
-_APPS: Raw = {"name": "apps", "versions": [_APPS_V1], "preferredVersion": _APPS_V1}
+READ_AND_WRITE = ("create", "delete", "get", "list", "patch")
 
 
-def _resource(name: str, kind: str, short: list[str], *, namespaced: bool = True) -> Raw:
-    verbs = ["create", "delete", "get", "list", "patch"]
-    singular = kind.lower()
+def resource(
+    name: str, kind: str, short: list[str], *, namespaced: bool = True, verbs: tuple[str, ...] = READ_AND_WRITE
+) -> Raw:
     return {
         "name": name,
-        "singularName": singular,
+        "singularName": kind.lower(),
         "namespaced": namespaced,
         "kind": kind,
-        "verbs": verbs,
+        "verbs": list(verbs),
         "shortNames": short,
     }
 
 
-_EXEC = {
-    "name": "pods/exec",
-    "singularName": "",
-    "namespaced": True,
-    "kind": "PodExecOptions",
-    "verbs": ["create", "get"],
-}
-_CORE_RESOURCES = [
-    _resource("namespaces", "Namespace", ["ns"], namespaced=False),
-    _resource("pods", "Pod", ["po"]),
-    _EXEC,
-]
-_APPS_RESOURCES = [_resource("deployments", "Deployment", ["deploy"]), _resource("replicasets", "ReplicaSet", ["rs"])]
-_DOCUMENTS: dict[str, Raw] = {
-    "/version": VERSION,
-    "/api": {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []},
-    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": _CORE_RESOURCES},
-    "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_APPS]},
-    "/apis/apps": {"kind": "APIGroup", "apiVersion": "v1", **_APPS},
-    "/apis/apps/v1": {
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": "apps/v1",
-        "resources": _APPS_RESOURCES,
-    },
-}
+def subresource(name: str, kind: str, verbs: tuple[str, ...]) -> Raw:
+    return {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": list(verbs)}
+
+
+def documents(core: list[Raw], groups: Mapping[str, list[Raw]]) -> dict[str, Raw]:
+    """By address: what a cluster with these resources says, `groups` by their name, each in version v1."""
+    found: dict[str, Raw] = {
+        "/version": VERSION,
+        "/api": {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []},
+        "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": core},
+        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in groups]},
+    }
+    for name, resources in groups.items():
+        found[f"/apis/{name}"] = {"kind": "APIGroup", "apiVersion": "v1", **_group(name)}
+        version = {"groupVersion": f"{name}/v1", "resources": resources}
+        found[f"/apis/{name}/v1"] = {"kind": "APIResourceList", "apiVersion": "v1", **version}
+    return found
+
+
+def _group(name: str) -> Raw:
+    version = {"groupVersion": f"{name}/v1", "version": "v1"}
+    return {"name": name, "versions": [version], "preferredVersion": version}
+
+
+_DOCUMENTS = documents(
+    core=[
+        resource("namespaces", "Namespace", ["ns"], namespaced=False),
+        resource("pods", "Pod", ["po"]),
+        subresource("pods/exec", "PodExecOptions", ("create", "get")),
+    ],
+    groups={"apps": [resource("deployments", "Deployment", ["deploy"]), resource("replicasets", "ReplicaSet", ["rs"])]},
+)
 _HEALTH = {"/healthz", "/livez", "/readyz"}
 
 
-def document(path: str) -> Raw | str:
+def document(path: str, found: Mapping[str, Raw] = _DOCUMENTS) -> Raw | str:
     path = path.rstrip("/")
     if path in _HEALTH:
         return "ok"
-    if path not in _DOCUMENTS:
+    if path not in found:
         raise no_such_path()
-    return _DOCUMENTS[path]
+    return found[path]

@@ -22,7 +22,7 @@ class Refused(Exception):
             "status": "Failure",
             "message": message,
             "reason": reason,
-            "details": details or {},
+            **({"details": details} if details else {}),
             "code": code,
         }
 
@@ -75,11 +75,17 @@ def unauthorized() -> Refused:
 
 def forbidden(resource: str, name: str, sentence: str) -> Refused:
     what = f'{resource} "{name}"' if name else resource
-    return Refused(403, "Forbidden", f"{what} is forbidden: {sentence}", {"name": name, "kind": resource})
+    return Refused(403, "Forbidden", f"{what} is forbidden: {sentence}", _about(resource, name))
 
 
 def not_found(resource: str, name: str) -> Refused:
-    return Refused(404, "NotFound", f'{resource} "{name}" not found', {"name": name, "kind": resource})
+    return Refused(404, "NotFound", f'{resource} "{name}" not found', _about(resource, name))
+
+
+def _about(resource: str, name: str) -> Raw:
+    """Details of a resource that is qualified by its group, where it has one: deployments.apps."""
+    kind, _, group = resource.partition(".")
+    return {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
 
 
 def no_such_path() -> Refused:

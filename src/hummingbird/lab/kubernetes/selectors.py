@@ -11,6 +11,7 @@ from hummingbird.lab.kubernetes.refusals import Raw, bad_request
 
 Labels = Mapping[str, str]
 Requirement = Callable[[Labels], bool]
+Selects = Callable[[Raw], bool]
 
 _OUTSIDE_BRACKETS = re.compile(r",(?![^(]*\))")
 _SET = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
@@ -84,19 +85,20 @@ def _absent(key: str) -> Requirement:
     return lambda labels: key not in labels
 
 
-def field_selector(text: str) -> Callable[[Raw], bool]:
-    tests = [_field(part.strip()) for part in text.split(",") if part.strip()]
+def field_selector(text: str, resource: str = "/v1, Resource=pods", fields: tuple[str, ...] = FIELDS) -> Selects:
+    """By the `fields` that may be selected by. `resource` is as refusals name it."""
+    tests = [_field(part.strip(), resource, fields) for part in text.split(",") if part.strip()]
     return lambda thing: all(holds(thing) for holds in tests)
 
 
-def _field(text: str) -> Callable[[Raw], bool]:
+def _field(text: str, resource: str, fields: tuple[str, ...]) -> Selects:
     found = _EQUAL.fullmatch(text)
     if found is None:
         raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
     path, operator, value = found[1], found[2], found[3]
-    if path not in FIELDS:
+    if path not in fields:
         raise bad_request(
-            f'Unable to find "/v1, Resource=pods" that match label selector "", field selector "{text}": '
+            f'Unable to find "{resource}" that match label selector "", field selector "{text}": '
             f"field label not supported: {path}"
         )
     return lambda thing: (_at(thing, path) == value) != (operator == "!=")

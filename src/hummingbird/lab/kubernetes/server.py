@@ -23,19 +23,20 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from hummingbird.lab.kubernetes import deployments, kubeconfig, pod_security
 from hummingbird.lab.kubernetes.access import SANDBOX_RULES, Access, Account, Recorded, Rules
-from hummingbird.lab.kubernetes.api import TOKEN_PREFIX, Api
+from hummingbird.lab.kubernetes.api import Api
 from hummingbird.lab.kubernetes.controller import Controller, is_ready
 from hummingbird.lab.kubernetes.execs import Execs
+from hummingbird.lab.kubernetes.identity import TOKEN_PREFIX
 from hummingbird.lab.kubernetes.kubelet import Kubelet
 from hummingbird.lab.kubernetes.podman import Podman
 from hummingbird.lab.kubernetes.refusals import Raw
 from hummingbird.lab.kubernetes.registry import Pods
 from hummingbird.lab.kubernetes.store import Key, Store
+from hummingbird.lab.serving import configured, listener, made_by, settled
 
 Answer = TypeVar("Answer")
 _EVICTED = 'Usage of EmptyDir volume "data" exceeds the limit "2Gi".'
@@ -189,9 +190,9 @@ class KubernetesLab:
     # its own life
 
     def __enter__(self) -> Self:
-        listener = _listener(self._port)
-        self._port = listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._run, args=(listener,), name="kubernetes-lab", daemon=True)
+        door = listener(self._port)
+        self._port = door.getsockname()[1]
+        self._thread = threading.Thread(target=self._run, args=(door,), name="kubernetes-lab", daemon=True)
         self._thread.start()
         self._ready.wait()
         if self._cluster is None:
@@ -229,27 +230,27 @@ class KubernetesLab:
 
         return asyncio.run_coroutine_threadsafe(answer(), self._loop).result()
 
-    def _run(self, listener: socket.socket) -> None:
+    def _run(self, door: socket.socket) -> None:
         try:
-            asyncio.run(self._serve(listener))
+            asyncio.run(self._serve(door))
         except FileNotFoundError:  # no podman; whoever waits for the start is told
-            listener.close()
+            door.close()
             self._cluster = None
         finally:
             self._ready.set()
 
-    async def _serve(self, listener: socket.socket) -> None:
+    async def _serve(self, door: socket.socket) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         self._cluster = cluster = Cluster(self._program)
         await cluster.podman.sweep()
         cluster.store.listeners.append(lambda *_: self._tell())
-        config, state = _config(cluster.api), ServerState()
-        server = await self._loop.create_server(lambda: H11Protocol(config, state, {}), sock=listener)
+        state = ServerState()
+        server = await self._loop.create_server(made_by(_config(cluster.api), state), sock=door)
         self._ready.set()
         await self._stopping.wait()
         server.close()
         self._faults = await cluster.close()
-        await _settle(state)
+        await settled(state)
 
     def _tell(self) -> None:
         with self._news:
@@ -258,41 +259,13 @@ class KubernetesLab:
 
 
 def _config(app: Api) -> Config:
-    config = Config(
+    return configured(
         app,
-        interface="asgi3",
         ws="wsproto",
         ws_ping_interval=None,
         ws_max_size=64 * 1024 * 1024,  # lightkube sends all of stdin in one message
         ws_per_message_deflate=False,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        timeout_keep_alive=600,
     )
-    config.load()
-    return config
-
-
-def _listener(port: int) -> socket.socket:
-    # asyncio sends without delay only on sockets that name TCP as their protocol; others cost 40 ms an answer
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-async def _settle(state: ServerState) -> None:
-    """Close what clients left open and wait for the answers under way to notice."""
-    for connection in list(state.connections):
-        connection.transport.abort()
-    await asyncio.gather(*state.tasks, return_exceptions=True)
-    await asyncio.sleep(0)  # an aborted connection closes its socket in the loop's next round
 
 
 def main(arguments: list[str] | None = None) -> int:

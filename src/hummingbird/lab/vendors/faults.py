@@ -11,8 +11,8 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-# where the server's protocol leaves the connection's transport for the faults to close
-TRANSPORT = "lab.transport"
+from hummingbird.lab.serving import TRANSPORT
+
 GARBAGE = b"<html><body>upstream connect error or disconnect/reset before headers</body></html>"
 
 

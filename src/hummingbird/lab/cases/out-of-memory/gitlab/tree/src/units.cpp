@@ -1,0 +1,3 @@
+#include "tidewatch.h"
+
+double tidewatch::feet(double metres) { return metres / 0.3048; }

@@ -1,0 +1,180 @@
+"""Planned faults, as any client and as python-gitlab sees them."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import gitlab
+import httpx2
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hummingbird.lab.gitlab import faults
+from hummingbird.lab.gitlab.app import application
+from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.gitlab.loading import load
+from hummingbird.lab.gitlab.routing import shown, written
+from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.serving import Serving
+from tests.lab.gitlab.asking import MR, PROJECT, TINY, Web
+
+
+def test_facts_2_8_the_outer_limiter_answers_in_plain_text_and_says_when(web: Web) -> None:
+    web.lab.world.faults.next(faults.rack_attack(retry_after_s=7), path="*/discussions", times=2)
+    answers = [web.get(f"{MR}/discussions") for _ in range(3)]
+    assert [each.status_code for each in answers] == [429, 429, 200]
+    assert (answers[0].text, answers[0].headers["retry-after"]) == ("Retry later\n", "7")
+    assert answers[0].headers["content-type"].startswith("text/plain")
+    assert answers[0].headers["ratelimit-remaining"] == "0"
+
+
+def test_facts_2_8_the_application_s_limiter_answers_json_and_does_not_say_when(web: Web) -> None:
+    web.lab.world.faults.next(faults.limiter())
+    answer = web.get(MR)
+    assert answer.json() == {"message": {"error": "This endpoint has been requested too many times. Try again later."}}
+    assert (answer.status_code, "retry-after" in answer.headers) == (429, False)
+
+
+def test_facts_2_8_limits_are_told_with_every_answer(web: Web) -> None:
+    first, second = web.get(MR), web.get(MR)
+    assert (first.headers["ratelimit-limit"], second.headers["ratelimit-observed"]) == ("2000", "2")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(500, "application/json"), (502, "text/html"), (503, "text/html"), (504, "text/html")]
+)
+def test_a_server_s_error_is_json_only_from_the_application(web: Web, status: int, kind: str) -> None:
+    web.lab.world.faults.next(faults.server_error(status))
+    answer = web.get(MR)
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith(kind)
+
+
+def test_a_dropped_connection_has_no_answer(web: Web) -> None:
+    web.lab.world.faults.next(faults.Dropped(), method="GET")
+    with pytest.raises(httpx2.TransportError):
+        web.get(MR)
+    assert web.lab.requests[-1].status == 0
+    assert web.get(MR).status_code == 200
+
+
+@pytest.mark.parametrize("path", [MR, f"{PROJECT}/jobs/70001/trace"])
+def test_a_truncated_answer_ends_before_it_is_whole(web: Web, path: str) -> None:
+    web.lab.world.faults.next(faults.Truncated(keep_bytes=10), path="*")
+    with pytest.raises(httpx2.RemoteProtocolError):
+        web.get(path)
+    assert web.get(path).status_code == 200
+
+
+def test_a_slow_answer_is_the_real_one_later(web: Web) -> None:
+    web.lab.world.faults.next(faults.Slow(30.0), path="*/notes")
+    with pytest.raises(httpx2.ReadTimeout):
+        web.get(f"{MR}/notes", timeout=0.05)
+    web.lab.world.faults.next(faults.Slow(0.001), path="*/notes")
+    assert web.get(f"{MR}/notes").status_code == 200
+
+
+def test_faults_wait_for_the_requests_that_they_are_meant_for(web: Web) -> None:
+    planned = web.lab.world.faults
+    planned.next(faults.server_error(502), method="POST")
+    planned.next(faults.server_error(503), path="/api/v4/projects/acme%2Fwidgets/jobs*")
+    assert web.get(MR).status_code == 200
+    assert planned.left == 2
+    assert web.get(f"{PROJECT}/jobs/70001/trace").status_code == 503
+    assert planned.left == 1
+
+
+def test_facts_3_python_gitlab_waits_as_it_is_told(lab: GitLabLab) -> None:
+    lab.world.faults.next(faults.rack_attack(retry_after_s=0), times=2)
+    with gitlab.Gitlab(lab.url, private_token=lab.read_token) as client:
+        assert client.projects.get("acme/widgets").id == 101
+    assert [each.status for each in lab.requests] == [429, 429, 200]
+
+
+def test_facts_3_python_gitlab_tells_server_errors(lab: GitLabLab) -> None:
+    lab.world.faults.next(faults.server_error(502))
+    with gitlab.Gitlab(lab.url, private_token=lab.read_token) as client, pytest.raises(gitlab.GitlabGetError) as caught:
+        client.projects.get(101)
+    assert caught.value.response_code == 502
+
+
+def test_facts_2_8_answers_tell_of_limits_and_failures_not_when_they_end(web: Web) -> None:
+    assert {"ratelimit-reset", "ratelimit-resettime", "ratelimit-limit"} <= set(web.get(MR).headers)
+    for fault in (faults.limiter(), faults.server_error(502)):
+        web.lab.world.faults.next(fault)
+        assert not {"ratelimit-reset", "retry-after"} & set(web.get(MR).headers)
+
+
+def test_facts_3_python_gitlab_posts_again_what_was_stored_already(lab: GitLabLab) -> None:
+    lab.world.faults.next(faults.server_error(502), method="POST", path="*/notes", after_write=True)
+    with gitlab.Gitlab(lab.url, private_token=lab.write_token, retry_transient_errors=True) as client:
+        made = client.projects.get(101, lazy=True).mergerequests.get(7, lazy=True).notes.create({"body": "once"})
+    notes = lab.ask(lambda world: [note.id for note in world.merge_request.notes if note.body == "once"])
+    assert (len(notes), notes[-1]) == (2, made.id)
+    assert [each.status for each in lab.requests] == [502, 201]
+
+
+class Counting:
+    """A world with a write side of one call, which remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self.stored = threading.Event()
+        self.world = load(TINY)
+        route = written(self.world, "POST", "/notes", self.keep)
+        self.serving = Serving({"gitlab": application(self.world, [route])})
+
+    async def keep(self, _world: World, request: Request) -> Response:
+        self.kept.append((await request.json())["body"])
+        self.stored.set()
+        return shown({"id": len(self.kept)}, status=201)
+
+    def post(self, body: str, timeout_s: float = 20) -> httpx2.Response:
+        url = f"{self.serving.url('gitlab')}/api/v4/notes"
+        return httpx2.post(url, json={"body": body}, verify=False, timeout=timeout_s)
+
+
+@pytest.fixture
+def counting() -> Iterator[Counting]:
+    made = Counting()
+    with made.serving:
+        yield made
+
+
+def test_facts_3_a_write_can_be_stored_and_its_answer_lost(counting: Counting) -> None:
+    counting.world.faults.next(faults.server_error(502), method="POST", after_write=True)
+    assert counting.post("first").status_code == 502
+    assert counting.kept == ["first"]
+    assert counting.post("second").json() == {"id": 2}
+
+
+def test_a_write_can_be_stored_and_the_connection_dropped(counting: Counting) -> None:
+    counting.world.faults.next(faults.Dropped(), method="POST", after_write=True)
+    with pytest.raises(httpx2.TransportError):
+        counting.post("first")
+    assert counting.kept == ["first"]
+
+
+def test_a_fault_before_the_write_stores_nothing(counting: Counting) -> None:
+    counting.world.faults.next(faults.server_error(503), method="POST")
+    assert counting.post("first").status_code == 503
+    assert counting.kept == []
+
+
+@pytest.mark.parametrize("fault", [faults.Truncated(keep_bytes=2), faults.Slow(0.001), faults.Late(0.001)])
+def test_a_write_is_carried_out_once_whatever_becomes_of_its_answer(counting: Counting, fault: faults.Fault) -> None:
+    counting.world.faults.next(fault, method="POST", after_write=True)
+    with contextlib.suppress(httpx2.RemoteProtocolError):
+        counting.post("first")
+    assert counting.kept == ["first"]
+
+
+def test_a_client_that_does_not_wait_learns_nothing_of_what_it_wrote(counting: Counting) -> None:
+    counting.world.faults.next(faults.Late(30.0), method="POST")
+    with pytest.raises(httpx2.ReadTimeout):
+        counting.post("first", timeout_s=0.05)
+    assert counting.stored.wait(20)
+    assert counting.kept == ["first"]
+    counting.world.faults.next(faults.Late(0.001), method="POST")
+    assert counting.post("second").json() == {"id": 2}

@@ -1,0 +1,153 @@
+"""Faults happen to the requests that they are planned for, as often as they are planned, and as they are said to."""
+
+import threading
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from hummingbird.lab.planned import Answer, Body, Drop, Faults, Gate, Hold, Planned, Redirect, Seen, Truncate
+from hummingbird.lab.serving import Serving
+
+TEXT = "0123456789" * 100
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse(TEXT if scope["path"] != "/other" else "other")(scope, receive, send)
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.requests: list[Seen] = []
+        self.serving = Serving({"one": Planned("one", application, self.faults, self.requests)})
+
+    def get(self, path: str = "/a", **options: str) -> httpx2.Response:
+        return httpx2.get(self.serving.url("one") + path, params=options, verify=False, trust_env=False)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    found = Stage()
+    with found.serving:
+        yield found
+
+
+def test_an_answer_replaces_the_applications_as_often_as_planned(stage: Stage) -> None:
+    stage.faults.plan("/a", Answer(503, {"why": "busy"}, {"Retry-After": "2"}), times=2)
+    codes = [stage.get(path).status_code for path in ("/other", "/a", "/a", "/a")]
+    assert codes == [200, 503, 503, 200]
+    assert stage.faults.unused == []
+
+
+def test_an_answer_may_be_text_bytes_or_json(stage: Stage) -> None:
+    for body in ("words", b"\x00\x01", {"a": [1]}):
+        stage.faults.plan("*", Answer(200, body))
+    answers = [stage.get() for _ in range(3)]
+    assert (answers[0].text, answers[1].content, answers[2].json()) == ("words", b"\x00\x01", {"a": [1]})
+
+
+def test_a_fault_can_wait_for_later_requests_and_for_a_query(stage: Stage) -> None:
+    stage.faults.plan("/a", Answer(500), after=1, query="*continue=*")
+    queries: tuple[dict[str, str], ...] = ({}, {"continue": "x y"}, {}, {"continue": "x"})
+    assert [stage.get(**query).status_code for query in queries] == [200, 200, 200, 500]
+
+
+def test_what_was_not_used_is_told(stage: Stage) -> None:
+    fault = Answer(500)
+    stage.faults.plan("/never", fault, times=2)
+    stage.get()
+    assert stage.faults.unused == [fault, fault]
+
+
+def test_a_dropped_connection_has_no_answer(stage: Stage) -> None:
+    stage.faults.plan("*", Drop())
+    with pytest.raises(httpx2.TransportError):
+        stage.get()
+    assert stage.get().text == TEXT
+
+
+def test_a_truncated_answer_breaks_after_so_many_bytes(stage: Stage) -> None:
+    stage.faults.plan("*", Truncate(17))
+    came: list[bytes] = []
+    with (
+        httpx2.stream("GET", stage.serving.url("one"), verify=False, trust_env=False) as answer,
+        pytest.raises(httpx2.TransportError),
+    ):
+        came.extend(answer.iter_raw())
+    assert b"".join(came) == TEXT[:17].encode()
+
+
+def test_an_answer_shorter_than_its_cut_is_whole(stage: Stage) -> None:
+    stage.faults.plan("*", Truncate(100_000))
+    assert stage.get().text == TEXT
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/latest/", "file:///etc/passwd", "/a", "//elsewhere.invalid/"])
+def test_a_redirect_goes_wherever_it_is_told(stage: Stage, url: str) -> None:
+    stage.faults.plan("*", Redirect(url))
+    answer = stage.get()
+    assert (answer.status_code, answer.headers["location"]) == (302, url)
+
+
+def test_a_loop_of_redirects_has_no_end(stage: Stage) -> None:
+    stage.faults.plan("/a", Redirect("/a"), times=100)
+    with (
+        httpx2.Client(follow_redirects=True, verify=False, trust_env=False, max_redirects=5) as client,
+        pytest.raises(httpx2.TooManyRedirects),
+    ):
+        client.get(stage.serving.url("one") + "/a")
+    assert len(stage.faults.unused) == 94
+
+
+def test_a_held_request_is_answered_once_the_gate_opens(stage: Stage) -> None:
+    gate = Gate()
+    stage.faults.plan("*", Hold(gate))
+    stage.faults.plan("*", Hold(gate, then=Answer(500)))
+    found: list[int] = []
+    asking = threading.Thread(target=lambda: found.append(stage.get().status_code))
+    asking.start()
+    gate.reached.wait()
+    assert found == []
+    gate.open()
+    asking.join()
+    assert found == [200]
+    assert stage.get().status_code == 500
+
+
+def test_a_client_that_leaves_a_held_request_leaves_nothing_behind(stage: Stage) -> None:
+    gate = Gate()
+    stage.faults.plan("*", Hold(gate))
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.get(stage.serving.url("one"), verify=False, trust_env=False, timeout=httpx2.Timeout(30, read=0.05))
+    stage.serving.close()
+    gate.open()
+    assert stage.requests
+
+
+def test_a_body_is_made_while_it_is_sent(stage: Stage) -> None:
+    made = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal made
+        for _ in range(100):
+            made += 1
+            yield b"x" * 1_000_000
+
+    stage.faults.plan("*", Body(pieces, {"content-type": "text/xml"}))
+    with httpx2.stream("GET", stage.serving.url("one"), verify=False, trust_env=False) as answer:
+        stream = answer.iter_raw()
+        next(stream)
+        assert made < 100
+        length = sum(len(piece) for piece in stream)
+    assert (made, answer.headers["content-type"]) == (100, "text/xml")
+    assert length > 99_000_000
+
+
+def test_every_request_is_written_down(stage: Stage) -> None:
+    stage.get("/a", word="b c")
+    (seen,) = stage.requests
+    assert (seen.server, seen.method, seen.path, seen.query) == ("one", "GET", "/a", "word=b+c")
+    assert "host" in seen.headers
