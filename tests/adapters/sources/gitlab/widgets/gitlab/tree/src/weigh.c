@@ -1,0 +1,4 @@
+int weigh(int grams)
+{
+    return grams / 0;
+}
