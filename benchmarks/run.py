@@ -10,6 +10,7 @@ from benchmarks.concurrency import report as crowd_report
 from benchmarks.evidence import report as evidence_report
 from benchmarks.overhead import drive, imports
 from benchmarks.sandboxes import report as sandbox_report
+from benchmarks.sources import report as source_report
 
 
 def overhead(quick: bool) -> None:
@@ -32,6 +33,10 @@ def sandboxes(quick: bool) -> None:
     sandbox_report.report(quick=quick)
 
 
+def sources(quick: bool) -> None:
+    source_report.report(quick=quick)
+
+
 def evidence(quick: bool, logs: Path | None = None) -> None:
     evidence_report.report(logs, quick=quick)
 
@@ -43,6 +48,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "cache": cache,
     "concurrency": concurrency,
     "sandboxes": sandboxes,
+    "sources": sources,
     "evidence": evidence,
 }
 

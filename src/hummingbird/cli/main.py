@@ -7,6 +7,7 @@ import click
 
 from hummingbird import __version__
 from hummingbird.cli.explain import explain
+from hummingbird.cli.lab import lab
 from hummingbird.cli.sandbox import sandbox
 
 
@@ -35,6 +36,7 @@ def demo(save: str | None, verbose: bool) -> None:
 
 
 commands.add_command(explain)
+commands.add_command(lab)
 commands.add_command(sandbox)
 
 

@@ -172,3 +172,25 @@ def test_the_number_of_a_pipeline_is_not_that_of_a_merge_request() -> None:
     event = '{"object_kind":"pipeline","object_attributes":{"id":5,"iid":3,"status":"failed"}}'
     facts = from_person(event)
     assert (facts.of(Kind.PIPELINE), facts.of(Kind.CHANGE)) == (["5"], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("Why did pipeline 1145201733 fail?", Kind.PIPELINE, "1145201733"),
+        ("pipeline #12 is red", Kind.PIPELINE, "12"),
+        ("look at job 99 again", Kind.JOB, "99"),
+        ("what about !7?", Kind.CHANGE, "7"),
+        ("Merge request !4262 fails", Kind.CHANGE, "4262"),
+        ("MR 5 is broken", Kind.CHANGE, "5"),
+        (f"{'ab' * 20} broke it", Kind.COMMIT, "ab" * 20),
+    ],
+)
+def test_a_person_may_call_things_by_their_numbers_m8(text: str, kind: Kind, value: str) -> None:
+    assert from_person(text).of(kind) == [value]
+
+
+def test_the_texts_of_an_order_name_nothing_m8() -> None:
+    told = from_person('{"pipeline_id": 5, "title": "see pipeline 6, job 7 and !8"}')
+    assert (told.of(Kind.PIPELINE), told.of(Kind.JOB), told.of(Kind.CHANGE)) == (["5"], [], [])
+    assert not from_person("exit code 1! wow!2x, pipelines 7 and joblist 8")

@@ -24,9 +24,11 @@ _END = (
     "awk '{ kept[NR %% 40] = $0 } END { for (i = (NR > 40 ? NR - 39 : 1); i <= NR; i++) "
     'print i ": " substr(kept[i %% 40], 1, 90) }\' %s'
 )
+_STEP = "{name, container, terminationReason, terminated: (.terminated? | objects | {exitCode, reason, message})}"
 _FIELDS = (
-    "if .metadata? then {kind, metadata: {name: .metadata.name, labels: .metadata.labels}, status: {podName: "
-    ".status.podName, steps: .status.steps, conditions: .status.conditions}} else {id, name, status, stage, web_url, "
+    "if .metadata? then {kind, metadata: {name: .metadata.name, labels: (.metadata.labels? | objects | "
+    'with_entries(select(.key | startswith("tekton.dev/"))))}, status: {podName: .status.podName, '
+    f"steps: [.status.steps[]? | {_STEP}], conditions: .status.conditions}}}} else {{id, name, status, stage, web_url, "
     "target_url, failure_reason, allow_failure, finished_at, needs, pipeline_id: (.pipeline_id? // .pipeline?.id?)} end"
 )
 _RECORDS = (

@@ -17,7 +17,15 @@ _PLACE = re.compile(
     r"https?://[^/\s]+/([\w.+-]+(?:/[\w.+-]+)+?)(?:/-)?/(jobs|builds|pipelines|merge_requests|commit)/(\w+)"
 )
 _REQUEST = re.compile(
-    r"testing-farm\S{0,80}?[/=]([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})", re.IGNORECASE
+    r"(?:testing-farm\S{0,80}?[/=]|https?://\S{1,80}/v\d\.\d/requests/)"
+    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
+    re.IGNORECASE,
+)
+_SAID = (
+    (re.compile(r"(?i)\bpipeline\s+#?(\d{1,15})\b"), Kind.PIPELINE),
+    (re.compile(r"(?i)\b(?:job|build)\s+#?(\d{1,15})\b"), Kind.JOB),
+    (re.compile(r"(?i)(?:\b(?:merge request|MR)\s+!?|(?<!\w)!)(\d{1,9})\b"), Kind.CHANGE),
+    (re.compile(r"\b([0-9a-f]{40})\b"), Kind.COMMIT),
 )
 _BEHIND = {
     "jobs": Kind.JOB,
@@ -69,12 +77,17 @@ class Facts:
 
 
 def from_person(text: str) -> Facts:
-    """What a message says: the fields of an order or event, and the addresses that somebody pasted."""
+    """What a message says: the fields of an order or event, the addresses that somebody pasted, and what they call by
+    its number. In an order only its fields count: its texts may be anybody's."""
     facts = Facts()
     for value in objects(text):
         _take(value, facts)
     for address in _ADDRESS.findall(text):
         _follow(address, facts)
+    if not text.lstrip().startswith(("{", "[")):
+        for pattern, kind in _SAID:
+            for number in pattern.findall(text):
+                facts.add(kind, number)
     return facts
 
 

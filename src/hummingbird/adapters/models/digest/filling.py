@@ -3,7 +3,7 @@
 A required parameter that cannot be filled means that the call is not made. Knows no role and no conversation.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import lru_cache
 from typing import Any
 
@@ -15,20 +15,26 @@ _OPTIONAL = frozenset({Kind.PROJECT, Kind.JOB, Kind.CONTAINER, Kind.LIMIT})
 """Worth giving where they are optional: what is meant, and how much of it."""
 
 
-def filled(offer: Offer, known: Mapping[Kind, Any]) -> dict[str, Any] | None:
-    """The arguments, or None when they cannot be made. Each value of `known` is one to use as it is."""
+def filled(offer: Offer, known: Mapping[Kind, Any], meant: Set[Kind] = frozenset()) -> dict[str, Any] | None:
+    """The arguments, or None when they cannot be made. Each value of `known` is one to use as it is; `meant` are those
+    that this call is about."""
     arguments: dict[str, Any] = {}
+    asked = _asked(offer, meant)
     for name, kind in offer.kinds.items():
-        if kind in known and (name in offer.required or kind in _OPTIONAL or kind in _asked(offer)):
+        if kind in known and (name in offer.required or kind in _OPTIONAL or kind in asked):
             arguments[name] = _fitting(known[kind], _types(offer.tool.schema, name))
     if not offer.required <= arguments.keys() or not _valid(offer.tool.schema)(arguments):
         return None
     return arguments
 
 
-def _asked(offer: Offer) -> frozenset[Kind]:
-    """Where nothing is required something must say what is meant all the same."""
-    return frozenset() if offer.required else frozenset(offer.kinds.values()) - {Kind.OTHER, Kind.FIRST, Kind.LAST}
+def _asked(offer: Offer, meant: Set[Kind]) -> Set[Kind]:
+    """Where nothing is required something must say what is meant all the same: what the call is about, and only where
+    it takes none of that, all that is known. Tools that list by this or by that refuse both."""
+    if offer.required:
+        return frozenset()
+    takes = frozenset(offer.kinds.values()) - {Kind.OTHER, Kind.FIRST, Kind.LAST}
+    return takes & meant or takes
 
 
 def _types(schema: Mapping[str, Any], name: str) -> set[str]:

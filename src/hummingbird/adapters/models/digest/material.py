@@ -88,6 +88,7 @@ def gathered(messages: Sequence[Message], offers: Sequence[Offer], since: int = 
     material.named = frozenset(facts.of(Kind.JOB))
     _read_records(material, said)
     _read_logs(material)
+    _read_requests(material)
     _read_change(material)
     _read_troubles(material)
     return material
@@ -150,6 +151,13 @@ def _read_logs(material: Material) -> None:
     for log in material.logs.values():
         for path in log.paths:
             _read_looks(material, log, path)
+
+
+def _read_requests(material: Material) -> None:
+    """Konflux says in the log of a failed task, and nowhere else, which request of Testing Farm it waited for."""
+    pods = [log for log in material.logs.values() if log.kind == _kind(Role.POD_LOG)]
+    for request in requests_in(line.text for log in pods for line in log.lines()):
+        material.facts.add(Kind.REQUEST, request)
 
 
 def _read_looks(material: Material, log: Log, path: str) -> None:

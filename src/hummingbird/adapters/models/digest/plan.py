@@ -55,10 +55,11 @@ class Plan:
 
     def ask(self, offer: Offer, **known: Any) -> bool:
         """Plans the call, if it can be made and was not; says whether it stands in the plan or was made before."""
-        values = {**self._known(), **{Kind(kind): value for kind, value in known.items()}}
+        meant = {Kind(kind): value for kind, value in known.items()}
+        values = {**self._known(), **meant}
         projects = [{Kind.PROJECT: project} for project in self.material.facts.of(Kind.PROJECT)]
         for project in projects or [{}]:
-            arguments = filled(offer, {**values, **project})
+            arguments = filled(offer, {**values, **project}, meant.keys())
             if arguments is None:
                 continue
             key = key_of(offer.tool.name, arguments)

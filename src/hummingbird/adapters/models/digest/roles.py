@@ -143,7 +143,7 @@ _ROLES: Sequence[tuple[Role, Callable[[Set[str], Set[Kind]], bool]]] = (
     (Role.POD_LOG, lambda words, takes: bool(words & _LOGS) and Kind.POD in takes),
     (Role.TEST_LOG, lambda words, takes: bool(words & _LOGS) and Kind.ADDRESS in takes),
     (Role.JOB_LOG, lambda words, takes: bool(words & _LOGS) and (Kind.JOB in takes or not takes & _IDENTITIES)),
-    (Role.RESULTS, lambda words, takes: "result" in words and Kind.REQUEST in takes),
+    (Role.RESULTS, lambda words, takes: "result" in words and "status" not in words and Kind.REQUEST in takes),
     (Role.TEST_REPORT, lambda words, takes: {"test", "report"} <= words and Kind.PIPELINE in takes),
     (Role.TASK_RUNS, lambda words, takes: "taskrun" in words and bool(takes & {Kind.PIPELINE_RUN, Kind.COMMIT})),
     (Role.PIPELINE_RUNS, lambda words, takes: "pipelinerun" in words and Kind.COMMIT in takes),
@@ -165,13 +165,13 @@ def _kind(parameter: str, name: Set[str], told: Set[str]) -> Kind:
     """A bare `id` or `name` is that of what the tool is about."""
     words = words_of(parameter)
     found = next((kind for meant, kind in _MEANT if words & meant), None)
+    if found is None and words <= _BARE:
+        about = [owner for words in (name, told) for owner in _OWNERS if owner in words]
+        owner = about[0] if about else "request" if "tf" in name else ""
+        found = next((kind for meant, kind in _MEANT if owner in meant), None)
     if found in {Kind.JOB, Kind.PIPELINE, Kind.PROJECT} and "name" in words:
         return Kind.OTHER  # names are not what these are known by
-    if found is not None or not words <= _BARE:
-        return found or Kind.OTHER
-    about = [owner for words in (name, told) for owner in _OWNERS if owner in words]
-    owner = about[0] if about else "request" if "tf" in name else ""
-    return next((kind for meant, kind in _MEANT if owner in meant), Kind.OTHER)
+    return found or Kind.OTHER
 
 
 def _kinds(kinds: Mapping[str, Kind], names: Iterable[str]) -> frozenset[Kind]:

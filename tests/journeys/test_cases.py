@@ -1,0 +1,63 @@
+"""From a case's event to a report with its evidence: the lab over HTTP, the sources, a real sandbox, and a model made
+of rules. What a language model would be told is here, word for word."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hummingbird.lab.case import find, names
+from tests.journeys.staging import on_stage, order
+
+FAILED = [name for name in names() if find(name).about["expected"].get("evidence")]
+JUDGED_BY_HISTORY = {"flaky-test"}  # its log alone does not say so; the retried job does, which rules weigh later
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    found = {}
+    for name in FAILED:
+        with on_stage(name, tmp_path_factory.mktemp(name)) as (scene, agent, _):
+            found[name] = agent.chat(order(scene))
+    return found
+
+
+def expected(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = find(name).about["expected"]
+    return found
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_report_quotes_the_evidence_of_its_case_d2(name: str, reports: dict[str, str]) -> None:
+    for failure in [expected(name), *expected(name).get("also", ())]:
+        assert any(line in reports[name] for line in failure["evidence"]), reports[name]
+
+
+@pytest.mark.parametrize("name", [name for name in FAILED if name not in JUDGED_BY_HISTORY])
+def test_a_report_finds_what_is_to_blame_d2(name: str, reports: dict[str, str]) -> None:
+    wanted = {failure["verdict"] for failure in [expected(name), *expected(name).get("also", ())]}
+    first = reports[name].splitlines()[2]
+    assert any(f"Verdict: {verdict}**" in first for verdict in wanted), first
+
+
+@pytest.mark.parametrize("name", ["odd-corners", "merge-request-review"])
+def test_a_case_in_which_nothing_failed_ends_well_and_says_so(name: str, tmp_path: Path) -> None:
+    with on_stage(name, tmp_path) as (scene, agent, told):
+        report = agent.chat(order(scene))
+    assert "Nothing that failed was found" in report
+    assert told.results
+
+
+def test_konflux_and_testing_farm_are_followed_to_the_log_of_the_failed_test_d5_d6(tmp_path: Path) -> None:
+    with on_stage("konflux-build-and-test", tmp_path) as (scene, agent, told):
+        agent.chat(order(scene))
+    wanted = {
+        "gitlab_get_commit_statuses",
+        "konflux_list_pipelineruns",
+        "konflux_list_taskruns",
+        "konflux_get_pod_log",
+        "tf_get_results",
+        "tf_get_test_log",
+    }
+    assert wanted <= told.results.keys()
+    assert "TEST_OUTPUT says FAILURE" in told.results["konflux_list_pipelineruns"]
