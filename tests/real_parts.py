@@ -1,6 +1,7 @@
 """A missing real part is a skip with a reason on a laptop and a failure where CI=true."""
 
 import os
+import shutil
 from typing import NoReturn
 
 import pytest
@@ -10,3 +11,8 @@ def missing(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def program(name: str) -> str:
+    """The path of a program that tests run for real."""
+    return shutil.which(name) or missing(f"{name} is not on this machine: install it.")

@@ -18,6 +18,7 @@ from hummingbird.lab.gitlab.signing import signature
 from tests.cli.receiving import Receiver
 from tests.cli.serving_lab import COMMAND, Lab, run, serving
 from tests.lab.ports import free_row
+from tests.real_parts import program
 
 ADDRESSES = ("gitlab_url", "konflux_url", "kubearchive_url", "testing_farm_url", "artifacts_url")
 SIGNING_TOKEN = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -74,7 +75,7 @@ def test_curl_reads_a_log_at_the_address(lab: Lab) -> None:
     [job] = [each["id"] for each in builds if each["status"] == "failed"]
     project = lab.told["project"].replace("/", "%2F")
     address = f"{lab.told['gitlab_url']}/api/v4/projects/{project}/jobs/{job}/trace"
-    command = ["curl", "-sf", "-H", f"PRIVATE-TOKEN: {lab.told['read_token']}", address]
+    command = [program("curl"), "-sf", "-H", f"PRIVATE-TOKEN: {lab.told['read_token']}", address]
     shown = subprocess.run(command, capture_output=True, check=True).stdout
     assert b"Killed signal terminated program cc1plus" in shown
 

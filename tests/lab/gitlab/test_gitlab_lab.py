@@ -16,6 +16,7 @@ from hummingbird.lab.gitlab.loading import load
 from hummingbird.lab.gitlab.records import Change
 from hummingbird.lab.serving import Serving
 from tests.lab.gitlab.asking import HEAD, MR, PROJECT, TINY, Web
+from tests.real_parts import program
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def test_python_gitlab_follows_a_renamed_project(client: gitlab.Gitlab) -> None:
 def test_curl_reads_a_trace(lab: GitLabLab) -> None:
     url = f"{lab.url}/api/v4{PROJECT}/jobs/70001/trace"
     done = subprocess.run(
-        ["curl", "-sSf", "--header", f"PRIVATE-TOKEN: {lab.read_token}", url],
+        [program("curl"), "-sSf", "--header", f"PRIVATE-TOKEN: {lab.read_token}", url],
         capture_output=True,
         check=True,
         timeout=30,

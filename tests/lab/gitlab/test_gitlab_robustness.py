@@ -12,6 +12,7 @@ import pytest
 
 from hummingbird.lab.gitlab.lab import GitLabLab
 from tests.lab.gitlab.written_case import HEAD, served
+from tests.real_parts import program
 
 PROJECT = "/api/v4/projects/acme%2Fwidgets"
 MR = f"{PROJECT}/merge_requests/7"
@@ -82,7 +83,7 @@ def test_a_form_that_contradicts_itself_is_refused(owner: httpx2.Client, body: s
 
 def test_curl_sends_forms_of_both_kinds_and_json(lab: GitLabLab) -> None:
     def curl(*given: str) -> str:
-        words = ["curl", "-sS", "-H", "PRIVATE-TOKEN: owner", *given, f"{lab.url}{MR}/notes"]
+        words = [program("curl"), "-sS", "-H", "PRIVATE-TOKEN: owner", *given, f"{lab.url}{MR}/notes"]
         return subprocess.run(words, capture_output=True, check=True, timeout=30, text=True).stdout
 
     curl("--form", "body=one é", "--form", "internal=true")
