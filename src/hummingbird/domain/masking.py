@@ -6,7 +6,6 @@ are no text at all pass as they are. Which texts are secret it is told by its ru
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -17,14 +16,7 @@ HEAD_BYTES = 4  # by which the beginnings of known texts are told apart
 _BLOCK = 64 * 1024  # so that what is noted down about one block stays small, however long a chunk is
 NEAR = 128  # whether a place is fresh decides only about beginnings that are shorter than this
 
-# A pass over the text that stops at one letter costs a third of a nanosecond a byte, one that stops at a set of letters
-# twenty times that. So each mark is looked for by one letter of it, and marks share letters: these, the rarest first,
-# and others that logs are not full of. What is left is looked for as a whole, which costs half of that if it is long.
-_STOPS = b"AxBykg"
-_COMMON = frozenset(b" \n/-:.0123456789abcdefhilmnoprstuwTZ")
-_PIECE_BYTES = 5
-_WORTH_A_PASS = 3
-_MARK_BYTES = 64
+_MARK_BYTES = 16  # of a value that is looked for; the automaton grows with it
 _GAP = re.compile(rb"\s+")
 
 
@@ -44,7 +36,6 @@ class Found(NamedTuple):
 
 class Rule:
     marks: tuple[bytes, ...] = ()  # one of them begins what it finds
-    behind: bytes = b""  # a pattern: what must follow the mark
 
     def found(self, text: bytes, start: int, *, fresh: bool) -> Found | None:
         """`fresh`: what stands before `start` has been masked, or there is nothing before it."""
@@ -201,86 +192,27 @@ class _Torn:
 
 
 class Mark(NamedTuple):
-    """Some letters that cannot be missing, the pattern of what has to follow them, and the number of the rule."""
+    """Some letters that cannot be missing, and the number of the rule."""
 
     letters: bytes
-    behind: bytes
     number: int
 
 
 class Lookout:
-    """Finds the places where marks stand, in few and cheap passes."""
+    """Finds the places where marks stand, all of them in one pass."""
 
     def __init__(self, marks: Iterable[Mark]) -> None:
-        marks = list(marks)
-        stops = _stops(marks)
-        places: dict[int, list[tuple[int, Mark]]] = {}
-        self._alone: list[Mark] = []
+        from ahocorasick_rs import BytesAhoCorasick  # noqa: PLC0415 - a compiled library, loaded with the first secrets
+
+        self._numbers: dict[bytes, list[int]] = {}
         for mark in marks:
-            if (offset := _offset(mark, stops)) >= 0:
-                places.setdefault(mark.letters[offset], []).append((offset, mark))
-            else:
-                self._alone.append(mark)
-        self._passes = [_Pass(stop, those) for stop, those in places.items()]
+            self._numbers.setdefault(mark.letters, []).append(mark.number)
+        self._letters = list(self._numbers)
+        self._automaton = BytesAhoCorasick(self._letters)
 
     def places(self, text: bytes, at: int) -> Iterator[tuple[int, int]]:
-        """Where a mark stands, and its number; also places before `at`, if marks there reach behind it."""
-        for each in self._passes:
-            for hit in each.pattern.finditer(text, at):
-                yield from each.told(text, hit.start())
-        for letters, _, number in self._alone:
-            place = text.find(letters, at)
-            while place >= 0:
-                yield place, number
-                place = text.find(letters, place + 1)
-
-
-class _Pass:
-    """Takes no more of the text than one letter, so that it overlooks nothing that overlaps with something else."""
-
-    def __init__(self, stop: int, places: list[tuple[int, Mark]]) -> None:
-        pieces = [(mark.letters[offset + 1 :], mark.behind) for offset, mark in places]
-        pieces = [(piece if behind else piece[:_PIECE_BYTES], behind) for piece, behind in pieces]
-        self.pattern = re.compile(re.escape(bytes([stop])) + b"(?=" + _one_of(pieces) + b")")
-        self._places: dict[int, list[tuple[int, Mark]]] = {}
-        for offset, mark in places:
-            self._places.setdefault(mark.letters[offset + 1], []).append((offset, mark))
-
-    def told(self, text: bytes, stop: int) -> Iterator[tuple[int, int]]:
-        for offset, mark in self._places[text[stop + 1]]:
-            if offset <= stop and text.startswith(mark.letters, stop - offset):
-                yield stop - offset, mark.number
-
-
-def _stops(marks: list[Mark]) -> bytes:
-    """The usual letters, and rare ones that several of the marks have that have none of those."""
-    stops = bytearray(_STOPS)
-    while True:
-        without = [set(_usable(mark)) - _COMMON for mark in marks if _offset(mark, stops) < 0]
-        votes = Counter(letter for letters in without for letter in letters)
-        letter = max(votes, key=lambda letter: (votes[letter], letter), default=None)
-        if letter is None or votes[letter] < _WORTH_A_PASS:
-            return bytes(stops)
-        stops.append(letter)
-
-
-def _usable(mark: Mark) -> bytes:
-    """One letter would stop too often: there must be something behind it."""
-    return mark.letters[: -1 if mark.behind else -3]
-
-
-def _offset(mark: Mark, stops: bytes | bytearray) -> int:
-    """Where the mark has its best stop; -1 if nowhere."""
-    usable = _usable(mark)
-    return next((place for stop in stops if (place := usable.find(stop)) >= 0), -1)
-
-
-def _one_of(pieces: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """As a tree: of many alternatives, `re` should have to try those alone that begin with the right letter."""
-    branches: dict[bytes, list[tuple[bytes, bytes]]] = {}
-    for piece, behind in sorted(pieces):
-        branches.setdefault(piece[:1], []).append((piece[1:], behind))
-    ends = [behind for _, behind in branches.pop(b"", [])]
-    if b"" in ends:
-        return b""
-    return b"(?:" + b"|".join([*ends, *(re.escape(first) + _one_of(rest) for first, rest in branches.items())]) + b")"
+        """From `at` on, in the order in which they end: where a mark stands, and its number."""
+        found = self._automaton.find_matches_as_indexes(memoryview(text)[at:], overlapping=True)
+        for which, start, _ in found:
+            for number in self._numbers[self._letters[which]]:
+                yield at + start, number

@@ -150,18 +150,14 @@ class _Token(Rule):
         return Found(token.end(), MASK_BYTES, self._run) if token else None
 
 
-class _Bearer(_Unmarked):
+class _Bearer(Rule):
     """The word stays: it says that there was something."""
 
-    marks = (b"Bearer",)
+    marks = (b"Bearer", b"bearer")
     behind = rb"\s{1,4}[A-Za-z0-9._~+/=-]{20}"
-    _without_mark = re.compile(rb"bearer(?=" + behind + rb")")
     cut = rb"(?:\s{1,4}[A-Za-z0-9._~+/=-]{0,19})?"
     _pattern = re.compile(rb"([Bb]earer)" + behind)
     _run = _Run(rb"A-Za-z0-9._~+/=-")
-
-    def places(self, text: bytes, at: int) -> Iterable[int]:
-        return (hit.start() for hit in self._without_mark.finditer(text, at))
 
     def found(self, text: bytes, start: int, *, fresh: bool) -> Found | None:
         token = self._pattern.match(text, start)
@@ -275,7 +271,7 @@ class _Rules:
         values = [KnownText(text) for text in longest_first]
         self._all: tuple[Rule, ...] = (_Masked(), *values, *_SHAPES)
         numbered = list(enumerate(self._all))
-        self._lookout = Lookout(Mark(mark, rule.behind, number) for number, rule in numbered for mark in rule.marks)
+        self._lookout = Lookout(Mark(mark, number) for number, rule in numbered for mark in rule.marks)
         self._unmarked = [(number, rule) for number, rule in numbered if isinstance(rule, _Unmarked)]
         self._long = [value for value in values if value.reach > _SHORT_BYTES]
         self._short: dict[bytes, list[KnownText]] = {}  # by how they begin, and by the beginnings of that
