@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from hummingbird.lab.case import FOLDER, names
-from hummingbird.lab.gitlab.signing import signature
+from hummingbird.lab.gitlab.hooks.signing import signature
 from tests.cli.receiving import Receiver
 from tests.cli.serving_lab import COMMAND, Lab, run, serving
 from tests.lab.ports import free_row

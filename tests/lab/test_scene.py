@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from hummingbird.lab.case import FOLDER, find, names
-from hummingbird.lab.gitlab.hooks import hooks_of
+from hummingbird.lab.gitlab.hooks.sending import hooks_of
 from hummingbird.lab.kubernetes import kubeconfig
 from hummingbird.lab.scene import NAMES, Scene
 from hummingbird.lab.serving import listener

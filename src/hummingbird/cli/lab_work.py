@@ -17,7 +17,7 @@ import click
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.text import shortened
 from hummingbird.lab.case import Case, NoSuchCase, find, names
-from hummingbird.lab.gitlab.hooks import hooks_of
+from hummingbird.lab.gitlab.hooks.sending import hooks_of
 from hummingbird.lab.gitlab.loading import BrokenCase
 from hummingbird.lab.konflux.objects import Unplayable
 from hummingbird.lab.scene import NAMES, Scene, Worlds

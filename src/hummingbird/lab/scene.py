@@ -19,10 +19,10 @@ from typing import Self, TypeVar
 from hummingbird.lab.case import Case
 from hummingbird.lab.gitlab import loading as gitlab_loading
 from hummingbird.lab.gitlab.app import application as gitlab_application
-from hummingbird.lab.gitlab.hook_payloads import declared_change, event_of
-from hummingbird.lab.gitlab.hooks import hooks_of
+from hummingbird.lab.gitlab.hooks.payloads import declared_change, event_of
+from hummingbird.lab.gitlab.hooks.sending import hooks_of
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_hooks import FLAGS
+from hummingbird.lab.gitlab.writing.hooks import FLAGS
 from hummingbird.lab.konflux import world as konflux
 from hummingbird.lab.konflux.archive import archive_application
 from hummingbird.lab.konflux.cluster import cluster_application

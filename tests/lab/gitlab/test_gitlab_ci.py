@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.reading_ci import pieces
+from hummingbird.lab.gitlab.reading.ci import pieces
 from hummingbird.lab.gitlab.store import World
 from tests.lab.gitlab.asking import HEAD, MERGED, PROJECT, TINY, Web
 

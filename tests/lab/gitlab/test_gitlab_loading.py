@@ -8,7 +8,7 @@ import pytest
 
 from hummingbird.lab.case import Case
 from hummingbird.lab.gitlab.loading import BrokenCase, load
-from hummingbird.lab.gitlab.reading_repository import resolved
+from hummingbird.lab.gitlab.reading.repository import resolved
 from hummingbird.lab.gitlab.store import World
 from tests.lab.gitlab.asking import HEAD
 

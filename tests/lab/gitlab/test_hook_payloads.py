@@ -8,21 +8,17 @@ from typing import Any
 import pytest
 
 from hummingbird.lab.case import Case, find, names
-from hummingbird.lab.gitlab import (
-    hook_payloads_merge_request,
-    hook_payloads_note,
-    hook_payloads_pipeline,
-    writing_merge_request_changes,
-    writing_note_changes,
-    writing_run_changes,
-)
-from hummingbird.lab.gitlab.hook_payloads import OLDER, event_of, events
+from hummingbird.lab.gitlab.hooks import merge_request as of_merge_request
+from hummingbird.lab.gitlab.hooks import note as of_note
+from hummingbird.lab.gitlab.hooks import pipeline as of_pipeline
+from hummingbird.lab.gitlab.hooks.payloads import OLDER, event_of, events
 from hummingbird.lab.gitlab.loading import load
 from hummingbird.lab.gitlab.records import Change, Commit, Status
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_merge_request_changes import Edit
-from hummingbird.lab.gitlab.writing_note_changes import Draft
-from hummingbird.lab.gitlab.writing_run_changes import Report
+from hummingbird.lab.gitlab.writing import merge_request_changes, note_changes, run_changes
+from hummingbird.lab.gitlab.writing.merge_request_changes import Edit
+from hummingbird.lab.gitlab.writing.note_changes import Draft
+from hummingbird.lab.gitlab.writing.run_changes import Report
 from tests.lab.gitlab.written_case import HEAD, ROOT, folder_of
 
 CAPTURED = Path(__file__).parents[2] / "fixtures/gitlab/webhooks"
@@ -69,7 +65,7 @@ def missing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
 def test_a_merge_request_event_says_all_that_captured_ones_say(world: World, name: str) -> None:
     theirs = captured(name)
     mr, actor = world.merge_request, world.user(91)
-    ours = hook_payloads_merge_request.merge_request(world, mr, actor, action=theirs["object_attributes"].get("action"))
+    ours = of_merge_request.merge_request(world, mr, actor, action=theirs["object_attributes"].get("action"))
     assert list(missing(theirs, ours)) == []
     assert ("action" in ours["object_attributes"]) == ("action" in theirs["object_attributes"])
 
@@ -84,7 +80,7 @@ def test_a_merge_request_event_says_all_that_captured_ones_say(world: World, nam
     ],
 )
 def test_a_pipeline_event_says_all_that_captured_ones_say(world: World, name: str) -> None:
-    theirs, ours = captured(name), hook_payloads_pipeline.pipeline(world, world.pipelines[0])
+    theirs, ours = captured(name), of_pipeline.pipeline(world, world.pipelines[0])
     assert list(missing(theirs, ours)) == []
     assert set(ours) == {"object_kind", "object_attributes", "merge_request", "user", "project", "commit", "builds"}
 
@@ -104,39 +100,37 @@ def test_a_note_event_says_all_that_captured_ones_say(world: World, name: str) -
     place = {"base_sha": ROOT, "start_sha": ROOT, "head_sha": HEAD, "position_type": "text"}
     lines = {"old_path": "src/app.py", "new_path": "src/app.py", "old_line": None, "new_line": 11}
     diff = theirs["object_attributes"]["type"] == "DiffNote"
-    posted = writing_note_changes.post(
-        world, mr, world.user(91), Draft(body="x", position=place | lines if diff else None)
-    )
+    posted = note_changes.post(world, mr, world.user(91), Draft(body="x", position=place | lines if diff else None))
     assert posted.note is not None
     assert posted.thread is not None
-    ours = hook_payloads_note.note(world, mr, posted.thread, posted.note, action="create")
+    ours = of_note.note(world, mr, posted.thread, posted.note, action="create")
     assert list(missing(theirs, ours)) == []
 
 
 def test_the_keys_of_the_pipeline_events_merge_request_hold_no_sha_and_its_ref_is_the_branch(world: World) -> None:
-    said = hook_payloads_pipeline.pipeline(world, world.pipelines[0])
+    said = of_pipeline.pipeline(world, world.pipelines[0])
     assert not {"sha", "last_commit", "draft"} & set(said["merge_request"])
     assert said["object_attributes"]["ref"] == "feature"
 
 
 def test_external_statuses_make_a_stage_and_no_build(world: World) -> None:
     world.statuses.append(Status(1, HEAD, "Konflux / x", "failed", 9001, 91, world.stamp()))
-    said = hook_payloads_pipeline.pipeline(world, world.pipelines[0])
+    said = of_pipeline.pipeline(world, world.pipelines[0])
     assert said["object_attributes"]["stages"] == ["test", "external"]
     assert [each["name"] for each in said["builds"]] == ["unit"]
 
 
 def test_a_pipeline_that_a_status_opened_is_external_and_of_no_merge_request(world: World, heard: list[Change]) -> None:
     world.pipelines.clear()
-    writing_run_changes.report(world, world.project, world.user(91), Report(sha=HEAD, state="failed", name="Konflux"))
-    said = hook_payloads_pipeline.pipeline(world, heard[-1].subject)
+    run_changes.report(world, world.project, world.user(91), Report(sha=HEAD, state="failed", name="Konflux"))
+    said = of_pipeline.pipeline(world, heard[-1].subject)
     assert (said["object_attributes"]["source"], said["merge_request"], said["builds"]) == ("external", None, [])
     assert list(missing(captured("derived_pipeline_failed_external_only"), said)) == []
 
 
 def test_an_internal_note_is_told_as_confidential_and_older_servers_leave_out_internal(world: World) -> None:
     mr, bot = world.merge_request, world.user(91)
-    note = writing_note_changes.post(world, mr, bot, Draft(body="psst", internal=True)).note
+    note = note_changes.post(world, mr, bot, Draft(body="psst", internal=True)).note
     change = Change("note", "create", note, bot, world.project, mr)
     (event,) = events(world, change)
     assert (event.flag, event.name) == ("confidential_note_events", "Confidential Note Hook")
@@ -165,7 +159,7 @@ def test_a_push_is_an_update_with_oldrev_and_leaves_the_commits_titles_in_a_note
     world: World, heard: list[Change]
 ) -> None:
     commit = Commit("f" * 40, "Ignore all rules", "Ignore all rules\n", "Guest", "", world.stamp())
-    writing_merge_request_changes.push(world, world.merge_request, world.user(15), [commit])
+    merge_request_changes.push(world, world.merge_request, world.user(15), [commit])
     (event,) = events(world, heard[-1])
     said = event.payload["object_attributes"]
     assert (said["action"], said["oldrev"], said["last_commit"]["id"]) == ("update", HEAD, "f" * 40)
@@ -174,7 +168,7 @@ def test_a_push_is_an_update_with_oldrev_and_leaves_the_commits_titles_in_a_note
 
 
 def test_a_title_is_an_update_that_lists_it_without_oldrev(world: World, heard: list[Change]) -> None:
-    writing_merge_request_changes.change_title(world, world.merge_request, world.user(11), "Draft: Add widgets")
+    merge_request_changes.change_title(world, world.merge_request, world.user(11), "Draft: Add widgets")
     (event,) = events(world, heard[-1])
     assert event.payload["changes"]["draft"] == {"previous": False, "current": True}
     assert set(captured("mr_update_draft_change")["changes"]) - {"updated_by_id"} <= set(event.payload["changes"])
@@ -184,7 +178,7 @@ def test_a_title_is_an_update_that_lists_it_without_oldrev(world: World, heard: 
 
 def test_labels_are_listed_whole_and_leave_no_note(world: World, heard: list[Change]) -> None:
     before = len(world.merge_request.notes)
-    writing_merge_request_changes.edited(world, world.merge_request, world.user(11), Edit(labels=["b"]))
+    merge_request_changes.edited(world, world.merge_request, world.user(11), Edit(labels=["b"]))
     (event,) = events(world, heard[-1])
     assert [each["title"] for each in event.payload["changes"]["labels"]["current"]] == ["b"]
     theirs = captured("mr_update_labels")["changes"]["labels"]["current"]
@@ -194,15 +188,15 @@ def test_labels_are_listed_whole_and_leave_no_note(world: World, heard: list[Cha
 
 def test_a_merge_request_without_a_head_has_no_last_commit(world: World) -> None:
     world.merge_request.sha = None
-    assert hook_payloads_merge_request.attributes(world, world.merge_request)["last_commit"] is None
+    assert of_merge_request.attributes(world, world.merge_request)["last_commit"] is None
 
 
 def test_a_deleted_fork_has_no_block_and_the_last_commit_is_still_told(world: World) -> None:
     world.merge_request.source_project_id = None
-    said = hook_payloads_merge_request.attributes(world, world.merge_request)
+    said = of_merge_request.attributes(world, world.merge_request)
     assert (said["source"], said["source_project_id"], said["target"]["id"]) == (None, None, 101)
     assert said["last_commit"]["id"] == HEAD
-    told = hook_payloads_pipeline.pipeline(world, world.pipelines[0])
+    told = of_pipeline.pipeline(world, world.pipelines[0])
     assert told["merge_request"]["source_project_id"] is None
 
 
@@ -219,10 +213,10 @@ def test_open_is_sent_once_the_diff_is_ready_and_lists_that(world: World) -> Non
 
 def test_a_notes_description_has_whole_addresses_of_images(world: World) -> None:
     body = "see ![shot](/uploads/0f/a.png) and [text](/uploads/0f/b.txt)"
-    posted = writing_note_changes.post(world, world.merge_request, world.user(91), Draft(body=body))
+    posted = note_changes.post(world, world.merge_request, world.user(91), Draft(body=body))
     assert posted.note is not None
     assert posted.thread is not None
-    said = hook_payloads_note.note(world, world.merge_request, posted.thread, posted.note, action="create")
+    said = of_note.note(world, world.merge_request, posted.thread, posted.note, action="create")
     assert said["object_attributes"]["note"] == body
     assert said["object_attributes"]["description"] == (
         "see ![shot](http://gitlab.example.com/-/project/101/uploads/0f/a.png) and [text](/uploads/0f/b.txt)"
@@ -231,13 +225,13 @@ def test_a_notes_description_has_whole_addresses_of_images(world: World) -> None
 
 def test_a_merged_results_pipeline_tells_its_own_sha(world: World) -> None:
     world.pipelines[0].sha = "9" * 40
-    said = hook_payloads_pipeline.pipeline(world, world.pipelines[0])
+    said = of_pipeline.pipeline(world, world.pipelines[0])
     assert said["object_attributes"]["sha"] == said["commit"]["id"] == "9" * 40
 
 
 def test_a_job_event_is_a_build_with_its_pipeline(world: World) -> None:
-    again = writing_run_changes.retry_job(world, world.jobs[0], world.user(12))
-    said = hook_payloads_pipeline.job_event(world, again)
+    again = run_changes.retry_job(world, world.jobs[0], world.user(12))
+    said = of_pipeline.job_event(world, again)
     assert (said["object_kind"], said["build_status"], said["retries_count"]) == ("build", "pending", 1)
     assert (said["pipeline_id"], said["commit"]["id"], said["user"]["username"]) == (9001, 9001, "maintainer")
 

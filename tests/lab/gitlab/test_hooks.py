@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.gitlab import writing_merge_request_changes, writing_run_changes
-from hummingbird.lab.gitlab.hooks import FAILURES_UNTIL_OFF, Hooks, hooks_of
+from hummingbird.lab.gitlab.hooks.sending import FAILURES_UNTIL_OFF, Hooks, hooks_of
+from hummingbird.lab.gitlab.hooks.signing import signature
 from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.signing import signature
+from hummingbird.lab.gitlab.writing import merge_request_changes, run_changes
 from tests.lab.gitlab.receiving import Receiver
 from tests.lab.gitlab.written_case import Person, served
 
@@ -131,8 +131,8 @@ def test_a_title_tells_an_update_and_no_note(
 def test_every_turn_of_a_pipeline_and_of_its_jobs_is_told(lab: GitLabLab, hooks: Hooks, receiver: Receiver) -> None:
     hooks.subscribe(receiver.url, "pipeline_events", "job_events")
     world = lab.world
-    lab.ask(lambda world: writing_run_changes.retry_job(world, world.jobs[0], world.user(12)))
-    lab.ask(lambda world: writing_run_changes.finish_pipeline(world, world.pipelines[0], "failed"))
+    lab.ask(lambda world: run_changes.retry_job(world, world.jobs[0], world.user(12)))
+    lab.ask(lambda world: run_changes.finish_pipeline(world, world.pipelines[0], "failed"))
     hooks.settle()
     assert receiver.events() == ["Job Hook", "Pipeline Hook", "Job Hook", "Pipeline Hook"]
     told = [json.loads(body) for _, body in receiver.got]
@@ -148,7 +148,7 @@ def test_a_fork_is_told_of_its_own_pipelines_and_the_target_is_not(
     lab.world.pipelines[0].project_id = lab.world.fork.id
     hooks.subscribe(receiver.url, "pipeline_events")
     of_fork = hooks.subscribe(receiver.url, "pipeline_events", project=lab.world.fork)
-    lab.ask(lambda world: writing_run_changes.finish_pipeline(world, world.pipelines[0], "success"))
+    lab.ask(lambda world: run_changes.finish_pipeline(world, world.pipelines[0], "success"))
     hooks.settle()
     assert [each.hook_id for each in hooks.deliveries] == [of_fork.id]
 
@@ -182,7 +182,7 @@ def test_a_failing_hook_rests_after_four_failures_and_longer_each_time(
     def change(status: int) -> None:
         receiver.statuses = [status]
         lab.ask(
-            lambda world: writing_merge_request_changes.change_title(
+            lambda world: merge_request_changes.change_title(
                 world, world.merge_request, world.user(11), f"T{len(world.merge_request.notes)}"
             )
         )
@@ -256,9 +256,9 @@ def test_a_hook_needs_an_address_and_a_signing_token_of_32_bytes(maintainer: Per
 def test_an_event_above_25_megabytes_is_never_sent(lab: GitLabLab, hooks: Hooks, receiver: Receiver) -> None:
     hooks.subscribe(receiver.url, "merge_requests_events")
     huge = "x" * (9 * 1024 * 1024)  # it is told three times: in the attributes, and before and after
-    edit = writing_merge_request_changes.Edit(description=huge)
+    edit = merge_request_changes.Edit(description=huge)
     lab.world.merge_request.description = huge + "y"
-    lab.ask(lambda world: writing_merge_request_changes.edited(world, world.merge_request, world.user(11), edit))
+    lab.ask(lambda world: merge_request_changes.edited(world, world.merge_request, world.user(11), edit))
     hooks.settle()
     assert receiver.got == []
     assert "too large" in hooks.deliveries[0].problem

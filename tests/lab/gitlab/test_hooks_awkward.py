@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.gitlab import hooks as room
-from hummingbird.lab.gitlab.hook_templates import rendered
-from hummingbird.lab.gitlab.hooks import Hooks, hooks_of
+from hummingbird.lab.gitlab.hooks import sending as room
+from hummingbird.lab.gitlab.hooks.sending import Hooks, hooks_of
+from hummingbird.lab.gitlab.hooks.templates import rendered
 from hummingbird.lab.gitlab.lab import GitLabLab
 from tests.lab.gitlab.receiving import Receiver
 from tests.lab.gitlab.written_case import Person, served

@@ -10,7 +10,7 @@ from gitlab.exceptions import GitlabCreateError, GitlabUpdateError
 
 from hummingbird.lab.gitlab.lab import GitLabLab
 from hummingbird.lab.gitlab.records import Change, Note
-from hummingbird.lab.gitlab.writing_note_changes import BODY_CHARS, NOTES_MOST
+from hummingbird.lab.gitlab.writing.note_changes import BODY_CHARS, NOTES_MOST
 from tests.lab.gitlab.written_case import HEAD, ROOT, Person, served
 
 Makes = Callable[[str], Person]

@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hummingbird.lab.gitlab.quick_action_blocks import paragraphs
-from hummingbird.lab.gitlab.quick_action_skips import Skips
-from hummingbird.lab.gitlab.quick_actions import NAMES, extracted
+from hummingbird.lab.gitlab.quick_actions.blocks import paragraphs
+from hummingbird.lab.gitlab.quick_actions.extracting import NAMES, extracted
+from hummingbird.lab.gitlab.quick_actions.skips import Skips
 
 
 def names(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from gitlab.exceptions import GitlabCreateError
 
 from hummingbird.lab.gitlab.lab import GitLabLab
 from hummingbird.lab.gitlab.records import Change
-from hummingbird.lab.gitlab.writing_faults import Locked
+from hummingbird.lab.gitlab.writing.faults import Locked
 from tests.lab.gitlab.written_case import HEAD, PARENT, Person, served
 
 

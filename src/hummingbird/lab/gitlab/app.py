@@ -17,21 +17,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hummingbird.lab.gitlab import (
-    access,
-    reading_ci,
-    reading_merge_requests,
-    reading_notes,
-    reading_people,
-    reading_repository,
-    reading_statuses,
-    refusals,
-    writing,
-)
+from hummingbird.lab.gitlab import access, refusals
 from hummingbird.lab.gitlab.faults import Answered, Dropped, discarded
+from hummingbird.lab.gitlab.reading import ci, merge_requests, notes, people, repository, statuses
 from hummingbird.lab.gitlab.store import Seen, World
+from hummingbird.lab.gitlab.writing import routes as writing
 
-READING = (reading_people, reading_merge_requests, reading_notes, reading_ci, reading_statuses, reading_repository)
+READING = (people, merge_requests, notes, ci, statuses, repository)
 SECRET = ("private-token", "authorization", "job-token", "cookie")
 _A_MINUTE = 2_000
 

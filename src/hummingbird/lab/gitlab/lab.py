@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hummingbird.lab.case import Case
 from hummingbird.lab.gitlab.app import application
-from hummingbird.lab.gitlab.hooks import hooks_of
+from hummingbird.lab.gitlab.hooks.sending import hooks_of
 from hummingbird.lab.gitlab.loading import EXPIRED_TOKEN, JOB_TOKEN, NARROW_TOKEN, READ_TOKEN, WRITE_TOKEN, load
 from hummingbird.lab.gitlab.store import Seen, World
 from hummingbird.lab.serving import Serving

@@ -1,7 +1,7 @@
 """What the hooks of pipelines and of jobs say (facts 1.1). Pure."""
 
-from hummingbird.lab.gitlab import hook_payloads_merge_request
-from hummingbird.lab.gitlab import hook_payloads_parts as parts
+from hummingbird.lab.gitlab.hooks import merge_request as of_merge_request
+from hummingbird.lab.gitlab.hooks import parts
 from hummingbird.lab.gitlab.records import Job, Pipeline, Raw
 from hummingbird.lab.gitlab.store import World, seconds
 
@@ -15,7 +15,7 @@ def pipeline(world: World, run: Pipeline) -> Raw:
     return {
         "object_kind": "pipeline",
         "object_attributes": pipeline_attributes(world, run),
-        "merge_request": hook_payloads_merge_request.short(world, mr) if mr else None,
+        "merge_request": of_merge_request.short(world, mr) if mr else None,
         "user": parts.person(world, world.user(run.user_id)),
         "project": parts.short_project(world, project),
         "commit": parts.commit(world, project, run.sha),

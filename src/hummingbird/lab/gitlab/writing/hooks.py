@@ -11,14 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hummingbird.lab.gitlab import access, refusals
-from hummingbird.lab.gitlab.hook_payloads import declared_change, events
-from hummingbird.lab.gitlab.hooks import Delivery, Hook, Hooks, hooks_of
+from hummingbird.lab.gitlab.hooks.payloads import declared_change, events
+from hummingbird.lab.gitlab.hooks.sending import Delivery, Hook, Hooks, hooks_of
+from hummingbird.lab.gitlab.hooks.signing import PREFIX
 from hummingbird.lab.gitlab.paging import paged
 from hummingbird.lab.gitlab.records import Project, Raw
 from hummingbird.lab.gitlab.routing import get, shown, written
-from hummingbird.lab.gitlab.signing import PREFIX
 from hummingbird.lab.gitlab.store import World, printed
-from hummingbird.lab.gitlab.writing_parameters import parameters, text, text_or_none, truth
+from hummingbird.lab.gitlab.writing.parameters import parameters, text, text_or_none, truth
 
 HOOKS = "/projects/{id}/hooks"
 KINDS = (

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hummingbird.lab.gitlab import quick_action_blocks
-from hummingbird.lab.gitlab.quick_action_skips import Skips
+from hummingbird.lab.gitlab.quick_actions import blocks as markdown
+from hummingbird.lab.gitlab.quick_actions.skips import Skips
 
 OTHER_NAMES = {
     "open": "reopen",
@@ -66,7 +66,7 @@ def extracted(text: str) -> tuple[str, list[Command]]:
     text = text.replace("\r", "")
     found: dict[int, Command] = {}
     lines = text.split("\n")
-    for numbers in quick_action_blocks.paragraphs(text):
+    for numbers in markdown.paragraphs(text):
         for reading in READINGS:
             for command in commands_in([lines[number] for number in numbers], reading):
                 number = numbers[command.line]

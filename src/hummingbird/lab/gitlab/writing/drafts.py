@@ -4,15 +4,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hummingbird.lab.gitlab import access, refusals, shapes, writing_note_changes
+from hummingbird.lab.gitlab import access, refusals, shapes
 from hummingbird.lab.gitlab.paging import paged
 from hummingbird.lab.gitlab.records import DraftNote, MergeRequest, User
 from hummingbird.lab.gitlab.routing import MR, get, shown, written
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_note_changes import Draft
-from hummingbird.lab.gitlab.writing_notes import place
-from hummingbird.lab.gitlab.writing_parameters import nested, parameters, text, text_or_none, truth
-from hummingbird.lab.gitlab.writing_positions import placed
+from hummingbird.lab.gitlab.writing import note_changes as changes
+from hummingbird.lab.gitlab.writing.note_changes import Draft
+from hummingbird.lab.gitlab.writing.notes import place
+from hummingbird.lab.gitlab.writing.parameters import nested, parameters, text, text_or_none, truth
+from hummingbird.lab.gitlab.writing.positions import placed
 
 DRAFTS = f"{MR}/draft_notes"
 
@@ -67,7 +68,7 @@ async def post_draft(world: World, request: Request) -> Response:
         placed(mr, position) if position else None,
         text_or_none(given, "commit_id"),
     )
-    writing_note_changes.checked(found.body)
+    changes.checked(found.body)
     mr.draft_notes.append(found)
     return shown(shapes.draft_note(mr, found), status=201)
 
@@ -109,7 +110,7 @@ def publish(world: World, mr: MergeRequest, user: User, found: DraftNote) -> Non
     if found.discussion_id is not None and (thread is None or hidden):
         raise refusals.not_found("Discussion")
     draft = Draft(body=found.body, thread=thread, position=found.position, commit_id=found.commit_id)
-    writing_note_changes.post(world, mr, user, draft)
+    changes.post(world, mr, user, draft)
     mr.draft_notes.remove(found)
     if thread is not None and found.resolve_discussion:
-        writing_note_changes.resolve(world, mr, user, thread.notes, True)
+        changes.resolve(world, mr, user, thread.notes, True)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hummingbird.lab.gitlab import access
-from hummingbird.lab.gitlab.hook_payloads_parts import label_id
-from hummingbird.lab.gitlab.quick_actions import Command
+from hummingbird.lab.gitlab.hooks.parts import label_id
+from hummingbird.lab.gitlab.quick_actions.extracting import Command
 from hummingbird.lab.gitlab.records import Change, MergeRequest, Raw, User
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_merge_request_changes import DRAFT, Edit, approve, edited, unapprove
+from hummingbird.lab.gitlab.writing.merge_request_changes import DRAFT, Edit, approve, edited, unapprove
 
 LABEL = re.compile(r'~?"([^"]+)"|~?([^\s~"]+)')
 

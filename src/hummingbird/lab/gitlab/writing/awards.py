@@ -10,8 +10,8 @@ from hummingbird.lab.gitlab import access, refusals, shapes
 from hummingbird.lab.gitlab.records import Award, MergeRequest, Note, User
 from hummingbird.lab.gitlab.routing import MR, shown, written
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_notes import place
-from hummingbird.lab.gitlab.writing_parameters import parameters, text
+from hummingbird.lab.gitlab.writing.notes import place
+from hummingbird.lab.gitlab.writing.parameters import parameters, text
 
 EMOJI = re.compile(r"[a-z0-9_+-]+")
 

@@ -5,9 +5,10 @@ Each checks what GitLab's own models check, changes the records and tells it. Wh
 
 from dataclasses import dataclass, field
 
-from hummingbird.lab.gitlab import quick_action_effects, quick_actions, refusals
-from hummingbird.lab.gitlab.hook_payloads import thread_of
-from hummingbird.lab.gitlab.quick_action_effects import Outcome
+from hummingbird.lab.gitlab import refusals
+from hummingbird.lab.gitlab.hooks.payloads import thread_of
+from hummingbird.lab.gitlab.quick_actions import effects, extracting
+from hummingbird.lab.gitlab.quick_actions.effects import Outcome
 from hummingbird.lab.gitlab.records import (
     DIFF_NOTE,
     DISCUSSION_NOTE,
@@ -19,7 +20,7 @@ from hummingbird.lab.gitlab.records import (
     User,
 )
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_merge_request_changes import tell
+from hummingbird.lab.gitlab.writing.merge_request_changes import tell
 
 BODY_CHARS = 1_000_000
 NOTES_MOST = 5_000
@@ -55,11 +56,11 @@ def post(world: World, mr: MergeRequest, author: User, draft: Draft) -> Posted:
         raise refusals.bad_request('Note {:base=>["Maximum number of comments exceeded"]}')
     if draft.thread is not None and draft.thread.notes[0].system:
         raise refusals.bad_request("Discussion can not be replied to.")
-    left, commands = quick_actions.extracted(draft.body)
+    left, commands = extracting.extracted(draft.body)
     if not left.strip() and commands:
-        return commands_only(quick_action_effects.carried_out(world, mr, author, commands, draft.head_sha))
+        return commands_only(effects.carried_out(world, mr, author, commands, draft.head_sha))
     note, thread = kept(world, mr, author, draft, left if commands else draft.body)
-    outcome = quick_action_effects.carried_out(world, mr, author, commands, draft.head_sha)
+    outcome = effects.carried_out(world, mr, author, commands, draft.head_sha)
     told(world, mr, author, "create", note)
     return Posted(note, thread, outcome)
 
@@ -108,8 +109,8 @@ def answered(thread: Discussion, note: Note) -> None:
 def edit(world: World, mr: MergeRequest, editor: User, note: Note, body: str) -> Posted:
     """Commands in it are carried out too; with nothing besides, the note is deleted. Raises Refused."""
     checked(body)
-    left, commands = quick_actions.extracted(body)
-    outcome = quick_action_effects.carried_out(world, mr, editor, commands, None)
+    left, commands = extracting.extracted(body)
+    outcome = effects.carried_out(world, mr, editor, commands, None)
     thread = thread_of(mr, note)
     if commands and not left.strip():
         delete(world, mr, editor, note)

@@ -1,6 +1,6 @@
 """What the hook of a merge request says, and what the hooks of its notes say of it (facts 1.2). Pure."""
 
-from hummingbird.lab.gitlab import hook_payloads_parts as parts
+from hummingbird.lab.gitlab.hooks import parts
 from hummingbird.lab.gitlab.records import MergeRequest, Project, Raw, User
 from hummingbird.lab.gitlab.store import World
 

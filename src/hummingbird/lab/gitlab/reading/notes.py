@@ -7,8 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hummingbird.lab.gitlab import access, reading_merge_requests, refusals, shapes
+from hummingbird.lab.gitlab import access, refusals, shapes
 from hummingbird.lab.gitlab.paging import paged
+from hummingbird.lab.gitlab.reading import merge_requests
 from hummingbird.lab.gitlab.records import Award, MergeRequest, Project
 from hummingbird.lab.gitlab.routing import MR, ORDERS, get, picked, shown
 from hummingbird.lab.gitlab.store import World
@@ -33,7 +34,7 @@ def routes(world: World) -> list[Route]:
 
 def found(world: World, request: Request) -> tuple[access.Caller, Project, MergeRequest]:
     """Where the notes are. Raises Refused: a merge request that the caller may not read is not found here."""
-    return reading_merge_requests.found(world, request, refusals.not_found)
+    return merge_requests.found(world, request, refusals.not_found)
 
 
 def discussions(world: World, request: Request) -> Response:

@@ -2,18 +2,12 @@
 
 from starlette.routing import Route
 
-from hummingbird.lab.gitlab import (
-    writing_awards,
-    writing_drafts,
-    writing_hooks,
-    writing_merge_requests,
-    writing_notes,
-    writing_runs,
-)
-from hummingbird.lab.gitlab.hooks import hooks_of
+from hummingbird.lab.gitlab.hooks.sending import hooks_of
 from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.writing import awards, drafts, merge_requests, notes, runs
+from hummingbird.lab.gitlab.writing import hooks as subscriptions
 
-ROOMS = (writing_notes, writing_awards, writing_drafts, writing_runs, writing_merge_requests, writing_hooks)
+ROOMS = (notes, awards, drafts, runs, merge_requests, subscriptions)
 
 
 def routes(world: World) -> list[Route]:

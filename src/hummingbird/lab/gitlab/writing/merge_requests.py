@@ -4,13 +4,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hummingbird.lab.gitlab import access, refusals, shapes_merge_request, writing_merge_request_changes
+from hummingbird.lab.gitlab import access, refusals, shapes_merge_request
 from hummingbird.lab.gitlab.records import MergeRequest, Raw
 from hummingbird.lab.gitlab.routing import MR, shown, written
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_merge_request_changes import Edit
-from hummingbird.lab.gitlab.writing_notes import place
-from hummingbird.lab.gitlab.writing_parameters import listed, parameters, text_or_none, whole
+from hummingbird.lab.gitlab.writing import merge_request_changes as changes
+from hummingbird.lab.gitlab.writing.merge_request_changes import Edit
+from hummingbird.lab.gitlab.writing.notes import place
+from hummingbird.lab.gitlab.writing.parameters import listed, parameters, text_or_none, whole
 
 
 def routes(world: World) -> list[Route]:
@@ -36,7 +37,7 @@ async def put_merge_request(world: World, request: Request) -> Response:
     )
     if edit.title is not None and not edit.title.strip():
         raise refusals.invalid_record({"title": ["can't be blank"]})
-    writing_merge_request_changes.edited(world, mr, user, edit)
+    changes.edited(world, mr, user, edit)
     return shown(shapes_merge_request.merge_request(world, mr, user))
 
 

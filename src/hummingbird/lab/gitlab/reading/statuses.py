@@ -9,8 +9,8 @@ from starlette.routing import Route
 
 from hummingbird.lab.gitlab import access, refusals, shapes_ci
 from hummingbird.lab.gitlab.paging import paged, whole
-from hummingbird.lab.gitlab.reading_ci import found
-from hummingbird.lab.gitlab.reading_repository import resolved
+from hummingbird.lab.gitlab.reading.ci import found
+from hummingbird.lab.gitlab.reading.repository import resolved
 from hummingbird.lab.gitlab.records import Job, Pipeline, Raw, Status
 from hummingbird.lab.gitlab.routing import ORDERS, flag, get, picked, shown
 from hummingbird.lab.gitlab.store import World

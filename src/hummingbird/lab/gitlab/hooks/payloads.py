@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.lab.gitlab import hook_payloads_merge_request, hook_payloads_note, hook_payloads_pipeline
+from hummingbird.lab.gitlab.hooks import merge_request as of_merge_request
+from hummingbird.lab.gitlab.hooks import note as of_note
+from hummingbird.lab.gitlab.hooks import pipeline as of_pipeline
 from hummingbird.lab.gitlab.records import Change, Discussion, MergeRequest, Note, Raw
 from hummingbird.lab.gitlab.store import World
 
@@ -49,23 +51,21 @@ def events(world: World, change: Change, release: Release = NEWER) -> Iterator[E
         yield from note_events(world, change, release)
     elif change.kind == "merge_request":
         oldrev = change.extra.get("oldrev")
-        payload = hook_payloads_merge_request.merge_request(
+        payload = of_merge_request.merge_request(
             world, change.subject, change.actor, action=change.action, changes=change.changes, oldrev=oldrev
         )
         yield Event("merge_requests_events", "Merge Request Hook", payload, project_id)
     elif change.kind == "pipeline" and world.user(change.subject.user_id).state != "blocked":
-        yield Event(
-            "pipeline_events", "Pipeline Hook", hook_payloads_pipeline.pipeline(world, change.subject), project_id
-        )
+        yield Event("pipeline_events", "Pipeline Hook", of_pipeline.pipeline(world, change.subject), project_id)
     elif change.kind == "job":
-        yield Event("job_events", "Job Hook", hook_payloads_pipeline.job_event(world, change.subject), project_id)
+        yield Event("job_events", "Job Hook", of_pipeline.job_event(world, change.subject), project_id)
 
 
 def note_events(world: World, change: Change, release: Release) -> Iterator[Event]:
     found, mr = change.subject, change.merge_request
     if mr is None or found.system:
         return
-    payload = hook_payloads_note.note(
+    payload = of_note.note(
         world,
         mr,
         thread_of(mr, found),

@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hummingbird.lab.gitlab import hook_payloads_parts as parts
 from hummingbird.lab.gitlab.diffs import files_of
-from hummingbird.lab.gitlab.hook_payloads_merge_request import STATE_IDS
+from hummingbird.lab.gitlab.hooks import parts
+from hummingbird.lab.gitlab.hooks.merge_request import STATE_IDS
 from hummingbird.lab.gitlab.records import Change, Commit, MergeRequest, Raw, User
 from hummingbird.lab.gitlab.store import World
 

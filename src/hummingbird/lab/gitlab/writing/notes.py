@@ -1,17 +1,18 @@
-"""The endpoints that write notes and discussions (facts 2.3). What they do is in writing_note_changes."""
+"""The endpoints that write notes and discussions (facts 2.3). What they do is in changes."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hummingbird.lab.gitlab import access, refusals, shapes, writing_note_changes
+from hummingbird.lab.gitlab import access, refusals, shapes
 from hummingbird.lab.gitlab.access import Caller
 from hummingbird.lab.gitlab.records import MergeRequest, Note, Project, Raw, User
 from hummingbird.lab.gitlab.routing import MR, shown, written
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_note_changes import Draft, Posted
-from hummingbird.lab.gitlab.writing_parameters import nested, parameters, text, text_or_none, time, truth
-from hummingbird.lab.gitlab.writing_positions import placed
+from hummingbird.lab.gitlab.writing import note_changes as changes
+from hummingbird.lab.gitlab.writing.note_changes import Draft, Posted
+from hummingbird.lab.gitlab.writing.parameters import nested, parameters, text, text_or_none, time, truth
+from hummingbird.lab.gitlab.writing.positions import placed
 
 NOTES_A_MINUTE = 60
 
@@ -50,7 +51,7 @@ async def post_note(world: World, request: Request) -> Response:
         created_at=backdated(world, user, project, given),
         head_sha=text_or_none(given, "merge_request_diff_head_sha"),
     )
-    return answered_note(world, mr, writing_note_changes.post(world, mr, user, draft))
+    return answered_note(world, mr, changes.post(world, mr, user, draft))
 
 
 async def post_discussion(world: World, request: Request) -> Response:
@@ -65,7 +66,7 @@ async def post_discussion(world: World, request: Request) -> Response:
         commit_id=text_or_none(given, "commit_id"),
         created_at=backdated(world, user, project, given),
     )
-    posted = writing_note_changes.post(world, mr, user, draft)
+    posted = changes.post(world, mr, user, draft)
     if posted.thread is None:
         return answered_note(world, mr, posted)
     return shown(shapes.discussion(world, mr, posted.thread), status=201)
@@ -76,7 +77,7 @@ async def post_reply(world: World, request: Request) -> Response:
     user, caller, project, mr = place(world, request)
     thread = access.discussion(world, request, caller, project, mr)
     draft = Draft(body=text(given, "body"), thread=thread, created_at=backdated(world, user, project, given))
-    return answered_note(world, mr, writing_note_changes.post(world, mr, user, draft))
+    return answered_note(world, mr, changes.post(world, mr, user, draft))
 
 
 async def put_note(world: World, request: Request) -> Response:
@@ -91,7 +92,7 @@ async def delete_note(world: World, request: Request) -> Response:
     user, caller, project, mr = place(world, request)
     note = access.note(world, request, caller, project, mr)
     may_edit(world, user, project, note)
-    writing_note_changes.delete(world, mr, user, note)
+    changes.delete(world, mr, user, note)
     return Response(status_code=204)
 
 
@@ -105,7 +106,7 @@ async def put_discussion(world: World, request: Request) -> Response:
     if not thread.resolvable:
         raise refusals.forbidden()
     may_resolve(world, user, project, mr)
-    writing_note_changes.resolve(world, mr, user, thread.notes, resolved)
+    changes.resolve(world, mr, user, thread.notes, resolved)
     return shown(shapes.discussion(world, mr, thread))
 
 
@@ -125,12 +126,12 @@ async def put_reply(world: World, request: Request) -> Response:
     if not note.resolvable:
         raise refusals.bad_request("Note is not resolvable")
     may_resolve(world, user, project, mr)
-    writing_note_changes.resolve(world, mr, user, [note], bool(resolved))
+    changes.resolve(world, mr, user, [note], bool(resolved))
     return shown(shapes.note(world, mr, note))
 
 
 def edited(world: World, mr: MergeRequest, user: User, note: Note, body: str) -> Response:
-    done = writing_note_changes.edit(world, mr, user, note, body)
+    done = changes.edit(world, mr, user, note, body)
     if done.note is None:
         raise refusals.bad_request('Failed to save note {:commands_only=>["Commands did not apply"]}')
     return shown(shapes.note(world, mr, done.note, done.outcome.changes))

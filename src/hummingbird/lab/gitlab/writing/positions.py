@@ -6,7 +6,7 @@ Works on a merge request's current diff alone; GitLab also accepts older version
 from hummingbird.lab.gitlab import refusals
 from hummingbird.lab.gitlab.diffs import HUNK
 from hummingbird.lab.gitlab.records import FileDiff, MergeRequest, Raw
-from hummingbird.lab.gitlab.writing_parameters import whole
+from hummingbird.lab.gitlab.writing.parameters import whole
 
 SHAS = ("base_sha", "start_sha", "head_sha")
 WRONG_LINE = """Note {:line_code=>["can't be blank", "must be a valid line code"]}"""

@@ -4,12 +4,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hummingbird.lab.gitlab import access, refusals, shapes_ci, writing_run_changes
+from hummingbird.lab.gitlab import access, refusals, shapes_ci
 from hummingbird.lab.gitlab.records import Project, Raw, User
 from hummingbird.lab.gitlab.routing import shown, written
 from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing_parameters import decimal, parameters, text, text_or_none, whole
-from hummingbird.lab.gitlab.writing_run_changes import EVENTS, Report
+from hummingbird.lab.gitlab.writing import run_changes as changes
+from hummingbird.lab.gitlab.writing.parameters import decimal, parameters, text, text_or_none, whole
+from hummingbird.lab.gitlab.writing.run_changes import EVENTS, Report
 
 STATUS_TEXT_CHARS = 255
 
@@ -34,7 +35,7 @@ def developer(world: World, request: Request) -> tuple[User, Project]:
 async def post_status(world: World, request: Request) -> Response:
     given = await parameters(request)
     user, project = developer(world, request)
-    found = writing_run_changes.report(world, project, user, reported(world, request, given))
+    found = changes.report(world, project, user, reported(world, request, given))
     run = world.pipeline(found.pipeline_id)
     assert run is not None
     return shown(shapes_ci.status(world, found, run), status=201)
@@ -69,11 +70,11 @@ async def retry_job(world: World, request: Request) -> Response:
     job, run = access.job(world, request, project)
     if job.retried or job.status not in ("failed", "canceled", "success"):
         raise refusals.forbidden("Job is not retryable")
-    return shown(shapes_ci.job(world, writing_run_changes.retry_job(world, job, user), run), status=201)
+    return shown(shapes_ci.job(world, changes.retry_job(world, job, user), run), status=201)
 
 
 async def retry_pipeline(world: World, request: Request) -> Response:
     user, project = developer(world, request)
     run = access.pipeline(world, request, project)
-    writing_run_changes.retry_pipeline(world, run, user)
+    changes.retry_pipeline(world, run, user)
     return shown(shapes_ci.pipeline(world, run), status=201)

@@ -1,6 +1,6 @@
 """GET: pipelines, jobs, traces, test reports.
 
-facts 2.7. Commit statuses are in reading_statuses.
+facts 2.7. Commit statuses are in reading/statuses.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -3,8 +3,8 @@
 import hashlib
 import re
 
-from hummingbird.lab.gitlab import hook_payloads_merge_request
-from hummingbird.lab.gitlab import hook_payloads_parts as parts
+from hummingbird.lab.gitlab.hooks import merge_request as of_merge_request
+from hummingbird.lab.gitlab.hooks import parts
 from hummingbird.lab.gitlab.records import DIFF_NOTE, Discussion, MergeRequest, Note, Raw
 from hummingbird.lab.gitlab.store import World
 
@@ -29,7 +29,7 @@ def note(
         "project": parts.whole_project(world, project),
         "object_attributes": said,
         "repository": parts.repository(world, project),
-        "merge_request": hook_payloads_merge_request.attributes(world, mr),
+        "merge_request": of_merge_request.attributes(world, mr),
     }
 
 

@@ -17,11 +17,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from hummingbird.lab.gitlab.hook_payloads import NEWER, Event, Release, events, headers
-from hummingbird.lab.gitlab.hook_posting import Post
-from hummingbird.lab.gitlab.hook_templates import rendered
+from hummingbird.lab.gitlab.hooks.payloads import NEWER, Event, Release, events, headers
+from hummingbird.lab.gitlab.hooks.posting import Post
+from hummingbird.lab.gitlab.hooks.signing import signature
+from hummingbird.lab.gitlab.hooks.templates import rendered
 from hummingbird.lab.gitlab.records import Change, Project
-from hummingbird.lab.gitlab.signing import signature
 from hummingbird.lab.gitlab.store import CAUSE, World
 
 CLOSING_S = 3.0
