@@ -5,24 +5,45 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from hummingbird.lab.planned import Answer, Body, Drop, Faults, Gate, Hold, Planned, Redirect, Seen, Truncate
+from hummingbird.lab.planned import (
+    Answer,
+    Body,
+    Drop,
+    Fault,
+    Faults,
+    Gate,
+    Hold,
+    Planned,
+    Raw,
+    Redirect,
+    Seen,
+    Slow,
+    Truncate,
+)
 from hummingbird.lab.serving import Serving
 
 TEXT = "0123456789" * 100
 
 
-async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    await PlainTextResponse(TEXT if scope["path"] != "/other" else "other")(scope, receive, send)
-
-
 class Stage:
+    """`written`: the bodies of the requests that the application carried out."""
+
     def __init__(self) -> None:
         self.faults = Faults()
         self.requests: list[Seen] = []
-        self.serving = Serving({"one": Planned("one", application, self.faults, self.requests)})
+        self.written: list[bytes] = []
+        self.serving = Serving({"one": Planned("one", self.application, self.faults, self.requests)})
+
+    async def application(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.written.append(await Request(scope, receive).body())
+        await PlainTextResponse(TEXT if scope["path"] != "/other" else "other")(scope, receive, send)
+
+    def post(self, body: bytes) -> httpx2.Response:
+        return httpx2.post(self.serving.url("one") + "/a", content=body, verify=False, trust_env=False)
 
     def get(self, path: str = "/a", **options: str) -> httpx2.Response:
         return httpx2.get(self.serving.url("one") + path, params=options, verify=False, trust_env=False)
@@ -53,6 +74,62 @@ def test_a_fault_can_wait_for_later_requests_and_for_a_query(stage: Stage) -> No
     stage.faults.plan("/a", Answer(500), after=1, query="*continue=*")
     queries: tuple[dict[str, str], ...] = ({}, {"continue": "x y"}, {}, {"continue": "x"})
     assert [stage.get(**query).status_code for query in queries] == [200, 200, 200, 500]
+
+
+def test_a_fault_can_wait_for_a_method(stage: Stage) -> None:
+    stage.faults.plan("*", Answer(500), method="POST")
+    assert [stage.get().status_code, stage.post(b"x").status_code, stage.post(b"x").status_code] == [200, 500, 200]
+
+
+def test_headers_of_an_answer_replace_its_own_however_they_are_spelled(stage: Stage) -> None:
+    stage.faults.plan("*", Answer(502, "<html/>", {"Content-Type": "text/html"}))
+    assert stage.get().headers.get_list("content-type") == ["text/html"]
+
+
+def test_raw_bytes_may_say_what_asgi_cannot(stage: Stage) -> None:
+    stage.faults.plan("*", Raw(b"HTTP/1.1 409 Resource lock\r\nContent-Length: 2\r\n\r\nno"))
+    answer = stage.get()
+    assert (answer.status_code, answer.reason_phrase, answer.text) == (409, "Resource lock", "no")
+    assert stage.written == []
+
+
+@pytest.mark.parametrize("after_write", [False, True])
+@pytest.mark.parametrize("fault", [Answer(502), Redirect("/b"), Body(lambda: [b"page"], status=502)])
+def test_an_answer_can_be_lost_after_the_request_was_carried_out(stage: Stage, fault: Fault, after_write: bool) -> None:
+    stage.faults.plan("*", fault, after_write=after_write)
+    assert stage.post(b"words").status_code in (302, 502)
+    assert stage.written == ([b"words"] if after_write else [])
+
+
+def test_a_connection_can_be_dropped_after_the_request_was_carried_out(stage: Stage) -> None:
+    stage.faults.plan("*", Drop(), times=2, after_write=True)
+    for _ in range(2):
+        with pytest.raises(httpx2.TransportError):
+            stage.post(b"words")
+    assert stage.written == [b"words", b"words"]
+
+
+@pytest.mark.parametrize("after_write", [False, True])
+@pytest.mark.parametrize("fault", [Slow(0.001), Truncate(100_000)])
+def test_a_fault_that_ends_in_the_applications_answer_has_it_carry_out_the_request_once(
+    stage: Stage, fault: Fault, after_write: bool
+) -> None:
+    stage.faults.plan("*", fault, after_write=after_write)
+    assert stage.post(b"words").text == TEXT
+    assert stage.written == [b"words"]
+
+
+@pytest.mark.parametrize("after_write", [False, True])
+def test_what_a_held_request_says_is_heard(stage: Stage, after_write: bool) -> None:
+    gate, found = Gate(), list[str]()
+    stage.faults.plan("*", Hold(gate), after_write=after_write)
+    asking = threading.Thread(target=lambda: found.append(stage.post(b"words").text))
+    asking.start()
+    gate.reached.wait()
+    assert stage.written == ([b"words"] if after_write else [])
+    gate.open()
+    asking.join()
+    assert (found, stage.written) == ([TEXT], [b"words"])
 
 
 def test_what_was_not_used_is_told(stage: Stage) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hummingbird.lab.case import find
 from hummingbird.lab.gitlab import faults
 from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.planned import Fault
 from tests.lab.gitlab_answers import addresses, asking, captured
 from tests.lab.structure import lacks
 
@@ -66,11 +67,11 @@ WRITING = {
     "not allowed / not resolvable": Asked("PUT", f"{REQUEST}/discussions/{SYSTEM['id']}", {"resolved": True}),
     "note body was quick actions only": Asked("POST", f"{REQUEST}/notes", {"body": "/close"}),
 }
-PLANNED: dict[str, Callable[[], faults.Answered]] = {
+PLANNED: dict[str, Callable[[], Fault]] = {
     "application limiter (notes)": faults.limiter,
     "rack-attack, text/plain": faults.rack_attack,
     "unhandled": lambda: faults.server_error(500),
-    "lock": lambda: faults.Answered(409, {"message": "409 Conflict: Resource lock"}),
+    "lock": faults.locked,
 }
 
 
@@ -90,7 +91,7 @@ def test_a_refusal_has_the_captured_shape(when: str) -> None:
 def test_a_planned_refusal_has_the_captured_shape(when: str) -> None:
     shape = SHAPES[when]
     with asking(CASE) as (lab, client):
-        lab.world.faults.next(PLANNED[when]())
+        lab.world.faults.plan("*", PLANNED[when]())
         answer = client.get("/user")
     assert answer.status_code == shape["status"]
     assert {name: answer.headers.get(name) for name in shape.get("headers", {})} == shape.get("headers", {})

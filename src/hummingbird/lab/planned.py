@@ -2,15 +2,17 @@
 
     faults.plan("*/pipelineruns", Truncate(5_000))
     faults.plan("*/log", Answer(503, "try again"), times=2, after=1)
+    faults.plan("*/notes", Drop(), method="POST", after_write=True)
 
-They stand before an application and know bytes, paths and connections, not what an answer means. A test should find
-`faults.unused` empty at its end: a fault that never happened proved nothing.
+The one place where faults are matched, counted and played; what a certain server says when it fails, its own room
+knows. They stand before an application and know bytes, paths and connections, not what an answer means. A test should
+find `faults.unused` empty at its end: a fault that never happened proved nothing.
 """
 
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -63,8 +65,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Raw:
+    """These bytes on the connection, for what ASGI cannot say; then it closes."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
-    """No answer: the connection closes."""
+    """No answer: the connection is reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,13 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
+class Slow:
+    """The application's answer so much later, or none if the client leaves first."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Says nothing until the gate opens or the client leaves; then `then`, or the application's own answer."""
 
@@ -107,7 +123,7 @@ class Body:
     status: int = 200
 
 
-Fault = Answer | Drop | Truncate | BreakOff | Redirect | Hold | Body
+Fault = Answer | Raw | Drop | Truncate | BreakOff | Redirect | Slow | Hold | Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +140,16 @@ class Seen:
 @dataclass(slots=True)
 class _Plan:
     pattern: str
-    query: str
     fault: Fault
     times: int
     after: int
+    query: str
+    method: str
+    after_write: bool
 
     def fits(self, seen: Seen) -> bool:
+        if self.method not in ("*", seen.method):
+            return False
         return fnmatchcase(seen.path, self.pattern) and fnmatchcase(unquote_plus(seen.query), self.query)
 
 
@@ -140,17 +160,29 @@ class Faults:
         self._plans: list[_Plan] = []
         self._lock = threading.Lock()
 
-    def plan(self, path_pattern: str, fault: Fault, times: int = 1, *, after: int = 0, query: str = "*") -> None:
-        """For `times` requests whose path, and decoded query, fit the patterns, once `after` such have passed."""
+    def plan(
+        self,
+        path_pattern: str,
+        fault: Fault,
+        times: int = 1,
+        *,
+        after: int = 0,
+        query: str = "*",
+        method: str = "*",
+        after_write: bool = False,
+    ) -> None:
+        """For `times` requests of that method whose path, and decoded query, fit the patterns (* is anything, slashes
+        too), once `after` such have passed. `after_write`: the application carries the request out first, and the
+        fault befalls its answer."""
         with self._lock:
-            self._plans.append(_Plan(path_pattern, query, fault, times, after))
+            self._plans.append(_Plan(path_pattern, fault, times, after, query, method, after_write))
 
     @property
     def unused(self) -> list[Fault]:
         with self._lock:
             return [plan.fault for plan in self._plans for _ in range(plan.times)]
 
-    def take(self, seen: Seen) -> Fault | None:
+    def take(self, seen: Seen) -> _Plan | None:
         with self._lock:
             plan = next((each for each in self._plans if each.fits(seen)), None)
             if plan is None:
@@ -161,13 +193,14 @@ class Faults:
             plan.times -= 1
             if not plan.times:
                 self._plans.remove(plan)
-            return plan.fault
+            return plan
 
 
 class Planned:
-    """An application that keeps to plans. Every request is written to `requests`."""
+    """An application that keeps to plans. Every request is written to `requests`, unless somebody else keeps a record
+    of them."""
 
-    def __init__(self, server: str, application: ASGIApp, faults: Faults, requests: list[Seen]) -> None:
+    def __init__(self, server: str, application: ASGIApp, faults: Faults, requests: list[Seen] | None = None) -> None:
         self._server = server
         self._application = application
         self._faults = faults
@@ -175,32 +208,59 @@ class Planned:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = _seen(self._server, scope)
-        self._requests.append(seen)
-        await self._play(self._faults.take(seen), scope, receive, send)
+        if self._requests is not None:
+            self._requests.append(seen)
+        application, plan = self._application, self._faults.take(seen)
+        # BreakOff is the application's own doing, while it carries the request out
+        if plan and plan.after_write and not isinstance(plan.fault, BreakOff):
+            application = await _carried_out(application, scope, receive)
+        await _play(plan.fault if plan else None, application, scope, receive, send)
 
-    async def _play(self, fault: Fault | None, scope: Scope, receive: Receive, send: Send) -> None:
-        match fault:
-            case None:
-                await self._application(scope, receive, send)
-            case Answer(status, body, headers):
-                await _whole(send, status, _content(body), {"content-type": _kind(body), **headers})
-            case Redirect(url, status):
-                await _whole(send, status, b"", {"location": url})
-            case Drop():
-                scope[TRANSPORT].abort()
+
+async def _play(fault: Fault | None, application: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    match fault:
+        case None:
+            await application(scope, receive, send)
+        case Answer(status, body, headers):
+            await _whole(send, status, _content(body), {"content-type": _kind(body), **_lower(headers)})
+        case Redirect(url, status):
+            await _whole(send, status, b"", {"location": url})
+        case Raw(content):
+            scope[TRANSPORT].write(content)
+            scope[TRANSPORT].close()
+            await gone(receive)
+        case Drop():
+            await dropped(scope, receive)
+        case Truncate(after):
+            cutting = _Cutting(scope, send, after)
+            await application(scope, receive, cutting)
+            if cutting.done:
                 await gone(receive)
-            case Truncate(after):
-                cutting = Cutting(scope, send, after)
-                await self._application(scope, receive, cutting)
-                if cutting.done:
-                    await gone(receive)
-            case BreakOff(after):
-                await self._application({**scope, _BREAK_OFF: after}, receive, send)
-            case Body(pieces, headers, status):
-                await _pieces(send, status, headers, pieces())
-            case Hold(until, then):
-                if await _released(until, receive):
-                    await self._play(then, scope, receive, send)
+        case BreakOff(after):
+            await application({**scope, _BREAK_OFF: after}, receive, send)
+        case Body(pieces, headers, status):
+            await _pieces(send, status, _lower(headers), pieces())
+        case Slow(delay_s):
+            if heard := await stayed(asyncio.sleep(delay_s), receive):
+                await application(scope, heard, send)
+        case Hold(until, then):
+            if heard := await stayed(until.passed(), receive):
+                await _play(then, application, scope, heard, send)
+
+
+async def _carried_out(application: ASGIApp, scope: Scope, receive: Receive) -> ASGIApp:
+    """Its answer, kept, as an application that does nothing but give it."""
+    kept: list[Message] = []
+
+    async def keep(message: Message) -> None:
+        kept.append(message)
+
+    async def give(_scope: Scope, _receive: Receive, send: Send) -> None:
+        for message in kept:
+            await send(message)
+
+    await application(scope, receive, keep)
+    return give
 
 
 def breakable(application: ASGIApp) -> ASGIApp:
@@ -213,7 +273,7 @@ def breakable(application: ASGIApp) -> ASGIApp:
     return obeying
 
 
-class Cutting:
+class _Cutting:
     """Passes on so many bytes of a body, then closes the connection."""
 
     def __init__(self, scope: Scope, send: Send, after: int) -> None:
@@ -252,14 +312,22 @@ def _ending(send: Send, after: int) -> Send:
     return end
 
 
-async def _released(gate: Gate, receive: Receive) -> bool:
-    """False if the client left first."""
-    passing, leaving = asyncio.ensure_future(gate.passed()), asyncio.ensure_future(gone(receive))
-    await asyncio.wait([passing, leaving], return_when=asyncio.FIRST_COMPLETED)
-    passing.cancel()
+async def stayed(meanwhile: Coroutine[Any, Any, None], receive: Receive) -> Receive | None:
+    """All that the client says, once `meanwhile` is over; None if it left first."""
+    heard: list[Message] = []
+    waiting, leaving = asyncio.ensure_future(meanwhile), asyncio.ensure_future(gone(receive, heard))
+    await asyncio.wait([waiting, leaving], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
     leaving.cancel()
-    await asyncio.gather(passing, leaving, return_exceptions=True)
-    return not passing.cancelled()
+    await asyncio.gather(waiting, leaving, return_exceptions=True)
+    return None if waiting.cancelled() else _replayed(heard, receive)
+
+
+def _replayed(heard: list[Message], receive: Receive) -> Receive:
+    async def again() -> Message:
+        return heard.pop(0) if heard else await receive()
+
+    return again
 
 
 def _seen(server: str, scope: Scope) -> Seen:
@@ -290,11 +358,22 @@ async def _pieces(send: Send, status: int, headers: Mapping[str, str], pieces: I
 
 
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
 
 
-async def gone(receive: Receive) -> None:
-    """Until the client has left."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+async def dropped(scope: Scope, receive: Receive) -> None:
+    """Reset the connection."""
+    scope[TRANSPORT].abort()
+    await gone(receive)
+
+
+async def gone(receive: Receive, heard: list[Message] | None = None) -> None:
+    """Until the client has left; what it says before that is kept in `heard`."""
+    while (message := await receive())["type"] != "http.disconnect":
+        if heard is not None:
+            heard.append(message)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from gitlab.exceptions import GitlabCreateError
 
+from hummingbird.lab.gitlab.faults import locked
 from hummingbird.lab.gitlab.lab import GitLabLab
 from hummingbird.lab.gitlab.records import Change
-from hummingbird.lab.gitlab.writing.faults import Locked
 from tests.lab.gitlab.written_case import HEAD, PARENT, Person, served
 
 
@@ -87,14 +87,14 @@ def test_what_a_status_may_not_say_or_name_is_refused(bot: Person, guest: Person
 
 def test_python_gitlab_tries_again_when_the_reason_is_the_resource_lock(lab: GitLabLab, bot: Person) -> None:
     statuses = bot.project.commits.get(HEAD, lazy=True).statuses
-    lab.world.faults.next(Locked(), method="POST", path="*/statuses/*")
+    lab.world.faults.plan("*/statuses/*", locked(), method="POST")
     with pytest.raises(GitlabCreateError) as refused:
         statuses.create({"state": "failed", "name": "k"})
     assert refused.value.response_code == 409
     bot.client.retry_transient_errors = True
-    lab.world.faults.next(Locked(), method="POST", path="*/statuses/*")
+    lab.world.faults.plan("*/statuses/*", locked(), method="POST")
     assert statuses.create({"state": "failed", "name": "k"}).status == "failed"
-    assert lab.world.faults.left == 0
+    assert lab.world.faults.unused == []
 
 
 def test_a_retried_job_is_a_new_row_and_its_pipeline_runs_again(

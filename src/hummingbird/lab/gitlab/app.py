@@ -18,10 +18,10 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hummingbird.lab.gitlab import access, refusals
-from hummingbird.lab.gitlab.faults import Answered, Dropped, discarded
 from hummingbird.lab.gitlab.reading import ci, merge_requests, notes, people, repository, statuses
 from hummingbird.lab.gitlab.store import Seen, World
 from hummingbird.lab.gitlab.writing import routes as writing
+from hummingbird.lab.planned import Planned
 
 READING = (people, merge_requests, notes, ci, statuses, repository)
 SECRET = ("private-token", "authorization", "job-token", "cookie")
@@ -86,7 +86,7 @@ class _Front:
 
     def __init__(self, world: World, inner: ASGIApp) -> None:
         self._world = world
-        self._inner = inner
+        self._inner = Planned("gitlab", inner, world.faults)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -107,19 +107,10 @@ class _Front:
             await send(message)
 
         try:
-            await self._play(inside, receive, told)
+            await self._inner(inside, receive, told)
         finally:
             if not answered:
                 self._record(Request(inside), 0)
-
-    async def _play(self, scope: Scope, receive: Receive, send: Send) -> None:
-        plan = self._world.faults.taken(scope["method"], scope["path"])
-        if plan is None:
-            await self._inner(scope, receive, send)
-            return
-        if plan.after_write and isinstance(plan.fault, Answered | Dropped):
-            await discarded(self._inner, scope, receive)
-        await plan.fault.play(self._inner, scope, receive, send)
 
     def _extra(self, answer: Message) -> list[tuple[bytes, bytes]]:
         """What gitlab.com sends with every answer, limits not yet reached among it (facts 2.8)."""

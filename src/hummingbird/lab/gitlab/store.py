@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from hummingbird.lab.gitlab.faults import Faults
 from hummingbird.lab.gitlab.records import (
     Change,
     Commit,
@@ -31,6 +30,7 @@ from hummingbird.lab.gitlab.records import (
     User,
 )
 from hummingbird.lab.gitlab.repository import Tree
+from hummingbird.lab.planned import Faults
 
 FIRST_NEW_ID = 1_000_000
 # The event that made somebody send the request that is answered now, as its X-Gitlab-Event-UUID says.

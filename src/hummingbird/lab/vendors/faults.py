@@ -11,6 +11,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from hummingbird.lab.planned import dropped, gone, stayed
 from hummingbird.lab.serving import TRANSPORT
 
 GARBAGE = b"<html><body>upstream connect error or disconnect/reset before headers</body></html>"
@@ -47,10 +48,10 @@ class Streamed(Response):
         for frame in self._frames:
             await send({"type": "http.response.body", "body": frame, "more_body": True})
         if self._ending == "stall":
-            await _gone(receive)
+            await gone(receive)
         elif self._ending == "cut":
             scope[TRANSPORT].close()
-            await _gone(receive)
+            await gone(receive)
         else:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -59,8 +60,7 @@ class Dropped(Response):
     """No answer: the connection closes."""
 
     async def __call__(self, scope: Scope, receive: Receive, _send: Send) -> None:
-        scope[TRANSPORT].abort()
-        await _gone(receive)
+        await dropped(scope, receive)
 
 
 class Slow(Response):
@@ -72,10 +72,8 @@ class Slow(Response):
         self._delay_s = delay_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await asyncio.wait_for(_gone(receive), self._delay_s)
-        except TimeoutError:
-            await self._inner(scope, receive, send)
+        if heard := await stayed(asyncio.sleep(self._delay_s), receive):
+            await self._inner(scope, heard, send)
 
 
 def cut_frames(frames: Sequence[bytes], after: int | None) -> list[bytes]:
@@ -83,8 +81,3 @@ def cut_frames(frames: Sequence[bytes], after: int | None) -> list[bytes]:
     whole = len(frames) - 1 if after is None else min(after, len(frames) - 1)
     broken = frames[whole]
     return [*frames[:whole], broken[: len(broken) // 2]]
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

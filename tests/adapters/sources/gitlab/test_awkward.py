@@ -19,8 +19,9 @@ from hummingbird.domain.errors import (
     SourceRefused,
 )
 from hummingbird.domain.limits import GITLAB_DIFFS_PER_PAGE, GITLAB_JSON_BYTES, SOURCE_ATTEMPTS
+from hummingbird.lab import planned
 from hummingbird.lab.case import Case, find
-from hummingbird.lab.gitlab.faults import Answered, Dropped, Truncated, limiter, rack_attack, server_error
+from hummingbird.lab.gitlab.faults import limiter, rack_attack, server_error
 from hummingbird.lab.gitlab.lab import GitLabLab
 from hummingbird.ports.tool import ByteStream
 from tests.adapters.sources.gitlab.stage import TOKEN, Answer, Asking, Stage, source_at, staged
@@ -48,30 +49,30 @@ def stage() -> Iterator[Stage]:
         yield found
 
 
-def at_once(status: int = 503) -> Answered:
+def at_once(status: int = 503) -> planned.Answer:
     """A refusal that asks us to come back without waiting."""
-    return Answered(status, "{}", {"Retry-After": "0"}, "application/json")
+    return planned.Answer(status, {}, {"Retry-After": "0"})
 
 
-@pytest.mark.parametrize("fault", [rack_attack(retry_after_s=0), limiter(), server_error(502), Dropped()])
-async def test_d8_one_bad_answer_is_not_noticed(ask: Asking, lab: GitLabLab, fault: Any) -> None:
+@pytest.mark.parametrize("fault", [rack_attack(retry_after_s=0), limiter(), server_error(502), planned.Drop()])
+async def test_d8_one_bad_answer_is_not_noticed(ask: Asking, lab: GitLabLab, fault: planned.Fault) -> None:
     """Both forms of 429 (facts 2.8), a proxy's page, a broken connection."""
-    lab.world.faults.next(fault, path="*/merge_requests/7")
+    lab.world.faults.plan("*/merge_requests/7", fault)
     found = await ask.output("get_mr_details", mr_iid=7)
     assert isinstance(found, dict)
-    assert lab.world.faults.left == 0
+    assert lab.world.faults.unused == []
 
 
 @pytest.mark.parametrize(("status", "said"), [(429, "how often"), (503, "status 503")])
 async def test_d8_a_bad_day_ends_with_a_sentence(ask: Asking, lab: GitLabLab, status: int, said: str) -> None:
-    lab.world.faults.next(at_once(status), times=SOURCE_ATTEMPTS)
+    lab.world.faults.plan("*", at_once(status), times=SOURCE_ATTEMPTS)
     with pytest.raises(SourceDown, match=said):
         await ask.output("get_job_log", job_id=70005)
-    assert lab.world.faults.left == 0
+    assert lab.world.faults.unused == []
 
 
 async def test_a_limit_that_lasts_too_long_is_not_waited_for(ask: Asking, lab: GitLabLab) -> None:
-    lab.world.faults.next(rack_attack(retry_after_s=3600), path="*/archive*")
+    lab.world.faults.plan("*/archive*", rack_attack(retry_after_s=3600))
     with pytest.raises(SourceDown, match="how often"):
         await ask.output("get_repo_archive", ref=HEAD)
     assert len(lab.requests) == 1
@@ -95,7 +96,7 @@ async def test_an_invisible_project_is_not_there(lab: GitLabLab) -> None:
 
 
 async def test_d1_a_log_that_breaks_off_keeps_what_came(ask: Asking, lab: GitLabLab) -> None:
-    lab.world.faults.next(Truncated(40), path="*/trace")
+    lab.world.faults.plan("*/trace", planned.Truncate(40))
     output = await ask.output("get_job_log", job_id=70005)
     assert isinstance(output, ByteStream)
     assert b"Running with gitlab-runner" in await anext(output.chunks)
@@ -115,7 +116,7 @@ async def test_d1_a_list_that_breaks_off_keeps_what_came_and_says_so(stage: Stag
 
 
 async def test_d1_bridges_that_fail_do_not_lose_the_jobs(ask: Asking, lab: GitLabLab) -> None:
-    lab.world.faults.next(at_once(500), path="*/bridges", times=SOURCE_ATTEMPTS)
+    lab.world.faults.plan("*/bridges", at_once(500), times=SOURCE_ATTEMPTS)
     found = await ask.lines("get_pipeline_jobs", pipeline_id=9001)
     assert {each.get("id") for each in found} == {70001, 70002, 70005, None}
     assert "other pipelines are missing" in found[-1]["incomplete"]
@@ -124,7 +125,7 @@ async def test_d1_bridges_that_fail_do_not_lose_the_jobs(ask: Asking, lab: GitLa
 async def test_d3_an_author_who_cannot_be_checked_is_an_outsider_and_the_gap_is_said(
     ask: Asking, lab: GitLabLab
 ) -> None:
-    lab.world.faults.next(at_once(500), path="*/members/all/11", times=SOURCE_ATTEMPTS)
+    lab.world.faults.plan("*/members/all/11", at_once(500), times=SOURCE_ATTEMPTS)
     found = await ask.lines("get_mr_discussions", mr_iid=7)
     assert "Why divide?" not in json.dumps(found)
     assert "Indeed." in json.dumps(found)
@@ -133,7 +134,7 @@ async def test_d3_an_author_who_cannot_be_checked_is_an_outsider_and_the_gap_is_
 
 
 async def test_d3_details_say_when_the_author_could_not_be_checked(ask: Asking, lab: GitLabLab) -> None:
-    lab.world.faults.next(at_once(500), path="*/members/all/*", times=SOURCE_ATTEMPTS)
+    lab.world.faults.plan("*/members/all/*", at_once(500), times=SOURCE_ATTEMPTS)
     found = await ask.output("get_mr_details", mr_iid=7)
     assert isinstance(found, dict)
     assert found["author_access"] == "unknown"
