@@ -53,9 +53,11 @@ bench: $(VENV)/.dev  ## benchmarks beside their rivals, which get environments o
 	$(BIN)/python -m benchmarks.run
 
 lock: $(VENV)/.dev  ## renew the pinned dependencies
-	for set in run dev; do \
-	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	    --upgrade pyproject.toml --group $$set -o requirements/$$set.lock; done
+	# what runs is what is tested: the tests' own needs decide first
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --upgrade pyproject.toml --group dev -o requirements/dev.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --upgrade pyproject.toml --group run -c requirements/dev.lock -o requirements/run.lock
 	for set in rivals-a rivals-b; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --upgrade requirements/$$set.in -o requirements/$$set.lock; done

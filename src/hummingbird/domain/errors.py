@@ -5,8 +5,10 @@ HummingbirdError
 │   ├── UsageFault           an argument or option makes no sense
 │   ├── UnknownModel         no such model, provider or mode
 │   ├── MissingSetting       a key, region or project is not set
+│   ├── ConfigurationBroken  the configuration file, all of its faults at once
 │   ├── BrokenTool           a tool's schema, name or description is unusable
 │   ├── SessionUnreadable    a journal of a newer format, or one that is not ours
+│   ├── EventUnreadable      a webhook's body that is none of GitLab's
 │   ├── InputUnreadable      a log, report or baseline that is not there, may not be read or is no text
 │   ├── SandboxUnavailable   this machine cannot offer the sandbox that was asked for
 │   ├── ClusterUnusable      a kubeconfig, its context or its credentials cannot be used
@@ -38,6 +40,8 @@ HummingbirdError
     ├── SandboxBroken        the sandbox died or cannot be reached; never the output of a command
     ├── ArchiveTooLarge      what a sandbox holds is more than a checkpoint may weigh
     ├── ArchiveUnusable      a checkpoint cannot be stored or read back: disk full, no permission
+    ├── QueueUnusable        a queue cannot be opened or reached, or is not set up as we need it
+    ├── ReceiptExpired       a message was held for too long: it may be with somebody else by now
     └── ScriptDeparted       a replayed session and the conversation are not the same
 """
 
@@ -62,11 +66,23 @@ class MissingSetting(OperatorError):
     pass
 
 
+class ConfigurationBroken(OperatorError):
+    """`faults`: each of them in a sentence of its own; the sentence of the error holds them all."""
+
+    def __init__(self, sentence: str, faults: tuple[str, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.faults = faults
+
+
 class BrokenTool(OperatorError):
     pass
 
 
 class SessionUnreadable(OperatorError):
+    pass
+
+
+class EventUnreadable(OperatorError):
     pass
 
 
@@ -195,6 +211,14 @@ class ArchiveTooLarge(PlatformError):
 
 
 class ArchiveUnusable(PlatformError):
+    pass
+
+
+class QueueUnusable(PlatformError):
+    pass
+
+
+class ReceiptExpired(PlatformError):
     pass
 
 

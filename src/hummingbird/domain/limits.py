@@ -245,3 +245,47 @@ FARM_LISTED = 500  # names of a folder
 FARM_ENVIRONMENTS = 20
 FARM_ENVIRONMENTS_BYTES = 1024 * 1024  # of which those are taken; more are not looked at
 FARM_FIELD_CHARS = 500
+
+# G1, G2: reading the configuration
+CONFIG_BYTES = 256 * 1024
+CONFIG_DEPTH = 32  # of mappings and lists in each other
+CONFIG_NODES = 20_000  # with every alias written out
+CONFIG_FAULTS = 50  # that are told at once
+PROMPT_BYTES = 256 * 1024
+CONFIG_POLL_S = 5.0  # G4
+
+# G10: what holds unless the configuration says otherwise, besides what stands above
+CONCURRENT_AGENTS = 4
+RUNS_PER_MR = 5
+SETTLE_S = 60  # R1: after the last change of a head's statuses
+SETTLE_CAP_S = 7200
+
+# G9
+COMPRESSION_SHARE = 0.75  # of the context, from which it is compressed
+PROTECTED_MESSAGES = 20  # the last ones, which stay whole
+MEMORY_CHARS = 2_200
+USER_CHARS = 1_375
+SUBAGENTS = 3  # at once
+
+# E3: queues; most of these are what SQS allows
+QUEUE_BODY_BYTES = 1024 * 1024
+QUEUE_NAME_CHARS = 128  # of a group or a deduplication id
+QUEUE_BATCH = 10  # messages of one receive
+QUEUE_WAIT_S = 20.0  # of one receive
+QUEUE_HELD_S = 43_200  # from a receive, heart-beats included
+QUEUE_DEDUP_S = 300.0
+QUEUE_RECEIVES = 3  # before a message is a dead letter
+QUEUE_DEAD_LISTED = 500
+QUEUE_LOOK_S = 0.02  # the first pause between two looks for what other processes have sent
+QUEUE_LOOK_CAP_S = 0.5  # the longest one
+QUEUE_POLL_S = 5.0  # of one request to SQS that waits; closing waits for its end
+QUEUE_POLLS = 32  # such requests at once
+QUEUE_CALLS = 8  # other requests to SQS at once
+QUEUE_ANSWER_S = 10.0  # for SQS to answer, besides what it was asked to wait
+QUEUE_ATTEMPTS = 4
+QUEUE_LISTING_S = 30  # that dead letters are held while somebody looks at them
+
+# N5: notes made safe
+NOTE_CHARS = 1_000_000  # GitLab takes no more
+NOTE_PARSED_CHARS = 32 * 1024  # of Markdown; the parser is slow, and a longer note is made safe without it
+NOTE_ROUNDS = 6  # of rewriting, before a note is posted as one block of code

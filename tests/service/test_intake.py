@@ -1,0 +1,126 @@
+"""E1: every captured webhook becomes what happened; whatever is none of them becomes a sentence."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hummingbird.domain.errors import EventUnreadable
+from hummingbird.domain.incoming import Ignored, MergeRequestChanged, NoteWritten, PipelineChanged
+from hummingbird.lab.case import find, names
+from hummingbird.lab.scene import Scene
+from hummingbird.service.intake import read
+
+WEBHOOKS = Path(__file__).parent.parent / "fixtures" / "gitlab" / "webhooks"
+CAPTURED = sorted(path.stem for path in WEBHOOKS.glob("*.json") if "object_kind" in json.loads(path.read_text()))
+
+
+def captured(name: str) -> Any:
+    return read((WEBHOOKS / f"{name}.json").read_bytes())
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_a_captured_event_is_understood_e1(name: str) -> None:
+    event = captured(name)
+    if name in {"note_issue", "note_confidential_issue"}:
+        assert event == Ignored("the note is not on a merge request")
+        return
+    kinds: dict[str, type[Any]] = {"pi": PipelineChanged, "mr": MergeRequestChanged, "no": NoteWritten}
+    assert isinstance(event, kinds[name.removeprefix("derived_")[:2]])
+    assert "/" in event.project.path
+    assert event.project.id or name == "note_mr_diffnote"
+
+
+def test_a_pipeline_tells_its_merge_request_or_none_e1() -> None:
+    event = captured("pipeline_failed_merge_request_event")
+    assert (event.status, event.source, event.merge_request) == ("failed", "merge_request_event", 4)
+    external = captured("derived_pipeline_failed_external_only")
+    assert (external.status, external.source, external.merge_request) == ("failed", "external", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "draft", "pushed"),
+    [
+        ("mr_open", "open", False, False),
+        ("mr_reopen", "reopen", False, False),
+        ("mr_merge", "merge", False, False),
+        ("mr_no_action", "", False, False),
+        ("mr_update_labels", "update", False, False),
+        ("mr_update_push_oldrev", "update", False, True),
+        ("mr_update_draft_change", "update", True, False),
+        ("derived_mr_update_draft_to_ready", "update", False, False),
+        ("derived_mr_update_threads_resolved", "update", False, False),
+    ],
+)
+def test_a_merge_request_tells_what_was_done_to_it_e1(name: str, action: str, draft: bool, pushed: bool) -> None:
+    event = captured(name)
+    assert (event.action, event.change.draft, event.pushed) == (action, draft, pushed)
+    assert event.change.head
+    assert event.change.target_branch
+
+
+def test_who_acts_and_who_wrote_it_are_two_people_e1() -> None:
+    event = captured("mr_reopen")
+    assert (event.change.author_id, event.actor.id) == (29352663, 4575606)
+
+
+@pytest.mark.parametrize(
+    ("name", "internal", "reply", "edited"),
+    [
+        ("note_mr_individual", False, False, False),
+        ("note_mr_diffnote", False, True, False),
+        ("derived_note_mr_discussionnote_reply", False, True, False),
+        ("derived_note_mr_internal_reply_17x", True, True, False),
+        ("derived_note_mr_internal_reply_18x", True, True, False),
+        ("derived_note_mr_update", False, True, True),
+    ],
+)
+def test_a_note_tells_whether_it_is_internal_a_reply_and_new_e1(
+    name: str, internal: bool, reply: bool, edited: bool
+) -> None:
+    event = captured(name)
+    assert (event.internal, event.reply, event.edited) == (internal, reply, edited)
+    assert event.text
+    assert event.author.id
+    assert len(event.discussion_id) == 40
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_the_lab_sends_is_understood_e1(name: str) -> None:
+    with Scene(find(name)) as scene:
+        event = read(scene.event()[1])
+        world = scene.worlds.gitlab
+    assert not isinstance(event, Ignored)
+    assert event.project.path == world.project.path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b"\xff", b"{}", b'{"object_kind": 3}', b'{"object_kind": "pipeline"}', b"[" * 100_000],
+)
+def test_what_is_no_event_is_one_sentence_e1(body: bytes) -> None:
+    with pytest.raises(EventUnreadable) as caught:
+        read(body)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_kinds_are_ignored_with_a_reason_e1() -> None:
+    assert read(b'{"object_kind": "push"}') == Ignored("events of the kind 'push' are not for us")
+
+
+@given(st.sampled_from(CAPTURED), st.data())
+def test_a_payload_with_something_missing_or_odd_is_understood_or_refused_e1(name: str, draw: st.DataObject) -> None:
+    raw = json.loads((WEBHOOKS / f"{name}.json").read_text())
+    inside = draw.draw(st.sampled_from([raw, *(value for value in raw.values() if isinstance(value, dict) and value)]))
+    key = draw.draw(st.sampled_from(sorted(inside)))
+    odd: Any = draw.draw(st.sampled_from([None, 0, -1, 2**70, "", "x" * 1_000, [], {}, True]))
+    if draw.draw(st.booleans()):
+        inside[key] = odd
+    else:
+        del inside[key]
+    with suppress(EventUnreadable):
+        assert read(json.dumps(raw).encode()) is not None
