@@ -1,6 +1,6 @@
 """YAML to frozen settings.
 
-Owns: settings, workflows, loading and watching them.
+Owns: settings, workflows, loading, explaining and watching them.
 May touch: ports, domain.
-Never: adapters, tokens' values.
+Never: adapters, the environment at import, the values of tokens that write.
 """

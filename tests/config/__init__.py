@@ -1,0 +1,1 @@
+"""Tests of the configuration: faults, defaults, the schema, reloading."""
