@@ -1,0 +1,117 @@
+"""A real SQS server on loopback: ministack, a Python package, in a process of its own.
+
+It is not AWS in two points: an expired receipt that nobody has replaced still deletes, and a receive with the same
+attempt id does not give the same messages again.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import boto3.session
+
+from hummingbird.adapters.queues.sqs import SqsQueue
+from hummingbird.domain.limits import QUEUE_RECEIVES
+from tests.real_parts import missing
+
+REGION = "us-east-1"
+SURROUNDINGS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "NO_PROXY": "127.0.0.1",
+}
+_START_S = 30.0
+_TRY_AGAIN_S = 0.05
+
+
+@dataclass(frozen=True)
+class SqsSite:
+    url: str
+    endpoint: str
+
+    def open(self, visibility_s: int) -> SqsQueue:
+        return SqsQueue(self.url, visibility_s, region=REGION, endpoint=self.endpoint)
+
+    def words(self) -> Sequence[str]:
+        return ("sqs", self.url, self.endpoint)
+
+
+class Ministack:
+    refuses_expired = False
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self._client = boto3.session.Session(region_name=REGION).client("sqs", endpoint_url=endpoint)
+        self._numbers = count(1)
+
+    async def site(self) -> SqsSite:
+        number = next(self._numbers)
+        arn = self._arn(self.create(f"dead-{number}.fifo"))
+        policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": "{QUEUE_RECEIVES}"}}'
+        return SqsSite(self.create(f"orders-{number}.fifo", RedrivePolicy=policy), self.endpoint)
+
+    def create(self, name: str, **attributes: str) -> str:
+        """The address of a new queue; a FIFO one unless its name says otherwise."""
+        kind = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
+        return str(self._client.create_queue(QueueName=name, Attributes={**kind, **attributes})["QueueUrl"])
+
+    def _arn(self, url: str) -> str:
+        answer = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+        return str(answer["Attributes"]["QueueArn"])
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Ministack]:
+    """Where SURROUNDINGS are in force."""
+    if find_spec("ministack") is None:
+        missing("ministack is not installed: it is one of the development dependencies.")
+    port = _free_port()
+    with (folder / "ministack.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ministack"],
+            env={**os.environ, "SERVICES": "sqs", "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1"},
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _wait_for(process, f"http://127.0.0.1:{port}/_ministack/health", folder / "ministack.log")
+        server = Ministack(f"http://127.0.0.1:{port}")
+        yield server
+        server.close()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    until = time.monotonic() + _START_S
+    while process.poll() is None and time.monotonic() < until:
+        try:
+            with urlopen(url, timeout=1):
+                return
+        except (URLError, OSError):
+            time.sleep(_TRY_AGAIN_S)
+    missing(f"ministack did not start: {log.read_text(errors='replace')[-500:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return int(door.getsockname()[1])
