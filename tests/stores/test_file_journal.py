@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,27 @@ def test_this_process_is_told_that_another_one_uses_the_journal(path: Path) -> N
         other.kill()
         other.wait()
         assert entries_in(path) == []
+
+
+def test_a_closed_journal_is_free_although_a_program_being_started_still_has_its_file(tmp_path: Path) -> None:
+    """Between fork and exec a child has all our files, and with them the lock."""
+    path = tmp_path / "j.jsonl"
+    journal = FileJournal(path)
+    held = [int(fd.name) for fd in Path("/proc/self/fd").iterdir() if _leads_to(fd, path)]
+    childs = [os.dup(fd) for fd in held]
+    try:
+        journal.close()
+        FileJournal(path).close()
+    finally:
+        for fd in childs:
+            os.close(fd)
+    assert childs
+
+
+def _leads_to(fd: Path, path: Path) -> bool:
+    with suppress(OSError):
+        return fd.readlink() == path
+    return False
 
 
 def test_a_journal_that_is_in_use_is_not_touched(path: Path) -> None:

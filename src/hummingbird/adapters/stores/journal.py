@@ -39,10 +39,10 @@ class FileJournal:
             self._entries = self._load()
             self._size = os.fstat(self._fd).st_size
         except OSError as error:
-            os.close(self._fd)
+            _let_go(self._fd)
             raise JournalUnwritable(f"The journal {path} cannot be opened: {error.strerror}.") from error
         except BaseException:
-            os.close(self._fd)
+            _let_go(self._fd)
             raise
         self._durable = 0  # entries of an earlier process, too, may not be on the disk yet
         self._partial = False
@@ -85,9 +85,9 @@ class FileJournal:
         """A flush that is still under way keeps the file open until it is done."""
         fd, self._fd = self._fd, -1
         if fd >= 0 and self._flushing is not None:
-            self._flushing.add_done_callback(lambda _: os.close(fd))
+            self._flushing.add_done_callback(lambda _: _let_go(fd))
         elif fd >= 0:
-            os.close(fd)
+            _let_go(fd)
 
     def _flush(self, upto: int) -> asyncio.Future[OSError | None]:
         """In a thread: a disk may take its time, and other runs share this event loop."""
@@ -162,6 +162,13 @@ def _make_directories(path: Path) -> list[Path]:
 
 def _may_be_ours(torn: bytes) -> bool:
     return torn.startswith((b"\0", _FIRST_BYTES)) or _FIRST_BYTES.startswith(torn)
+
+
+def _let_go(fd: int) -> None:
+    """A program that is being started has our files until it runs, and closing would leave the lock with it."""
+    with suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
 
 
 class MemoryJournal:
