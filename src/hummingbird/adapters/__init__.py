@@ -2,5 +2,5 @@
 
 Owns: the doors to the outside.
 May touch: ports, evidence, domain.
-Never: one another's rooms (clusters, which sandboxes and sources share, excepted), agent, config, service.
+Never: one another's rooms (clusters and tables, which several share, excepted), agent, config, service.
 """

@@ -5,17 +5,15 @@ One connection for all threads of a queue, one thread at a time; other processes
 
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hummingbird.adapters.tables.upkeep import BROKEN, Foreign, Newer, Plan, bring_up_to_date, make
 from hummingbird.domain.errors import QueueUnusable
 from hummingbird.domain.limits import LOCK_WAIT_S
 
 _MARK = 0x48425155  # "HBQU"
-_TRY_AGAIN_S = 0.02
-_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class QueueFile:
@@ -24,7 +22,7 @@ class QueueFile:
 
     def __init__(self, path: Path, migrations: Sequence[Sequence[str]]) -> None:
         self._path = path
-        self._migrations = migrations
+        self._plan = Plan(_MARK, migrations)
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
@@ -69,52 +67,26 @@ class QueueFile:
             connection.close()
 
     def _open(self) -> sqlite3.Connection:
-        self._make()
+        make(self._path)
         connection = sqlite3.connect(self._path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
         self._connection = connection
         connection.row_factory = sqlite3.Row
         try:
-            self._bring_up_to_date(connection)
-        except QueueUnusable:
+            bring_up_to_date(connection, self._plan)
+        except Foreign:
             self._forget()
-            raise
+            raise QueueUnusable(f"{self._path} is not a queue of ours; name another file for it.") from None
+        except Newer:
+            self._forget()
+            raise QueueUnusable(
+                f"The queue {self._path} was written by a newer version; update this one to use it."
+            ) from None
         connection.execute("PRAGMA synchronous = FULL")  # who was told that it is sent may forget it
         return connection
 
-    def _make(self) -> None:
-        """Ours alone: SQLite would let others read it."""
-        if not self._path.exists():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)
-
-    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN")  # so that mark and version belong together
-        version = self._version(connection)
-        connection.execute("ROLLBACK")
-        if version == len(self._migrations):
-            return
-        _use_write_ahead_log(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        for statements in self._migrations[self._version(connection) :]:  # another process may have been quicker
-            for statement in statements:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_MARK}")
-        connection.execute(f"PRAGMA user_version = {len(self._migrations)}")
-        connection.execute("COMMIT")
-
-    def _version(self, connection: sqlite3.Connection) -> int:
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
-        tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        if mark != _MARK and (version or mark or tables):
-            raise QueueUnusable(f"{self._path} is not a queue of ours; name another file for it.")
-        if version > len(self._migrations):
-            raise QueueUnusable(f"The queue {self._path} was written by a newer version; update this one to use it.")
-        return version
-
     def _told(self, error: OSError | sqlite3.Error) -> QueueUnusable:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _BROKEN:
+        if code in BROKEN:
             return QueueUnusable(f"The queue {self._path} is damaged or no queue; move it away.")
         if code == sqlite3.SQLITE_BUSY:
             return QueueUnusable(f"Another process holds the queue {self._path} for too long; end it.")
@@ -122,16 +94,3 @@ class QueueFile:
         return QueueUnusable(
             f"The queue {self._path} cannot be used: {words}. Check its folder, its owner and the disk."
         )
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for other processes here, whatever its timeout says."""
-    until = time.monotonic() + LOCK_WAIT_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(_TRY_AGAIN_S)

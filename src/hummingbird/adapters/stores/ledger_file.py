@@ -5,17 +5,14 @@ Each use opens the file: threads and processes come and go, and SQLite keeps the
 
 import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hummingbird.adapters.tables.upkeep import BROKEN, Foreign, Newer, Plan, bring_up_to_date, make
 from hummingbird.domain.errors import JournalDamaged, JournalUnwritable, SessionUnreadable
 from hummingbird.domain.limits import LOCK_WAIT_S
-
-_TRY_AGAIN_S = 0.02
-_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class LedgerFile:
@@ -25,8 +22,7 @@ class LedgerFile:
     def __init__(self, path: Path, what: str, mark: int, migrations: Sequence[Sequence[str]]) -> None:
         self._path = path
         self._what = what
-        self._mark = mark
-        self._migrations = migrations
+        self._plan = Plan(mark, migrations)
         self._staying: sqlite3.Connection | None = None
         self._arriving = threading.Lock()
 
@@ -49,7 +45,7 @@ class LedgerFile:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            self._make()
+            make(self._path)
             connection = sqlite3.connect(self._path, timeout=LOCK_WAIT_S, isolation_level=None)
             connection.row_factory = sqlite3.Row
             try:
@@ -62,12 +58,6 @@ class LedgerFile:
         except (OSError, sqlite3.Error) as error:
             raise self._told(error) from error
 
-    def _make(self) -> None:
-        """Ours alone: SQLite would let others read it."""
-        if not self._path.exists():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)
-
     def _stay(self) -> None:
         """Whoever closes the file last has to tidy it up, which takes far longer than a write. So one of us stays."""
         with self._arriving:
@@ -77,52 +67,18 @@ class LedgerFile:
                 self._staying.execute("PRAGMA user_version").fetchone()  # only who has read is counted
 
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN")  # so that mark and version belong together
-        version = self._version(connection)
-        connection.execute("ROLLBACK")
-        if version == len(self._migrations):
-            return
-        self._use_write_ahead_log(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        for statements in self._migrations[self._version(connection) :]:  # another process may have been quicker
-            for statement in statements:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {self._mark}")
-        connection.execute(f"PRAGMA user_version = {len(self._migrations)}")
-        connection.execute("COMMIT")
-
-    def _version(self, connection: sqlite3.Connection) -> int:
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
-        if mark != self._mark and (version or mark or self._has_tables(connection)):
-            raise SessionUnreadable(f"{self._path} is not {self._what}; name another file for it.")
-        if version > len(self._migrations):
+        try:
+            bring_up_to_date(connection, self._plan)
+        except Foreign:
+            raise SessionUnreadable(f"{self._path} is not {self._what}; name another file for it.") from None
+        except Newer:
             raise SessionUnreadable(
                 f"{self._path} was written by a newer version; update this one to use {self._what}."
-            )
-        return version
-
-    @staticmethod
-    def _has_tables(connection: sqlite3.Connection) -> bool:
-        return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
-
-    @staticmethod
-    def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-        """SQLite does not wait for other processes here, whatever its timeout says: two that change the mode at once
-        would wait for each other."""
-        until = time.monotonic() + LOCK_WAIT_S
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(_TRY_AGAIN_S)
+            ) from None
 
     def _told(self, error: OSError | sqlite3.Error) -> JournalUnwritable | JournalDamaged:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _BROKEN:
+        if code in BROKEN:
             return JournalDamaged(f"{self._path} is damaged and cannot be used as {self._what}; move it away.")
         if code == sqlite3.SQLITE_BUSY:
             return JournalUnwritable(f"Another process holds {self._what} {self._path} for too long; end it.")
