@@ -22,7 +22,7 @@ class Receiver:
                 self.end_headers()
                 got.put((dict(self.headers.items()), body))
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
                 return None
 
         self._got = got

@@ -213,7 +213,7 @@ def test_a_configuration_cannot_be_changed() -> None:
         configuration.settings.max_iterations = 3
     for mapping in (configuration.workflows, configuration.settings.model_regions, configuration.prompts):
         with pytest.raises(TypeError):
-            mapping["x"] = 1  # type: ignore[index]
+            mapping["x"] = 1  # type: ignore[index]  # that it cannot be done is the test
 
 
 def test_prompts_are_found_from_any_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

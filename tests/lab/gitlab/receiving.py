@@ -20,7 +20,7 @@ class Receiver:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
                 return None
 
         self.server = HTTPServer(("127.0.0.1", 0), Answering)

@@ -47,7 +47,7 @@ def test_facts_2_python_gitlab_reads_a_merge_request(client: gitlab.Gitlab) -> N
 
 def test_facts_2_python_gitlab_reads_raw_diffs_through_its_door(client: gitlab.Gitlab) -> None:
     answer = client.http_get(f"{MR}/raw_diffs", raw=True)
-    assert answer.content == (TINY.folder / "gitlab/diff.patch").read_bytes()  # type: ignore[union-attr]
+    assert answer.content == (TINY.folder / "gitlab/diff.patch").read_bytes()  # type: ignore[union-attr]  # a stream
 
 
 def test_facts_2_2_python_gitlab_takes_the_first_page_of_diffs_for_all(client: gitlab.Gitlab) -> None:

@@ -31,10 +31,10 @@ from hummingbird.lab.gitlab.repository import tree_of
 from hummingbird.lab.gitlab.store import World, discussion_id, printed
 
 READ_TOKEN = "lab-read-token"  # noqa: S105  # the lab's own, worth nothing elsewhere
-WRITE_TOKEN = "lab-write-token"  # noqa: S105
-EXPIRED_TOKEN = "lab-expired-token"  # noqa: S105
-NARROW_TOKEN = "lab-narrow-token"  # noqa: S105
-JOB_TOKEN = "lab-job-token"  # noqa: S105
+WRITE_TOKEN = "lab-write-token"  # noqa: S105 - opens a stand-in on loopback
+EXPIRED_TOKEN = "lab-expired-token"  # noqa: S105 - opens a stand-in on loopback
+NARROW_TOKEN = "lab-narrow-token"  # noqa: S105 - opens a stand-in on loopback
+JOB_TOKEN = "lab-job-token"  # noqa: S105 - opens a stand-in on loopback
 _SCOPES = {"read": ("read_api",), "write": ("api",)}
 _VALUES = {"read": READ_TOKEN, "write": WRITE_TOKEN}
 

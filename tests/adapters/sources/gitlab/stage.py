@@ -82,7 +82,7 @@ def staged(secured: ssl.SSLContext | None = None) -> Iterator[Stage]:
                 stage.left.set()
                 self.close_connection = True
 
-        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815
+        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - http.server's own names
 
         def _send(self, answer: Answer) -> None:
             if isinstance(answer.body, bytes):

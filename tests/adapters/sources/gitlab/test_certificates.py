@@ -90,7 +90,7 @@ async def test_an_encrypted_call_that_is_cancelled_before_its_answer_begins_leav
         silent.wait()
         return Answer()
 
-    stage.answer = thinks  # type: ignore[method-assign,assignment]
+    stage.answer = thinks  # type: ignore[method-assign,assignment]  # a stage plays one answer
     with source_at(stage.url, ca_bundle=str(own)) as ask:
         task = asyncio.create_task(ask.output("get_mr_details", mr_iid=1))
         await asyncio.to_thread(begun.wait)

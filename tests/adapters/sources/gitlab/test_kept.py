@@ -89,7 +89,7 @@ async def test_a_list_has_the_time_of_its_tool_not_that_of_a_stream(
         silent.wait()
         return Answer()
 
-    stage.answer = thinks  # type: ignore[method-assign,assignment]
+    stage.answer = thinks  # type: ignore[method-assign,assignment]  # a stage plays one answer
     with source_at(stage.url) as ask, pytest.raises(SourceDown, match="longer than 0 seconds"):
         await ask.output("list_recent_pipelines")
     silent.set()

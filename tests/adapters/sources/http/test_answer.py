@@ -101,7 +101,7 @@ async def test_d8_a_bomb_does_not_go_off_in_memory() -> None:
     async with speaking(answer) as server, guarded_client(private=True) as client:
         tracemalloc.start()
         try:
-            with pytest.raises(AnswerUnusable, match="larger than"):  # noqa: PT012
+            with pytest.raises(AnswerUnusable, match="larger than"):  # noqa: PT012 - reading is what raises
                 async with Reader(client).open(server.url, most_bytes=most) as opened:
                     async for piece in opened.chunks():
                         came += len(piece)

@@ -274,7 +274,7 @@ async def test_d8_a_read_that_is_given_up_leaves_no_connection_and_no_task() -> 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert reader._client._transport._pool.connections == []  # type: ignore[attr-defined]
+        assert reader._client._transport._pool.connections == []  # type: ignore[attr-defined]  # inside
         assert asyncio.all_tasks() < before
 
 

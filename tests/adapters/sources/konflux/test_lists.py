@@ -164,7 +164,7 @@ async def test_an_expired_token_is_followed_by_the_fresh_one_d5(lab: KonfluxLab,
     async with before(lab, tmp_path, archive=False) as asked:
         output = await asked("list_pipelineruns", sha=SHA)
         lab.expire_tokens()
-        lines = [json.loads(line) async for line in output.chunks]  # type: ignore[union-attr]
+        lines = [json.loads(line) async for line in output.chunks]  # type: ignore[union-attr]  # a stream
     names, gap = parted(lines)
     assert len(set(names)) == 2 * KONFLUX_PAGE
     assert "It was read on and may be inconsistent" in gap
@@ -304,7 +304,7 @@ async def test_a_huge_packed_page_is_never_held_d5(lab: KonfluxLab, tmp_path: Pa
         output = await asked("list_pipelineruns", sha=SHA)
         tracemalloc.start()
         try:
-            async for line in output.chunks:  # type: ignore[union-attr]
+            async for line in output.chunks:  # type: ignore[union-attr]  # known to be a stream here
                 came += len(line)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
@@ -340,6 +340,6 @@ async def test_a_list_that_nobody_reads_to_its_end_is_closed(lab: KonfluxLab, tm
         output = await asked("list_pipelineruns", sha=SHA)
         assert isinstance(output, ByteStream)
         assert b'"live-00000"' in await anext(output.chunks)
-        await output.chunks.aclose()  # type: ignore[attr-defined]
+        await output.chunks.aclose()  # type: ignore[attr-defined]  # a look inside a library
         assert len(await asked.names("list_pipelineruns", sha=SHA)) == 3 * KONFLUX_PAGE
     assert sum("continue" in request.query for request in lab.requests) < 5

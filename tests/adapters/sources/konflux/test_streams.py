@@ -32,7 +32,7 @@ def busy(asked: Asked) -> list[str]:
     """Connections that are in use."""
     source = asked.source
     assert isinstance(source, KonfluxSource)
-    pools = [client._transport._pool for client in source._servers._clients]  # type: ignore[attr-defined]
+    pools = [client._transport._pool for client in source._servers._clients]  # type: ignore[attr-defined]  # inside
     return [repr(each) for pool in pools for each in pool.connections if not each.is_idle()]
 
 
@@ -42,7 +42,7 @@ async def test_a_list_that_nobody_begins_to_read_is_closed_d1(lab: KonfluxLab, t
         output = await asked("list_pipelineruns", sha=SHA)
         assert isinstance(output, ByteStream)
         assert busy(asked) != []
-        await output.chunks.aclose()  # type: ignore[attr-defined]
+        await output.chunks.aclose()  # type: ignore[attr-defined]  # a look inside a library
         assert busy(asked) == []
 
 

@@ -167,7 +167,7 @@ async def test_d6_a_log_that_nobody_reads_is_closed(tmp_path: Path) -> None:
         visit.file(f"{RUN}/out.log", b"line\n" * 100_000)
         output = await visit.call(LOG, url=f"{visit.lab.artifacts_url}/{RUN}/out.log")
         assert isinstance(output, ByteStream)
-        await output.chunks.aclose()  # type: ignore[attr-defined]
+        await output.chunks.aclose()  # type: ignore[attr-defined]  # a look inside a library
         (client,) = visit.source._farm._clients
         assert [each.is_idle() for each in client._transport._pool.connections] == []  # type: ignore[attr-defined]
 

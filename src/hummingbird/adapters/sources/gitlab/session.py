@@ -133,6 +133,7 @@ class _Watched(BaseAdapter):
         self._connections = connections
         self._effort = effort
 
+    # requests declares its options one by one; they only pass by here
     def send(self, request: requests.PreparedRequest, stream: bool = False, **options: Any) -> requests.Response:  # type: ignore[override]
         self._effort.count()
         with on_behalf_of(self._effort):
