@@ -43,12 +43,6 @@ def ask(lab: GitLabLab) -> Iterator[Asking]:
         yield found
 
 
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with staged() as found:
-        yield found
-
-
 def at_once(status: int = 503) -> planned.Answer:
     """A refusal that asks us to come back without waiting."""
     return planned.Answer(status, {}, {"Retry-After": "0"})

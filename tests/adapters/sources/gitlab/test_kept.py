@@ -2,39 +2,18 @@
 
 import json
 import threading
-from collections.abc import Iterator
 
 import pytest
 import requests
 
-from hummingbird.adapters.sources.gitlab.connections import Connections
 from hummingbird.adapters.sources.gitlab.effort import Effort
 from hummingbird.adapters.sources.gitlab.session import ReadingSession
 from hummingbird.domain.errors import AnswerUnusable, SourceDown
 from hummingbird.domain.limits import HTTP_REDIRECTS
 from hummingbird.ports.tool import ByteStream
-from tests.adapters.sources.gitlab.stage import Answer, Hasty, Stage, source_at, staged
+from tests.adapters.sources.gitlab.stage import Answer, Hasty, Stage, source_at
 
 ROOM = "hummingbird.adapters.sources.gitlab"
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with staged() as found:
-        yield found
-
-
-@pytest.fixture
-def effort() -> Hasty:
-    return Hasty()
-
-
-@pytest.fixture
-def session(stage: Stage, effort: Hasty) -> Iterator[ReadingSession]:
-    connections = Connections()
-    with ReadingSession(stage.url, effort, connections) as found:
-        yield found
-    connections.close()
 
 
 async def test_an_archive_comes_as_it_is_and_all_else_may_be_packed(stage: Stage) -> None:

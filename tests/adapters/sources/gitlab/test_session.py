@@ -31,25 +31,6 @@ from tests.adapters.sources.gitlab.stage import TOKEN, Answer, Hasty, Stage, sta
 FINE = Answer(body=b'{"fine": true}')
 
 
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with staged() as found:
-        yield found
-
-
-@pytest.fixture
-def effort() -> Hasty:
-    return Hasty()
-
-
-@pytest.fixture
-def session(stage: Stage, effort: Hasty) -> Iterator[ReadingSession]:
-    connections = Connections()
-    with ReadingSession(stage.url, effort, connections) as found:
-        yield found
-    connections.close()
-
-
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
 def test_whatever_is_not_a_get_is_refused_before_it_is_sent(stage: Stage, session: ReadingSession, method: str) -> None:
     """I5: the read tier cannot write, whatever library speaks through it."""

@@ -12,15 +12,9 @@ from hummingbird.adapters.sources.gitlab.threads import Handover, gathered, in_t
 from hummingbird.domain.errors import AnswerUnusable, SourceDown
 from hummingbird.domain.limits import GITLAB_CHUNKS_AHEAD, HTTP_WORTHWHILE_BYTES, SOURCE_STALL_S
 from hummingbird.ports.tool import ByteStream
-from tests.adapters.sources.gitlab.stage import Answer, Stage, source_at, staged
+from tests.adapters.sources.gitlab.stage import Answer, Stage, source_at
 
 PIECE = b"x" * HTTP_WORTHWHILE_BYTES
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with staged() as found:
-        yield found
 
 
 def ours() -> list[threading.Thread]:
