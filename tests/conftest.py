@@ -2,4 +2,6 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.contracts.sandboxes", "tests.agent.stage")
+pytest.register_assert_rewrite(
+    "tests.contracts.sandboxes", "tests.contracts.queues.cases", "tests.contracts.queues.stage", "tests.agent.stage"
+)

@@ -122,3 +122,28 @@ def test_a_reply_holds_the_longest_answer_many_times_over() -> None:
 def test_a_token_is_renewed_only_when_its_server_has_a_new_one() -> None:
     """L14. Google's hands out the same one until four minutes before its end."""
     assert TOKEN_MARGIN_S < 4 * 60
+
+
+def test_a_failing_message_has_a_pause_before_every_further_try_e3() -> None:
+    assert len(limits.WORK_PAUSES_S) == limits.QUEUE_RECEIVES - 1
+    assert list(limits.WORK_PAUSES_S) == sorted(limits.WORK_PAUSES_S)
+
+
+def test_no_wait_is_longer_than_a_queue_holds_a_message_e3() -> None:
+    assert max(limits.LATER_CAP_S, *limits.WORK_PAUSES_S, limits.SLOT_PAUSE_S) < limits.QUEUE_HELD_S
+
+
+def test_a_signature_is_no_longer_good_than_a_replay_is_remembered_e1() -> None:
+    assert limits.SIGNATURE_AGE_S <= limits.QUEUE_DEDUP_S
+    assert limits.EVENTS_HELD_BYTES >= 2 * limits.EVENT_BYTES > limits.QUEUE_BODY_BYTES
+
+
+def test_a_finding_is_short_enough_to_be_parsed_before_it_is_posted_w2() -> None:
+    """N5. And all of them together fit into the note that lists them."""
+    one = limits.FINDING_CHARS + limits.SUGGESTION_CHARS + limits.FINDING_PATH_CHARS
+    assert one < limits.NOTE_PARSED_CHARS
+    assert limits.FINDINGS * one < limits.NOTE_CHARS
+
+
+def test_one_output_does_not_fill_what_a_run_remembers_of_failures_n8() -> None:
+    assert 2 * limits.FAILURES_SEEN_AT_ONCE <= limits.FAILURES_SEEN

@@ -108,6 +108,42 @@ def test_what_is_no_event_is_one_sentence_e1(body: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_one_sign_of_being_internal_or_a_draft_is_enough_e1() -> None:
+    """Which of them a server sends depends on its release."""
+    raw = json.loads((WEBHOOKS / "note_mr_individual.json").read_text())
+    raw["object_attributes"]["internal"] = True
+    raw["merge_request"] |= {"draft": None, "work_in_progress": True}
+    note: Any = read(json.dumps(raw).encode())
+    assert raw.get("event_type") != "confidential_note"
+    assert note.internal
+    assert note.change.draft
+
+
+@pytest.mark.parametrize("nothing", [None, [], "x", 7])
+def test_a_pipeline_whose_merge_request_is_none_has_none_e1(nothing: object) -> None:
+    raw = json.loads((WEBHOOKS / "pipeline_failed_merge_request_event.json").read_text())
+    raw["merge_request"] = nothing
+    pipeline: Any = read(json.dumps(raw).encode())
+    assert pipeline.merge_request == 0
+
+
+def test_what_gitlab_itself_wrote_is_ignored_e1() -> None:
+    raw = json.loads((WEBHOOKS / "note_mr_individual.json").read_text())
+    raw["object_attributes"]["system"] = True
+    assert read(json.dumps(raw).encode()) == Ignored("GitLab itself wrote the note")
+
+
+@pytest.mark.parametrize("number", [0, -1, True, "7", 7.5, None])
+def test_what_is_no_number_of_anything_is_none_e1(number: object) -> None:
+    """Nobody has the id 0, and no merge request; as a person it would be nobody, as a merge request any."""
+    raw = json.loads((WEBHOOKS / "mr_open.json").read_text())
+    raw["user"]["id"] = number
+    assert read(json.dumps(raw).encode()).actor.id == 0  # type: ignore[union-attr]
+    raw["object_attributes"]["iid"] = number
+    with pytest.raises(EventUnreadable, match="no number where iid"):
+        read(json.dumps(raw).encode())
+
+
 def test_other_kinds_are_ignored_with_a_reason_e1() -> None:
     assert read(b'{"object_kind": "push"}') == Ignored("events of the kind 'push' are not for us")
 

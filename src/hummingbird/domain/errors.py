@@ -25,6 +25,11 @@ HummingbirdError
 │   ├── SourceRefused        400, 403, 422 and the like: the same request will fail again
 │   ├── SourceDown           timeouts, broken connections, 429 and 5xx, after all retries
 │   └── AnswerUnusable       too large, cut off, or not what was promised
+├── ForgeError               the write side of GitLab: the worker tries again later, or says so in the thread
+│   ├── ForgeMissing         404: no such thing, or the bot may not see it
+│   ├── ForgeRefused         400, 403, 422 and the like: the same request will fail again
+│   ├── ForgeDown            timeouts, 429 and 5xx, after all retries; nothing was written
+│   └── WriteUncertain       a write whose end nobody saw: look before writing again
 ├── ProviderError            the provider failed; the recovery table decides
 │   ├── Unavailable          retry: overload, 408/409/429/5xx; may carry Retry-After
 │   │   ├── TimedOut
@@ -36,10 +41,12 @@ HummingbirdError
 └── PlatformError            our own machine or code
     ├── InvalidRequest       the builder found the request invalid and did not send it
     ├── JournalDamaged       a line in the middle of a journal cannot be read
-    ├── JournalUnwritable    disk full, read-only, locked by another process
+    ├── JournalUnwritable    disk full, read-only
+    │   └── JournalTaken     another process has the session
     ├── SandboxBroken        the sandbox died or cannot be reached; never the output of a command
     ├── ArchiveTooLarge      what a sandbox holds is more than a checkpoint may weigh
     ├── ArchiveUnusable      a checkpoint cannot be stored or read back: disk full, no permission
+    ├── ObjectsUnusable      the store of large things cannot be reached, or does not take or give one
     ├── QueueUnusable        a queue cannot be opened or reached, or is not set up as we need it
     ├── ReceiptExpired       a message was held for too long: it may be with somebody else by now
     └── ScriptDeparted       a replayed session and the conversation are not the same
@@ -152,6 +159,26 @@ class AnswerUnusable(SourceError):
     pass
 
 
+class ForgeError(HummingbirdError):
+    pass
+
+
+class ForgeMissing(ForgeError):
+    pass
+
+
+class ForgeRefused(ForgeError):
+    pass
+
+
+class ForgeDown(ForgeError):
+    pass
+
+
+class WriteUncertain(ForgeError):
+    pass
+
+
 class ProviderError(HummingbirdError):
     pass
 
@@ -202,6 +229,10 @@ class JournalUnwritable(PlatformError):
     pass
 
 
+class JournalTaken(JournalUnwritable):
+    pass
+
+
 class SandboxBroken(PlatformError):
     pass
 
@@ -211,6 +242,10 @@ class ArchiveTooLarge(PlatformError):
 
 
 class ArchiveUnusable(PlatformError):
+    pass
+
+
+class ObjectsUnusable(PlatformError):
     pass
 
 

@@ -274,6 +274,7 @@ QUEUE_BATCH = 10  # messages of one receive
 QUEUE_WAIT_S = 20.0  # of one receive
 QUEUE_HELD_S = 43_200  # from a receive, heart-beats included
 QUEUE_DEDUP_S = 300.0
+QUEUE_TAKEN_S = 120  # that whoever receives a message has it; heart-beats are more frequent
 QUEUE_RECEIVES = 3  # before a message is a dead letter
 QUEUE_DEAD_LISTED = 500
 QUEUE_LOOK_S = 0.02  # the first pause between two looks for what other processes have sent
@@ -289,3 +290,96 @@ QUEUE_LISTING_S = 30  # that dead letters are held while somebody looks at them
 NOTE_CHARS = 1_000_000  # GitLab takes no more
 NOTE_PARSED_CHARS = 32 * 1024  # of Markdown; the parser is slow, and a longer note is made safe without it
 NOTE_ROUNDS = 6  # of rewriting, before a note is posted as one block of code
+
+# N3: the forge
+FORGE_CONNECT_S = 10.0
+FORGE_IDLE_S = 3.0  # that a connection is kept for the next request
+FORGE_ANSWER_S = 60.0  # for a whole answer, its body included
+FORGE_ATTEMPTS = 5
+FORGE_DELAY_S = 1.0  # the first pause; each further one is twice as long
+FORGE_WAIT_S = 90.0  # all pauses of one request together; who is told to wait longer gives up at once
+FORGE_JSON_BYTES = 64 * 1024 * 1024  # of one answer; a page of threads may hold many long notes
+FORGE_REFUSAL_BYTES = 64 * 1024  # of an answer that says no
+FORGE_SAID_CHARS = 300  # of GitLab's own words in a sentence of ours
+FORGE_PER_PAGE = 100  # the most that GitLab gives
+FORGE_DIFFS_PER_PAGE = 30
+FORGE_PAGES = 200  # of one list; pages may lead in a circle
+FORGE_MARKER_CHARS = 4_096
+FORGE_TITLE_CHARS = 200  # of a fold
+FORGE_FOLD_CHARS_LEAST = 1_000  # a fold that has less room is left out
+FORGE_REQUESTS_AT_MOST = 20  # merge requests with one and the same head
+FORGE_PIPELINES_LOOKED_AT = 50  # of a branch, for the newest finished one
+NOTE_APPEARS_S = 20.0  # after its event, in which GitLab may not show a note yet
+ACCESS_S = 60.0  # that somebody's access is remembered
+ACCESS_REMEMBERED = 10_000  # people
+
+# W2: findings on the lines of a diff
+FINDINGS = 20  # of one run
+FINDING_CHARS = 4_000  # of what one says
+FINDING_PATH_CHARS = 1_000
+FINDING_TITLE_CHARS = 160  # of where it is, and of how it begins, in a list
+SUGGESTION_LINES = 100
+SUGGESTION_CHARS = 8_000
+FINDING_NEAR_LINES = 3  # apart, and still about the same place
+FINDING_TELLING_CHARS = 12  # of a line of code, from which it is told from others wherever it stands
+
+# N8: failures that a run comes across
+FAILURES_SEEN = 30
+FAILURES_SEEN_AT_ONCE = 5  # in one output
+
+# N3, N6–N8: what notes say, and how a write is made sure of
+NOTE_WRITES = 3  # of one note, each after a look that did not find it
+NOTE_LOOKS_S = (1.0, 5.0)  # pauses before each look for a note whose write ended in doubt: it may be slow to appear
+NOTE_TRANSCRIPT_CHARS = 60_000  # of a transcript; the rest is in the session
+NOTE_QUOTED_CHARS = 300  # of a title, a name or a sentence that stands in a line of ours
+NOTE_FAILURES = 5  # known failures that are named, and as many jobs
+NOTE_TROUBLE = 5  # sentences about what could not be kept
+
+# R1, R3, R6: routing
+MESSAGE_CHARS = 64 * 1024  # of what a person writes to us: in an order, which is one message of a queue, all escaped
+QUOTED_CHARS = 60  # of somebody's words in a sentence of ours
+ITERATIONS_FACTOR = 2  # times what is configured may be asked for
+SETTLE_LOOK_S = 5.0  # at least, between two looks at what is still running
+SETTLE_LOOK_CAP_S = 60.0  # at most
+SETTLE_NAMED = 5  # checks that are named in a reason
+
+# G7: what `doctor` tries
+DOCTOR_CHECK_S = 60.0  # one check; a sandbox and a model take the longest
+DOCTOR_ANSWER_S = 15.0  # for GitLab to answer
+DOCTOR_ANSWER_BYTES = 2 * 1024 * 1024
+DOCTOR_CHECKS = 8  # at once
+DOCTOR_OUTPUT_TOKENS = 256  # of the one answer that a model is asked for; models that think first need some
+DOCTOR_SKEW_S = 30.0  # between two clocks, from which somebody should look
+DOCTOR_SKEW_CAP_S = 240.0  # and from which signed webhooks may be refused
+DOCTOR_EXPIRY_DAYS = 14
+DOCTOR_FREE_BYTES = 1024**3  # on the disk of the state folder, below which somebody should look
+DOCTOR_FREE_LEAST_BYTES = 64 * 1024**2
+
+# E1: the doors that events come in by
+EVENT_BYTES = 25 * 1024 * 1024  # GitLab sends no more
+EVENTS_HELD_BYTES = 8 * EVENT_BYTES  # of all bodies that are being sent to us at once
+EVENT_BODY_S = 20.0  # for a body to arrive; GitLab itself gives up after 10
+SIGNATURE_AGE_S = 300  # between a signature's time and ours, either way
+SIGNATURES = 16  # of one delivery that are looked at
+READY_S = 2.0  # that an answer about the queue holds, so that asking often costs nothing
+OBJECT_ANSWER_S = 60.0  # for a store of large things to take or give one
+OBJECT_RETRIES = 3
+OBJECT_NAME_CHARS = 512
+
+# E3, E4: working off the queue
+WORK_AT_ONCE = 24  # groups besides those that run and as many that wait for a slot
+WORK_PAUSES_S = (30, 300)  # before the second and the third try
+SLOT_PAUSE_S = 5.0  # that an order stands in line for a slot, and before one that got none is looked at again
+LATER_CAP_S = 3600  # of one wait
+OUTAGE_PAUSE_S = 0.5  # the first pause with a queue that cannot be reached
+OUTAGE_PAUSE_CAP_S = 30.0
+PARKING_S = 15.0  # for cancelled runs to end and be put back
+LATER_REMEMBERED = 1_000
+
+# E4: `serve`
+SERVE_GRACE_S = 840.0  # for runs to end after a stop, within the 900 that a deployment gives
+SERVE_CLOSING_S = 10.0  # for requests that are being answered
+
+# The demonstration
+DEMO_LOOK_S = 0.1  # between two looks whether the note is there
+DEMO_S = 300.0  # that it may take with a model that is asked over the network

@@ -10,6 +10,7 @@ from hummingbird.domain.journal import (
     ModelFailed,
     ModelSwitched,
     RunEnded,
+    RunStarted,
     SessionOpened,
     ToolDecided,
     ToolFinished,
@@ -19,13 +20,18 @@ from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 
-def transcript(entries: Iterable[Entry]) -> str:
-    """A whole session as Markdown, ending with the bill."""
+def transcript(entries: Iterable[Entry], run_id: str = "") -> str:
+    """A session as Markdown, ending with its bill. `run_id`: that run alone; the bill is still the session's, so that
+    the same number stands everywhere (L15)."""
     ledger = Ledger()
     parts: list[str] = []
+    told = not run_id
     for entry in entries:
         ledger.apply(entry)
-        parts.extend(_paragraphs(entry))
+        if run_id and isinstance(entry, RunStarted):
+            told = entry.run_id == run_id
+        if told:
+            parts.extend(_paragraphs(entry))
     parts.append(f"---\n\n{ledger.bill()}")
     return "\n\n".join(parts) + "\n"
 

@@ -76,6 +76,10 @@ class Queue(Protocol):
         """Forgets a dead letter. Raises UsageFault: no such letter."""
         ...
 
+    async def check(self) -> None:
+        """Returns if the queue can be used; takes nothing from it."""
+        ...
+
     async def close(self) -> None:
         """Ends all waiting. May be called more than once."""
         ...

@@ -4,6 +4,7 @@ GitLab's payloads differ by release, by kind of hook and by who sends them; what
 the event unreadable. Decides nothing, and believes no text.
 """
 
+import re
 from typing import Any, TypeAlias
 
 import msgspec
@@ -23,6 +24,8 @@ from hummingbird.domain.text import shortened
 
 Raw: TypeAlias = dict[str, Any]
 
+_PATH = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+_USERNAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 REPLIES = frozenset({"DiscussionNote", "DiffNote"})  # a reply takes the type of the thread's first note
 CONFIDENTIAL = "confidential_note"  # older servers say it nowhere else that a note is internal
 
@@ -56,9 +59,15 @@ def _pipeline(raw: Raw) -> PipelineChanged:
         sha=_text(own, "sha"),
         ref=_text(own, "ref"),
         source=_text(own, "source"),
-        merge_request=_number(request, "iid") if isinstance(request, dict) else 0,
+        merge_request=_number(request, "iid") if isinstance(request, dict) and _here(raw, request) else 0,
         actor=_person(raw),
     )
+
+
+def _here(raw: Raw, request: Raw) -> bool:
+    """A fork's pipeline may be of a merge request of another project, which has its own numbers."""
+    target = _number(request, "target_project_id", otherwise=0)
+    return target in (0, _number(_part(raw, "project"), "id", otherwise=target))
 
 
 def _merge_request(raw: Raw) -> MergeRequestChanged:
@@ -113,8 +122,8 @@ def _author(raw: Raw, note: Raw) -> Person:
 def _project(raw: Raw) -> ProjectRef:
     project = _part(raw, "project")
     path = _text(project, "path_with_namespace")
-    if not path:
-        raise EventUnreadable("The webhook's body names no project: it lacks project.path_with_namespace.")
+    if not _PATH.fullmatch(path):
+        raise EventUnreadable("The webhook's body names no project: project.path_with_namespace is missing or is none.")
     return ProjectRef(_number(project, "id", otherwise=0), path)
 
 
@@ -123,7 +132,8 @@ def _person(raw: Raw) -> Person:
     user = raw.get("user")
     if not isinstance(user, dict):
         return Person(0, "")
-    return Person(_number(user, "id", otherwise=0), _text(user, "username"))
+    username = _text(user, "username")
+    return Person(_number(user, "id", otherwise=0), username if _USERNAME.fullmatch(username) else "")
 
 
 def _part(raw: Raw, name: str) -> Raw:

@@ -11,7 +11,7 @@ REFERENCE = re.compile(
     r"(?<![A-Za-z0-9_])@[A-Za-z0-9_.]|[#!&$][0-9]|%[A-Za-z0-9\"]|(?<!~)~[A-Za-z0-9\"]|\bGL-[0-9]|\[(?:issue|epic):"
 )
 ITEM = re.compile(r"/(?:issues|merge_requests)/[0-9]")
-ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s\x01]*")
+ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s\x01>]*")
 LOADING = {"img", "video", "audio", "source", "iframe", "object", "embed", "script", "style", "link", "svg", "picture"}
 
 

@@ -59,7 +59,7 @@ SAMPLES = (
     "    indented code\n    /bin/true\n    @x\n\nafter",
     "\t/tab/indented",
     "- a\n\n      code in a list\n",
-    "```suggestion:-0+1\n    return /close\n```",
+    "```python\n    return /close\n```",
     "Use `@property` and `#1` and `$HOME` and `<div>` and `/close`.",
     "Use ``a ` b`` and `` ` ``.",
     "The path\n/usr/bin/python\nis missing.",

@@ -20,8 +20,3 @@ def test_n5_ordinary_markdown_looks_as_before(sample: str) -> None:
 
 def test_there_are_enough_samples_to_mean_something() -> None:
     assert len(set(SAMPLES)) >= 60
-
-
-@pytest.mark.parametrize("sample", [sample for sample in SAMPLES if "```suggestion" in sample])
-def test_n5_a_suggestion_is_not_touched(sample: str) -> None:
-    assert safe(sample, Secrets(), MARKER) == sample

@@ -36,7 +36,27 @@ def made(markdown: str, most: int = NOTE_CHARS) -> str:
         (">>>\nx\n>>>", "> > >\nx\n> > >"),
         ("---\na: b\n---", "***\na: b\n---"),
         ("a\u202eb\u200bc\x00d\ufeff", "abcd"),
+        ("Encoding: x\n---\na: b\n---", "Encoding: x\n***\na: b\n---"),
         ("```plantuml\nx\n```", "```text\nx\n```"),
+        ("```Mermaid:x\nx\n```", "```text\nx\n```"),
+        ("``` m&#101;rmaid wide\nx\n```", "``` text\nx\n```"),
+        ("~~~ json\\:table\nx\n~~~", "~~~ text\nx\n~~~"),
+        ("```json table\nx\n```", "```text\nx\n```"),
+        ("```json x table\nx\n```", "```text\nx\n```"),
+        ("https://a.example/?" + "q" * 2_000, "`https://a.example/?" + "q" * 2_000 + "`"),
+        ("https://a.example/![p](https://b.example/p.png)", "https://a.example/[p](https://b.example/p.png)"),
+        ("https://#1", "https://\\#1"),
+        ("https://a.example/%25252525252541", "`https://a.example/%25252525252541`"),
+        ("- ```{.mermaid}\n  x\n  ```", "- ```text\n  x\n  ```"),
+        ("```json\nx\n```", "```json\nx\n```"),
+        ("```c++ wide\nx\n```", "```c++ wide\nx\n```"),
+        ("term\n: ```d2\n  x\n  ```", "term\n: ```\u2060d2\n  x\n  ```\n  ```"),
+        ("[x](javascript://a/?b)", "[x]\\(javascript://a/?b)"),
+        ("[x](https://a.example/?b=https://c.example)", "[x](https://a.example/?b=https://c.example)"),
+        ("http&#115;&colon;&sol;/g.example/a/-/issues/1", "`https://g.example/a/-/issues/1`"),
+        ("https://a.examplehttps://g.example/-/issues/1.", "`https://a.examplehttps://g.example/-/issues/1`."),
+        ("&#47;close and&#47;or", "&#47;close and/or"),
+        ("<div>http&#115;:&#47;/g.example/-/issues/1</div>", "<div>https://\u2060g.example/-/issues/1</div>"),
     ],
 )
 def test_n5_each_thing_has_its_harmless_form(markdown: str, body: str) -> None:
@@ -70,7 +90,9 @@ def test_t7_a_secret_is_masked_however_it_is_written(hidden: str) -> None:
     assert "horse" not in body
 
 
-@pytest.mark.parametrize("piece", ["/close @all\n", "word ", "```\n/close\n", "<details>\n\n", "$", "- a\n  ```\n"])
+@pytest.mark.parametrize(
+    "piece", ["/close @all\n", "word ", "```\n/close\n", "<details>\n\n", "$", "- a\n  ```\n", "`", "&#64;"]
+)
 @pytest.mark.parametrize("most", [400, 5000, 60_000])
 def test_n5_what_is_too_long_is_cut_where_it_harms_nobody_and_says_so(piece: str, most: int) -> None:
     body = made(piece * (2 * most // len(piece)), most)

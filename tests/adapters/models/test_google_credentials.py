@@ -15,6 +15,7 @@ import google.auth.exceptions
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from requests import Session
 
 from hummingbird.adapters.models.google_credentials import GoogleTokens, Token, application_default
 from hummingbird.domain.errors import CredentialRefused, HummingbirdError, MissingSetting, Unavailable
@@ -165,6 +166,33 @@ def test_application_default_credentials_give_a_token_with_its_end(monkeypatch: 
     found(monkeypatch, Credentials)
     token = application_default()
     assert (token.text, token.expires_at) == ("ya29.x", datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp())
+
+
+@pytest.mark.parametrize(("bundle", "verified"), [("/authority.pem", "/authority.pem"), (None, "/other.pem")])
+def test_the_ca_bundle_of_the_settings_comes_before_that_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, bundle: str | None, verified: str
+) -> None:
+    """O2: one setting that every client honours."""
+    asked: list[object] = []
+
+    class Asking(Credentials):
+        def refresh(self, request: Any) -> None:
+            request("https://tokens.example/", method="POST", timeout=1)
+            super().refresh(request)
+
+    class Answer:
+        status_code, content = 200, b"{}"
+        headers: dict[str, str] = {}
+
+    def send(self: Session, request: object, **options: object) -> Answer:
+        asked.append(options["verify"])
+        return Answer()
+
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/other.pem")
+    monkeypatch.setattr(Session, "send", send)
+    found(monkeypatch, Asking)
+    application_default(bundle)
+    assert asked == [verified]
 
 
 def test_without_credentials_the_sentence_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:

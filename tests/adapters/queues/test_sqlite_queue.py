@@ -93,6 +93,58 @@ async def test_heart_beats_end_after_twelve_hours_as_those_of_sqs_do_e3(queue: S
     await queue.delete(held)
 
 
+async def test_a_clock_that_is_set_back_holds_nothing_up_for_ever_e3(queue: SqliteQueue, clock: Clock) -> None:
+    """Whoever held it may have died: what was to be over in a minute must not take a year."""
+    await queue.send("1", group="a", dedup_id="1")
+    await queue.send("2", group="a", dedup_id="2")
+    await queue.receive(1, 0)
+    clock.at -= 365 * 24 * 3600
+    assert [(message.body, message.receives) for message in await queue.receive(2, 0)] == [("1", 2), ("2", 1)]
+    assert not await queue.receive(2, 0)
+
+
+async def test_a_clock_that_is_set_back_makes_dead_letters_all_the_same_e3(queue: SqliteQueue, clock: Clock) -> None:
+    await queue.send("1", group="a", dedup_id="1")
+    for _ in range(QUEUE_RECEIVES):
+        await queue.receive(1, 0)
+        clock.at -= 365 * 24 * 3600
+    assert [letter.body for letter in await queue.dead()] == ["1"]
+
+
+async def test_a_clock_that_is_set_back_a_little_takes_nothing_from_anybody_e3(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    await queue.send("1", group="a", dedup_id="1")
+    (held,) = await queue.receive(1, 0)
+    await queue.keep(held, QUEUE_HELD_S)
+    clock.at -= 5
+    assert not await queue.receive(1, 0)
+    await queue.keep(held, 60)
+    await queue.delete(held)
+
+
+async def test_a_look_passes_by_no_body_however_long_the_line_is_e3(queue: SqliteQueue, path: Path) -> None:
+    """What is free, what is in flight and what is dead is found in indexes alone."""
+    await queue.send("1", group="a", dedup_id="1")
+    asked = {"now": 0.0, "far": 1.0, "most": 10, "receives": QUEUE_RECEIVES}
+    connection = sqlite3.connect(path)
+    for statement in (sqlite._FREE, sqlite._FREE_ONES, sqlite._BURY):
+        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", asked)]
+        assert not [step for step in steps if step.startswith("SCAN") and "COVERING INDEX" not in step]
+        assert not [step for step in steps if "TEMP B-TREE" in step]
+    connection.close()
+
+
+async def test_a_full_disk_loses_nothing_that_was_sent_e3(queue: SqliteQueue, path: Path) -> None:
+    await queue.send("1", group="a", dedup_id="1")
+    connection = queue._file._connection
+    assert connection is not None
+    connection.execute("PRAGMA max_page_count = 20")
+    with pytest.raises(QueueUnusable, match=r"disk is full.*Check its folder, its owner and the disk\."):
+        await queue.send("x" * 500_000, group="a", dedup_id="2")
+    assert [message.body for message in await queue.receive(10, 0)] == ["1"]
+
+
 async def test_a_batch_of_which_one_is_kept_stays_locked_e3(queue: SqliteQueue, clock: Clock) -> None:
     for body in "123":
         await queue.send(body, group="a", dedup_id=body)

@@ -11,7 +11,7 @@ import pytest
 
 from hummingbird.adapters.queues.sqs import SqsQueue
 from hummingbird.domain.errors import InvalidRequest, PlatformError, QueueUnusable, ReceiptExpired
-from hummingbird.domain.limits import ERROR_TEXT_CHARS
+from hummingbird.domain.limits import ERROR_TEXT_CHARS, QUEUE_ATTEMPTS
 from hummingbird.lab.serving import Serving
 from hummingbird.ports.queue import Message
 from tests.contracts.queues.backends.ministack import SURROUNDINGS
@@ -139,6 +139,19 @@ async def test_a_receive_that_is_tried_again_has_the_same_attempt_id_e3(queue: S
     assert not await queue.receive(1, 0)
     attempts = [asked["ReceiveRequestAttemptId"] for verb, asked in aws.asked if verb == "ReceiveMessage"]
     assert attempts[0] == attempts[1] != attempts[2]
+
+
+async def test_a_queue_that_is_asked_too_often_is_asked_again_e3(queue: SqsQueue, aws: Aws) -> None:
+    aws.refuse("SendMessage", "RequestThrottled", "Request is throttled.")
+    aws.answers["SendMessage"].append((200, {"MessageId": "sent"}))
+    assert await queue.send("1", group="a", dedup_id="1") == "sent"
+
+
+async def test_a_queue_that_stays_busy_says_so_e3(queue: SqsQueue, aws: Aws) -> None:
+    aws.refuse("DeleteMessage", "ThrottlingException", "Rate exceeded")
+    with pytest.raises(QueueUnusable, match=r"asked too often; ask less often"):
+        await queue.delete(_HELD)
+    assert len(aws.asked) == QUEUE_ATTEMPTS
 
 
 async def test_a_queue_that_cannot_be_reached_is_told_in_a_sentence_e3(aws: Aws) -> None:

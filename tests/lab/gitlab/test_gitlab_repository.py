@@ -156,3 +156,20 @@ def test_commits_are_compared(web: Web) -> None:
     same = web.json(path, params={"from": HEAD, "to": "feature/faster"})
     assert (same["diffs"], same["compare_same_ref"]) == ([], True)
     assert web.get(path, params={"from": "main"}).json() == {"error": "to is missing"}
+
+
+def test_a_commit_names_the_merge_requests_that_hold_it_whatever_their_state(web: Web) -> None:
+    def asked(sha: str) -> list[tuple[int, str, str]]:
+        shown = web.json(f"{PROJECT}/repository/commits/{sha}/merge_requests")
+        return [(each["iid"], each["state"], each["sha"]) for each in shown]
+
+    assert asked(HEAD) == asked(HEAD[:8]) == [(7, "opened", HEAD)]
+    assert asked(MAIN) == []
+    web.lab.ask(lambda world: setattr(world.merge_request, "state", "merged"))
+    assert asked(HEAD) == [(7, "merged", HEAD)]
+    unknown = web.get(f"{PROJECT}/repository/commits/{'0' * 40}/merge_requests")
+    assert (unknown.status_code, unknown.json()) == (404, {"message": "404 Commit Not Found"})
+
+
+def test_a_commit_names_no_merge_requests_to_a_stranger(web: Web) -> None:
+    assert web.as_other(None).get(f"{PROJECT}/repository/commits/{HEAD}/merge_requests").status_code in (403, 404)

@@ -8,7 +8,7 @@ character. Ordinary Markdown looks as before. Pure: knows neither GitLab's addre
 import html
 import re
 
-from hummingbird.adapters.forge.firewall_blocks import Block, Kind, blocks, closed, ends, top_fences
+from hummingbird.adapters.forge.firewall_blocks import DRAWING, Block, Kind, blocks, closed, ends, top_fences
 from hummingbird.adapters.forge.firewall_inline import Inline, in_html, strict
 from hummingbird.adapters.forge.firewall_signs import JOINER, plain
 from hummingbird.adapters.forge.firewall_tags import Tags
@@ -18,7 +18,7 @@ from hummingbird.domain.secrets import Secrets
 CUT = "\n\n*This text was too long for a note and was cut here. The full text is in the session.*"
 _QUOTES = re.compile(r"^([^\S\n]*(?:[-+*0-9.)>]+[^\S\n]+)*)(>{3,})", re.MULTILINE)
 _CELLS = re.compile(r"(?<!\\)(\|)")
-_MATTER = re.compile(r"(\s*)(---|\+\+\+|;;;)([^\n]*)")
+_MATTER = re.compile(r"((?:[^\n]*coding:[^\n]*\n)?\s*)(---|\+\+\+|;;;)([^\n]*)")
 _COMMAND = re.compile(r" {0,3}/")
 _HIDING = re.compile(rf"\\(?=[!-/:-@\[-`{{-~])|{JOINER}|<[^<>\n]*>")
 
@@ -26,13 +26,14 @@ _HIDING = re.compile(rf"\\(?=[!-/:-@\[-`{{-~])|{JOINER}|<[^<>\n]*>")
 def safe(markdown: str, secrets: Secrets, marker_prefix: str, most: int = NOTE_CHARS) -> str:
     """At most `most` characters, which has to leave room for the sentence that says that some are missing."""
     text = _trimmed(secrets.mask(plain(markdown)))
-    long = len(text) > most
+    rest = CUT if len(text) > most else ""
+    room = most - len(rest)
     for _ in range(NOTE_ROUNDS):
-        text = _made(_cut(text, most - len(CUT)) if long else text, secrets, marker_prefix)
-        if len(text) + long * len(CUT) <= most:
-            return text + long * CUT
-        long = True
-    return _as_code(_cut(text, most // 2).replace("`", "'")) + CUT
+        made = _made(_cut(text, room) if rest else text, secrets, marker_prefix)
+        if len(made) + len(rest) <= most:
+            return made + rest
+        room, rest = room * (most - len(CUT)) // len(made), CUT  # what makes it harmless makes it longer
+    return _unmarked(_as_code(_cut(text, most // 4).replace("`", "'")), marker_prefix) + CUT
 
 
 def _cut(text: str, most: int) -> str:
@@ -102,7 +103,8 @@ def _harmless(line: str) -> str:
 
 
 def _without_matter(text: str) -> str:
-    """GitLab hides what stands between such lines at the very beginning; others read it as something else."""
+    """GitLab hides what stands between such lines at the very beginning, or below a line that names an encoding;
+    others read it as something else."""
     matter = _MATTER.match(text)
     if matter is None:
         return text
@@ -112,7 +114,9 @@ def _without_matter(text: str) -> str:
 
 
 def _unmarked(text: str, prefix: str) -> str:
-    """Also in code: whoever looks for our marker does not ask where it stands."""
+    """Also in code: whoever looks for our marker does not ask where it stands. And no drawing in places where GitLab
+    sees a fence and we saw none."""
+    text = DRAWING.sub(rf"\g<0>{JOINER}", text)
     return re.sub(rf"<!(?=--\s*{re.escape(prefix)})", f"<!{JOINER}", text, flags=re.IGNORECASE)
 
 

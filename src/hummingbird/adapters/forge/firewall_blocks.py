@@ -19,10 +19,16 @@ _LEAD = re.compile(LEAD)
 _NAMES = """
 actdiag blockdiag bpmn bytefield c4plantuml d2 dbml diagramsnet ditaa dot erd excalidraw glql graphviz mermaid
 nomnoml nwdiag packetdiag pikchr plantuml rackdiag seqdiag structurizr svgbob symbolator tikz umlet vega vegalite
-wavedrom wireviz json:table
+wavedrom wireviz
 """
 _DRAWN = frozenset(_NAMES.split())
-_OPENING = re.compile(rf"({LEAD}(?:`{{3,}}|~{{3,}}))([^\S\n]*)([^\s`{{]*)([^`\n]*)")
+DRAWING = re.compile(
+    rf"(?:(?<!`)`{{3,}}|(?<!~)~{{3,}})[^\S\n]*(?=(?:{'|'.join(sorted(_DRAWN, reverse=True))}|json[:\s]+table)\b)",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(rf"({LEAD}(?:`{{3,}}|~{{3,}}))([^\S\n]*)([^\n]*)")
+# Others may hold an entity, an escape or a parameter: GitLab draws `mermaid:x` too, and `json table`.
+_LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]*")
 # Indented lines are no code in GitLab's footnotes and description lists.
 _INDENTED = re.compile(r"\[\^|^[^\S\n]*[:~][^\S\n]", re.MULTILINE)
 
@@ -127,11 +133,19 @@ def closed(lines: list[str]) -> list[str]:
         return lines
     mark = fence[1] or fence[2]
     opening = _OPENING.match(lines[0])
-    if opening is not None and opening[3].lower() in _DRAWN:
-        lines = [f"{opening[1]}{opening[2]}text{opening[4]}", *lines[1:]]
+    if opening is not None and _acts(opening[3]):
+        lines = [f"{opening[1]}{opening[2]}text", *lines[1:]]
     if len(lines) > 1 and closes(lines[-1], mark, lead[0].count(">")):
         return lines
     return [*lines, re.sub(r"[^\s>]", " ", lead[0]) + mark]
+
+
+def _acts(words: str) -> bool:
+    """Whether GitLab may make more of it than code, by what stands behind its fence. A change that somebody applies
+    with one click is not the text's to propose (W2)."""
+    language, *more = words.lower().split() or [""]
+    drawn = language in _DRAWN or language.startswith("suggestion") or (language == "json" and bool(more))
+    return drawn or not _LANGUAGE.fullmatch(language)
 
 
 def top_fences(text: str) -> Iterator[Block]:

@@ -17,6 +17,8 @@ from hummingbird.adapters.forge.firewall_signs import (
     allowed,
     decoded,
     destination,
+    first,
+    spelt,
     unseen,
 )
 from hummingbird.adapters.forge.firewall_tags import TAG, Tags
@@ -30,7 +32,9 @@ _TOKEN = re.compile(
 )
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^\s<>`]*|[A-Za-z0-9_.+-]+@[A-Za-z0-9.-]+)>", re.IGNORECASE)
 _ADDRESS = re.compile(
-    r"https?://(?:[^\s<>`()\[\]|\"'\\*&@$]|&(?=[A-Za-z_]+=)|@(?![A-Za-z0-9_.-])|@(?=[\w.-]*[:/]))*", re.IGNORECASE
+    r"https?://(?:[A-Za-z0-9]"
+    r"(?:[^\s<>`()\[\]|\"'\\*&@$!]|!(?!\[)|&(?=[A-Za-z_]+=)|@(?![A-Za-z0-9_.-])|@(?=[\w.-]*[:/]))*)?",
+    re.IGNORECASE,
 )
 _PICTURE = re.compile(r"\[[^\]\n`]{0,300}\][(\[]")
 _SLASHES = re.compile(rf"\n{LEAD}/")
@@ -92,6 +96,8 @@ class Inline:
             return token[0], token.end()
         if sign in SIGNS and (sign != "&" or self._text[token.end() : token.end() + 1] in set("0123456789&#")):
             return "\\" + sign, token.end()
+        if spelt(sign) and not (sign == "/" and first(self._text, token.start())):
+            return sign, token.end()
         return ("" if unseen(sign) else token[0]), token.end()
 
     def _image(self, token: re.Match[str]) -> tuple[str, int]:
@@ -110,12 +116,13 @@ class Inline:
         return token[0] + self._text[token.end() : start] + _SIGN.sub(r"\\\g<0>", place), start + len(place)
 
     def _url(self, token: re.Match[str]) -> tuple[str, int]:
-        if not allowed(token[0]):
-            bare = token[0].rstrip(").,;:!?*_]|'\"\\")
-            return f"`{bare}`", token.start() + len(bare)
-        self._contested |= self._text.startswith("`", token.end())
         address = _ADDRESS.match(self._text, token.start())
         assert address is not None
+        whole = max(token[0], address[0], key=len)  # which may hold another one
+        if not allowed(whole):
+            bare = whole.rstrip(").,;:!?*_]|'\"\\")
+            return f"`{bare}`", token.start() + len(bare)
+        self._contested |= self._text.startswith("`", token.end())
         return address[0], address.end()
 
     def _other(self, token: re.Match[str]) -> tuple[str, int]:
@@ -146,7 +153,7 @@ class _Ticks:
 
 _STRICT = re.compile(
     rf"^(?P<lead>{LEAD})/|(?P<angle><)(?=[A-Za-z/!?])|(?P<entity>{ENTITY})|(?P<image>!+(?=\[))|(?P<link>\](?:\(|:))|"
-    rf"(?P<url>https?://(?!{JOINER}))|(?P<words>{WORDS})|(?P<sign>{SIGN})",
+    rf"(?P<url>https?://(?!{JOINER}))|(?P<words>{WORDS})|(?P<many>\$+)|(?P<sign>{SIGN})",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -160,7 +167,8 @@ def strict(text: str) -> str:
             return token["lead"] + JOINER + "/"
         if kind == "entity":
             sign = decoded(token[0])
-            bad = sign is not None and (sign in SIGNS or unseen(sign))
+            bad = sign is not None and (sign in SIGNS or unseen(sign) or spelt(sign))
+            bad = bad and not (sign == "/" and first(text, token.start()))
             return "&" + JOINER + token[0][1:].replace("#", "#" + JOINER) if bad else token[0]
         if kind == "link":
             place = destination(text, token.end())
@@ -177,6 +185,9 @@ _HTML = re.compile(
     rf"(?P<url>https?://(?!{JOINER}))|(?P<words>{WORDS})|(?P<sign>{SIGN})",
     re.MULTILINE | re.IGNORECASE,
 )
+
+
+_RUN = re.compile(r"[^\s<>]{0,2001}")  # one more than an address may have
 
 
 def in_html(text: str, tags: Tags) -> str:
@@ -203,12 +214,14 @@ def _html_part(token: re.Match[str], text: str, tags: Tags) -> tuple[str, int]:
             return "&amp;" + token[0][1:], end
         if sign in SIGNS - {"&"}:
             return sign + JOINER, end
+        if spelt(sign) and not (sign == "/" and first(text, token.start())):
+            return sign, end
         return (
             "" if unseen(sign) else token[0] + JOINER if sign == "&" and text[end : end + 1].isdigit() else token[0]
         ), end
     if kind == "and":
         return "&amp;" + (JOINER if text[end : end + 1].isdigit() else ""), end
-    if kind == "url" and allowed(destination(text, token.start())):
+    if kind == "url" and (run := _RUN.match(text, token.start())) and allowed(run[0]):
         return token[0], end
     return token[0] + JOINER, end
 

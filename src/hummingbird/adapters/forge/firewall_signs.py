@@ -29,6 +29,10 @@ _UNSEEN = re.compile(
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 _LONE_JOINER = re.compile("(?<![\u00a9-\U0001ffff])\u200d|\u200d(?![\u00a9-\U0001ffff])")  # within emoji it has a use
+_LEAD = re.compile(LEAD)
+_LEAD_CHARS = 200
+_PLACE_CHARS = 2_000  # of an address; longer ones lead nowhere
+_LAYERS = 5  # of escapes in each other
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _SCHEME = re.compile(r"[^/?#]*?:")
 _REFERENCE = re.compile(
@@ -40,7 +44,9 @@ _ITEM = re.compile(
 )
 # Up to where the next one may begin, so that no text is looked at twice.
 _NEARBY = re.compile(r"(?!GL-)[A-Za-z0-9_./-]*(?:[)\](]+[A-Za-z0-9_./-]*)*")
-_PLACE = re.compile(r"\s{0,9}(<[^<>\n]{0,2000}>|(?:https?:/)?(?:[^\s<>\]:]|\](?![(:])|:(?!//))*)", re.IGNORECASE)
+_PLACE = re.compile(
+    r"\s{0,9}(<[^<>\n]{0,2000}>|(?:https?:/)?(?:[^\s<>\]:]|\](?![(:])|:(?!//))*(?:://)?)", re.IGNORECASE
+)
 
 
 def plain(text: str) -> str:
@@ -60,6 +66,17 @@ def decoded(entity: str) -> str | None:
     return html.unescape(entity)
 
 
+def spelt(sign: str) -> bool:
+    """Whether an entity for it is of no use but to hide an address or a number."""
+    return sign.isascii() and (sign.isalnum() or sign in (":", "/"))
+
+
+def first(text: str, at: int) -> bool:
+    """Whether nothing but the marks of lists and quotes stands before it in its line."""
+    before = text[max(0, at - _LEAD_CHARS) : at].rpartition("\n")[2]
+    return len(before) < _LEAD_CHARS and _LEAD.fullmatch(before) is not None
+
+
 def destination(text: str, at: int) -> str:
     """Of a link, as it is written from there on."""
     found = _PLACE.match(text, at)
@@ -72,8 +89,15 @@ def allowed(written: str) -> bool:
     place = written.strip("<>")
     if _NEARBY.fullmatch(place):
         return not _ITEM.search(place)
-    while (read := unquote(html.unescape(_ESCAPED.sub(r"\1", place[:2000])))) != place and len(place) <= 2000:
+    if len(place) > _PLACE_CHARS:
+        return False
+    for _ in range(_LAYERS):
+        read = unquote(html.unescape(_ESCAPED.sub(r"\1", place)))
+        if read == place:
+            break
         place = read
+    else:
+        return False
     place = re.sub(r"[\s\x00-\x20]|" + _UNSEEN.pattern, "", place)
     scheme = _SCHEME.match(place)
     if scheme and scheme[0].lower() not in ("http:", "https:", "mailto:"):

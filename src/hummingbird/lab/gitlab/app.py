@@ -18,12 +18,12 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hummingbird.lab.gitlab import access, refusals
-from hummingbird.lab.gitlab.reading import ci, merge_requests, notes, people, repository, statuses
+from hummingbird.lab.gitlab.reading import ci, merge_requests, notes, people, repository, statuses, tokens
 from hummingbird.lab.gitlab.store import Seen, World
 from hummingbird.lab.gitlab.writing import routes as writing
 from hummingbird.lab.planned import Planned
 
-READING = (people, merge_requests, notes, ci, statuses, repository)
+READING = (people, merge_requests, notes, ci, statuses, repository, tokens)
 SECRET = ("private-token", "authorization", "job-token", "cookie")
 _A_MINUTE = 2_000
 
@@ -118,6 +118,7 @@ class _Front:
         extra: dict[str, Any] = {
             "x-request-id": f"01LAB{number:021d}",
             "x-runtime": "0.042",
+            "date": formatdate(usegmt=True),
             "x-content-type-options": "nosniff",
             "ratelimit-limit": _A_MINUTE,
             "ratelimit-observed": number,

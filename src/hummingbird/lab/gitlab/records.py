@@ -39,7 +39,7 @@ class Member:
 
 @dataclass(slots=True)
 class Token:
-    """`standing`: active or expired. `kind`: personal, or job (sent as JOB-TOKEN)."""
+    """`standing`: active or expired. `kind`: personal, or job (sent as JOB-TOKEN). `expires_on`: the day of its end."""
 
     value: str
     user_id: int
@@ -47,6 +47,7 @@ class Token:
     standing: str = "active"
     kind: str = "personal"
     job_id: int | None = None
+    expires_on: str | None = None
 
 
 @dataclass(slots=True)

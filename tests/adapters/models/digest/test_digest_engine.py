@@ -6,9 +6,9 @@ import pytest
 
 from hummingbird import Agent
 from hummingbird.adapters.models.digest.model import DigestModel
-from hummingbird.assembly.demo import CASE, INSTRUCTIONS, ORDER, log_tools
 from hummingbird.domain.errors import SandboxUnavailable
 from tests.adapters.models.digest.forge import OTHER_NAMES, Forge, listed
+from tests.adapters.models.digest.one_log import CASE, INSTRUCTIONS, ORDER, log_tools
 from tests.adapters.models.digest.play import play
 from tests.adapters.models.digest.samples import COMPILE, NETWORK, TEST, log, long_log
 from tests.real_parts import missing

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.assembly.demo import CASE, INSTRUCTIONS, ORDER, log_tools
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.ports.tool import Tool
 from tests.adapters.models.digest.forge import Forge, listed
+from tests.adapters.models.digest.one_log import CASE, INSTRUCTIONS, ORDER, log_tools
 from tests.adapters.models.digest.play import play
 from tests.adapters.models.digest.samples import COMPILE, NETWORK, TEST, log
 

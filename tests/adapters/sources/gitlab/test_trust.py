@@ -9,7 +9,8 @@ import pytest
 
 from hummingbird.adapters.sources.gitlab.own_notes import CUT, report_of
 from hummingbird.adapters.sources.gitlab.system_notes import OTHER, kind_of
-from hummingbird.adapters.sources.gitlab.trust import WITHHELD, Readers, access_of
+from hummingbird.adapters.sources.gitlab.trust import WITHHELD, Readers
+from hummingbird.domain.access import access_of
 
 API = Path(__file__).parents[3] / "fixtures/gitlab/api"
 TODAY = date(2026, 3, 2)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hummingbird.adapters.sources.gitlab.trust import DEVELOPER
+from hummingbird.domain.access import DEVELOPER
 
 _MERGE_REQUEST = (
     "iid", "title", "description", "state", "draft", "labels", "source_branch", "target_branch", "source_project_id",

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from hummingbird.adapters.sources.gitlab.client import Visit
 from hummingbird.adapters.sources.gitlab.faults import told
-from hummingbird.adapters.sources.gitlab.trust import access_of
+from hummingbird.domain.access import access_of
 from hummingbird.domain.errors import CredentialRefused, NothingThere, SourceError
 
 NO_ACCESS = 0

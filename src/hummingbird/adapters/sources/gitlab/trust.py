@@ -6,34 +6,13 @@ agent's own too; other notes become a fixed sentence, and threads that only outs
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from hummingbird.adapters.sources.gitlab.own_notes import report_of
 from hummingbird.adapters.sources.gitlab.system_notes import kind_of
+from hummingbird.domain.access import DEVELOPER
 
-DEVELOPER = 30
 WITHHELD = "[withheld: the author of this note is not a developer of the project]"
-
-
-def access_of(member: Mapping[str, Any], today: date) -> int:
-    """A member's level as GitLab tells it; none for who may not use it: blocked, locked, expired, only asking."""
-    usable = member.get("state") == "active" and member.get("locked") is not True
-    active = member.get("membership_state") in (None, "active") and not member.get("requested_at")
-    level = member.get("access_level")
-    if not usable or not active or _over(member.get("expires_at"), today) or not isinstance(level, int):
-        return 0
-    return level
-
-
-def _over(expires_at: object, today: date) -> bool:
-    """A date that cannot be read is one that may be over."""
-    if expires_at is None:
-        return False
-    try:
-        return date.fromisoformat(str(expires_at)[:10]) <= today
-    except ValueError:
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,9 @@ TABLE_RULE = re.compile(r"[ |:]*-[ |:-]*$")
 REFERENCE = re.compile(r" {0,3}\[[^\]]+\]:")
 CUTS, CUT_LINES = 100, 100_000
 DEPTH = 100  # what is nested more deeply is taken for text, so that no line costs more than this
-FRONT_MATTER = re.compile(r"\s*(---|\+\+\+|;;;)[^\n]*\n(?:.*?\n)??\1[^\S\n]*(?:\n|\Z)", re.DOTALL)
+FRONT_MATTER = re.compile(  # the first line may name an encoding
+    r"(?:[^\n]*coding:[^\n]*\n)?\s*(---|\+\+\+|;;;)[^\n]*\n(?:.*?\n)??(?:\1|\.{3})[^\S\n]*(?:\n|\Z)", re.DOTALL
+)
 
 # What opens an HTML block, and what ends it; without an end, a blank line does. The last kind starts no block in the
 # middle of a paragraph.

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from hummingbird.lab.gitlab import access, refusals, shapes, shapes_ci, shapes_merge_request
 from hummingbird.lab.gitlab.paging import paged
-from hummingbird.lab.gitlab.records import Commit, Project, Raw
+from hummingbird.lab.gitlab.records import Commit, MergeRequest, Project, Raw
 from hummingbird.lab.gitlab.repository import KINDS, archived, blob_id, wanted
 from hummingbird.lab.gitlab.routing import flag, get, many, shown
 from hummingbird.lab.gitlab.store import World
@@ -25,6 +25,7 @@ _REPOSITORY = "/projects/{id}/repository"
 def routes(world: World) -> list[Route]:
     return [
         get(world, f"{_REPOSITORY}/commits/{{sha}}", commit),
+        get(world, f"{_REPOSITORY}/commits/{{sha}}/merge_requests", commit_merge_requests),
         get(world, f"{_REPOSITORY}/branches", branches),
         get(world, f"{_REPOSITORY}/branches/{{branch}}", branch),
         get(world, f"{_REPOSITORY}/files/{{path}}/raw", raw_file),
@@ -87,6 +88,23 @@ def commit(world: World, request: Request) -> Response:
     lines = [line for text in texts for line in text.splitlines()]
     added, removed = sum(each.startswith("+") for each in lines), sum(each.startswith("-") for each in lines)
     return shown(shapes_ci.commit_detail(world, project, one, (added, removed)))
+
+
+def commit_merge_requests(world: World, request: Request) -> Response:
+    """Those of this project that hold it, in whatever state they are; a fork's commit is here too, for the merge
+    request brought it along."""
+    caller, project = found(world, request)
+    one = resolved(world, project, access.segment(request, "sha"))
+    if one is None:
+        raise refusals.not_found("Commit")
+    readable = access.reads_merge_requests(world, caller, project)
+    rows = [each for each in world.merge_requests if readable and each.project_id == project.id and _holds(each, one)]
+    page, headers = paged(world, request, sorted(rows, key=lambda each: -each.id))
+    return shown([shapes_merge_request.merge_request_short(world, each) for each in page], headers)
+
+
+def _holds(mr: MergeRequest, one: Commit) -> bool:
+    return one.id == mr.sha or any(each.id == one.id for each in mr.commits)
 
 
 def branches(world: World, request: Request) -> Response:

@@ -1,0 +1,71 @@
+"""What a review found on a line of the diff (W2), and by what it is known again. Posts nothing, knows no forge."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+
+from hummingbird.domain.limits import FINDING_NEAR_LINES, FINDING_TELLING_CHARS
+
+_WORD = re.compile(r"\w+")
+_HALF = 12  # hexadecimal digits of each half of a fingerprint
+
+
+class Severity(StrEnum):
+    """The most serious first."""
+
+    BLOCKER = "blocker"
+    MAJOR = "major"
+    MINOR = "minor"
+    NIT = "nit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`old`: the line is one that the change removes, counted as before it. `suggestion`: lines that the one it is on
+    should become; None if there is none, empty if the line should go."""
+
+    path: str
+    line: int
+    severity: Severity
+    text: str
+    suggestion: str | None = None
+    old: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """One that stands in the merge request already. `line`: where it stands now, 0 if nobody knows."""
+
+    path: str
+    line: int
+    fingerprint: str
+    resolved: bool = False
+
+
+def fingerprint(finding: Finding, code: str) -> str:
+    """Two halves: which line of code it is on, by what stands there, and what it says, by its words. A push that moves
+    the line changes neither."""
+    place = _digest("place", finding.path, " ".join(code.split()))
+    said = _digest("said", finding.path, " ".join(_WORD.findall(finding.text.casefold())))
+    return place + said
+
+
+def repeated(finding: Finding, code: str, earlier: Iterable[Earlier], *, in_other_words: bool = True) -> Earlier | None:
+    """The one that has said it before: the same words about the same place, or in other words, as a model says the same
+    each time, anything about the same line of code."""
+    known = fingerprint(finding, code)
+    telling = len("".join(code.split())) >= FINDING_TELLING_CHARS
+    for one in earlier:
+        if one.path == finding.path:
+            near = one.line > 0 and abs(one.line - finding.line) <= FINDING_NEAR_LINES
+            place = one.fingerprint[:_HALF] == known[:_HALF]
+            said = one.fingerprint[_HALF:] == known[_HALF:]
+            if (said and (near or place)) or (in_other_words and place and (near or telling)):
+                return one
+    return None
+
+
+def _digest(*parts: str) -> str:
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_HALF]

@@ -1,0 +1,148 @@
+"""What begins by itself (R1, R2): which merge request an event is about, which of our threads it settles (N4), and who
+is behind it (R5). Skips in silence: nobody asked for anything."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hummingbird.config.configuration import Configuration
+from hummingbird.domain.errors import ForgeMissing
+from hummingbird.domain.incoming import MergeRequestChanged, NoteWritten, Person, PipelineChanged
+from hummingbird.domain.orders import Arrived, Cause, WorkOrder, order_of, session_of
+from hummingbird.ports.forge import DEVELOPER, Forge, MergeRequest, Thread
+from hummingbird.service.decisions import Automatic
+from hummingbird.service.gates import open_threads, stale
+from hummingbird.service.publication import Publication
+from hummingbird.service.routing import left_alone
+from hummingbird.service.settling import green
+
+_log = logging.getLogger("hummingbird.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    event: Arrived
+    incoming: PipelineChanged | MergeRequestChanged | NoteWritten
+    configuration: Configuration
+    forge: Forge
+    publication: Publication
+    now: float
+
+    async def orders(self, decision: Automatic) -> tuple[WorkOrder, ...]:
+        made: list[WorkOrder] = []
+        for request in await self._requests():
+            if why := self._outdated(request):
+                self._skip(why)
+                continue
+            await self._resolve(decision, request)
+            made += await self._begun(decision, request)
+        return tuple(made)
+
+    async def _requests(self) -> Sequence[MergeRequest]:
+        """Those that the event is about: its own, or the open ones whose head is that commit (R1)."""
+        if isinstance(self.incoming, PipelineChanged) and not self.incoming.merge_request:
+            found = await self.forge.requests_at(self.incoming.sha)
+            if not found:
+                self._skip("no open merge request has this commit as its head")
+            return found
+        try:
+            return [await self.forge.merge_request(self._iid)]
+        except ForgeMissing as error:
+            self._skip(str(error))
+            return []
+
+    @property
+    def _iid(self) -> int:
+        incoming = self.incoming
+        return incoming.merge_request if isinstance(incoming, PipelineChanged) else incoming.change.iid
+
+    def _outdated(self, request: MergeRequest) -> str:
+        """A pipeline of an earlier head. One of merged results ran on a commit that nobody pushed; then it is the
+        newest one of the merge request (R1)."""
+        change, incoming = request.change, self.incoming
+        if self.event.forced:
+            return ""
+        if change.state != "opened":
+            return f"!{change.iid} is {change.state or 'not open'}"
+        if not change.head:
+            return f"!{change.iid} has no commit yet"
+        if not isinstance(incoming, PipelineChanged) or incoming.sha == change.head:
+            return ""
+        current = request.head_pipeline_id in (0, incoming.pipeline_id)
+        return "" if current else f"the head of !{change.iid} has moved on from that pipeline"
+
+    async def _resolve(self, decision: Automatic, request: MergeRequest) -> None:
+        """N4: before any limit is looked at."""
+        if not decision.resolve_stale and not decision.resolve_all:
+            return
+        iid, head = request.change.iid, request.change.head
+        threads = await self.forge.threads(iid)
+        over = [thread for name in decision.resolve_stale for thread in stale(threads, name, head)]
+        over += await self._settled(decision.resolve_all, request, threads)
+        if over:
+            await self.publication.resolve(iid, over)
+            _log.info("Event %s: %d threads of !%d are resolved.", self.event.identity, len(over), iid)
+
+    async def _settled(self, names: Iterable[str], request: MergeRequest, threads: Sequence[Thread]) -> list[Thread]:
+        """All of a workflow, once nothing on the head is red: other pipelines may have run on it too."""
+        found = [thread for name in names for thread in open_threads(threads, name)]
+        if not found:
+            return []
+        pipeline = self.incoming.pipeline_id if isinstance(self.incoming, PipelineChanged) else 0
+        if green(await self.forge.checks(request.change.head, pipeline)):
+            return found
+        self._skip("something on the head is not green yet, so its threads stay open")
+        return []
+
+    async def _begun(self, decision: Automatic, request: MergeRequest) -> list[WorkOrder]:
+        allowed = [name for name in decision.start if self._wanted(name, request)]
+        if not allowed:
+            return []
+        if why := await self._nobody(request):
+            self._skip(why)
+            return []
+        return [self._order(decision.cause, name, request) for name in allowed]
+
+    def _wanted(self, name: str, request: MergeRequest) -> bool:
+        """R4, for the author of the merge request too."""
+        applied = self.configuration.applied(name, self.incoming.project.path)
+        assert applied is not None, "routing names what is for the project"
+        why = left_alone(applied, username=request.author, branch=request.change.source_branch)
+        if why:
+            self._skip(why)
+        return not why
+
+    async def _nobody(self, request: MergeRequest) -> str:
+        """R5, I7: who made it happen and who wrote the code both have to be developers."""
+        actor = self._actor
+        if await self.forge.access(actor.id) < DEVELOPER:
+            return f"{actor.username or 'whoever caused it'} is not a developer of the project"
+        if await self.forge.access(request.change.author_id) < DEVELOPER:
+            return f"the author of !{request.change.iid} is not a developer of the project"
+        return ""
+
+    @property
+    def _actor(self) -> Person:
+        return self.incoming.author if isinstance(self.incoming, NoteWritten) else self.incoming.actor
+
+    def _order(self, cause: Cause, workflow: str, request: MergeRequest) -> WorkOrder:
+        project, change, forced = self.incoming.project.path, request.change, self.event.forced
+        about = f"{change.head} {self.event.identity}" if forced else change.head  # a replay is a session of its own
+        session_id = session_of(project, change.iid, workflow, about)
+        return WorkOrder(
+            id=order_of(session_id, self.event.identity),
+            session_id=session_id,
+            cause=cause,
+            workflow=workflow,
+            project=project,
+            mr_iid=change.iid,
+            sha=change.head,
+            pipeline_id=self.incoming.pipeline_id if isinstance(self.incoming, PipelineChanged) else 0,
+            actor_id=self._actor.id,
+            actor=self._actor.username,
+            forced=forced,
+            made_at=self.now,
+        )
+
+    def _skip(self, reason: str) -> None:
+        _log.info("Event %s: nothing is begun, for %s.", self.event.identity, reason.rstrip("."))

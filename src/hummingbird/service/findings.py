@@ -1,0 +1,139 @@
+"""Findings on the lines of a diff (W2): each is posted once, whatever crashes and is asked for again (N3), or told in
+the result's note where it cannot stand on its line.
+
+    published = await publish(forge, merge_request, conducted.findings, marker, public=not applied.internal_notes)
+    Draft(text=f"{outcome.text}\\n\\n{summary(published)}", …)
+
+A thread on a line is always public. So where notes are internal, none is opened (N1).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from hummingbird.domain.diffs import Diff, Spot
+from hummingbird.domain.errors import ForgeMissing, ForgeRefused, WriteUncertain
+from hummingbird.domain.findings import Earlier, Finding, Severity, fingerprint
+from hummingbird.domain.limits import FINDING_TITLE_CHARS
+from hummingbird.domain.notes import Draft, Marker, Part
+from hummingbird.domain.text import shortened
+from hummingbird.ports.forge import Forge, MergeRequest, Thread
+
+_ORDER = tuple(Severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """`inline` stand on their lines, `listed` do not: their text belongs into the note."""
+
+    inline: tuple[Finding, ...] = ()
+    listed: tuple[Finding, ...] = ()
+
+
+def earlier_of(threads: Iterable[Thread]) -> tuple[Earlier, ...]:
+    """The findings that stand in a merge request, of whichever run and workflow, resolved ones too."""
+    return tuple(
+        Earlier(path=note.path, line=note.line, fingerprint=note.marker.finding, resolved=thread.resolved)
+        for thread in threads
+        for note in thread.notes
+        if note.marker is not None and note.marker.part is Part.FINDING
+    )
+
+
+async def publish(
+    forge: Forge, merge_request: MergeRequest, findings: Sequence[Finding], marker: Marker, *, public: bool
+) -> Published:
+    """`merge_request` as the run saw it, `marker` the order's. Once another commit is the head, lines mean something
+    else: nothing is posted any more. Raises what the forge raises, but for a line that it does not take; to be called
+    again then."""
+    ranked = sorted(dict.fromkeys(findings), key=lambda finding: _ORDER.index(finding.severity))
+    iid, head = merge_request.change.iid, merge_request.change.head
+    if not ranked or not public or (marker.sha and marker.sha != head):
+        return Published(listed=tuple(ranked))
+    if (await forge.merge_request(iid)).change.head != head:
+        return Published(listed=tuple(ranked))
+    diff = Diff(await forge.diffs(iid))
+    posting = _Posting(forge, merge_request, marker, await _there(forge, iid))
+    inline = [finding for finding in ranked if await posting.done(finding, diff)]
+    return Published(tuple(inline), tuple(finding for finding in ranked if finding not in inline))
+
+
+async def _there(forge: Forge, iid: int) -> set[str]:
+    return {one.fingerprint for one in earlier_of(await forge.threads(iid))}
+
+
+@dataclass(slots=True)
+class _Posting:
+    forge: Forge
+    merge_request: MergeRequest
+    marker: Marker
+    there: set[str]
+
+    async def done(self, finding: Finding, diff: Diff) -> bool:
+        """Whether it stands on its line now."""
+        spot = diff.spot(finding.path, finding.line, old=finding.old)
+        if spot is None:
+            return False
+        code = diff.text(finding.path, finding.line, old=finding.old)
+        known = fingerprint(replace(finding, path=spot.new_path), code)
+        if known not in self.there:
+            await self._post(finding, spot, known)
+        return known in self.there
+
+    async def _post(self, finding: Finding, spot: Spot, known: str) -> None:
+        """Once: what may have been written is looked for, and not written again, for a slow GitLab may write it yet.
+        A line that is refused raises nothing; GitLab says so with 400, and at times with 500 (facts 2.4)."""
+        marker = msgspec.structs.replace(self.marker, part=Part.FINDING, finding=known)
+        try:
+            await self.forge.comment(self.merge_request, spot, _draft(finding, marker))
+            self.there.add(known)
+        except WriteUncertain:
+            self.there |= await _there(self.forge, self.merge_request.change.iid)
+        except (ForgeRefused, ForgeMissing):
+            return
+
+
+def _draft(finding: Finding, marker: Marker) -> Draft:
+    return Draft(above=_word(finding), text=finding.text, suggestion=finding.suggestion, marker=marker)
+
+
+def summary(published: Published) -> str:
+    """Markdown for the note: the most serious first; of those on their lines no more than how they begin. Holds a
+    model's words: for a draft's `text`. Empty if there are none."""
+    parts = []
+    if published.inline:
+        rows = (f"- {_head(finding)} {_beginning(finding)}" for finding in published.inline)
+        parts.append("\n".join(["Findings, each on its line of the diff:", "", *rows]))
+    if published.listed:
+        told = (f"- {_head(finding)} {_indented(_whole(finding))}" for finding in published.listed)
+        title = "Further findings:" if published.inline else "Findings:"
+        parts.append("\n".join([title, "", *told]))
+    return "\n\n".join(parts)
+
+
+def _word(finding: Finding) -> str:
+    return f"**{finding.severity.capitalize()}**"
+
+
+def _head(finding: Finding) -> str:
+    where = f"{finding.path}:{finding.line}".replace("`", "'")
+    side = " (as it was before)" if finding.old else ""
+    return f"{_word(finding)} `{shortened(where, FINDING_TITLE_CHARS)}`{side}:"
+
+
+def _beginning(finding: Finding) -> str:
+    return shortened(finding.text.strip().split("\n")[0].replace("`", "'"), FINDING_TITLE_CHARS)
+
+
+def _whole(finding: Finding) -> str:
+    if finding.suggestion is None:
+        return finding.text.strip()
+    fence = "`" * (3 + finding.suggestion.count("`"))
+    return f"{finding.text.strip()}\n\nInstead of that line:\n\n{fence}\n{finding.suggestion}\n{fence}"
+
+
+def _indented(text: str) -> str:
+    """As part of its item of the list."""
+    first, *others = text.split("\n")
+    return "\n".join([first, *(f"  {line}" if line.strip() else "" for line in others)])

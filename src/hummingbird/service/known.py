@@ -1,0 +1,161 @@
+"""Failures that a run came across, against what the project has had before (N8, V6): seen before and where, red on the
+target branch too, or new with this merge request.
+
+Remembers each once for a commit, however often the order is delivered. Nothing here can prevent a note: what cannot be
+looked up becomes a sentence. Titles and names are others' words: what is told goes where a note is made safe.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hummingbird.config.configuration import Configuration
+from hummingbird.domain.errors import (
+    ForgeError,
+    JournalDamaged,
+    JournalUnwritable,
+    SessionUnreadable,
+    UsageFault,
+)
+from hummingbird.domain.failures import FailureSeen
+from hummingbird.domain.limits import NOTE_FAILURES
+from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.ports.clock import Clock
+from hummingbird.ports.forge import Forge, MergeRequest
+from hummingbird.ports.known_failures import KnownFailure, KnownFailures, Sighting
+from hummingbird.service.wording import code, day, merge_request_url, pipeline_link, times
+
+_LEDGER_ERRORS = (UsageFault, JournalUnwritable, JournalDamaged, SessionUnreadable)
+_NO_LEDGER = "Whether these failures were seen before is not known, for the ledger of known failures cannot be used."
+_NO_BRANCH = "Whether the target branch is red too is not known, for GitLab did not say."
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """`text` for the part of a note that is made safe; `trouble` are sentences."""
+
+    text: str = ""
+    trouble: tuple[str, ...] = ()
+
+
+NOT_TOLD = Told()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """`ledger` None: nothing is remembered here."""
+
+    ledger: KnownFailures | None
+    clock: Clock
+
+    async def told(
+        self,
+        order: WorkOrder,
+        merge_request: MergeRequest,
+        failures: Sequence[FailureSeen],
+        forge: Forge,
+        configuration: Configuration,
+    ) -> Told:
+        """Remembers all of them, and tells of the first ones; of none in a reply, where it was told before. Raises
+        CredentialRefused alone."""
+        lines, trouble = await self._remembered(order, merge_request, _different(failures), configuration)
+        if order.cause is not Cause.REPLY and (failures or order.pipeline_id):
+            red, silent = await _red_too(order, merge_request, forge, configuration)
+            lines, trouble = [*lines, *red], [*trouble, *silent]
+        if order.cause is Cause.REPLY or not lines:
+            return Told("", tuple(trouble))
+        return Told("\n".join(("Known about these failures:", "", *lines)), tuple(trouble))
+
+    async def _remembered(
+        self,
+        order: WorkOrder,
+        merge_request: MergeRequest,
+        failures: Sequence[FailureSeen],
+        configuration: Configuration,
+    ) -> tuple[list[str], list[str]]:
+        if self.ledger is None or not failures:
+            return [], []
+        link = merge_request_url(configuration.settings, order.project, order.mr_iid)
+        at = order.made_at or self.clock.now()
+        lines: list[str] = []
+        new: list[FailureSeen] = []
+        try:
+            before = await self.ledger.known_many(order.project, [failure.fingerprint for failure in failures])
+            for failure in failures:
+                now = await self.ledger.seen(_sighting(order, merge_request, failure, at, link))
+                if now.count > 1:
+                    lines.append(_line(order, failure, before.get(failure.fingerprint), now))
+                else:
+                    new.append(failure)
+        except _LEDGER_ERRORS:
+            return [*lines[:NOTE_FAILURES], *_new(new)], [_NO_LEDGER]
+        return [*lines[:NOTE_FAILURES], *_more(len(lines) - NOTE_FAILURES), *_new(new)], []
+
+
+def _different(failures: Sequence[FailureSeen]) -> list[FailureSeen]:
+    """The first of each that can be known."""
+    found: dict[str, FailureSeen] = {}
+    for failure in failures:
+        if failure.fingerprint:
+            found.setdefault(failure.fingerprint, failure)
+    return list(found.values())
+
+
+def _sighting(order: WorkOrder, merge_request: MergeRequest, failure: FailureSeen, at: float, link: str) -> Sighting:
+    return Sighting(
+        project=order.project,
+        fingerprint=failure.fingerprint,
+        occurrence=f"{order.project}!{order.mr_iid}@{order.sha}",
+        at=at,
+        kind=failure.kind,
+        class_=failure.class_,
+        title=failure.title,
+        excerpt=failure.excerpt,
+        merge_request=f"!{order.mr_iid}",
+        branch=merge_request.change.source_branch,
+        link=link,
+    )
+
+
+def _line(order: WorkOrder, failure: FailureSeen, before: KnownFailure | None, now: KnownFailure) -> str:
+    return f"- {code(failure.title or failure.kind)}: {_history(f'!{order.mr_iid}', before, now)}"
+
+
+def _history(own: str, before: KnownFailure | None, now: KnownFailure) -> str:
+    """`now` counts this commit, and counts it once. Whoever was last `before` may be this very order, delivered again:
+    then nobody knows any more when the one before it was."""
+    earlier = now.count - 1
+    others = [name for name in now.merge_requests if name != own]
+    if not others:
+        return f"seen before: {times(earlier)}, in this merge request alone"
+    if before and before.merge_requests[:1] != (own,):
+        return f"seen before: {times(earlier)}, last on {day(before.last_seen)} in {code(others[0])}"
+    return f"seen before: {times(earlier)}, also in {code(others[0])}"
+
+
+def _more(count: int) -> list[str]:
+    return [f"- and {count} more that were seen before"] if count > 0 else []
+
+
+def _new(failures: Sequence[FailureSeen]) -> list[str]:
+    """One is named; several are counted, for the report names them."""
+    if not failures:
+        return []
+    what = code(failures[0].title or failures[0].kind) if len(failures) == 1 else f"{len(failures)} failures"
+    return [f"- {what}: new with this merge request"]
+
+
+async def _red_too(
+    order: WorkOrder, merge_request: MergeRequest, forge: Forge, configuration: Configuration
+) -> tuple[list[str], list[str]]:
+    """Jobs of this commit that failed in the newest finished pipeline of the target branch as well."""
+    target = merge_request.change.target_branch
+    try:
+        branch = await forge.branch(target)
+        checks = await forge.checks(order.sha, order.pipeline_id) if branch.failed_jobs else ()
+    except ForgeError:
+        return [], [_NO_BRANCH]
+    failed = dict.fromkeys(check.name for check in checks if check.status == "failed")
+    both = [name for name in failed if name in branch.failed_jobs]
+    where = pipeline_link(configuration.settings, order.project, branch.pipeline_id)
+    lines = [f"- {code(name)} is red on {code(target)} too ({where})" for name in both[:NOTE_FAILURES]]
+    return [*lines, *_more(len(both) - NOTE_FAILURES)], []

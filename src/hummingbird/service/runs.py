@@ -1,0 +1,168 @@
+"""The second stage: one order, from the look whether it is still wanted to its note (R1, R7, N1–N8).
+
+Whatever dies in the middle, the same order comes again and goes on where it was: what was posted is found by its
+marker, what was run by its journal. Says what is to happen; how it is said is publication's.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hummingbird.agent.tools.findings import ReportFinding
+from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.domain.diffs import Diff
+from hummingbird.domain.errors import ForgeMissing, HummingbirdError, OperatorError
+from hummingbird.domain.notes import Part, marker_of
+from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.ports.forge import Forge, Forges, MergeRequest, Thread
+from hummingbird.ports.tool import Tool
+from hummingbird.service.findings import earlier_of, publish, summary
+from hummingbird.service.gates import begun, ended, may_run
+from hummingbird.service.investigating import Conducted, Investigator
+from hummingbird.service.known import Known
+from hummingbird.service.publication import Place, Publication
+from hummingbird.service.settling import Wait, recovered, settled
+from hummingbird.service.stages import Later
+from hummingbird.service.wording import nothing_found
+
+_log = logging.getLogger("hummingbird.service")
+# A branch's name may hold whole sentences. Others are told by the sources, where they are fenced (I9, T8).
+_NAME = re.compile(r"[\w./+#@-]{1,100}", re.ASCII)
+GO_ON = "Go on."  # for a reply that only changes how the session works
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """`configuration` gives the one that holds now; an order keeps the one that it began with (G4)."""
+
+    configuration: Callable[[], Configuration]
+    forges: Callable[[Configuration], Forges]
+    publication: Callable[[Forge, Configuration], Publication]
+    investigator: Investigator
+    known: Known
+    now: Callable[[], float]
+
+    async def ordered(self, order: WorkOrder, *, last_try: bool) -> Later | None:
+        """Raises HummingbirdError for what may go better another time."""
+        configuration = self.configuration()
+        here = configuration.on(order.project)
+        applied = next((one for one in here if one.workflow == order.workflow), None)
+        if applied is None:
+            return _skipped(order, "the workflow is no longer configured for this project")
+        forge = self.forges(configuration).of(order.project)
+        try:
+            request, threads = await forge.merge_request(order.mr_iid), await forge.threads(order.mr_iid)
+        except ForgeMissing as error:
+            return _skipped(order, str(error))
+        if ended(order, threads):
+            return _skipped(order, "it has been told already")
+        if why := may_run(order, request, threads, applied):
+            return _skipped(order, why)
+        if order.cause is Cause.PIPELINE and order.checked and not begun(order, threads):
+            rest = await self._rest(order, forge, configuration)
+            if rest is not None:
+                return rest if isinstance(rest, Later) else _skipped(order, rest)
+        run = _Run(self, order, configuration, applied, forge, request)
+        await run.through(threads, last_try=last_try)
+        return None
+
+    async def _rest(self, order: WorkOrder, forge: Forge, configuration: Configuration) -> Later | str | None:
+        """R1: until nothing on the head runs any more; the reason if nothing is left to look at."""
+        checks, settings = await forge.checks(order.sha, order.pipeline_id), configuration.settings
+        rest = settled(checks, order, self.now(), settings.settle_seconds, settings.settle_cap_seconds)
+        if isinstance(rest, Wait):
+            return Later(rest.seconds, rest.successor(order), rest.reason)
+        return "nothing on the head is red any more" if recovered(checks) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One order that is carried out."""
+
+    stage: Runs
+    order: WorkOrder
+    configuration: Configuration
+    applied: Applied
+    forge: Forge
+    request: MergeRequest
+
+    async def through(self, threads: Sequence[Thread], *, last_try: bool) -> None:
+        order, publication = self.order, self.stage.publication(self.forge, self.configuration)
+        if order.cause is Cause.REPLY and not await self.stage.investigator.known(order):
+            await publication.expired(order)
+            _skipped(order, "its session is gone")
+            return
+        place = await publication.placeholder(order, self.applied, threads)
+        _log.info("Order %s: %s begins on %s!%d.", order.id, order.workflow, order.project, order.mr_iid)
+        try:
+            conducted = await self._conducted(threads)
+        except OperatorError as error:  # trying again will not help, and whoever can has to know
+            await self._failed(publication, place, error)
+        except HummingbirdError as error:
+            if not last_try:
+                raise
+            await self._failed(publication, place, error)
+        else:
+            await self._told(publication, place, conducted)
+
+    async def _conducted(self, threads: Sequence[Thread]) -> Conducted:
+        return await self.stage.investigator.conduct(
+            self.order,
+            self.configuration,
+            self.applied,
+            task(self.order, self.request.change.target_branch),
+            tools=await self._tools(threads),
+            bot_ids=await self.forge.bot_ids(),
+        )
+
+    async def _tools(self, threads: Sequence[Thread]) -> Sequence[Tool]:
+        """W2: findings are only collected by the run."""
+        if not self.applied.declared.inline_findings:
+            return ()
+        return (ReportFinding(Diff(await self.forge.diffs(self.order.mr_iid)), earlier_of(threads)),)
+
+    async def _told(self, publication: Publication, place: Place, conducted: Conducted) -> None:
+        order, request = self.order, self.request
+        marker = marker_of(order, Part.FINDING)
+        public = not (place.internal or self.applied.internal_notes)
+        published = await publish(self.forge, request, conducted.findings, marker, public=public)
+        known = await self.stage.known.told(order, request, conducted.failures, self.forge, self.configuration)
+        await publication.result(order, place, self.applied, _with(conducted, summary(published)), known)
+        _log.info("Order %s: %s, told in !%d.", order.id, conducted.outcome.reason.value, order.mr_iid)
+
+    async def _failed(self, publication: Publication, place: Place, error: HummingbirdError) -> None:
+        _log.error("Order %s, session %s: %s", self.order.id, self.order.session_id, error)
+        await publication.failed(self.order, place, str(error))
+
+
+def task(order: WorkOrder, target_branch: str) -> str:
+    """What the model is told of an order; a person's reply speaks for itself."""
+    if order.cause is Cause.REPLY:
+        return order.message or GO_ON
+    told = {
+        "workflow": order.workflow,
+        "project": order.project,
+        "mr_iid": order.mr_iid,
+        "sha": order.sha,
+        "pipeline_id": order.pipeline_id,
+        "target_branch": target_branch if _NAME.fullmatch(target_branch) else "",
+        "message": order.message,
+    }
+    return json.dumps({name: value for name, value in told.items() if value}, ensure_ascii=False)
+
+
+def _with(conducted: Conducted, findings: str) -> Conducted:
+    """What was found on the lines of the diff belongs to the answer."""
+    if not findings:
+        return conducted
+    outcome = conducted.outcome
+    answer = "" if nothing_found(outcome.text) else outcome.text
+    return replace(conducted, outcome=replace(outcome, text="\n\n".join(filter(None, (answer, findings)))))
+
+
+def _skipped(order: WorkOrder, reason: str) -> Later | None:
+    """Done with it: never anything to wait for."""
+    _log.info("Order %s: nothing is done, for %s.", order.id, reason.rstrip("."))
+    return None

@@ -1,0 +1,239 @@
+"""Works off the queue (E3, E4): any number of groups at once, each of them in order, runs within their slots.
+
+A message is deleted when its stage has returned, and never before. Knows queues; what a message means, the stages know.
+"""
+
+import asyncio
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from hummingbird.domain.errors import EventUnreadable, HummingbirdError, PlatformError
+from hummingbird.domain.limits import (
+    LATER_CAP_S,
+    LATER_REMEMBERED,
+    PARKING_S,
+    QUEUE_BATCH,
+    QUEUE_RECEIVES,
+    QUEUE_WAIT_S,
+    SLOT_PAUSE_S,
+    WORK_AT_ONCE,
+    WORK_PAUSES_S,
+)
+from hummingbird.domain.orders import Arrived, WorkOrder, written
+from hummingbird.ports.queue import Message, Queue
+from hummingbird.service.envelopes import opened, successor_of
+from hummingbird.service.holding import Holding
+from hummingbird.service.ingress import Ingress
+from hummingbird.service.outages import Outage, unless
+from hummingbird.service.slots import Slots
+from hummingbird.service.stages import Later, Stages
+
+Answer = TypeVar("Answer")
+_log = logging.getLogger("hummingbird.service")
+
+
+class Worker:
+    """`max_runs` is asked each time, for it may change. `visibility_s` is the queue's. `grace_s` is what runs have to
+    end once there is a stop. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        stages: Stages,
+        ingress: Ingress,
+        max_runs: Callable[[], int],
+        *,
+        visibility_s: int,
+        grace_s: float,
+        slot_pause_s: float = SLOT_PAUSE_S,
+        pauses_s: tuple[int, int] = WORK_PAUSES_S,
+    ) -> None:
+        self._queue = queue
+        self._stages = stages
+        self._ingress = ingress
+        self._max_runs = max_runs
+        self._visibility_s = visibility_s
+        self._grace_s = grace_s
+        self._slot_pause_s = slot_pause_s
+        self._pauses_s = pauses_s
+        self._outage = Outage("The queue")
+        self._stopping = asyncio.Event()
+        self._parking = asyncio.Event()
+        self._groups: set[asyncio.Task[None]] = set()
+        self._settled = asyncio.Event()
+        self._slots = Slots(max_runs, slot_pause_s)
+        self._later: OrderedDict[str, WorkOrder] = OrderedDict()
+
+    @property
+    def running(self) -> int:
+        """How many slots are taken."""
+        return self._slots.taken
+
+    def stop(self) -> None:
+        """Nothing more is taken, and `run` returns once all is done or parked. A second one parks at once."""
+        if self._stopping.is_set():
+            self._parking.set()
+        self._stopping.set()
+        self._slots.close()
+
+    async def run(self) -> None:
+        """Until there is a stop. Cancelling it parks everything."""
+        try:
+            while not self._stopping.is_set():
+                await self._take()
+            await unless(self._parking, self._ended(self._grace_s))
+        finally:
+            self._stopping.set()
+            self._parking.set()
+            self._slots.close()
+            await self._ended(PARKING_S)
+            await self._abandon()
+
+    async def _ended(self, seconds: float) -> None:
+        if self._groups:
+            await asyncio.wait(tuple(self._groups), timeout=seconds)
+
+    async def _abandon(self) -> None:
+        """Whoever does not even end when cancelled: its messages come again when their time is over."""
+        for task in tuple(self._groups):
+            _log.error("A piece of work did not end in time and is left behind; its message will be received again.")
+            task.cancel()
+        await self._ended(0)
+
+    async def _take(self) -> None:
+        most = min(QUEUE_BATCH, 2 * self._max_runs() + WORK_AT_ONCE - len(self._groups))
+        if most < 1:
+            self._settled.clear()
+            await unless(self._stopping, self._settled.wait())
+            return
+        receiving = self._outage.surely(partial(self._queue.receive, most, QUEUE_WAIT_S))
+        messages = await unless(self._stopping, receiving) or ()
+        for group in _groups(messages):
+            self._begin(group, whole=len(messages) < most)
+
+    def _begin(self, messages: Sequence[Message], *, whole: bool) -> None:
+        holding = Holding(self._queue, self._outage, messages, whole=whole, visibility_s=self._visibility_s)
+        task = asyncio.create_task(self._work_off(holding))
+        self._groups.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._groups.discard(task)
+        self._settled.set()
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("A message could not even be given back; it will be received again.", exc_info=error)
+
+    async def _work_off(self, holding: Holding) -> None:
+        async with holding:
+            while (message := holding.first) and not self._stopping.is_set():
+                await self._deal_with(holding, message)
+            await holding.give_back()
+
+    async def _deal_with(self, holding: Holding, message: Message) -> None:
+        """Afterwards the message is no longer the first one."""
+        try:
+            envelope = opened(message.body)
+            if isinstance(envelope, Arrived):
+                await self._arrive(holding, envelope)
+            else:
+                await self._order(holding, message, envelope)
+        except Exception as error:  # noqa: BLE001 - the border of a message: a bug must not end the worker
+            await self._failed(holding, message, error)
+
+    async def _arrive(self, holding: Holding, event: Arrived) -> None:
+        ended = await self._ended_work(holding, self._stages.arrived(event))
+        if ended is None:
+            await holding.give_back()
+            return
+        for order in ended.result():
+            await self._outage.surely(
+                partial(self._queue.send, written(order), group=order.session_id, dedup_id=order.id)
+            )
+        if await holding.done():
+            await self._ingress.forget(event)
+
+    async def _order(self, holding: Holding, message: Message, queued: WorkOrder) -> None:
+        order = self._later.pop(message.id, queued)
+        last_try = message.receives >= QUEUE_RECEIVES
+        ended = await self._ended_work(holding, self._slotted(order, last_try))
+        if ended is None:
+            await holding.replace(successor_of(order, queued.waits))
+        elif (later := ended.result()) is None:
+            await holding.done()
+        else:
+            await self._wait(holding, message, queued, later)
+
+    async def _slotted(self, order: WorkOrder, last_try: bool) -> Later | None:
+        if not await self._slots.take():
+            return Later(self._slot_pause_s, order, "all slots are taken")
+        try:
+            return await self._stages.ordered(order, last_try=last_try)
+        finally:
+            self._slots.free()
+
+    async def _wait(self, holding: Holding, message: Message, queued: WorkOrder, later: Later) -> None:
+        _log.debug("Order %s of session %s waits: %s.", queued.id, queued.session_id, later.reason)
+        seconds = min(LATER_CAP_S, max(1, math.ceil(later.seconds)))
+        if await holding.wait(seconds, successor_of(later.successor, queued.waits)):
+            self._remember(message, later.successor)
+
+    def _remember(self, message: Message, order: WorkOrder) -> None:
+        """What was seen, for when the same message comes again. Should another process get it, that one looks
+        afresh."""
+        self._later[message.id] = order
+        while len(self._later) > LATER_REMEMBERED:
+            self._later.popitem(last=False)
+
+    async def _ended_work(self, holding: Holding, work: Coroutine[Any, Any, Answer]) -> asyncio.Task[Answer] | None:
+        """Cancelled when the message is with somebody else or everything is parked: then None. Raises what it
+        raises."""
+        task = asyncio.create_task(work)
+        ends = [asyncio.ensure_future(event.wait()) for event in (holding.lost, self._parking)]
+        try:
+            await asyncio.wait((task, *ends), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait((task,))
+                return None if task.cancelled() or task.exception() else task
+        finally:
+            for one in (task, *ends):
+                one.cancel()
+        if task.cancelled():
+            raise PlatformError("The work was cancelled, and not by the worker; see what else is in the log.")
+        task.result()
+        return task
+
+    async def _failed(self, holding: Holding, message: Message, error: Exception) -> None:
+        trace = None if isinstance(error, HummingbirdError) else error  # a bug is told with all there is
+        if holding.first is not message:
+            _log.error("%s is settled, but something failed then: %s", _told(message), error, exc_info=trace)
+            return
+        if message.receives >= QUEUE_RECEIVES:
+            _log.error("%s failed for the last time and is a dead letter: %s", _told(message), error, exc_info=trace)
+            await holding.die()
+            return
+        seconds = self._pauses_s[message.receives - 1]
+        _log.warning("%s failed and is tried again in %s s: %s", _told(message), seconds, error, exc_info=trace)
+        await holding.put_off(seconds)
+
+
+def _told(message: Message) -> str:
+    try:
+        envelope = opened(message.body)
+    except EventUnreadable:
+        return f"Message {message.id}"
+    if isinstance(envelope, Arrived):
+        return f"Event {envelope.identity}"
+    return f"Order {envelope.id} of session {envelope.session_id}"
+
+
+def _groups(messages: Sequence[Message]) -> list[list[Message]]:
+    """By their groups, each in its order."""
+    groups: dict[str, list[Message]] = {}
+    for message in messages:
+        groups.setdefault(message.group, []).append(message)
+    return list(groups.values())

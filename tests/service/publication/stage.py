@@ -1,0 +1,87 @@
+"""Orders, outcomes and a configuration for what is said about them."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+from hummingbird.config.chat import ChatSettings
+from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.config.settings import Settings
+from hummingbird.config.workflows import Project, Workflow
+from hummingbird.domain.failures import FailureSeen
+from hummingbird.domain.journal import EndReason
+from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.runs import Outcome
+from hummingbird.domain.usage import Bill, Usage
+from hummingbird.service.investigating import Conducted
+
+WORKFLOW = "analyze-failures"
+PROJECT = "labri-progress/cidiff"
+SHA = "f6887281fd53075915bb6320e4a3f352b2c22dcb"
+IID = 11
+BILL = Bill(3, 3, Usage(fresh=1000, cache_read=3000, output=250), Decimal("0.0421"), 0)
+
+
+def configured(settings: Mapping[str, Any] | None = None, **workflow: Any) -> Configuration:
+    written = {"prompt": "look.md", "projects": {"*": Project()}, **workflow}
+    return Configuration(
+        name="test",
+        settings=Settings(**{"gitlab_url": "https://gitlab.example", **(settings or {})}),
+        workflows=MappingProxyType({WORKFLOW: Workflow(**written)}),
+        chat=ChatSettings(),
+        prompts=MappingProxyType({WORKFLOW: "Look."}),
+    )
+
+
+def applied_of(configuration: Configuration) -> Applied:
+    found = configuration.applied(WORKFLOW, PROJECT)
+    assert found is not None
+    return found
+
+
+def ordered(cause: Cause = Cause.PIPELINE, **changes: Any) -> WorkOrder:
+    values = {
+        "id": "order-1",
+        "session_id": "session-1",
+        "workflow": WORKFLOW,
+        "project": PROJECT,
+        "mr_iid": IID,
+        "sha": SHA,
+        **changes,
+    }
+    return WorkOrder(cause=cause, **values)
+
+
+def outcome(text: str = "The parser throws.", **changes: Any) -> Outcome:
+    values: dict[str, Any] = {
+        "session_id": "session-1",
+        "run_id": "run-1",
+        "reason": EndReason.COMPLETED,
+        "text": text,
+        "answered": True,
+        "sentence": "",
+        "messages": (),
+        "iterations": 4,
+        "bill": BILL,
+        **changes,
+    }
+    return Outcome(**values)
+
+
+def conducted(
+    text: str = "The parser throws.",
+    *,
+    transcript: str = "# Session session-1",
+    failures: Sequence[FailureSeen] = (),
+    trouble: Sequence[str] = (),
+    **changes: Any,
+) -> Conducted:
+    return Conducted(
+        outcome=outcome(text, **changes),
+        model="vendor/model-1",
+        seconds=125.2,
+        transcript=transcript,
+        failures=failures,
+        trouble=trouble,
+    )

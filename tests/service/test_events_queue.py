@@ -1,0 +1,163 @@
+"""E1: events that come through SNS and a queue of SQS, as ministack serves it."""
+
+import asyncio
+import base64
+import gzip
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3.session
+import pytest
+
+from hummingbird.adapters.queues.sqlite import SqliteQueue
+from hummingbird.adapters.queues.sqs_inbox import SqsInbox
+from hummingbird.adapters.stores.folder_objects import FolderObjects
+from hummingbird.domain.errors import QueueUnusable
+from hummingbird.domain.orders import Arrived
+from hummingbird.ports.inbox import Letter
+from hummingbird.service.envelopes import opened
+from hummingbird.service.events_queue import EventsQueue
+from hummingbird.service.ingress import Ingress
+from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+
+WEBHOOKS = Path(__file__).parent.parent / "fixtures" / "gitlab" / "webhooks"
+NOTE = (WEBHOOKS / "derived_note_mr_internal_reply_17x.json").read_text()
+PIPELINE = (WEBHOOKS / "pipeline_failed_merge_request_event.json").read_text()
+PATIENCE_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SURROUNDINGS.items():
+            patch.setenv(name, value)
+        with serving(tmp_path_factory.mktemp("ministack")) as server:
+            yield server
+
+
+class Inbox:
+    """Gives what a test puts in, in the order of the test; knows what was deleted."""
+
+    def __init__(self, *turns: list[Letter] | Exception) -> None:
+        self.turns = list(turns)
+        self.deleted: list[str] = []
+        self.empty = asyncio.Event()
+
+    async def receive(self, wait_s: float) -> list[Letter]:
+        if not self.turns:
+            self.empty.set()
+            await asyncio.sleep(wait_s)
+            return []
+        turn = self.turns.pop(0)
+        if isinstance(turn, Exception):
+            raise turn
+        return turn
+
+    async def delete(self, letter: Letter) -> None:
+        self.deleted.append(letter.id)
+
+    async def close(self) -> None: ...
+
+
+def letter(name: str, body: str, receives: int = 1) -> Letter:
+    return Letter(name, body, receives, "receipt")
+
+
+@pytest.fixture
+async def ingress(tmp_path: Path) -> AsyncIterator[Ingress]:
+    queue = SqliteQueue(tmp_path / "queue.sqlite", 60)
+    yield Ingress(queue, FolderObjects(tmp_path / "objects"), lambda: 1.0)
+    await queue.close()
+
+
+@asynccontextmanager
+async def polling(inbox: Any, ingress: Ingress) -> AsyncIterator[None]:
+    door = EventsQueue(inbox, ingress)
+    running = asyncio.create_task(door.run())
+    try:
+        yield
+        door.stop()
+        async with asyncio.timeout(PATIENCE_S):
+            await running
+    finally:
+        running.cancel()
+        await asyncio.wait((running,))
+
+
+async def all_read(inbox: Inbox, ingress: Ingress) -> list[str]:
+    async with asyncio.timeout(PATIENCE_S), polling(inbox, ingress):
+        await inbox.empty.wait()
+    found = [opened(message.body) for message in await ingress.queue.receive(10, 0)]
+    return sorted(one.body for one in found if isinstance(one, Arrived))
+
+
+async def test_events_of_a_real_queue_are_taken_whatever_they_are_wrapped_in_e1(
+    server: Ministack, ingress: Ingress
+) -> None:
+    url = server.create("events", VisibilityTimeout="60")
+    client = boto3.session.Session(region_name=REGION).client("sqs", endpoint_url=server.endpoint)
+    packed = base64.b64encode(gzip.compress(PIPELINE.encode())).decode()
+    wrapped = {"Type": "Notification", "MessageId": "1", "TopicArn": "arn", "Message": packed}
+    attributes = {"source": {"DataType": "String", "StringValue": "gitlab"}}
+    for body in (json.dumps(wrapped), json.dumps(wrapped), NOTE):
+        client.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
+    client.close()
+    inbox = SqsInbox(url, region=REGION, endpoint=server.endpoint)
+    taken: list[str] = []
+    async with polling(inbox, ingress), asyncio.timeout(PATIENCE_S):
+        while len(taken) < 2:
+            for message in await ingress.queue.receive(10, PATIENCE_S / 2):
+                arrived = opened(message.body)
+                assert isinstance(arrived, Arrived)
+                taken.append(arrived.body)
+    assert sorted(taken) == sorted([PIPELINE, NOTE])
+    assert not await inbox.receive(0)
+    await inbox.close()
+
+
+async def test_a_queue_of_events_that_is_not_there_is_a_sentence_e1(server: Ministack) -> None:
+    inbox = SqsInbox(server.endpoint + "/000000000000/nowhere", region=REGION, endpoint=server.endpoint)
+    with pytest.raises(QueueUnusable, match="There is no queue"):
+        await inbox.receive(0)
+    await inbox.close()
+
+
+async def test_what_is_taken_or_unwanted_is_deleted_and_the_unreadable_left_to_its_dead_letters_e1(
+    ingress: Ingress, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = json.dumps({"Type": "SubscriptionConfirmation", "TopicArn": "arn", "Message": ""})
+    inbox = Inbox(
+        [
+            letter("good", NOTE),
+            letter("bad", "nonsense"),
+            letter("other", other),
+            letter("push", '{"object_kind":"push"}'),
+        ],
+        [letter("bad", "nonsense", 4)],
+    )
+    assert await all_read(inbox, ingress) == [NOTE]
+    assert sorted(inbox.deleted[:3]) == ["good", "other", "push"]
+    assert inbox.deleted[3:] == ["bad"], "only when it came for the fourth time"
+    assert "Message bad of the queue of events was not understood" in caplog.text
+
+
+async def test_an_event_that_cannot_be_kept_is_not_deleted_e1(tmp_path: Path, ingress: Ingress) -> None:
+    closed = SqliteQueue(tmp_path / "queue.sqlite", 60)
+    await closed.close()
+    inbox = Inbox([letter("good", NOTE)])
+    broken = Ingress(closed, ingress.objects, ingress.now)
+    async with asyncio.timeout(PATIENCE_S), polling(inbox, broken):
+        await inbox.empty.wait()
+    assert not inbox.deleted
+
+
+async def test_a_queue_that_cannot_be_reached_is_asked_again_e1(
+    ingress: Ingress, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox = Inbox(QueueUnusable("It is away; wait."), [letter("good", NOTE)])
+    assert await all_read(inbox, ingress) == [NOTE]
+    assert caplog.text.count("The queue of events cannot be used") == 1
+    assert "The queue of events can be used again." in caplog.text

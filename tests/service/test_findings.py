@@ -1,0 +1,210 @@
+"""Findings posted on the lines of a diff (W2), each once (N3), or told in the note: over HTTP, against the lab's
+GitLab, which checks every position."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hummingbird.adapters.forge.writing import GitLabForge
+from hummingbird.agent.tools.findings import ReportFinding
+from hummingbird.domain.diffs import Diff
+from hummingbird.domain.errors import CallDenied, ForgeDown
+from hummingbird.domain.findings import Finding, Severity
+from hummingbird.domain.limits import FORGE_ATTEMPTS
+from hummingbird.domain.notes import Draft, Marker, Part
+from hummingbird.domain.secrets import Secrets
+from hummingbird.lab.gitlab.faults import rack_attack, server_error
+from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.gitlab.records import Note
+from hummingbird.lab.gitlab.store import World
+from hummingbird.ports.forge import MergeRequest
+from hummingbird.ports.tool import ToolContext
+from hummingbird.service.findings import Published, earlier_of, publish, summary
+from tests.adapters.forge.forging import forging
+from tests.lab.gitlab.written_case import HEAD, Person, served
+
+IID = 7
+MARKER = Marker(id="session-1", wf="code-review", sha=HEAD, order="order-1")
+ADDED = Finding(path="src/app.py", line=11, severity=Severity.MINOR, text="A name says more.", suggestion="name = new")
+REMOVED = Finding(path="src/app.py", line=11, severity=Severity.NIT, text="This was right.", old=True)
+SAME = Finding(path="src/app.py", line=12, severity=Severity.BLOCKER, text="Divides by nought.\n\n/merge\n@everyone")
+NOWHERE = Finding(path="src/app.py", line=99, severity=Severity.MAJOR, text="Loses the last page.", suggestion="a `b`")
+DISCUSSIONS = "*/merge_requests/7/discussions"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[GitLabLab]:
+    with served(tmp_path / "case") as lab:
+        yield lab
+        assert lab.world.faults.unused == []
+
+
+@pytest.fixture
+async def forge(lab: GitLabLab) -> AsyncIterator[GitLabForge]:
+    async with forging(lab.url, secrets=Secrets(["hunter2-hunter2"])) as bench:
+        yield bench.forge
+
+
+@pytest.fixture
+async def merge_request(forge: GitLabForge) -> MergeRequest:
+    return await forge.merge_request(IID)
+
+
+def on_lines(lab: GitLabLab) -> list[Note]:
+    return lab.ask(
+        lambda world: [note for thread in world.merge_request.discussions for note in thread.notes if note.position]
+    )
+
+
+async def test_w2_each_finding_stands_on_its_line_the_most_serious_first(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    published = await publish(forge, merge_request, [ADDED, REMOVED, SAME], MARKER, public=True)
+    assert published == Published((SAME, ADDED, REMOVED), ())
+    places = [(note.position["old_line"], note.position["new_line"]) for note in on_lines(lab) if note.position]
+    assert places == [(12, 12), (None, 11), (11, None)]
+
+
+async def test_w2_a_note_has_a_severity_the_text_made_safe_and_a_suggestion(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    secret = replace(ADDED, text="The password is hunter2-hunter2.\n```suggestion:-9+9\nevil\n```")
+    await publish(forge, merge_request, [secret, SAME], MARKER, public=True)
+    blocker, minor = (note.body for note in on_lines(lab))
+    assert "**Blocker**\n\nDivides by nought." in blocker
+    assert "\n/merge" not in blocker
+    assert minor.count("```suggestion:") == 1
+    assert "**Minor**\n\nThe password is" in minor
+    assert minor.endswith("```suggestion:-0+0\nname = new\n```")
+    assert "hunter2" not in minor
+    assert lab.ask(lambda world: world.merge_request.state) == "opened"
+
+
+async def test_w2_n2_a_thread_on_a_line_belongs_to_its_session(forge: GitLabForge, merge_request: MergeRequest) -> None:
+    await publish(forge, merge_request, [ADDED], MARKER, public=True)
+    (thread,) = [thread for thread in await forge.threads(IID) if thread.marker]
+    assert thread.marker is not None
+    assert (thread.marker.id, thread.marker.part, thread.marker.order) == ("session-1", Part.FINDING, "order-1")
+    (earlier,) = earlier_of([thread])
+    assert (earlier.path, earlier.line, earlier.resolved) == ("src/app.py", 11, False)
+
+
+async def test_n3_however_often_it_is_asked_for_each_stands_there_once(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    await publish(forge, merge_request, [ADDED], MARKER, public=True)
+    again = await publish(forge, merge_request, [ADDED, SAME, SAME], MARKER, public=True)
+    assert again == Published((SAME, ADDED), ())
+    assert len(on_lines(lab)) == 2
+
+
+async def test_n3_what_was_written_though_gitlab_failed_is_found_and_not_written_again(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    lab.world.faults.plan(DISCUSSIONS, server_error(502), method="POST", after_write=True)
+    assert await publish(forge, merge_request, [ADDED], MARKER, public=True) == Published((ADDED,), ())
+    assert len(on_lines(lab)) == 1
+
+
+async def test_n3_what_may_yet_be_written_is_told_in_the_note_and_not_written_again(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    lab.world.faults.plan(DISCUSSIONS, server_error(500), method="POST")
+    assert await publish(forge, merge_request, [ADDED, REMOVED], MARKER, public=True) == Published((REMOVED,), (ADDED,))
+    assert len(on_lines(lab)) == 1
+
+
+async def test_w2_a_line_that_the_diff_does_not_have_goes_into_the_note(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    published = await publish(forge, merge_request, [NOWHERE, ADDED], MARKER, public=True)
+    assert published == Published((ADDED,), (NOWHERE,))
+
+
+async def test_w2_a_line_that_gitlab_refuses_goes_into_the_note(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    stale = replace(merge_request, base_sha="0" * 40)
+    assert await publish(forge, stale, [ADDED], MARKER, public=True) == Published((), (ADDED,))
+    assert on_lines(lab) == []
+
+
+@pytest.mark.parametrize("change", [{"public": False}, {"marker": Marker(id="s", sha="1" * 40)}])
+async def test_n1_where_notes_are_internal_or_the_head_has_moved_on_nothing_is_posted(
+    change: dict[str, Any], lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    given = {"public": True, "marker": MARKER, **change}
+    before = len(lab.requests)
+    published = await publish(forge, merge_request, [ADDED, SAME], given["marker"], public=given["public"])
+    assert published == Published((), (SAME, ADDED))
+    assert len(lab.requests) == before
+
+
+async def test_w2_once_somebody_has_pushed_nothing_is_posted_on_lines_that_may_be_others_by_now(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    def push(world: World) -> None:
+        world.merge_request.sha = "f" * 40
+
+    lab.ask(push)
+    assert await publish(forge, merge_request, [ADDED], MARKER, public=True) == Published((), (ADDED,))
+    assert [seen for seen in lab.requests if seen.method == "POST"] == []
+
+
+async def test_n3_while_gitlab_cannot_be_asked_the_caller_is_told_so(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    lab.world.faults.plan(DISCUSSIONS, rack_attack(retry_after_s=1), times=FORGE_ATTEMPTS, method="POST")
+    with pytest.raises(ForgeDown):
+        await publish(forge, merge_request, [ADDED], MARKER, public=True)
+
+
+async def test_w2_a_later_review_repeats_nothing_and_respects_what_was_resolved(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    await publish(forge, merge_request, [ADDED], MARKER, public=True)
+    (thread,) = [thread for thread in await forge.threads(IID) if thread.marker]
+    with closing(Person(lab, "developer")) as developer:
+        assert developer.on_mr("PUT", f"/discussions/{thread.id}", resolved=True).status_code == 200
+    tool = ReportFinding(Diff(await forge.diffs(IID)), earlier_of(await forge.threads(IID)))
+    given = {"file": "src/app.py", "line": 11, "severity": "minor", "text": "A name says more."}
+    with pytest.raises(CallDenied, match="was resolved by somebody"):
+        await tool(given, ToolContext("session-2", "call-1"))
+
+
+async def test_w2_what_others_write_is_no_finding_of_ours(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    await publish(forge, merge_request, [ADDED], MARKER, public=True)
+    (body,) = (note.body for note in on_lines(lab))
+    with closing(Person(lab, "guest")) as guest:
+        assert guest.on_mr("POST", "/discussions", body=body).status_code == 201
+    await forge.open_thread(IID, Draft(text="x", marker=MARKER), internal=False)
+    assert len(earlier_of(await forge.threads(IID))) == 1
+
+
+def test_w2_the_list_for_the_note_has_all_of_them_and_the_whole_text_of_those_that_stand_nowhere_else() -> None:
+    long = replace(ADDED, text="First `line`.\nSecond line.")
+    assert summary(Published((SAME, long), (NOWHERE, REMOVED))).split("\n") == [
+        "Findings, each on its line of the diff:",
+        "",
+        "- **Blocker** `src/app.py:12`: Divides by nought.",
+        "- **Minor** `src/app.py:11`: First 'line'.",
+        "",
+        "Further findings:",
+        "",
+        "- **Major** `src/app.py:99`: Loses the last page.",
+        "",
+        "  Instead of that line:",
+        "",
+        "  `````",
+        "  a `b`",
+        "  `````",
+        "- **Nit** `src/app.py:11` (as it was before): This was right.",
+    ]
+    assert summary(Published()) == ""
+    assert summary(Published((), (REMOVED,))).startswith("Findings:\n\n- **Nit**")

@@ -1,0 +1,265 @@
+"""R7, N3, N4: what the threads of a merge request tell about runs."""
+
+from itertools import count
+from typing import Any
+
+import msgspec
+import pytest
+
+from hummingbird.domain.notes import Marker, Part
+from hummingbird.domain.orders import Cause, Overrides, WorkOrder, session_of
+from hummingbird.ports.forge import MergeRequest, NoteSeen, Thread
+from hummingbird.service.gates import begun, ended, may_run, open_threads, placeholder_of, session_overrides, stale
+from tests.service.rules import HEAD, PROJECT, applied, change, configured
+
+OLD = "b" * 40
+LOOK = applied("look", configured({"look": {"max_runs_per_mr": 2}}))
+NUMBERS = count(1)
+MOVED_ON = "the head of the merge request has moved on"
+HANDLED = "look has looked at this commit already"
+LIMIT = "look has run 2 times on this merge request, which is the limit"
+
+
+def session(about: str = HEAD, workflow: str = "look") -> str:
+    return session_of(PROJECT, 7, workflow, about)
+
+
+def order(name: str = "now", *, cause: Cause = Cause.PIPELINE, sha: str = HEAD, **more: Any) -> WorkOrder:
+    values = {"session_id": session(sha), "workflow": "look", "project": PROJECT, "mr_iid": 7, **more}
+    return WorkOrder(id=name, cause=cause, sha=sha, **values)
+
+
+def ours(part: Part, name: str, *, about: str = "", sha: str = HEAD, workflow: str = "look", **more: Any) -> NoteSeen:
+    """`about`: what the session is about; its commit, unless a command's note is."""
+    marker = Marker(id=session(about or sha, workflow), wf=workflow, sha=sha, order=name, part=part, **more)
+    return NoteSeen(id=next(NUMBERS), author_id=99, by_bot=True, internal=False, marker=marker)
+
+
+def theirs() -> NoteSeen:
+    return NoteSeen(id=next(NUMBERS), author_id=11, by_bot=False, internal=False)
+
+
+def thread(*notes: NoteSeen, individual: bool = False, resolved: bool = False) -> Thread:
+    return Thread(id=f"t{next(NUMBERS)}", notes=notes, individual=individual, resolved=resolved)
+
+
+def run(
+    name: str, *, sha: str = HEAD, end: Part | None = Part.RESULT, about: str = "", workflow: str = "look"
+) -> Thread:
+    begin = [theirs()] if about else []
+    begin.append(ours(Part.PLACEHOLDER, name, sha=sha, about=about, workflow=workflow))
+    return thread(*begin, *([ours(end, name, sha=sha, about=about, workflow=workflow)] if end else []))
+
+
+def request(*, head: str = HEAD, state: str = "opened") -> MergeRequest:
+    return MergeRequest(change=change(head=head, state=state), project=PROJECT, author="ada", title="", url="")
+
+
+def asked(*threads: Thread, by: WorkOrder | None = None) -> str:
+    return may_run(by or order(), request(), threads, LOOK)
+
+
+def test_nothing_speaks_against_the_first_run_r7() -> None:
+    assert asked() == ""
+    assert asked(thread(theirs()), run("x", workflow="other"), run("y", workflow="other")) == ""
+
+
+def test_a_commit_that_has_a_result_is_not_looked_at_again_r7() -> None:
+    assert asked(run("before")) == HANDLED
+
+
+def test_a_result_about_another_commit_or_of_another_workflow_says_nothing_about_this_one_r7() -> None:
+    assert asked(run("before", sha=OLD)) == ""
+    assert asked(run("before", workflow="other")) == ""
+
+
+def test_a_command_that_looked_at_the_commit_has_handled_it_r7() -> None:
+    assert asked(run("command", about="note 5")) == HANDLED
+
+
+def test_a_result_in_another_thread_than_its_placeholder_counts_r7_n1() -> None:
+    public = thread(theirs(), ours(Part.PLACEHOLDER, "command", about="note 5"))
+    assert asked(public, thread(ours(Part.RESULT, "command", about="note 5"))) == HANDLED
+
+
+def test_a_failed_run_counts_for_the_limit_and_not_for_the_commit_r7() -> None:
+    assert asked(run("one", end=Part.FAILED)) == ""
+    assert asked(run("one", end=Part.FAILED), run("two", end=Part.FAILED)) == LIMIT
+
+
+def test_a_failed_run_that_was_answered_by_a_reply_has_handled_the_commit_r7() -> None:
+    failed = run("one", end=Part.FAILED)
+    assert asked(thread(*failed.notes, theirs(), ours(Part.RESULT, "reply"))) == HANDLED
+
+
+def test_a_reply_given_at_this_commit_in_a_thread_about_an_older_one_does_not_handle_it_r7() -> None:
+    older = run("one", sha=OLD)
+    assert asked(thread(*older.notes, theirs(), ours(Part.RESULT, "reply", about=OLD, sha=HEAD))) == ""
+
+
+def test_another_workflow_asked_for_in_a_failed_thread_does_not_handle_the_commit_r7() -> None:
+    failed, other = run("one", end=Part.FAILED), run("two", about="note 5", workflow="other")
+    assert asked(thread(*failed.notes, *other.notes)) == ""
+
+
+def test_runs_on_older_commits_count_for_the_limit_r7() -> None:
+    assert asked(run("one", sha=OLD), run("two", sha="c" * 40)) == LIMIT
+
+
+def test_commands_findings_and_other_workflows_do_not_count_for_the_limit_r7() -> None:
+    threads = [
+        run("one", sha=OLD, about="note 1"),
+        run("two", sha=OLD, about="note 2"),
+        run("three", sha=OLD, workflow="other"),
+        thread(ours(Part.FINDING, "four", sha=OLD)),
+        thread(ours(Part.FINDING, "five", sha=OLD)),
+        run("six", sha=OLD),
+    ]
+    assert asked(*threads) == ""
+    assert asked(*threads, run("seven", sha="c" * 40)) == LIMIT
+
+
+def test_two_placeholders_of_one_order_are_one_run_r7() -> None:
+    assert asked(run("one", sha=OLD), run("one", sha=OLD)) == ""
+
+
+def test_a_limit_of_nothing_allows_nothing_by_itself_r7() -> None:
+    none = applied("look", configured({"look": {"max_runs_per_mr": 0}}))
+    assert "limit" in may_run(order(), request(), [], none)
+    assert may_run(order(cause=Cause.COMMAND), request(), [], none) == ""
+
+
+def test_a_head_that_moved_on_and_a_merge_request_that_closed_are_left_r7() -> None:
+    assert may_run(order(), request(head=OLD), [], LOOK) == MOVED_ON
+    assert may_run(order(), request(state="merged"), [], LOOK) == "the merge request is no longer open"
+
+
+@pytest.mark.parametrize(
+    "free", [order(cause=Cause.COMMAND), order(cause=Cause.REPLY), order(forced=True), order("x", forced=True)]
+)
+def test_commands_replies_and_replays_bypass_all_of_it_r7(free: WorkOrder) -> None:
+    threads = [run("one"), run("two", sha=OLD), run("three", sha=OLD)]
+    assert may_run(free, request(head=OLD, state="closed"), threads, LOOK) == ""
+
+
+def test_a_run_that_has_begun_is_brought_to_its_end_whatever_happened_since_r7_n3() -> None:
+    threads = [run("one", sha=OLD), run("two", sha=OLD), run("now", end=None)]
+    assert asked(*threads) == ""
+    assert may_run(order(), request(head=OLD, state="closed"), threads, LOOK) == ""
+    assert asked(run("command", about="note 5"), run("now", end=None)) == ""
+
+
+def test_a_run_of_the_same_session_that_died_is_gone_on_with_and_no_run_more_r7_n3() -> None:
+    threads = [run("one", sha=OLD), run("dead", end=None)]
+    assert asked(*threads) == ""
+    assert may_run(order(), request(head=OLD), threads, LOOK) == MOVED_ON
+    assert asked(run("one", sha=OLD), run("dead", sha="c" * 40, end=None)) == LIMIT
+
+
+def test_an_order_has_begun_by_its_own_placeholder_and_until_any_end_r7_n3() -> None:
+    assert begun(order(), [run("now", end=None)])
+    assert not begun(order(), [run("dead", end=None)])
+    assert not begun(order(), [run("now")])
+    assert not begun(order(), [thread(ours(Part.PLACEHOLDER, "now"), ours(Part.FAILED, "other"))])
+
+
+def test_an_order_whose_placeholder_another_one_has_ended_is_left_r7_n3() -> None:
+    adopted = thread(ours(Part.PLACEHOLDER, "now"), ours(Part.RESULT, "other"))
+    assert asked(adopted) == HANDLED
+
+
+def test_an_order_finds_its_own_placeholder_first_n3() -> None:
+    dead, own = run("dead", end=None), run("now")
+    assert placeholder_of(order(), [dead, own]) == (own, own.notes[0])
+
+
+def test_an_automatic_order_adopts_a_placeholder_without_an_end_n3() -> None:
+    dead = run("dead", end=None)
+    assert placeholder_of(order(), [run("x", sha=OLD, end=None), dead]) == (dead, dead.notes[0])
+
+
+def test_a_placeholder_with_an_end_is_not_adopted_whoever_ended_it_n3() -> None:
+    failed = run("one", end=Part.FAILED)
+    assert placeholder_of(order(), [failed]) is None
+    adopted = thread(ours(Part.PLACEHOLDER, "one"), ours(Part.FAILED, "two"))
+    assert placeholder_of(order(), [adopted]) is None
+    elsewhere = [run("one", end=None), thread(ours(Part.RESULT, "one"))]
+    assert placeholder_of(order(), elsewhere) is None
+
+
+def test_an_orphan_after_a_failed_run_is_adopted_n3() -> None:
+    failed = run("one", end=Part.FAILED)
+    dead = run("two", end=None)
+    assert placeholder_of(order(), [failed, dead]) == (dead, dead.notes[0])
+
+
+def test_replies_and_commands_adopt_nothing_n3() -> None:
+    dead = run("dead", end=None)
+    assert placeholder_of(order(cause=Cause.REPLY), [dead]) is None
+    assert placeholder_of(order(cause=Cause.COMMAND), [dead]) is None
+    own = run("now", end=None, about="note 5")
+    command = order(cause=Cause.COMMAND, session_id=session("note 5"))
+    assert placeholder_of(command, [own]) == (own, own.notes[1])
+
+
+@pytest.mark.parametrize("end", [Part.RESULT, Part.FAILED])
+def test_an_order_has_ended_with_its_own_note_alone_n3(end: Part) -> None:
+    done = run("now", end=end)
+    assert ended(order(), [run("other"), done]) == done.notes[1]
+    assert ended(order(), [run("other", end=end), run("now", end=None), thread(ours(Part.FINDING, "now"))]) is None
+
+
+def test_threads_that_we_began_and_findings_are_open_until_resolved_n4() -> None:
+    mine, command, finding = run("one"), run("two", about="note 5"), thread(ours(Part.FINDING, "one"))
+    rest = [
+        run("x", workflow="other"),
+        thread(*run("one").notes, resolved=True),
+        thread(ours(Part.PLACEHOLDER, "one"), individual=True),
+        thread(theirs(), theirs()),
+        thread(),
+    ]
+    assert open_threads([mine, *rest, command, finding], "look") == (mine, command, finding)
+
+
+def test_a_discussion_of_people_in_which_a_command_was_given_stays_theirs_n4() -> None:
+    assert open_threads([thread(theirs(), *run("one", about="note 5").notes)], "look") == ()
+
+
+def test_a_thread_is_that_of_its_first_marker_n2_n4() -> None:
+    both = thread(*run("one").notes, *run("two", about="note 5", workflow="other").notes)
+    assert open_threads([both], "other") == ()
+    assert open_threads([both], "look") == (both,)
+
+
+def test_stale_threads_are_about_another_commit_n4() -> None:
+    old, new, unknown = (
+        run("one", sha=OLD),
+        run("two"),
+        thread(ours(Part.PLACEHOLDER, "x", about="?", sha=""), theirs()),
+    )
+    assert stale([old, new, unknown], "look", HEAD) == (old,)
+    assert stale([old, new, unknown], "look", "") == ()
+    assert stale([old, new], "other", HEAD) == ()
+
+
+def test_choices_stay_with_the_session_and_the_last_one_holds_r6() -> None:
+    found = session_overrides(
+        thread(
+            ours(Part.PLACEHOLDER, "one", overrides=Overrides(model="fast", max_iterations=5)),
+            ours(Part.RESULT, "one"),
+            theirs(),
+            ours(Part.RESULT, "two", overrides=Overrides(max_iterations=9)),
+            ours(Part.PLACEHOLDER, "three", about="note 5", overrides=Overrides(model="of another session")),
+        )
+    )
+    assert found == Overrides(model="fast", max_iterations=9)
+    assert session_overrides(thread(theirs())) == Overrides()
+
+
+def test_old_markers_that_say_no_more_than_a_session_do_no_harm_n2() -> None:
+    old = NoteSeen(id=1, author_id=99, by_bot=True, internal=False, marker=msgspec.convert({"id": "uuid"}, Marker))
+    threads = [thread(old, theirs())]
+    assert asked(*threads) == ""
+    assert placeholder_of(order(), threads) is None
+    assert open_threads(threads, "look") == ()
+    assert session_overrides(threads[0]) == Overrides()
