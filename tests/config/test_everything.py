@@ -75,7 +75,12 @@ def test_the_example_with_everything_has_every_key_of_the_table() -> None:
 
 def test_no_value_of_it_is_the_default_where_there_is_a_choice() -> None:
     """So that a key that is read and forgotten is noticed."""
-    only_choice = {"workflows.*.action", "workflows.*.internal_notes", "workflows.*.projects.*.internal_notes"}
+    only_choice = {
+        "workflows.*.action",
+        "workflows.*.context",
+        "workflows.*.internal_notes",
+        "workflows.*.projects.*.internal_notes",
+    }
     for path, value in LEAVES.items():
         row = TABLE.get(table_key(path))
         if row is not None and row.key not in only_choice:
@@ -171,7 +176,8 @@ def _set(tree: dict[str, Any], path: KeyPath, value: Any) -> None:
 def changeable() -> Iterator[KeyPath]:
     """Keys of settings that can be written alone."""
     for path in LEAVES:
-        if path[0] == "settings" and "prices" not in path and not isinstance(path[-1], int):
+        alone = "prices" not in path and path[-1] != "sqs_queue_url"
+        if path[0] == "settings" and alone and not isinstance(path[-1], int):
             yield path
 
 

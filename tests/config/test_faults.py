@@ -52,6 +52,20 @@ FAULTS = {
     "two stores": (
         "settings:\n  s3_session_bucket: a\n  session_store: s3://b\n", "settings.session_store", 3, "not both"
     ),
+    "no such store": ("settings:\n  session_store: ftp://a\n", "settings.session_store", 2, "s3://bucket"),
+    "a store without a name": ("settings:\n  session_store: s3://\n", "settings.session_store", 2, "s3://bucket"),
+    "events without work": (
+        "settings:\n  sqs_queue_url: https://sqs.eu-west-1.amazonaws.com/1/a\n",
+        "settings.sqs_queue_url", 2, "sqs_fifo_queue_url as well",
+    ),
+    "a cap below the wait": (
+        "settings:\n  settle_seconds: 90\n  settle_cap_seconds: 60\n",
+        "settings.settle_cap_seconds", 3, "no less than settle_seconds",
+    ),
+    "a wait above the cap": (
+        "settings:\n  settle_seconds: 90000\n", "settings.settle_seconds", 2, "no less than settle_seconds"
+    ),
+    "room by a summary": (WORKFLOW + "    context: compact\n", "workflows.look.context", 4, "'wrap_up'"),
     "negative money": ("settings:\n  budgets:\n    usd_per_day: -1\n", "settings.budgets.usd_per_day", 3, "above 0"),
     "money as text": ("settings:\n  budgets:\n    usd_per_day: lots\n", "settings.budgets.usd_per_day", 3, "a number"),
     "no prompt": ("workflows:\n  look:\n    model: x\n", "workflows.look.prompt", 2, "must be written"),
@@ -118,7 +132,7 @@ WHOLE = {
     "two documents": (b"settings: {}\n---\nsettings: {}\n", 2, "expected one document"),
     "unclosed": (b"settings: {\n", 2, "expected YAML"),
     "tag": (b"settings: !!python/object:os.system {}\n", 1, "tags, which begin with !"),
-    "no anchor": (b"settings: *gone\n", 1, "expected an anchor &gone"),
+    "no anchor": (b"settings: *gone\n", 1, "put text that begins with * in quotes"),
     "in itself": (b"settings: &a\n  model: *a\n", 2, "stands inside of itself"),
     "deep": (b"settings: " + b"[" * (CONFIG_DEPTH + 1), 1, f"at most {CONFIG_DEPTH} levels"),
     "escape of no character": (b'settings: "\\UFFFFFFFF"\n', 1, "means no character"),
@@ -197,6 +211,14 @@ def test_variables_that_are_set_are_enough(tmp_path: Path) -> None:
     """G2."""
     text = WORKFLOW + "    data_sources:\n      gitlab: {token_env: A}\n"
     assert load(written_file(tmp_path, text), {"A": "value"}).workflows["look"].data_sources.gitlab is not None
+
+
+@pytest.mark.parametrize("sign", ["*", "!", "&", "%", "@", "`"])
+def test_a_secret_that_begins_with_a_sign_of_yaml_is_not_repeated_either(tmp_path: Path, sign: str) -> None:
+    """G1."""
+    faults = examined(tmp_path, f"settings:\n  model: {sign}sesame\n  max_iterations: {sign}sesame\n").faults
+    assert faults
+    assert "sesame" not in str(broken("it", faults))
 
 
 @pytest.mark.parametrize("secret", ["glpat-abcdefghijklmnopqrst", "ORCHESTRATOR_sesame", "sk ant 123"])

@@ -18,6 +18,7 @@ from hummingbird.agent import prompts
 from hummingbird.agent.budget import Limits, Spent
 from hummingbird.agent.described import described
 from hummingbird.agent.interruptible import Interrupted, Interruptible, being_cancelled
+from hummingbird.agent.outcomes import outcome_of
 from hummingbird.agent.recorder import Recorder
 from hummingbird.agent.state import RunState
 from hummingbird.agent.steps import (
@@ -135,14 +136,15 @@ class Loop:
         return self._recorder.state
 
     def run(
-        self, text: str, *, source: Source = Source.USER, history: Sequence[Any] = ()
+        self, text: str, *, source: Source = Source.USER, history: Sequence[Any] = (), run_id: str = ""
     ) -> Coroutine[Any, Any, Outcome]:
-        """Answers one user message. Always returns; what went wrong is in the outcome (L12).
+        """Answers one user message. Always returns; what went wrong is in the outcome (L12). `run_id` is for whoever
+        must find this run again in the journal.
 
         Raises JournalUnwritable only when not even the beginning could be written, UsageFault for a history
         given to a session that has one, or while another run is under way.
         """
-        return self._alone(self._run(text, source, history))
+        return self._alone(self._run(text, source, history, run_id or uuid4().hex))
 
     def go_on(self) -> Coroutine[Any, Any, Outcome]:
         """Continues a run whose process died, from its journal (L2): finished turns are not paid for again,
@@ -173,7 +175,7 @@ class Loop:
 
         return alone()
 
-    async def _run(self, text: str, source: Source, history: Sequence[Any]) -> Outcome:
+    async def _run(self, text: str, source: Source, history: Sequence[Any], run_id: str) -> Outcome:
         resumed = self.state.addressed
         if history and resumed:
             raise UsageFault("This session has a history of its own; start a new session to bring another one.")
@@ -181,7 +183,7 @@ class Loop:
             self._settle()
             self._end(End(EndReason.INTERRUPTED, sentence="The process of this run ended before the run did."))
         self._open_session(history)
-        self._recorder.record(RunStarted(run_id=uuid4().hex, model=self._chain[0], resumed=resumed))
+        self._recorder.record(RunStarted(run_id=run_id, model=self._chain[0], resumed=resumed))
         self._choose_model()
         self._recorder.record(UserSaid(text=plain(text), source=source))
         return await self._drive()
@@ -378,19 +380,6 @@ class Loop:
         )
 
     def _outcome(self) -> Outcome:
-        state, ended = self.state, self.state.ended
-        assert ended is not None
         undelivered = tuple(self._steers)
         self._steers.clear()
-        return Outcome(
-            session_id=state.conversation.session_id,
-            run_id=ended.run_id,
-            reason=ended.reason,
-            text=ended.text,
-            answered=ended.answered,
-            sentence=ended.sentence,
-            messages=tuple(state.conversation.view()),
-            iterations=state.iterations,
-            bill=state.ledger.bill(),
-            undelivered=undelivered,
-        )
+        return outcome_of(self.state, undelivered)

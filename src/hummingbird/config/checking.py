@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hummingbird.config.configuration import Written
+from hummingbird.config.defaults import TABLE
 from hummingbird.config.document import Document
 from hummingbird.config.faults import Fault, KeyPath, unknown
 from hummingbird.config.kinds import VARIABLE
@@ -93,9 +94,23 @@ def _contradictions(document: Document) -> Iterator[Fault]:
     path: KeyPath = ("settings", "session_store")
     if written.get(path) and written.get(("settings", "s3_session_bucket")):
         yield Fault(path, document.place(path, of_key=True), "expected this key or s3_session_bucket, not both")
+    path = ("settings", "sqs_queue_url")
+    if written.get(path) and not written.get(("settings", "sqs_fifo_queue_url")):
+        sentence = "expected sqs_fifo_queue_url as well: events of this queue become work on that one"
+        yield Fault(path, document.place(path, of_key=True), sentence)
+    yield from _caps(document, written)
     seen: dict[tuple[Any, ...], KeyPath] = {}
     for path, place in document.keys.items():
         if len(path) == 4 and path[0] == "workflows" and path[2] == "projects":
             first = seen.setdefault((path[1], str(path[3]).casefold()), path)
             if first != path:
                 yield Fault(path, place, "the project is there twice: GitLab ignores case")
+
+
+def _caps(document: Document, written: Mapping[KeyPath, Any]) -> Iterator[Fault]:
+    """A cap that is lower than what it caps; each of the two may be the default."""
+    names = ("settle_seconds", "settle_cap_seconds")
+    least, most = (written.get(("settings", name), TABLE[f"settings.{name}"].default) for name in names)
+    if isinstance(least, int) and isinstance(most, int) and most < least:
+        path: KeyPath = next(("settings", name) for name in reversed(names) if ("settings", name) in written)
+        yield Fault(path, document.place(path), "expected settle_cap_seconds to be no less than settle_seconds")

@@ -130,8 +130,17 @@ _WORKFLOW = _rows(
     ("max_inline_size", INHERITED, "Bytes of a tool's result that stay in the conversation."),
     ("max_runs_per_mr", INHERITED, "Automatic runs on one merge request."),
     ("internal_notes", INHERITED, "Whether notes are seen by members of the project only."),
-    ("context", "wrap_up", "What a full context leads to: the end of the run, or room made by a summary."),
+    (
+        "context",
+        "wrap_up",
+        "What a full context leads to: a report of what was found until then. Nothing else is offered yet.",
+    ),
     ("nothing_found", "line", "What is posted when there is nothing to say: one line, or nothing."),
+    (
+        "inline_findings",
+        False,
+        "Whether what it finds is posted on the lines of the diff; listed in the note where notes are internal.",
+    ),
     ("ignore_users", (), "Authors whose merge requests are left alone: regular expressions for the whole name."),
     ("ignore_branches", (), "Source branches that are left alone: regular expressions for the whole name."),
     ("auto_resolve_on_push", False, "Whether a push resolves the threads about older commits."),

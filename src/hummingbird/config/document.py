@@ -189,10 +189,13 @@ class _Composer:
 
     def _alias(self, event: Any, place: Place) -> _Node:
         if any(event.anchor == node.anchor for node in self._open):
-            raise _unreadable(place, f"expected another value: the alias *{event.anchor} stands inside of itself")
+            raise _unreadable(place, "expected another value: the alias stands inside of itself")
         found = self._anchors.get(event.anchor)
         if found is None:
-            raise _unreadable(place, f"expected an anchor &{event.anchor} above this alias")
+            raise _unreadable(
+                place,
+                "expected an anchor, which begins with &, above this alias; put text that begins with * in quotes",
+            )
         return found
 
 

@@ -1,7 +1,7 @@
 """What applies to a project, and why (`hummingbird config explain`). Pure; names of variables, never values."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.config.tokens import orchestrator_variables, token_variable
@@ -30,6 +30,14 @@ class Explained:
     orchestrator: tuple[str, str]
     workflows: tuple[tuple[str, tuple[Reason, ...]], ...]
     left_out: tuple[str, ...]
+
+    def only(self, workflow: str) -> "Explained":
+        """What of it is about one workflow."""
+        return replace(
+            self,
+            workflows=tuple(one for one in self.workflows if one[0] == workflow),
+            left_out=tuple(name for name in self.left_out if name == workflow),
+        )
 
     def lines(self) -> Iterator[str]:
         yield f"{self.project}, by {self.configuration}"

@@ -15,11 +15,12 @@ from pydantic_core import PydanticCustomError
 
 FORBIDDEN_PREFIX = "ORCHESTRATOR_"
 VARIABLE = re.compile(rf"(?!{FORBIDDEN_PREFIX})[A-Z_][A-Z0-9_]*", re.IGNORECASE | re.ASCII)
-_PROJECT = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+PROJECT = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
 _QUANTITY = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _TENANT = re.compile(r"/ns/[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/?")
 _WORKFLOW = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _PREFIX = re.compile(r"/[A-Za-z0-9][A-Za-z0-9_-]*")
+_STORE = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]+)*/?")
 _MARKER = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9_])*")
 
 
@@ -98,6 +99,15 @@ def _line(value: str) -> str:
     return value
 
 
+def _store(value: str) -> str:
+    if "://" in value and not _STORE.fullmatch(value):
+        raise fault(
+            "expected a directory, or an address like s3://bucket, gs://bucket or az://container, each with or "
+            "without a path"
+        )
+    return value
+
+
 def _quantity(value: object) -> object:
     """Kubernetes takes numbers without quotes, too."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -114,6 +124,7 @@ Named = TypeVar("Named")
 Value = TypeVar("Value")
 
 Line = Annotated[str, AfterValidator(_line)]
+Store = Annotated[Line, AfterValidator(_store)]
 Variable = Annotated[
     str, AfterValidator(_variable), Field(json_schema_extra={"pattern": "^(?!ORCHESTRATOR_)([A-Za-z_][A-Za-z0-9_]*)?$"})
 ]
@@ -132,7 +143,7 @@ Price = Annotated[Decimal, BeforeValidator(_money), Field(ge=0), WithJsonSchema(
 ProjectPath = Annotated[
     str,
     AfterValidator(
-        lambda value: value if value == "*" or _PROJECT.fullmatch(value) else _refuse_project()  # * is every other one
+        lambda value: value if value == "*" or PROJECT.fullmatch(value) else _refuse_project()  # * is every other one
     ),
 ]
 WorkflowName = Annotated[

@@ -18,6 +18,7 @@ from hummingbird.domain.limits import CONFIG_BYTES, PROMPT_BYTES
 
 FILE_NAME = "hummingbird.yaml"
 PATH_VARIABLE = "CONFIG_PATH"
+EMBEDDED = "the embedded defaults"
 _EMBEDDED = Path(__file__).parent / "embedded" / FILE_NAME
 
 
@@ -55,7 +56,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None) -> Configurat
 def examine(path: Path | None, environment: Mapping[str, str] | None) -> Examined:
     """Never raises for what is in a file. No path: the embedded defaults. Without an environment nobody asks whether
     the variables are set."""
-    name = str(path) if path else "the embedded defaults"
+    name = str(path) if path else EMBEDDED
     reading = _Reading()
     content = reading.content(path or _EMBEDDED)
     if isinstance(content, str):

@@ -20,6 +20,7 @@ from hummingbird.config.kinds import (
     Price,
     Quantity,
     Server,
+    Store,
     Texts,
 )
 from hummingbird.domain.limits import EXEC_TIMEOUT_CAP_S
@@ -89,7 +90,7 @@ class Settings(Part):
     sqs_queue_url: Address = default("settings.sqs_queue_url")
     sqs_fifo_queue_url: Address = default("settings.sqs_fifo_queue_url")
     s3_session_bucket: Line = default("settings.s3_session_bucket")
-    session_store: Line = default("settings.session_store")
+    session_store: Store = default("settings.session_store")
     model: Line = default("settings.model")
     fallback_models: Texts = default("settings.fallback_models")
     models_allowed: Texts = default("settings.models_allowed")

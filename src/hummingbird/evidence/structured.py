@@ -8,6 +8,7 @@ import json
 
 from hummingbird.domain.limits import OBJECT_BYTES
 from hummingbird.evidence.json_lines import JsonLines, whole_object
+from hummingbird.evidence.regions import Region
 from hummingbird.evidence.reports import case_regions
 from hummingbird.evidence.reports.junit import ReportReader
 from hummingbird.evidence.reports.testcases import Report
@@ -77,6 +78,12 @@ class ObjectPreview:
         if lines.found.recognised:
             return _of_runs(lines.summary, lines.found, budget_bytes, lines.unkept)
         return sheet_of(lines.summary, lines.records, budget_bytes, lines.unkept)
+
+    @property
+    def failures(self) -> tuple[Region, ...]:
+        """Of Tekton's runs alone: what a list merely calls failed says nothing by which it is known again."""
+        found = self._read() if self._lines is None else self._lines.found
+        return run_regions.regions_of(found)
 
     def _read(self) -> Found:
         if self._found is None:

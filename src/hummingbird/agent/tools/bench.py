@@ -11,7 +11,7 @@ from hummingbird.agent.tools.shell import NAME, Shell
 from hummingbird.agent.tools.spill import Spill
 from hummingbird.agent.workbench import Workbench
 from hummingbird.domain.journal import Entry
-from hummingbird.domain.limits import MAX_INLINE_BYTES
+from hummingbird.domain.limits import EXEC_TIMEOUT_S, MAX_INLINE_BYTES
 from hummingbird.domain.secrets import Secrets
 from hummingbird.ports.tool import Tool
 
@@ -34,14 +34,16 @@ def equipped(
     *,
     entries: Iterable[Entry] = (),
     max_inline_bytes: int = MAX_INLINE_BYTES,
+    exec_timeout_s: float = EXEC_TIMEOUT_S,
     previews: Previews = by_evidence,
 ) -> Bench:
     """`tools` are the session's other ones: those with a source can be fetched from. `entries` is its journal so far,
     so that no number of a file is used twice."""
     shelf = Shelf(taken(entries))
     spill = Spill(bench, secrets, max_inline_bytes=max_inline_bytes, previews=previews, shelf=shelf)
+    shell = Shell(spill, exec_timeout_s)
     sources = [tool for tool in tools if tool.spec.source]
     if not sources:
-        return Bench((Shell(spill),), spill, bench)
+        return Bench((shell,), spill, bench)
     fetch = Fetch(spill, sources)
-    return Bench((Shell(spill), fetch, FetchBatch(fetch, sources)), spill, bench)
+    return Bench((shell, fetch, FetchBatch(fetch, sources)), spill, bench)

@@ -40,28 +40,34 @@ NOTES = f"""\
 Your sandbox keeps files in {ROOT}. Results that are too long to show are saved whole below {SPILLED}, and you get the \
 path with a preview: search in the file with {NAME} instead of making the call again.\
 """
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "command": {"type": "string", "minLength": 1, "description": "For sh -c; several lines are fine."},
-        "timeout_s": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "description": f"When to end it; {EXEC_TIMEOUT_S:g} unless given, at most {EXEC_TIMEOUT_CAP_S:g}.",
+
+
+def spec(timeout_s: float = EXEC_TIMEOUT_S) -> ToolSpec:
+    """`timeout_s`: of a command whose call names none."""
+    return ToolSpec(
+        name=NAME,
+        description=DESCRIPTION,
+        schema={
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "minLength": 1, "description": "For sh -c; several lines are fine."},
+                "timeout_s": {
+                    "type": "number",
+                    "exclusiveMinimum": 0,
+                    "description": f"When to end it; {timeout_s:g} unless given, at most {EXEC_TIMEOUT_CAP_S:g}.",
+                },
+            },
+            "required": ["command"],
+            "additionalProperties": False,
         },
-    },
-    "required": ["command"],
-    "additionalProperties": False,
-}
-SPEC = ToolSpec(
-    name=NAME,
-    description=DESCRIPTION,
-    schema=SCHEMA,
-    toolset="sandbox",
-    effects=frozenset({Effect.EXEC}),
-    timeout_s=EXEC_TIMEOUT_CAP_S + TOOL_TIMEOUT_S,  # the command's own, and the start and the files around it
-    notes=NOTES,
-)
+        toolset="sandbox",
+        effects=frozenset({Effect.EXEC}),
+        timeout_s=EXEC_TIMEOUT_CAP_S + TOOL_TIMEOUT_S,  # the command's own, and the start and the files around it
+        notes=NOTES,
+    )
+
+
+SPEC = spec()
 # Both streams must fit into one result, which is cut without regard to fences when it does not
 _ROOM = (INLINE_RESULT_BYTES - 2 * RESULT_FRAME_BYTES) // 2
 
@@ -95,18 +101,20 @@ class _Seen:
 
 
 class Shell:
-    def __init__(self, spill: Spill) -> None:
+    def __init__(self, spill: Spill, timeout_s: float = EXEC_TIMEOUT_S) -> None:
         self._spill = spill
+        self._timeout_s = timeout_s
+        self._spec = spec(timeout_s)
 
     @property
     def spec(self) -> ToolSpec:
-        return SPEC
+        return self._spec
 
     def available(self) -> bool:
         return True
 
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> Output:
-        limit = min(float(arguments.get("timeout_s", EXEC_TIMEOUT_S)), EXEC_TIMEOUT_CAP_S)
+        limit = min(float(arguments.get("timeout_s", self._timeout_s)), EXEC_TIMEOUT_CAP_S)
         try:
             async with self._spill.bench.using() as sandbox:
                 done = await sandbox.exec(arguments["command"], timeout_s=limit)

@@ -1,0 +1,214 @@
+"""Failures that a run comes across (N8): seen on every way that an output can take, and no others."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hummingbird.adapters.sources.gitlab.offering import TOLD as GITLAB
+from hummingbird.adapters.sources.konflux.offering import TOLD as KONFLUX
+from hummingbird.adapters.sources.testing_farm.settings import TestingFarmSettings
+from hummingbird.adapters.sources.testing_farm.source import TestingFarmSource
+from hummingbird.agent.tools.bench import equipped
+from hummingbird.agent.tools.fetch import ONE
+from hummingbird.agent.tools.results import Inline
+from hummingbird.agent.tools.seen_failures import WATCHED, SeenFailures
+from hummingbird.domain.errors import SourceDown
+from hummingbird.domain.limits import (
+    FAILURES_SEEN,
+    FAILURES_SEEN_AT_ONCE,
+    KNOWN_EXCERPT_CHARS,
+    KNOWN_FIELD_CHARS,
+)
+from hummingbird.domain.secrets import Secrets
+from hummingbird.domain.tools import ToolSpec
+from hummingbird.lab.case import find
+from hummingbird.lab.scripted import ScriptedModel, calls, says
+from hummingbird.ports.tool import ByteStream, Output, ToolContext
+from tests.agent.benches import in_pieces, start, workbench
+from tests.agent.stage import results_in, stage
+
+LOG = "gitlab_get_job_log"
+SECRET = "hunter2-hunter2"
+RED = (find("compiler-error").folder / "logs/code-quality.log").read_bytes()
+CONTEXT = ToolContext("session-1", "call-1")
+
+
+class Brings:
+    """A source's tool that brings what it was given."""
+
+    def __init__(self, output: Output, name: str = LOG) -> None:
+        self.spec = ToolSpec(name, "Brings.", {"type": "object"}, source="gitlab")
+        self._output = output
+
+    def available(self) -> bool:
+        return True
+
+    async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> Output:
+        return self._output
+
+
+def stream(*chunks: bytes, **given: Any) -> ByteStream:
+    return ByteStream(in_pieces(chunks), "log", **given)
+
+
+async def read(output: Output) -> bytes:
+    assert isinstance(output, ByteStream)
+    return b"".join([chunk async for chunk in output.chunks])
+
+
+def suites(*tests: str) -> str:
+    cases = [
+        {"status": "failed", "name": test, "system_output": f"E   AssertionError: {test} is lost"} for test in tests
+    ]
+    return f'{{"total_count":1}}\n{json.dumps({"name": "unit", "test_cases": cases})}\n'
+
+
+async def test_n8_a_log_that_streams_by_is_seen_and_arrives_as_it_was() -> None:
+    seen = SeenFailures(Secrets())
+    output = await seen.tool(Brings(stream(RED[:5000], RED[5000:], terminal=True)))({}, CONTEXT)
+    assert not any(seen.found)
+    assert await read(output) == RED
+    (failure,) = seen.found
+    assert (failure.kind, failure.class_) == ("compiler error", "code")
+    assert failure.title.startswith("error[E0063]: missing field")
+    assert "event_mapper/combat/tests.rs:73:26" in failure.excerpt
+    assert len(failure.fingerprint) == 16
+
+
+async def test_n8_what_is_short_enough_to_stay_in_the_conversation_is_seen_too() -> None:
+    seen = SeenFailures(Secrets())
+    tool = seen.tool(Brings(stream(b"TypeError: pages is not iterable in ledger.py\n")))
+    model = ScriptedModel([calls((LOG, "{}")), says("Done.")])
+    played = stage(model, tools=[tool], shape=Inline())
+    await played.run()
+    assert "TypeError" in results_in(played.requests[-1])[0].text
+    assert ["TypeError" in failure.title for failure in seen.found] == [True]
+
+
+async def test_n8_what_is_spilled_into_a_file_and_what_is_fetched_into_one_is_seen_too(tmp_path: Path) -> None:
+    async with workbench(tmp_path) as bench:
+        await start(bench)
+        for name, arguments in ((LOG, "{}"), (ONE, json.dumps({"tool": LOG, "arguments": {}, "path": "a.log"}))):
+            seen = SeenFailures(Secrets())
+            tool = seen.tool(Brings(stream(RED, terminal=True)))
+            made = equipped(bench, [tool], Secrets(), max_inline_bytes=256)
+            model = ScriptedModel([calls((name, arguments)), says("Done.")])
+            await stage(model, tools=[tool, *made.tools], shape=made.shape).run()
+            assert [failure.kind for failure in seen.found] == ["compiler error"], name
+
+
+@pytest.mark.parametrize(
+    "output", [suites("test_pages"), json.loads(suites("test_pages").splitlines()[1])], ids=["text", "json"]
+)
+async def test_n8_output_that_is_no_stream_is_seen(output: Output) -> None:
+    seen = SeenFailures(Secrets())
+    assert await seen.tool(Brings(output, "gitlab_get_test_report"))({}, CONTEXT) == output
+    assert [failure.title for failure in seen.found] == ["FAILED unit > test_pages"]
+
+
+@pytest.mark.parametrize(
+    "name", ["gitlab_get_baseline_job_log", "gitlab_get_mr_unified_diff", "gitlab_get_file_at_ref"]
+)
+async def test_n8_green_logs_and_files_that_quote_a_failure_are_not_looked_at(name: str) -> None:
+    seen = SeenFailures(Secrets())
+    tool = Brings(stream(RED), name)
+    assert seen.tool(tool) is tool
+
+
+async def test_n8_the_log_of_a_job_that_went_well_has_none() -> None:
+    seen = SeenFailures(Secrets())
+    await read(await seen.tool(Brings(stream(b"TypeError: pages is not iterable\n", b"Job succeeded\n")))({}, CONTEXT))
+    assert seen.found == ()
+
+
+async def test_t7_what_is_remembered_is_masked_across_chunks_and_colours() -> None:
+    seen = SeenFailures(Secrets([SECRET]))
+    chunks = [b"TypeError: no user with hunter2-", b"hunter2 here\nTypeError: nor hunter2\x1b[31m-hunter2 there\n"]
+    await read(await seen.tool(Brings(stream(*chunks, terminal=True)))({}, CONTEXT))
+    assert seen.found
+    assert SECRET not in repr(seen.found)
+    assert "[masked]" in repr(seen.found)
+
+
+async def test_t7_a_title_is_masked_though_colours_hid_the_secret_in_the_stream() -> None:
+    seen = SeenFailures(Secrets([SECRET]))
+    line = b"TypeError: no user with hunter2\x1b[31m-hunter2 in ledger.py\n"
+    await read(await seen.tool(Brings(stream(line, terminal=True)))({}, CONTEXT))
+    assert [failure.title for failure in seen.found] == ["TypeError: no user with [masked] in ledger.py"]
+
+
+async def test_v6_a_failure_that_shows_a_secret_is_known_again_once_that_was_changed() -> None:
+    known: set[str] = set()
+    for secret in ("alpha-bravo-charlie", "delta-echo-foxtrot"):
+        seen = SeenFailures(Secrets([secret]))
+        await read(await seen.tool(Brings(stream(f"TypeError: no ledger for {secret} here\n".encode())))({}, CONTEXT))
+        known.update(failure.fingerprint for failure in seen.found)
+    assert len(known) == 1
+
+
+async def test_n8_each_is_told_once_in_bounded_number_and_size() -> None:
+    seen = SeenFailures(Secrets())
+    for start_at in range(0, 200, 10):
+        report = suites(*(f"test_{word}" * 60 for word in _words(start_at, 10)))
+        seen.seen(report)
+        seen.seen(report)
+        assert len(seen.found) <= FAILURES_SEEN_AT_ONCE * (start_at // 10 + 1)
+    assert len(seen.found) == FAILURES_SEEN == len({failure.fingerprint for failure in seen.found})
+    assert all(len(failure.title) <= KNOWN_FIELD_CHARS for failure in seen.found)
+    assert all(len(failure.excerpt) <= KNOWN_EXCERPT_CHARS for failure in seen.found)
+
+
+async def test_n8_of_a_log_that_breaks_off_what_came_is_seen_and_the_error_stays_what_it_was() -> None:
+    async def breaking() -> AsyncIterator[bytes]:
+        yield b"TypeError: pages is not iterable in ledger.py\n"
+        raise SourceDown("GitLab hung up.")
+
+    seen = SeenFailures(Secrets())
+    output = await seen.tool(Brings(ByteStream(breaking(), "log")))({}, CONTEXT)
+    with pytest.raises(SourceDown):
+        await read(output)
+    assert len(seen.found) == 1
+
+
+async def test_n8_a_stream_that_nobody_reads_to_its_end_is_closed() -> None:
+    closed = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"still building\n"
+        finally:
+            closed.append(True)
+
+    output = SeenFailures(Secrets()).seen(ByteStream(endless(), "log"))
+    assert isinstance(output, ByteStream)
+    async for _ in output.chunks:
+        break
+    await output.chunks.aclose()  # type: ignore[attr-defined]  # of a generator
+    assert closed == [True]
+
+
+async def test_n8_what_is_no_text_is_left_alone() -> None:
+    output = stream(RED, binary=True)
+    assert SeenFailures(Secrets()).seen(output) is output
+
+
+def test_n8_the_watched_tools_are_ones_that_the_sources_have() -> None:
+    farm = TestingFarmSource(TestingFarmSettings())
+    assert {*GITLAB, *KONFLUX, *(tool.spec.name for tool in farm.tools)} >= WATCHED
+
+
+def test_n8_a_watched_source_is_otherwise_the_same() -> None:
+    farm = TestingFarmSource(TestingFarmSettings())
+    watched = SeenFailures(Secrets()).source(farm)
+    assert (watched.name, watched.secrets) == (farm.name, farm.secrets)
+    assert [tool.spec for tool in watched.tools] == [tool.spec for tool in farm.tools]
+    assert all(tool.available() for tool in watched.tools)
+
+
+def _words(start_at: int, count: int) -> list[str]:
+    """Different ones, made of letters: numbers are no part of a fingerprint."""
+    return ["".join(chr(97 + int(digit)) for digit in f"{number:04}") for number in range(start_at, start_at + count)]

@@ -1,0 +1,152 @@
+"""What is a failure for sure, and so worth remembering (V6, N8): of logs, reports and Tekton's objects."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hummingbird.evidence.failing import Failed, Failing
+from hummingbird.evidence.regions import Class, Kind
+from hummingbird.lab.case import find, names
+
+GREEN = [("failing-test", "logs/build-test-deploy.main.log"), ("out-of-memory", "logs/build.main.log")]
+RED = {
+    "compiler-error": ("logs/code-quality.log", Kind.COMPILER, "error[E0063]: missing field"),
+    "disk-full": ("logs/benchmarks.log", Kind.QUOTA, "No space left on device"),
+    "network": ("logs/docker.log", Kind.NETWORK, "Could not resolve host"),
+    "out-of-memory": ("logs/build.log", Kind.MEMORY, "Killed signal terminated program cc1plus"),
+    "runner-lost": ("logs/unittests.log", Kind.RUNNER, "timed out waiting for pod"),
+}
+
+
+def failed(content: bytes, step: int = 1 << 20) -> tuple[Failed, ...]:
+    failing = Failing()
+    for at in range(0, len(content), step):
+        failing.feed(content[at : at + step])
+    return failing.failed()
+
+
+def log_of(case: str, path: str) -> bytes:
+    return (find(case).folder / path).read_bytes()
+
+
+def suite(*cases: dict[str, Any], **more: Any) -> bytes:
+    return json.dumps({"name": "unit", "test_cases": list(cases), **more}).encode()
+
+
+def bad(name: str, said: str, status: str = "failed") -> dict[str, Any]:
+    return {"status": status, "name": name, "classname": "tests.Pages", "system_output": said}
+
+
+@pytest.mark.parametrize("case", RED)
+def test_v6_a_red_log_says_what_failed_in_a_line_that_tells(case: str) -> None:
+    path, kind, words = RED[case]
+    first = failed(log_of(case, path))[0]
+    assert first.region.kind is kind
+    assert words in first.title
+
+
+@pytest.mark.parametrize("case", RED)
+def test_v6_it_is_known_again_however_the_log_is_cut_into_pieces(case: str) -> None:
+    content = log_of(case, RED[case][0])
+    assert [one.region.fingerprint for one in failed(content)] == [
+        one.region.fingerprint for one in failed(content, 997)
+    ]
+
+
+@pytest.mark.parametrize(("case", "path"), GREEN)
+def test_n8_the_log_of_a_job_that_went_well_has_no_failures_whatever_it_speaks_of(case: str, path: str) -> None:
+    assert failed(log_of(case, path)) == ()
+    assert failed(b"ERROR: cannot open file\nTypeError: x is not a function\n\x1b[32;1mJob succeeded\n\x1b[0;m\n") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "all is well\n",
+        "step 1\nERROR: Job failed: exit code 1\n",
+        "Cleaning up project directory\nERROR: Job failed: command terminated with exit code 137\n",
+    ],
+)
+def test_n8_that_a_job_failed_is_not_what_a_failure_is_known_by(text: str) -> None:
+    assert failed(text.encode()) == ()
+
+
+def test_n8_every_failed_log_of_the_cases_has_one_with_a_fingerprint() -> None:
+    found = 0
+    for name in (name for name in names() if find(name).about["expected"].get("evidence")):
+        for job in find(name).json("gitlab/jobs.json", []):
+            if job["status"] == "failed" and job.get("log"):
+                known = failed(log_of(name, job["log"]))
+                assert known, (name, job["name"])
+                assert all(one.region.fingerprint for one in known)
+                found += 1
+    assert found >= 8
+
+
+def test_v7_a_test_report_in_json_has_the_tests_that_failed() -> None:
+    lines = [
+        b'{"total_count":3,"failed_count":1}',
+        suite({"status": "success", "name": "fine"}, bad("test_last_page", "E   AssertionError: 3 != 4")),
+        suite(bad("test_setup", "Connection refused", "error"), name="integration"),
+    ]
+    one, other = failed(b"\n".join(lines))
+    assert one.title == "FAILED unit > tests.Pages.test_last_page"
+    assert (one.region.kind, one.region.blame.class_) == (Kind.TEST, Class.TEST)
+    assert "AssertionError: 3 != 4" in one.region.excerpt
+    assert (other.region.kind, other.region.blame.class_) == (Kind.NETWORK, Class.INFRASTRUCTURE)
+
+
+def test_v7_a_test_is_known_again_in_the_next_pipeline() -> None:
+    (one,) = failed(b'{"total_count":9}\n' + suite(bad("test_last_page", "E   AssertionError: lost page of 0x7f3a")))
+    (again,) = failed(b'{"total_count":1}\n' + suite(bad("test_last_page", "E   AssertionError: lost page of 0x91bc")))
+    (other,) = failed(b'{"total_count":1}\n' + suite(bad("test_first_page", "E   KeyError: 'pages'")))
+    assert one.region.fingerprint == again.region.fingerprint != other.region.fingerprint
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"test_cases":3}',
+        b'{"test_cases":[1,null,"x",{"status":1},{"status":"failed"}]}',
+        b'{"test_cases":[{"status":"failed","name":7,"system_output":{"message":"x"}}]}',
+        b'{"test_cases":[',
+        b"[1, 2]",
+    ],
+)
+def test_v7_odd_reports_break_nothing(line: bytes) -> None:
+    assert len(failed(b'{"total_count":1}\n' + line)) <= 1
+
+
+def test_n8_a_list_that_merely_calls_jobs_failed_says_nothing_to_remember() -> None:
+    rows = [{"id": 1, "name": "unit", "status": "failed"}, {"id": 2, "name": "lint", "status": "success"}]
+    assert failed(b"\n".join(json.dumps(row).encode() for row in rows)) == ()
+
+
+def test_v7_tekton_objects_give_first_causes_alone() -> None:
+    case = find("konflux-build-and-test")
+    runs = [json.loads(path.read_text()) for path in case.files("konflux/live", "*.json")]
+    tasks = [run for run in runs if run["kind"] == "TaskRun"]
+    found = failed(b"\n".join(json.dumps(run).encode() for run in tasks))
+    assert found
+    assert all(one.region.fingerprint and one.region.score >= 0.75 for one in found)
+
+
+def test_v7_a_task_that_passed_when_it_was_tried_again_is_none() -> None:
+    failed_once = {"conditions": [{"type": "Succeeded", "status": "False", "reason": "Failed"}]}
+    passed = {"conditions": [{"type": "Succeeded", "status": "True", "reason": "Succeeded"}]}
+    labels = {"tekton.dev/pipelineTask": "build"}
+    run = {"apiVersion": "tekton.dev/v1", "kind": "TaskRun", "metadata": {"name": "build-1", "labels": labels}}
+    flaky = {**run, "status": {**passed, "retriesStatus": [failed_once]}}
+    assert failed(json.dumps({**run, "status": failed_once}).encode())
+    assert failed(json.dumps(flaky).encode()) == ()
+
+
+def test_v7_junit_gives_what_failed_and_not_what_passed_when_it_was_tried_again() -> None:
+    report = b"""<testsuites><testsuite name="s">
+      <testcase name="bad"><failure message="boom went the page">x</failure></testcase>
+      <testcase name="flaky"><flakyFailure message="now and then a socket">y</flakyFailure></testcase>
+    </testsuite></testsuites>"""
+    (one,) = failed(report)
+    assert "bad" in one.title
