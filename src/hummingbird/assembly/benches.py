@@ -6,7 +6,7 @@ from hummingbird.adapters.sandboxes.registry import Sandboxes
 from hummingbird.agent.tools.bench import SANDBOX_TOOLS, Bench, equipped
 from hummingbird.agent.workbench import Workbench, had_a_sandbox
 from hummingbird.domain.journal import Entry
-from hummingbird.domain.limits import MAX_INLINE_BYTES
+from hummingbird.domain.limits import EXEC_TIMEOUT_S, MAX_INLINE_BYTES
 from hummingbird.domain.secrets import Secrets
 from hummingbird.ports.archives import Archives
 from hummingbird.ports.tool import Tool
@@ -24,9 +24,11 @@ class Benches:
         *,
         on_trouble: Callable[[str], None],
         max_inline_bytes: int = MAX_INLINE_BYTES,
+        exec_timeout_s: float = EXEC_TIMEOUT_S,
     ) -> None:
         self._sandboxes, self._tools, self._secrets = sandboxes, tools, secrets
-        self._archives, self._on_trouble, self._max_inline_bytes = archives, on_trouble, max_inline_bytes
+        self._archives, self._on_trouble = archives, on_trouble
+        self._max_inline_bytes, self._exec_timeout_s = max_inline_bytes, exec_timeout_s
         self._session_id = ""
         self._bench: Bench | None = None
 
@@ -46,7 +48,14 @@ class Benches:
             earlier=had_a_sandbox(entries, SANDBOX_TOOLS),
             on_trouble=self._on_trouble,
         )
-        return equipped(workbench, self._tools, self._secrets, entries=entries, max_inline_bytes=self._max_inline_bytes)
+        return equipped(
+            workbench,
+            self._tools,
+            self._secrets,
+            entries=entries,
+            max_inline_bytes=self._max_inline_bytes,
+            exec_timeout_s=self._exec_timeout_s,
+        )
 
     async def put_away(self, *, success: bool) -> None:
         bench, self._bench = self._bench, None

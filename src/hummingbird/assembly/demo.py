@@ -1,111 +1,169 @@
-"""`hummingbird demo`: the loop investigates a real failed CI log, with a recorded model instead of a live one.
+"""`hummingbird demo`: the whole path on this machine, from the webhook to the note (G5).
 
-Everything but the model is the real thing: tools, journal, budgets, projections.
+GitLab and what else a case needs are the lab's; everything from the webhook on is what `serve` is made of: the signed
+delivery over HTTP, the queue, the sandbox, the model that the environment has a key for or `digest`, and the forge.
 """
 
-import re
-from collections.abc import Iterable
+import asyncio
+import base64
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hummingbird.adapters.models.registry import Models
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop, Setup
-from hummingbird.agent.prompts import system_prompt
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.domain.errors import ArgumentsInvalid, UsageFault
-from hummingbird.domain.journal import Source
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.domain.transcript import transcript
-from hummingbird.ports.model import Model
+import yaml
+
+from hummingbird.adapters.forge.markers import Markers
+from hummingbird.assembly.places import HOME_VARIABLE
+from hummingbird.assembly.serving import Serving
+from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
+from hummingbird.config.starting import embedded
+from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
+from hummingbird.config.watch import Watch
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.limits import DEMO_LOOK_S
+from hummingbird.domain.notes import Marker, Part
+from hummingbird.lab.case import Case, NoSuchCase, find
+from hummingbird.lab.scene import Scene, Worlds
 from hummingbird.ports.observer import Observer
-from hummingbird.ports.tool import Tool
 
-CASE = Path(__file__).parent.parent / "lab" / "cases" / "registry-timeout"
-ORDER = '{"project":"hashicorp/terraform","job":"e2e tests, windows","log":"job.log","session_id":"%s"}'
-INSTRUCTIONS = (
-    "A CI job failed. Find out why from its log and say whether the change under test caused it. "
-    "Quote the lines that show it, with their numbers."
-)
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+DEFAULT_CASE = "failing-test"
+READ_VARIABLE = "GITLAB_TOKEN_RO"
+KUBECONFIG_VARIABLE = "DEMO_KUBECONFIG"
+CONFIGURATION = "hummingbird.yaml"
+MARKER_PREFIX = "hummingbird-session"
+Telling = Callable[[str], None]
 
 
-def log_tools(path: Path) -> list[Tool]:
-    """Two tools over one log: enough to investigate with."""
-    lines = [_ANSI.sub("", line) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The note as it stands in GitLab. `url` is where it would be; `folder` holds configuration and session."""
 
-    async def search_log(pattern: str, limit: int = 20) -> str:
+    note: str
+    url: str
+    failed: bool
+    folder: Path
+    session: Path
+
+
+def case_of(name: str) -> Case:
+    """Raises UsageFault."""
+    try:
+        return find(name)
+    except NoSuchCase as error:
+        raise UsageFault(str(error)) from error
+
+
+async def demo(
+    case: Case,
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    told: Telling,
+    on_event: Observer | None = None,
+    patience_s: float,
+) -> Shown:
+    """Plays the case. Raises UsageFault if nothing is posted in time."""
+    signing = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    with Scene(case) as scene:
+        given = _environment(environment, scene, folder, signing)
+        path = _written(folder, _configuration(scene))
+        serving = Serving(Watch(path, given), given, on_event=on_event)
+        served = asyncio.create_task(serving.run(signals=False))
         try:
-            wanted = re.compile(pattern)
-        except re.error as error:
-            raise ArgumentsInvalid(f"not a regular expression: {error}") from error
-        found = [f"{number}: {line}" for number, line in enumerate(lines, 1) if wanted.search(line)]
-        return "\n".join([*found[:limit], f"[{len(found)} of {len(lines)} lines match]"])
-
-    async def read_log(first: int, last: int) -> str:
-        return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, 1) if first <= number <= last)
-
-    return [
-        FunctionTool(
-            ToolSpec(
-                name="search_log",
-                description="Lines of the job's log that match a regular expression, with their numbers. Start here.",
-                schema=_object({"pattern": {"type": "string"}, "limit": {"type": "integer", "minimum": 1}}, "pattern"),
-            ),
-            search_log,
-        ),
-        FunctionTool(
-            ToolSpec(
-                name="read_log",
-                description="A range of lines of the job's log, both ends included.",
-                schema=_object({"first": {"type": "integer"}, "last": {"type": "integer"}}, "first", "last"),
-            ),
-            read_log,
-        ),
-    ]
+            hook = f"http://127.0.0.1:{serving.port}/webhooks/gitlab"
+            told(f"GitLab's stand-in is at {scene.url('gitlab')}, hummingbird at {hook}.")
+            await asyncio.to_thread(partial(scene.send_to, hook, signing_token=signing))
+            told(f"Signed webhook delivered: {case.about['title']}.")
+            marker, note = await _posted(scene, served, patience_s)
+        finally:
+            serving.stop()
+            serving.stop()
+            await served
+        return _shown(scene, marker, note, folder)
 
 
-def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
+async def _posted(scene: Scene, served: "asyncio.Task[None]", patience_s: float) -> tuple[Marker, str]:
+    """The first note that ends a run."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience_s):
+            while not served.done():
+                if found := await asyncio.to_thread(scene.ask, _end):
+                    return found
+                await asyncio.wait([served], timeout=DEMO_LOOK_S)
+    if served.done():
+        served.result()
+    raise UsageFault(
+        f"Nothing was posted within {patience_s:.0f} s. The log above says why; try another case, or --timeout."
+    )
+
+
+def _end(worlds: Worlds) -> tuple[Marker, str] | None:
+    markers = Markers(MARKER_PREFIX)
+    for thread in worlds.gitlab.merge_request.discussions:
+        for note in thread.notes:
+            marker = markers.marker(note.body)
+            if marker is not None and marker.part in (Part.RESULT, Part.FAILED):
+                return marker, note.body
+    return None
+
+
+def _shown(scene: Scene, marker: Marker, note: str, folder: Path) -> Shown:
+    world = scene.worlds.gitlab
+    url = f"{scene.url('gitlab')}/{world.project.path}/-/merge_requests/{world.merge_request.iid}"
+    return Shown(note, url, marker.part is Part.FAILED, folder, folder / "sessions" / marker.id)
+
+
+def _environment(environment: Mapping[str, str], scene: Scene, folder: Path, signing: str) -> dict[str, str]:
+    """Nothing of the real GitLab goes to the lab's."""
+    kept = {name: value for name, value in environment.items() if not name.startswith(ORCHESTRATOR_VARIABLE)}
+    kept.pop(SECRET_VARIABLE, None)
+    return kept | {
+        HOME_VARIABLE: str(folder),
+        ORCHESTRATOR_VARIABLE: scene.write_token,
+        READ_VARIABLE: scene.read_token,
+        KUBECONFIG_VARIABLE: str(scene.kubeconfig(folder / "kubeconfig")),
+        SIGNING_VARIABLE: signing,
     }
 
 
-async def investigate(
-    model: Model, journal: FileJournal, session_id: str, observers: Iterable[Observer] = ()
-) -> Outcome:
-    toolbox = Toolbox(log_tools(CASE / "job.log"))
-    setup = Setup(
-        models=[model],
-        toolbox=toolbox,
-        system=system_prompt(toolbox.notes, INSTRUCTIONS),
-        clock=SystemClock(),
-        limits=Limits(iterations=10),
-        observers=tuple(observers),
-    )
-    return await Loop(journal, setup, session_id).run(ORDER % session_id, source=Source.ORDER)
+def _configuration(scene: Scene) -> dict[str, Any]:
+    """The embedded workflows, and where the lab is."""
+    sources: dict[str, Any] = {"gitlab": {"token_env": READ_VARIABLE}}
+    if scene.case.files("konflux"):
+        sources["konflux"] = {
+            "cluster_url": scene.cluster_url,
+            "kubeconfig_env": KUBECONFIG_VARIABLE,
+            "kubearchive_url": scene.url("kubearchive"),
+        }
+        sources["testing_farm"] = {
+            "api_url": scene.url("testing_farm"),
+            "artifacts": [f"{scene.url('artifacts')}/"],
+            "private_addresses": True,
+        }
+    workflows = {
+        name: {
+            "trigger": workflow.trigger or "merge_request",
+            "description": workflow.description,
+            "prompt": f"workflows/{name}.md",
+            "inline_findings": workflow.inline_findings,
+            "data_sources": sources,
+            "projects": {"*": {}},
+        }
+        for name, workflow in embedded().workflows.items()
+    }
+    return {"settings": {"gitlab_url": scene.url("gitlab")}, "workflows": workflows}
 
 
-async def demo(folder: Path, session_id: str, observers: Iterable[Observer] = ()) -> Outcome:
-    """Plays the case into `folder`: journal.jsonl and transcript.md are there afterwards."""
-    if (folder / "journal.jsonl").exists():
-        raise UsageFault(f"{folder} already holds a session; name another folder.")
-    models = Models({}, now=SystemClock().now)
-    journal = FileJournal(folder / "journal.jsonl")
-    try:
-        model = models.resolve(f"replay:{CASE}")
-        outcome = await investigate(model, journal, session_id, observers)
-        told = folder / "transcript.md"
-        told.touch(mode=0o600)  # as private as the journal it is made of
-        told.write_text(transcript(journal.entries()), encoding="utf-8")
-    finally:
-        journal.close()
-        await models.close()
-    return outcome
+def _written(folder: Path, configuration: Mapping[str, Any]) -> Path:
+    """For the person to look at afterwards, too."""
+    prompts = folder / "workflows"
+    prompts.mkdir(exist_ok=True)
+    for name, text in embedded().prompts.items():
+        (prompts / f"{name}.md").write_text(text, encoding="utf-8")
+    path = folder / CONFIGURATION
+    path.write_text(yaml.safe_dump(dict(configuration), sort_keys=False), encoding="utf-8")
+    return path

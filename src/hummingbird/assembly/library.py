@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from hummingbird.adapters.models.registry import Models
+from hummingbird.adapters.models.prices import PriceOverride
+from hummingbird.adapters.models.registry import NO_PRICES, Models
 from hummingbird.adapters.sandboxes.registry import Sandboxes, Wanted
-from hummingbird.adapters.stores.archives import FolderArchives
-from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
-from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.agent.budget import CHAT, Limits
 from hummingbird.agent.loop import Loop, Setup
 from hummingbird.agent.prompts import system_prompt
@@ -23,15 +21,18 @@ from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.agent.tools.registry import Toolbox, enabled
 from hummingbird.assembly.benches import Benches
 from hummingbird.assembly.clock import SystemClock
+from hummingbird.assembly.keeping import Keeping
 from hummingbird.assembly.plugins import plugin_hooks, plugin_tools
 from hummingbird.assembly.secrets import secrets_of
 from hummingbird.assembly.waiting_line import WaitingLine
 from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.journal import EndReason
-from hummingbird.domain.limits import CHAT_ITERATIONS, INTERRUPT_GRACE_S
+from hummingbird.domain.journal import EndReason, Entry
+from hummingbird.domain.journal import Source as SaidBy
+from hummingbird.domain.limits import CHAT_ITERATIONS, EXEC_TIMEOUT_S, INTERRUPT_GRACE_S, MAX_INLINE_BYTES
 from hummingbird.domain.messages import Notice, as_chat
 from hummingbird.domain.runs import Outcome
 from hummingbird.ports.clock import Clock
+from hummingbird.ports.journal import Journal
 from hummingbird.ports.observer import Observer
 from hummingbird.ports.source import Source
 from hummingbird.ports.tool import Hook, Tool
@@ -48,9 +49,12 @@ class Agent:
     installed third parties' tools and hooks. `max_usd_per_day` counts all agents of a `sessions_dir` and `project`.
     `sandbox` names where commands may run (bubblewrap, podman, k8s, k8spool, or a `Wanted` with all there is to say):
     the agent gets sandbox_exec, and results too long to read go to files there; call `close` when you are done.
-    `permissions` says which calls run, which are asked about and which never run. The sync methods are for programs
-    without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages sent while a run is under way wait
-    in line.
+    `max_inline_bytes` is how long a result may be to stay, `exec_timeout_s` how long a command runs that asks for no
+    other time. `permissions` says which calls run, which are asked about and which never run. `warns`: the model hears
+    when a budget is nearly used up, as in workflows. `prices` and `ca_bundle` are for models; `secrets` are values that
+    nobody may see besides those of the environment. `on_trouble` hears, in sentences, what could not be kept; with it,
+    a run goes on without a journal that cannot be written. The sync methods are for programs without an event loop;
+    inside one, await `achat`, `arun` and `ago_on`. Messages sent while a run is under way wait in line.
     """
 
     def __init__(
@@ -70,20 +74,29 @@ class Agent:
         max_usd: Decimal | float | None = None,
         max_usd_per_day: Decimal | float | None = None,
         max_seconds: float | None = None,
+        warns: bool = False,
         streaming: bool = False,
         on_event: Observer | None = None,
         hooks: Iterable[Hook] = (),
         permissions: Permissions | None = None,
         sandbox: str | Wanted | None = None,
+        max_inline_bytes: int = MAX_INLINE_BYTES,
+        exec_timeout_s: float = EXEC_TIMEOUT_S,
         plugins: bool = False,
         base_url: str | None = None,
         api_mode: str | None = None,
         model_regions: Mapping[str, str] | None = None,
+        prices: Mapping[str, PriceOverride] = NO_PRICES,
+        ca_bundle: str = "",
         environment: Mapping[str, str] | None = None,
+        secrets: Iterable[str] = (),
+        on_trouble: Callable[[str], None] | None = None,
         clock: Clock | None = None,
     ) -> None:
         found = dict(os.environ) if environment is None else environment
-        self._sessions_dir = None if sessions_dir is None else Path(sessions_dir)
+        self._clock = clock or SystemClock()
+        folder = None if sessions_dir is None else Path(sessions_dir)
+        self._keeping = Keeping(folder, self._clock, on_trouble)
         limits = replace(
             CHAT,
             iterations=max_iterations,
@@ -91,8 +104,9 @@ class Agent:
             usd=_money(max_usd),
             usd_per_day=_money(max_usd_per_day),
             seconds=max_seconds,
+            warns=warns,
         )
-        _check(limits, self._sessions_dir)
+        _check(limits, folder)
         self._sources = list(sources)
         read = [tool for source in self._sources for tool in source.tools]
         offered = [*tools, *read, *(plugin_tools() if plugins else ())]
@@ -100,8 +114,13 @@ class Agent:
         self._hidden = [tool.spec.name for tool in offered]
         self._instructions = instructions
         toolbox = Toolbox(self._tools, hidden=self._hidden)
-        self._clock = clock or SystemClock()
-        self._models = Models(found, now=self._clock.now, model_regions=model_regions or {})
+        self._models = Models(
+            found,
+            now=self._clock.now,
+            model_regions=model_regions or {},
+            price_overrides=prices,
+            ca_bundle=ca_bundle or None,
+        )
         primary = self._models.resolve(model, base_url=base_url, api_mode=api_mode)
         self._setup = Setup(
             models=[primary, *map(self._models.resolve, fallback_models)],
@@ -113,14 +132,16 @@ class Agent:
             permissions=permissions,
             observers=[on_event] if on_event else [],
             streaming=streaming,
-            spending=self._spending(),
+            spending=self._keeping.spending,
             project=project,
-            secrets=secrets_of(found, (value for source in self._sources for value in source.secrets)),
+            secrets=secrets_of(found, [*secrets, *(value for source in self._sources for value in source.secrets)]),
         )
-        self._benches = self._made_benches(sandbox, found)
+        self._benches = self._made_benches(
+            sandbox, found, on_trouble or _log.warning, max_inline_bytes=max_inline_bytes, exec_timeout_s=exec_timeout_s
+        )
         self._well = False
         self.session_id = session_id or uuid4().hex
-        self._journal: FileJournal | MemoryJournal | None = None
+        self._journal: Journal | None = None
         self._loop: Loop | None = None
         self._line = WaitingLine()
         self._event_loop: asyncio.AbstractEventLoop | None = None
@@ -153,12 +174,17 @@ class Agent:
         system_message: str | None = None,
         conversation_history: Sequence[Mapping[str, Any]] | None = None,
         task_id: str | None = None,
+        *,
+        run_id: str = "",
+        source: SaidBy = SaidBy.USER,
     ) -> Outcome:
+        """`run_id` names the run in the journal; `source` says whose the message is."""
         async with self._line:
             if conversation_history is not None and self._open_journal().entries():
                 self._close_journal()
                 self.session_id = uuid4().hex
-            first = partial(Loop.run, text=user_message, history=conversation_history or ())
+            history = conversation_history or ()
+            first = partial(Loop.run, text=user_message, source=source, history=history, run_id=run_id)
             outcome = await self._with_loop(first, system_message, task_id)
             while outcome.undelivered and outcome.reason is not EndReason.INTERRUPTED:
                 late = partial(Loop.run, text="\n\n".join(outcome.undelivered))  # too late: the next run answers it
@@ -168,6 +194,10 @@ class Agent:
     async def ago_on(self) -> Outcome:
         async with self._line:
             return await self._with_loop(Loop.go_on, None, None)
+
+    def entries(self) -> Sequence[Entry]:
+        """The session so far, as its journal has it."""
+        return self._open_journal().entries()
 
     async def _with_loop(
         self, work: Callable[[Loop], Awaitable[Outcome]], system_message: str | None, task_id: str | None
@@ -250,24 +280,23 @@ class Agent:
         work.close()
         raise UsageFault("There is an event loop here already: await achat(), arun() or ago_on() instead.")
 
-    def _made_benches(self, sandbox: str | Wanted | None, environment: Mapping[str, str]) -> Benches | None:
+    def _made_benches(
+        self,
+        sandbox: str | Wanted | None,
+        environment: Mapping[str, str],
+        on_trouble: Callable[[str], None],
+        **bounds: Any,
+    ) -> Benches | None:
         if sandbox is None:
             return None
         wanted = Wanted(sandbox) if isinstance(sandbox, str) else sandbox
         sandboxes = Sandboxes(wanted, environment, self._clock, _log.warning)
-        folder = self._sessions_dir
-        archives = None if folder is None else FolderArchives(folder)
-        return Benches(sandboxes, self._tools, self._setup.secrets, archives, on_trouble=_log.warning)
+        archives = self._keeping.archives
+        return Benches(sandboxes, self._tools, self._setup.secrets, archives, on_trouble=on_trouble, **bounds)
 
-    def _spending(self) -> SqliteSpending | None:
-        folder = self._sessions_dir
-        return None if folder is None else SqliteSpending(folder / "spending.sqlite", self._clock.now)
-
-    def _open_journal(self) -> FileJournal | MemoryJournal:
+    def _open_journal(self) -> Journal:
         if self._journal is None:
-            folder = self._sessions_dir
-            path = None if folder is None else folder / _folder_name(self.session_id) / "journal.jsonl"
-            self._journal = MemoryJournal() if path is None else FileJournal(path)
+            self._journal = self._keeping.journal(self.session_id)
         return self._journal
 
     def _close_journal(self) -> None:
@@ -295,12 +324,6 @@ async def _no_task_is_left() -> bool:
     for task in others:
         task.cancel()
     return not others or not (await asyncio.wait(others, timeout=INTERRUPT_GRACE_S))[1]
-
-
-def _folder_name(session_id: str) -> str:
-    if not session_id.replace("-", "").replace("_", "").isalnum():
-        raise UsageFault(f"Session id {session_id[:80]!r} is not usable: letters, digits, - and _ only.")
-    return session_id
 
 
 def as_result(outcome: Outcome) -> dict[str, Any]:

@@ -1,15 +1,46 @@
-"""Sandboxes for the command line: one that was asked for by name, the image they run, and what was left of others."""
+"""Sandboxes as the configuration and the command line want them: which one, the image they run, what was left of
+others."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from hummingbird.adapters.sandboxes.check import Checked, self_check
 from hummingbird.adapters.sandboxes.engine import Podman
 from hummingbird.adapters.sandboxes.image import build_image
 from hummingbird.adapters.sandboxes.leftovers import reap_leftovers
-from hummingbird.adapters.sandboxes.registry import DEFAULT_IMAGE, Sandboxes, Wanted
+from hummingbird.adapters.sandboxes.registry import DEFAULT_IMAGE, KUBERNETES, Sandboxes, Wanted
 from hummingbird.assembly.clock import SystemClock
+from hummingbird.config.settings import Settings
 from hummingbird.domain.errors import SandboxBroken, SandboxUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the command line says of the sandbox; empty leaves it to the configuration. A context means Kubernetes."""
+
+    backend: str = ""
+    context: str = ""
+    namespace: str = ""
+
+
+def wanted_sandbox(settings: Settings, chosen: Chosen) -> Wanted:
+    sandbox = settings.sandbox
+    return Wanted(
+        backend=chosen.backend or (KUBERNETES if chosen.context else sandbox.backend),
+        image=sandbox.image or DEFAULT_IMAGE,
+        context=chosen.context,
+        namespace=chosen.namespace,
+        configured_namespace=sandbox.namespace,
+        ca_bundle=settings.ca_bundle,
+        deadline_s=sandbox.active_deadline_seconds,
+        linger_s=sandbox.linger_seconds,
+        max_lingering=sandbox.max_lingering_pods,
+        requests=sandbox.resources.requests.model_dump(by_alias=True),
+        limits=sandbox.resources.limits.model_dump(by_alias=True),
+        labels=sandbox.metadata.labels,
+        annotations=sandbox.metadata.annotations,
+    )
 
 
 async def check(

@@ -1,14 +1,41 @@
-"""Which values of the environment must never be seen by anybody (T7, I1, I2)."""
+"""Which values of the environment must never be seen by anybody, and which variables no run is given (T7, I1, I2)."""
 
 import re
 from collections.abc import Iterable, Mapping
 
+from hummingbird.config.configuration import Configuration
+from hummingbird.config.kinds import FORBIDDEN_PREFIX
 from hummingbird.domain.secrets import Secrets
 
+_HELD_BACK = re.compile(rf"{FORBIDDEN_PREFIX}|HUMMINGBIRD_(?:WEBHOOK|DASHBOARD)_", re.IGNORECASE)
 _TELLS = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_DSN$|PAT$", re.IGNORECASE)
+
+_PATHS = ("/", "./", "~")
 
 
 def secrets_of(environment: Mapping[str, str], others: Iterable[str] = ()) -> Secrets:
-    """Every variable whose name says that it holds one, and `others`; a path to a file with one is not one."""
+    """Every variable whose name says that it holds one, and `others`; a path to a file with one is not one. Those that
+    are held back are never paths: Base64 may begin with a slash."""
     named = ((name, value) for name, value in environment.items() if _TELLS.search(name))
-    return Secrets([*(value for _, value in named if not value.startswith(("/", "./", "~"))), *others])
+    values = (value for name, value in named if _HELD_BACK.match(name) or not value.startswith(_PATHS))
+    return Secrets([*values, *others])
+
+
+def for_runs(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """What a run may be given of the environment, and the values that were held back: those that write, and our own
+    doors'. Nobody there can give away what is not there; that they are masked too is a second wall."""
+    held_back = {name: value for name, value in environment.items() if _HELD_BACK.match(name)}
+    given = {name: value for name, value in environment.items() if name not in held_back}
+    return given, [value.strip() for value in held_back.values() if value.strip()]
+
+
+def tool_secrets(configuration: Configuration, environment: Mapping[str, str]) -> list[str]:
+    """The values of all variables that workflows read with, however they are called."""
+    names: set[str] = set()
+    for workflow in configuration.workflows.values():
+        sources = workflow.data_sources
+        declared = (sources.gitlab, sources.testing_farm)
+        names.update(one.token_env for one in declared if one is not None)
+        for entry in workflow.projects.values():
+            names.update((entry.tokens.gitlab, entry.tokens.testing_farm))
+    return [value for name in sorted(names) if (value := environment.get(name, "").strip())]

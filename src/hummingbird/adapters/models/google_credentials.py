@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 from hummingbird.domain.errors import CredentialRefused, HummingbirdError, MissingSetting, Unavailable
 from hummingbird.domain.limits import ERROR_TEXT_CHARS, TOKEN_MARGIN_S
@@ -31,8 +32,9 @@ class Token:
 Load: TypeAlias = Callable[[], Token]
 
 
-def application_default() -> Token:
+def application_default(ca_bundle: str | None = None) -> Token:
     """A fresh token. Blocks. Credentials are looked up every time: a new login is seen by the next refresh.
+    `ca_bundle`: a file with the certificates to trust; without one, as the environment says.
 
     Raises MissingSetting, CredentialRefused or Unavailable.
     """
@@ -42,7 +44,7 @@ def application_default() -> Token:
 
     try:
         credentials, _ = google.auth.default(scopes=[SCOPE])
-        credentials.refresh(Request())  # type: ignore[no-untyped-call]  # google-auth types only a part of itself
+        credentials.refresh(Request(_trusting(ca_bundle)))  # type: ignore[no-untyped-call]  # google-auth types only a part of itself
     except refused.DefaultCredentialsError as error:
         raise MissingSetting(
             "No Google credentials were found for Vertex: run `gcloud auth application-default login`, or set "
@@ -59,6 +61,18 @@ def application_default() -> Token:
         raise CredentialRefused("Google's credentials gave no access token: log in again or check the service account.")
     expiry = credentials.expiry
     return Token(str(credentials.token), expiry.replace(tzinfo=UTC).timestamp() if expiry else None)
+
+
+def _trusting(ca_bundle: str | None) -> Any:
+    """A session for google-auth, None for its own. What is set in `verify` of a session loses against
+    REQUESTS_CA_BUNDLE; what is said with each request wins."""
+    if ca_bundle is None:
+        return None
+    from requests import Session  # noqa: PLC0415 - likewise
+
+    session = Session()
+    session.request = partial(session.request, verify=ca_bundle)  # type: ignore[method-assign]
+    return session
 
 
 class GoogleTokens:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -91,9 +91,12 @@ class Models:
 
     @cached_property
     def tokens(self) -> "TokenSource":
-        from hummingbird.adapters.models.google_credentials import GoogleTokens  # noqa: PLC0415 - a lazy factory
+        from hummingbird.adapters.models.google_credentials import (  # noqa: PLC0415 - a lazy factory
+            GoogleTokens,
+            application_default,
+        )
 
-        return self._given_tokens or GoogleTokens(self._now)
+        return self._given_tokens or GoogleTokens(self._now, partial(application_default, self._ca_bundle))
 
     def _model(self, written: str, wanted: "Wanted", wire: "Wire", endpoint: "Endpoint") -> Model:
         from hummingbird.adapters.models.http_model import HttpModel  # noqa: PLC0415 - imports HTTP

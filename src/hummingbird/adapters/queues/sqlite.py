@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hummingbird.adapters.queues.acceptable import check_holdable, check_receivable, check_sendable
 from hummingbird.adapters.queues.queue_file import QueueFile
+from hummingbird.adapters.queues.together import Together
 from hummingbird.adapters.queues.unclaimed import Unclaimed
 from hummingbird.domain.errors import InvalidRequest, ReceiptExpired, UsageFault
 from hummingbird.domain.limits import (
@@ -24,8 +25,9 @@ from hummingbird.domain.limits import (
 )
 from hummingbird.ports.queue import DeadLetter, Message
 
-# A message is in flight while `visible_at` lies ahead: nothing is sent to be seen later. The index by
-# place holds all that a look needs: with a long line behind a busy group it need not pass by all the bodies.
+# A message is in flight while `visible_at` lies ahead, and its group with it: nothing is sent to be seen later. So far
+# ahead that nobody may hold it for so long, it is from before the clock was set back, and the message is free. The
+# index by place holds all that a look needs: with a long line behind a busy group it need not pass by all the bodies.
 _FIRST_VERSION = (
     """CREATE TABLE messages (
         place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, group_name TEXT NOT NULL,
@@ -39,14 +41,16 @@ _FIRST_VERSION = (
     "CREATE INDEX sent_by_age ON sent (at)",
 )
 _ADD = "INSERT INTO messages VALUES (NULL, ?, ?, 0, 0, 0, 0, '', ?)"
-_FREE = """SELECT place FROM messages WHERE dead = 0 AND visible_at <= :now AND group_name NOT IN
-    (SELECT group_name FROM messages WHERE dead = 0 AND visible_at > :now) ORDER BY place LIMIT :most"""
+_FREE = """SELECT place FROM messages
+    WHERE dead = 0 AND (visible_at <= :now OR visible_at > :far) AND group_name NOT IN
+    (SELECT group_name FROM messages WHERE dead = 0 AND visible_at > :now AND visible_at <= :far)
+    ORDER BY place LIMIT :most"""
 _FREE_ONES = f"SELECT * FROM messages WHERE place IN ({_FREE}) ORDER BY place"  # noqa: S608 - both are constants
 _TAKE = """UPDATE messages SET receives = receives + 1, visible_at = :until, received_at = :now, receipt = :receipt
     WHERE id = :id"""
 _UNTAKE = "UPDATE messages SET receives = receives - 1, visible_at = 0, receipt = '' WHERE id = ? AND receipt = ?"
 _BURY = """UPDATE messages SET dead = 1, receipt = ''
-    WHERE dead = 0 AND receives > 0 AND receives >= :receives AND visible_at <= :now"""
+    WHERE dead = 0 AND receives > 0 AND receives >= :receives AND (visible_at <= :now OR visible_at > :far)"""
 _HELD = "SELECT received_at FROM messages WHERE id = ? AND receipt = ? AND dead = 0 AND visible_at > ?"
 
 
@@ -58,11 +62,12 @@ class SqliteQueue:
         self._visibility_s = visibility_s
         self._now = now
         self._unclaimed = Unclaimed(self._give_back)
+        self._sending = Together(self._send)
         self._change = asyncio.Event()
 
     async def send(self, body: str, *, group: str, dedup_id: str) -> str:
         check_sendable(body, group, dedup_id)
-        message_id = await asyncio.to_thread(self._send, body, group, dedup_id)
+        message_id = await self._sending.written((body, group, dedup_id))
         self._wake()
         return message_id
 
@@ -105,10 +110,14 @@ class SqliteQueue:
     async def drop(self, letter_id: str) -> None:
         await asyncio.to_thread(self._drop, letter_id)
 
+    async def check(self) -> None:
+        await asyncio.to_thread(self._check)
+
     async def close(self) -> None:
         self._unclaimed.begin_closing()
         self._wake()
         await self._unclaimed.settled()
+        await self._sending.settled()
         await asyncio.to_thread(self._file.close)
 
     def _wake(self) -> None:
@@ -119,24 +128,24 @@ class SqliteQueue:
         await asyncio.to_thread(self._untake, messages)
         self._wake()
 
-    def _send(self, body: str, group: str, dedup_id: str) -> str:
+    def _send(self, messages: Sequence[tuple[str, str, str]]) -> list[str]:
         with self._file.writing() as file:
             now = self._now()
             file.execute("DELETE FROM sent WHERE at <= ?", (now - QUEUE_DEDUP_S,))
-            if first := file.execute("SELECT id FROM sent WHERE dedup_id = ?", (dedup_id,)).fetchone():
-                return str(first["id"])
-            message_id = _added(file, group, body)
-            file.execute("INSERT INTO sent VALUES (?, ?, ?)", (dedup_id, message_id, now))
-            return message_id
+            return [_sent(file, *message, now) for message in messages]
+
+    def _check(self) -> None:
+        with self._file.reading() as file:
+            file.execute("SELECT 1 FROM messages LIMIT 1").fetchone()
 
     def _take(self, most: int) -> list[Message]:
         with self._file.reading() as file:  # so that those who wait do not keep others from writing
-            if not file.execute(_FREE, {"now": self._now(), "most": 1}).fetchone():
+            if not file.execute(_FREE, {**_times(self._now()), "most": 1}).fetchone():
                 return []
         with self._file.writing() as file:
             now = self._now()
             _bury(file, now)
-            rows = file.execute(_FREE_ONES, {"now": now, "most": most}).fetchall()
+            rows = file.execute(_FREE_ONES, {**_times(now), "most": most}).fetchall()
             return [self._taken(file, row, now) for row in rows]
 
     def _taken(self, file: sqlite3.Connection, row: sqlite3.Row, now: float) -> Message:
@@ -190,6 +199,14 @@ async def _either(change: asyncio.Event, seconds: float) -> None:
         return
 
 
+def _sent(file: sqlite3.Connection, body: str, group: str, dedup_id: str, now: float) -> str:
+    if first := file.execute("SELECT id FROM sent WHERE dedup_id = ?", (dedup_id,)).fetchone():
+        return str(first["id"])
+    message_id = _added(file, group, body)
+    file.execute("INSERT INTO sent VALUES (?, ?, ?)", (dedup_id, message_id, now))
+    return message_id
+
+
 def _added(file: sqlite3.Connection, group: str, body: str) -> str:
     message_id = str(uuid.uuid4())
     file.execute(_ADD, (message_id, group, body))
@@ -197,7 +214,11 @@ def _added(file: sqlite3.Connection, group: str, body: str) -> str:
 
 
 def _bury(file: sqlite3.Connection, now: float) -> None:
-    file.execute(_BURY, {"receives": QUEUE_RECEIVES, "now": now})
+    file.execute(_BURY, {**_times(now), "receives": QUEUE_RECEIVES})
+
+
+def _times(now: float) -> dict[str, float]:
+    return {"now": now, "far": now + 2 * QUEUE_HELD_S}  # twice, for clocks are set back by seconds all the time
 
 
 def _held(file: sqlite3.Connection, message: Message, now: float) -> float:

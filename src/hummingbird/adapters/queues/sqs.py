@@ -34,10 +34,12 @@ _ASKED_FOR = ["MessageGroupId", "ApproximateReceiveCount"]
 class SqsQueue:
     """Whoever receives a message has it for `visibility_s`, unless it is kept. Belongs to one event loop."""
 
-    def __init__(self, url: str, visibility_s: int, *, region: str = "", endpoint: str = "") -> None:
+    def __init__(
+        self, url: str, visibility_s: int, *, region: str = "", endpoint: str = "", ca_bundle: str = ""
+    ) -> None:
         self._url = url
         self._visibility_s = visibility_s
-        self._calls = SqsCalls(url, region, endpoint)
+        self._calls = SqsCalls(url, region, endpoint, ca_bundle)
         self._unclaimed = Unclaimed(self._give_back)
         self._looking = asyncio.Lock()
         self._dead_url = ""
@@ -88,6 +90,10 @@ class SqsQueue:
         async with self._looking, aclosing(self._letters()) as letters:
             letter = await _found(letters, letter_id)
             await self._calls.call("delete_message", QueueUrl=self._dead_url, ReceiptHandle=letter.receipt)
+
+    async def check(self) -> None:
+        await self._open()
+        await self._calls.call("get_queue_attributes", QueueUrl=self._url, AttributeNames=["QueueArn"])
 
     async def close(self) -> None:
         """May take as long as a poll that is under way."""

@@ -33,12 +33,14 @@ _UNFIT = ("InvalidMessageContents", "InvalidParameterValue", "MissingParameter")
 
 
 class SqsCalls:
-    """`queue` is its address in sentences. `region` and `endpoint`: empty for what the environment says."""
+    """`queue` is its address in sentences. `region` and `endpoint`: empty for what the environment says. `ca_bundle`: a
+    file with certificates; empty for what boto3 takes."""
 
-    def __init__(self, queue: str, region: str, endpoint: str) -> None:
+    def __init__(self, queue: str, region: str, endpoint: str, ca_bundle: str = "") -> None:
         self._queue = queue
         self._region = region
         self._endpoint = endpoint
+        self._ca_bundle = ca_bundle
         self._polls = ThreadPoolExecutor(QUEUE_POLLS, "sqs-poll")
         self._calls = ThreadPoolExecutor(QUEUE_CALLS, "sqs-call")
         self._opening = threading.Lock()
@@ -85,7 +87,7 @@ class SqsCalls:
         with self._opening:
             if self._client is None:
                 self._client = boto3.session.Session(region_name=self._region or None).client(
-                    "sqs", endpoint_url=self._endpoint or None, config=_settings()
+                    "sqs", endpoint_url=self._endpoint or None, verify=self._ca_bundle or None, config=_settings()
                 )
             return self._client
 
@@ -99,6 +101,8 @@ class SqsCalls:
             return InvalidRequest(f"The queue {self._queue} does not take this: {_words(words)} Send something else.")
         if code in ("NonExistentQueue", "QueueDoesNotExist"):
             return QueueUnusable(f"There is no queue {self._queue}; create it, or correct its address.")
+        if "Throttl" in code:
+            return QueueUnusable(f"The queue {self._queue} is asked too often; ask less often, or raise its limits.")
         return QueueUnusable(
             f"The queue {self._queue} refused a call ({_words(code)}): {_words(words)} Check what its policy allows."
         )

@@ -38,10 +38,11 @@ LIMITS = {
 
 
 class CommandSandbox:
-    """A sandbox out of a place."""
+    """A sandbox out of a place. `memory_bytes`: what each process of a command may have."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, memory_bytes: int = SANDBOX_MEMORY_BYTES) -> None:
         self._place = place
+        self._limits = {**LIMITS, "DATA": memory_bytes}
         self._made_up = 0
 
     @property
@@ -67,7 +68,7 @@ class CommandSandbox:
         }
         kept = {OUT: bytearray(), ERR: bytearray()}
         chunks = _one(stdin) if isinstance(stdin, bytes) else stdin
-        request = {**_command(command, timeout_s), **files, "keep": EXEC_KEPT_BYTES}
+        request = {**self._command(command, timeout_s), **files, "keep": EXEC_KEPT_BYTES}
         wanted = dict.fromkeys(kept, EXEC_KEPT_BYTES)
         async with self._talk(request, chunks, wanted, timeout_s) as talk:
             async for kind, content in talk.frames():
@@ -102,7 +103,7 @@ class CommandSandbox:
         words = bytearray()
         chunks = _one(b"") if stdin is None else stdin
         wanted = {OUT: None, ERR: EXEC_KEPT_BYTES}
-        async with self._talk(_command(command, timeout_s), chunks, wanted, timeout_s) as talk:
+        async with self._talk(self._command(command, timeout_s), chunks, wanted, timeout_s) as talk:
             async for kind, content in talk.frames():
                 if kind == OUT:
                     yield content
@@ -121,6 +122,19 @@ class CommandSandbox:
 
     async def linger(self, session_id: str) -> None:
         await self._place.linger(session_id)
+
+    def _command(self, command: str, timeout_s: float) -> dict[str, Any]:
+        return {
+            "do": "exec",
+            "command": command,
+            "timeout_s": timeout_s,
+            "grace_s": KILL_GRACE_S,
+            "keep": None,
+            "most": OVERFLOW_BYTES,
+            "stdout_file": "",
+            "stderr_file": "",
+            "limits": self._limits,
+        }
 
     @asynccontextmanager
     async def _talk(
@@ -154,20 +168,6 @@ class CommandSandbox:
         except SandboxBroken:
             return False
         return talk.facts is not None
-
-
-def _command(command: str, timeout_s: float) -> dict[str, Any]:
-    return {
-        "do": "exec",
-        "command": command,
-        "timeout_s": timeout_s,
-        "grace_s": KILL_GRACE_S,
-        "keep": None,
-        "most": OVERFLOW_BYTES,
-        "stdout_file": "",
-        "stderr_file": "",
-        "limits": LIMITS,
-    }
 
 
 async def _one(content: bytes) -> AsyncIterator[bytes]:

@@ -17,14 +17,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from hummingbird.adapters.sandboxes.marks import ROLE, STANDBY
+from hummingbird.adapters.sandboxes.quantities import LIMITS, REQUESTS
 from hummingbird.adapters.sandboxes.source import keeper
 from hummingbird.domain.limits import SANDBOX_DEADLINE_S
 
 Raw: TypeAlias = dict[str, Any]
 
 CONTAINER = "sandbox"
-REQUESTS = MappingProxyType({"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "256Mi"})
-LIMITS = MappingProxyType({"cpu": "1", "memory": "1Gi", "ephemeral-storage": "2Gi"})
 _SHIPPED = Path(__file__).parent / "manifests"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from hummingbird.adapters.sandboxes.command import CommandSandbox
 from hummingbird.adapters.sandboxes.link import Place
+from hummingbird.adapters.sandboxes.quantities import LIMITS, REQUESTS, bytes_of, cores_of
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.limits import LINGER_S, LINGERING_PODS, SANDBOX_DEADLINE_S
 from hummingbird.ports.clock import Clock
@@ -16,11 +18,14 @@ BUBBLEWRAP, PODMAN, KUBERNETES, POOL = "bubblewrap", "podman", "k8s", "k8spool"
 BACKENDS = (BUBBLEWRAP, PODMAN, KUBERNETES, POOL)
 DEFAULT_IMAGE = "localhost/hummingbird-sandbox:latest"
 _ROOM = "hummingbird.adapters.sandboxes"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an operator asks for. `namespace` is the flag, `configured_namespace` the setting behind it."""
+    """What an operator asks for. `namespace` is the flag, `configured_namespace` the setting behind it. `requests`,
+    `limits` (as Kubernetes writes them), `labels` and `annotations` are a pod's; a container of podman is held to the
+    limits too. The pods of a pool are what its Deployment made them; what bubblewrap allows is fixed."""
 
     backend: str = BUBBLEWRAP
     image: str = DEFAULT_IMAGE
@@ -32,6 +37,10 @@ class Wanted:
     deadline_s: int = SANDBOX_DEADLINE_S
     linger_s: int = LINGER_S
     max_lingering: int = LINGERING_PODS
+    requests: Mapping[str, str] = field(default_factory=lambda: REQUESTS)
+    limits: Mapping[str, str] = field(default_factory=lambda: LIMITS)
+    labels: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    annotations: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
 
 class Sandboxes:
@@ -52,7 +61,9 @@ class Sandboxes:
 
     def make(self, session_id: str = "") -> CommandSandbox:
         """One that has not been started; of a pool, the one that lingers for this session if there is one."""
-        return CommandSandbox(self._place(session_id))
+        if self._wanted.backend == BUBBLEWRAP:
+            return CommandSandbox(self._place(session_id))
+        return CommandSandbox(self._place(session_id), bytes_of(self._limit("memory")))
 
     async def keep_reaping(self) -> None:
         """Removes overdue pods of a pool every minute, until it is cancelled; returns at once elsewhere (X6)."""
@@ -71,9 +82,16 @@ class Sandboxes:
         if wanted.backend == BUBBLEWRAP:
             made = place("bubblewrap").BubblewrapPlace()
         elif wanted.backend == PODMAN:
-            made = place("podman").PodmanPlace(wanted.image, environment=self._environment)
+            made = self._container()
         elif wanted.backend == KUBERNETES:
-            shape = place("manifest").PodShape(wanted.image, deadline_s=wanted.deadline_s)
+            shape = place("manifest").PodShape(
+                wanted.image,
+                wanted.requests,
+                wanted.limits,
+                wanted.labels,
+                wanted.annotations,
+                deadline_s=wanted.deadline_s,
+            )
             made = place("kubernetes").KubernetesPlace(self._site(), shape, self._clock, self._environment)
         else:
             if self._pool is None:
@@ -81,6 +99,19 @@ class Sandboxes:
             pool, kubectl = self._pool
             made = place("pooled").PoolPlace(pool, kubectl, self._clock, session_id)
         return made
+
+    def _limit(self, name: str) -> str:
+        return self._wanted.limits.get(name, LIMITS[name])
+
+    def _container(self) -> Any:
+        wanted = self._wanted
+        return _part("podman").PodmanPlace(
+            wanted.image,
+            environment=self._environment,
+            memory_bytes=bytes_of(self._limit("memory")),
+            space_bytes=bytes_of(self._limit("ephemeral-storage")),
+            cpus=cores_of(self._limit("cpu")),
+        )
 
     def _opened_pool(self) -> tuple[Any, Any]:
         wanted = self._wanted

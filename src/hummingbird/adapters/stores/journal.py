@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hummingbird.domain.errors import JournalUnwritable, SessionUnreadable
+from hummingbird.domain.errors import JournalTaken, JournalUnwritable, SessionUnreadable
 from hummingbird.domain.journal import Entry, dump, load
 from hummingbird.domain.limits import QUICK_FLUSH_S
 
@@ -133,7 +133,7 @@ class FileJournal:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise JournalUnwritable(
+            raise JournalTaken(
                 f"Another process is using {self._path}; wait for it, or use another session."
             ) from error
 

@@ -85,7 +85,7 @@ def serving(folder: Path) -> Iterator[Ministack]:
     with (folder / "ministack.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "ministack"],
-            env={**os.environ, "SERVICES": "sqs", "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1"},
+            env={**os.environ, "SERVICES": "sqs,s3", "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1"},
             cwd=folder,
             stdout=log,
             stderr=log,

@@ -37,6 +37,7 @@ async def a_closed_queue_says_so(stage: Stage) -> None:
     held = await one(queue)
     await queue.close()
     verbs = (
+        queue.check(),
         queue.send("3", group="a", dedup_id="3"),
         queue.receive(1, 0),
         queue.keep(held, 5),

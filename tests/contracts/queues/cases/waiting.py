@@ -86,3 +86,11 @@ async def _waiting(queue: Queue) -> "asyncio.Task[Message]":
 async def _woken(waiting: "asyncio.Task[Message]") -> str:
     async with asyncio.timeout(_SOON_S):
         return (await waiting).body
+
+
+async def a_check_takes_nothing(stage: Stage) -> None:
+    queue = await stage.queue()
+    await queue.check()
+    await sent(queue, "a", "1")
+    await queue.check()
+    assert (await one(queue)).receives == 1

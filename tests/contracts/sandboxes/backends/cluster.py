@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hummingbird.adapters.sandboxes.command import CommandSandbox
 from hummingbird.adapters.sandboxes.kubernetes import KubernetesPlace, open_site
-from hummingbird.adapters.sandboxes.manifest import LIMITS
+from hummingbird.adapters.sandboxes.quantities import LIMITS
 from hummingbird.adapters.sandboxes.marks import ACTIVE, ROLE, SESSION
 from hummingbird.adapters.sandboxes.pool import Pool
 from hummingbird.adapters.sandboxes.pooled import PoolPlace

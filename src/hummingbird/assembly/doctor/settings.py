@@ -1,0 +1,92 @@
+"""Configuration, prompts and variables: what can be known without asking anybody."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hummingbird.assembly.doctor.finding import Check, Finding, Findings, Standing
+from hummingbird.assembly.doctor.gitlab_tokens import own_tokens
+from hummingbird.assembly.doctor.patient import Patient
+from hummingbird.config.configuration import Configuration
+from hummingbird.config.faults import Fault
+from hummingbird.config.load import examine
+from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE, Need, reading, webhook, writing
+from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
+from hummingbird.domain.errors import MissingSetting
+from hummingbird.service.gate import gate
+
+CONFIGURATION, PROMPTS, VARIABLES, WEBHOOK = "configuration", "prompts", "variables", "webhook secret"
+_SECRET_CHARS = 16
+
+
+def examined(path: Path | None) -> tuple[Configuration | None, list[Finding]]:
+    """The configuration if it is sound, and what is to be said of it and its prompts."""
+    found = examine(path, None)
+    prompts = [fault for fault in found.faults if _of_prompt(fault)]
+    others = [fault for fault in found.faults if not _of_prompt(fault)]
+    findings = [*_mended(CONFIGURATION, found.name, others), *_mended(PROMPTS, found.name, prompts)]
+    if found.configuration is not None:
+        count = len(found.configuration.workflows)
+        findings.append(_workflows(found.name, count))
+        findings.append(Finding(PROMPTS, Standing.OK, "Every workflow has its prompt."))
+    return found.configuration, findings
+
+
+def _workflows(name: str, count: int) -> Finding:
+    if count:
+        how_many = "one workflow" if count == 1 else f"{count} workflows"
+        return Finding(CONFIGURATION, Standing.OK, f"{name} is sound, with {how_many}.")
+    sentence = f"{name} has no workflow, so nothing will ever run: add one, or begin with `hummingbird init`."
+    return Finding(CONFIGURATION, Standing.WARN, sentence)
+
+
+def _of_prompt(fault: Fault) -> bool:
+    return fault.path[:1] == ("workflows",) and fault.path[2:] == ("prompt",)
+
+
+def _mended(part: str, name: str, faults: Sequence[Fault]) -> Iterator[Finding]:
+    for fault in sorted(faults, key=lambda one: one.place):
+        yield Finding(part, Standing.FAIL, f"Mend {name}, {fault}")
+
+
+def environment_checks(patient: Patient) -> Iterator[Check]:
+    yield Check(VARIABLES, lambda: _variables(patient))
+    yield Check(WEBHOOK, lambda: _webhook(patient))
+
+
+async def _variables(patient: Patient) -> Findings:
+    needed = [*writing(patient.configuration), *reading(patient.configuration)]
+    missing: dict[str, list[Need]] = {}
+    for need in needed:
+        if not need.used(patient.environment):
+            missing.setdefault(need.usual, []).append(need)
+    for variable, needs in missing.items():
+        purposes = ", ".join(dict.fromkeys(need.purpose for need in needs))
+        only_others = all(need.variables == (ORCHESTRATOR_VARIABLE,) for need in needs) and own_tokens(patient)
+        yield Standing.WARN if only_others else Standing.FAIL, f"Set {variable}: it {purposes}."
+    if not missing:
+        names = sorted({need.used(patient.environment) for need in needed})
+        yield Standing.OK, f"All that are needed are set: {', '.join(names)}." if names else "None is needed."
+
+
+async def _webhook(patient: Patient) -> Findings:
+    if not [*webhook(patient.configuration)]:
+        yield Standing.SKIP, "Not needed: events come from a queue."
+        return
+    secret, signing = patient.value(SECRET_VARIABLE), patient.value(SIGNING_VARIABLE)
+    try:
+        door = gate(time.time, secret, signing)
+    except MissingSetting as error:
+        yield Standing.FAIL, f"{SIGNING_VARIABLE} cannot be used: {error}"
+        return
+    if door.is_open:
+        yield (
+            Standing.FAIL,
+            f"Set {SECRET_VARIABLE} to a long random text, and the webhook's secret token in GitLab to the same: "
+            "without it anybody could send events.",
+        )
+    elif not door.signed and len(secret) < _SECRET_CHARS:
+        yield Standing.WARN, f"{SECRET_VARIABLE} is short: use {_SECRET_CHARS} random characters or more."
+    else:
+        names = " and ".join(name for name in (SECRET_VARIABLE, SIGNING_VARIABLE) if patient.value(name))
+        yield Standing.OK, f"Deliveries are checked with {names}; GitLab's webhook must have the same."

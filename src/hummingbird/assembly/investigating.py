@@ -1,0 +1,206 @@
+"""Conducting an order (E2, N3): one run in one session, however often it is asked for and wherever it goes on.
+
+The order's id is the run's: what its journal says decides whether there is nothing left to do, something to go on with,
+or everything. Neither the forge nor its token is known here (I1).
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from hummingbird.adapters.sources.registry import sources
+from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.agent.outcomes import upto_end
+from hummingbird.agent.state import RunState
+from hummingbird.agent.tools.seen_failures import SeenFailures
+from hummingbird.assembly.about import about
+from hummingbird.assembly.clock import SystemClock
+from hummingbird.assembly.conducted import conducted
+from hummingbird.assembly.declaring import declared
+from hummingbird.assembly.keeping import JOURNAL, session_folder
+from hummingbird.assembly.library import Agent
+from hummingbird.assembly.models import chain, price_overrides
+from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
+from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
+from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.domain.errors import (
+    HummingbirdError,
+    JournalDamaged,
+    JournalTaken,
+    JournalUnwritable,
+    ObjectsUnusable,
+    SessionUnreadable,
+)
+from hummingbird.domain.journal import Entry, RunEnded, Source
+from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.runs import Outcome
+from hummingbird.domain.transcript import transcript
+from hummingbird.ports.clock import Clock
+from hummingbird.ports.observer import Observer
+from hummingbird.ports.tool import Tool
+from hummingbird.service.investigating import Conducted
+
+_log = logging.getLogger("hummingbird")
+
+
+class Investigating:
+    """Fulfils service.investigating.Investigator. `environment` is the whole one; runs are given less. `on_event` sees
+    every journal entry of every run as it happens."""
+
+    def __init__(
+        self,
+        files: SessionFiles,
+        environment: Mapping[str, str],
+        *,
+        chosen: Chosen | None = None,
+        clock: Clock | None = None,
+        on_event: Observer | None = None,
+    ) -> None:
+        self._files, self._chosen = files, chosen or Chosen()
+        self._environment, self._held_back = for_runs(environment)
+        self._clock, self._on_event = clock or SystemClock(), on_event
+
+    async def known(self, order: WorkOrder) -> bool:
+        if not await self._files.known(order.session_id):
+            return False
+        try:
+            if not self._written(order.session_id):
+                await self._files.fetch(order.session_id)
+            begun = about(self._written(order.session_id))
+        except (JournalDamaged, SessionUnreadable):
+            return True  # whoever conducts it cannot read it either, and says why
+        return begun.is_of(order.project, order.mr_iid)
+
+    async def conduct(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        text: str,
+        *,
+        tools: Sequence[Tool] = (),
+        bot_ids: frozenset[int] = frozenset(),
+    ) -> Conducted:
+        trouble = _Trouble(order)
+        fetched = await self._fetched(order, trouble)
+        if done := _done(self._written(order.session_id), order):
+            return conducted(done, trouble=trouble)
+        secret = [*self._held_back, *tool_secrets(configuration, self._environment)]
+        read = sources(declared(configuration.settings, applied, self._environment, bot_ids), self._environment)
+        known = (value for source in read for value in source.secrets)
+        seen = SeenFailures(secrets_of(self._environment, [*secret, *known]))
+        agent = self._agent(
+            order,
+            configuration,
+            applied,
+            tools=tools,
+            sources=[seen.source(one) for one in read],
+            secrets=secret,
+            on_trouble=trouble,
+        )
+        entries: Sequence[Entry] = ()
+        try:
+            outcome = await _ended(agent, order, text)
+        finally:
+            with suppress(HummingbirdError):  # whoever could not begin is told so already
+                entries = tuple(agent.entries())
+            await agent.aclose()
+            await self._kept(order, entries, trouble, shared=fetched)
+        return conducted(entries, outcome, failures=seen.found, trouble=trouble)
+
+    async def _fetched(self, order: WorkOrder, trouble: "_Trouble") -> bool:
+        """Whether we have what the store has. A reply is nothing without what came before it; anything else can begin
+        anew, but then nothing is stored: it would replace what could not be seen."""
+        try:
+            await self._files.fetch(order.session_id)
+        except ObjectsUnusable as error:
+            if order.cause is Cause.REPLY and not self._written(order.session_id):
+                raise
+            trouble(f"This session is kept on one machine only. {error}")
+            return False
+        return True
+
+    async def _kept(self, order: WorkOrder, entries: Sequence[Entry], trouble: "_Trouble", *, shared: bool) -> None:
+        """Never in the way of the note (S2)."""
+        if not entries:
+            return
+        try:
+            await self._files.tell(order.session_id, transcript(entries))
+            if shared:
+                await self._files.store(order.session_id)
+        except ObjectsUnusable as error:
+            trouble(f"This session could not be stored, so nobody may be able to go on with it. {error}")
+
+    def _written(self, session_id: str) -> Sequence[Entry]:
+        """What there is of the session. Raises JournalTaken, JournalDamaged, SessionUnreadable, UsageFault."""
+        path = session_folder(self._files.folder, session_id) / JOURNAL
+        try:
+            journal = FileJournal(path) if path.exists() else None
+        except JournalTaken:
+            raise
+        except (JournalUnwritable, OSError):
+            return ()  # the run goes on without it and says so
+        if journal is None:
+            return ()
+        journal.close()
+        return journal.entries()
+
+    def _agent(self, order: WorkOrder, configuration: Configuration, applied: Applied, **parts: Any) -> Agent:
+        settings, environment = configuration.settings, self._environment
+        primary, *others = chain(order.overrides.model or applied.model, applied.fallback_models, environment)
+        return Agent(
+            primary,
+            fallback_models=others,
+            instructions=applied.prompt,
+            session_id=order.session_id,
+            sessions_dir=self._files.folder,
+            project=order.project,
+            max_iterations=order.overrides.max_iterations or applied.max_iterations,
+            context_limit=applied.context_limit,
+            max_usd=applied.usd_per_run,
+            max_usd_per_day=applied.usd_per_day,
+            max_seconds=applied.seconds_per_run,
+            warns=True,
+            sandbox=wanted_sandbox(settings, self._chosen),
+            max_inline_bytes=applied.max_inline_size,
+            exec_timeout_s=settings.sandbox.exec_timeout_seconds,
+            model_regions=settings.model_regions,
+            prices=price_overrides(settings.prices),
+            ca_bundle=settings.ca_bundle,
+            environment=environment,
+            on_event=self._on_event,
+            clock=self._clock,
+            **parts,
+        )
+
+
+class _Trouble(list[str]):
+    """What could not be kept; the operator hears it in the log, everybody else in the note."""
+
+    def __init__(self, order: WorkOrder) -> None:
+        super().__init__()
+        self._about = f"order {order.id}, session {order.session_id}"
+
+    def __call__(self, sentence: str) -> None:
+        _log.warning("%s: %s", self._about, sentence)
+        if sentence not in self:
+            self.append(sentence)
+
+
+def _done(entries: Sequence[Entry], order: WorkOrder) -> Sequence[Entry]:
+    """The session up to the end of the order's run; nothing if there is none. What begins by itself is about one commit
+    (R7): an answer to an earlier order is the answer to this one, also where silence was the answer (N6)."""
+    if done := upto_end(entries, order.id):
+        return done
+    ends = [entry for entry in entries if isinstance(entry, RunEnded)] if order.checked else []
+    return upto_end(entries, ends[0].run_id) if ends and ends[0].answered else ()
+
+
+async def _ended(agent: Agent, order: WorkOrder, text: str) -> Outcome:
+    state = RunState.of(agent.entries())
+    if state.active and state.run.run_id == order.id:
+        return await agent.ago_on()
+    source = Source.USER if order.cause is Cause.REPLY else Source.ORDER
+    return await agent.arun(text, run_id=order.id, source=source)

@@ -1,0 +1,38 @@
+"""Which models a run has when nobody names one (G5), and that the last of them always answers (L14, M8)."""
+
+from collections.abc import Mapping, Sequence
+
+from hummingbird.adapters.models.names import CLAUDE_KEYS, GEMINI_KEYS, OPENAI_KEY, parse_name, setting
+from hummingbird.adapters.models.prices import PriceOverride
+from hummingbird.config.settings import Prices
+
+DIGEST = "digest"
+# By the key that is set, the first of these. Mid-priced ones: a run takes some twenty calls.
+_BY_KEY: tuple[tuple[tuple[str, ...], str], ...] = (
+    (CLAUDE_KEYS, "anthropic:claude-sonnet-5-5"),
+    (GEMINI_KEYS, "gemini:gemini-3.8-flash"),
+    ((OPENAI_KEY,), "openai:gpt-6.1-terra"),
+)
+
+
+def default_model(environment: Mapping[str, str]) -> str:
+    """`digest` where there is no key at all."""
+    for keys, model in _BY_KEY:
+        if any(setting(environment, key) for key in keys):
+            return model
+    return DIGEST
+
+
+def chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The models of a run in their order. `digest` comes last: it needs nobody, so that a report is written even when
+    no provider answers."""
+    wanted = [model or default_model(environment), *fallbacks]
+    until = next((at for at, name in enumerate(wanted) if parse_name(name)[0] == DIGEST), len(wanted))
+    return (*wanted[:until], DIGEST)
+
+
+def price_overrides(prices: Mapping[str, Prices]) -> Mapping[str, PriceOverride]:
+    return {
+        model: PriceOverride(price.input, price.output, price.cache_read, price.cache_write)
+        for model, price in prices.items()
+    }

@@ -1,0 +1,253 @@
+"""Everything that `serve` is, put together from a configuration (E1–E4, G4, X6).
+
+    serving = Serving(Watch(path, os.environ), os.environ, host="127.0.0.1", port=8080)
+    await serving.run()
+
+Belongs to the event loop it is run in. What any of the parts does, they know themselves.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from hummingbird.adapters.queues.sqs_inbox import SqsInbox
+from hummingbird.adapters.sandboxes.registry import Sandboxes
+from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
+from hummingbird.adapters.stores.objects import objects_at
+from hummingbird.assembly.clock import SystemClock
+from hummingbird.assembly.forges import ForgesOf
+from hummingbird.assembly.http_door import HttpDoor, check_reach
+from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.places import places
+from hummingbird.assembly.queueing import open_queue, region_of
+from hummingbird.assembly.reloading import keep_looking
+from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
+from hummingbird.assembly.secrets import for_runs
+from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.config.configuration import Configuration
+from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
+from hummingbird.config.settings import Settings
+from hummingbird.config.watch import Watch
+from hummingbird.domain.errors import HummingbirdError
+from hummingbird.domain.limits import QUEUE_TAKEN_S, REAP_EVERY_S, SERVE_GRACE_S
+from hummingbird.domain.orders import Arrived, WorkOrder
+from hummingbird.ports.clock import Clock
+from hummingbird.ports.forge import Forge, Forges
+from hummingbird.ports.observer import Observer
+from hummingbird.ports.queue import Queue
+from hummingbird.service.arrivals import Arrivals
+from hummingbird.service.events_queue import EventsQueue
+from hummingbird.service.gate import Gate, gate
+from hummingbird.service.ingress import Ingress
+from hummingbird.service.investigating import Investigator
+from hummingbird.service.known import Known
+from hummingbird.service.publication import Publication
+from hummingbird.service.runs import Runs
+from hummingbird.service.stages import Later
+from hummingbird.service.webhook import application
+from hummingbird.service.worker import Worker
+
+_log = logging.getLogger("hummingbird")
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True)
+class BothStages:
+    """Fulfils service.stages.Stages."""
+
+    arrivals: Arrivals
+    runs: Runs
+
+    async def arrived(self, event: Arrived) -> tuple[WorkOrder, ...]:
+        return await self.arrivals.arrived(event)
+
+    async def ordered(self, order: WorkOrder, *, last_try: bool) -> Later | None:
+        return await self.runs.ordered(order, last_try=last_try)
+
+
+def stages_of(
+    configuration: Callable[[], Configuration],
+    forges: Callable[[Configuration], Forges],
+    *,
+    investigator: Investigator,
+    known: Known,
+    ingress: Ingress,
+    clock: Clock,
+) -> BothStages:
+    def publication(forge: Forge, holding: Configuration) -> Publication:
+        return Publication(forge, holding, clock)
+
+    return BothStages(
+        Arrivals(configuration, forges, publication, ingress.body_of, clock.now),
+        Runs(configuration, forges, publication, investigator, known, clock.now),
+    )
+
+
+class Serving:
+    """`stop` may be called from the event loop's thread; a second time it parks at once. `on_event` sees every journal
+    entry of every run. Raises OperatorError when it is made: for a door that anybody could enter, a port that is taken,
+    folders that cannot be made."""
+
+    def __init__(
+        self,
+        watch: Watch,
+        environment: Mapping[str, str],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        chosen: Chosen | None = None,
+        clock: Clock | None = None,
+        on_event: Observer | None = None,
+        grace_s: float = SERVE_GRACE_S,
+    ) -> None:
+        self._watch, self._environment = watch, environment
+        self._chosen, self._clock = chosen or Chosen(), clock or SystemClock()
+        self._on_event, self._grace_s = on_event, grace_s
+        settings = watch.current.settings
+        self._gate = gate_of(environment, self._clock)
+        check_reach(host, guarded=not self._gate.is_open)
+        self._places = places(settings, environment).made()
+        self._queue = open_queue(settings, environment)
+        self._ingress = Ingress(
+            self._queue, objects_at(self._places.objects, ca_bundle=settings.ca_bundle), self._clock.now
+        )
+        self._door = HttpDoor(application(self._gate, self._ingress), host, port)
+        self._stops: list[Callable[[], None]] = []
+        self._unwanted = False
+
+    @property
+    def port(self) -> int:
+        return self._door.port
+
+    @property
+    def queue(self) -> Queue:
+        return self._queue
+
+    def stop(self) -> None:
+        self._unwanted = True  # also if nothing has begun yet
+        for stop in self._stops:
+            stop()
+
+    async def run(self, *, signals: bool = True) -> None:
+        """Until there is a stop, by SIGTERM or SIGINT too where `signals` says so. Raises what a part of it could not
+        cope with."""
+        settings = self._watch.current.settings
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback(self._queue.close)
+            forges = ForgesOf(self._environment)
+            opened.push_async_callback(forges.close)
+            worker = self._worker(forges)
+            self._stops = [self._door.stop, worker.stop]
+            parts = [self._door.run(), worker.run()]
+            if settings.sqs_queue_url:
+                inbox = events_inbox(settings)
+                opened.push_async_callback(inbox.close)
+                events = EventsQueue(inbox, self._ingress)
+                self._stops.append(events.stop)
+                parts.append(events.run())
+            await opened.enter_async_context(self._beside(settings))
+            if signals:
+                await opened.enter_async_context(_heard(self.stop))
+            if self._unwanted:
+                self.stop()
+            await self._together([asyncio.ensure_future(part) for part in parts])
+
+    async def _together(self, parts: "list[asyncio.Future[None]]") -> None:
+        """Ends when all of them have; when one fails, the others are stopped."""
+        try:
+            await asyncio.wait(parts, return_when=asyncio.FIRST_EXCEPTION)
+            if any(part.done() and not part.cancelled() and part.exception() for part in parts):
+                self.stop()
+            await asyncio.gather(*parts)
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.wait(parts)
+
+    def _worker(self, forges: ForgesOf) -> Worker:
+        def current() -> Configuration:
+            return self._watch.current
+
+        ledger = SqliteKnownFailures(self._places.known_failures)
+        stages = stages_of(
+            current,
+            forges,
+            investigator=self._investigator(),
+            known=Known(ledger, self._clock),
+            ingress=self._ingress,
+            clock=self._clock,
+        )
+        return Worker(
+            self._queue,
+            stages,
+            self._ingress,
+            lambda: current().settings.max_concurrent_agents,
+            visibility_s=QUEUE_TAKEN_S,
+            grace_s=self._grace_s,
+        )
+
+    def _investigator(self) -> Investigating:
+        objects = self._ingress.objects if self._places.remote else None
+        return Investigating(
+            SessionFiles(self._places.sessions, objects),
+            self._environment,
+            chosen=self._chosen,
+            clock=self._clock,
+            on_event=self._on_event,
+        )
+
+    @asynccontextmanager
+    async def _beside(self, settings: Settings) -> AsyncIterator[None]:
+        """What goes on all the time and has no end of its own."""
+        environment, _ = for_runs(self._environment)
+        sandboxes = Sandboxes(wanted_sandbox(settings, self._chosen), environment, self._clock, _log.warning)
+        tasks = [asyncio.create_task(keep_looking(self._watch)), asyncio.create_task(self._reaping(sandboxes))]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await sandboxes.close()
+
+    async def _reaping(self, sandboxes: Sandboxes) -> None:
+        """A pool that cannot be reached now may be later; runs that need it say so too."""
+        while True:
+            try:
+                await sandboxes.keep_reaping()
+                return
+            except HummingbirdError as error:
+                _log.error("Sandboxes that are overdue are not removed: %s", error)
+            await self._clock.sleep(REAP_EVERY_S)
+
+
+def events_inbox(settings: Settings) -> SqsInbox:
+    url = settings.sqs_queue_url
+    return SqsInbox(url, region=region_of(url), ca_bundle=settings.ca_bundle)
+
+
+def gate_of(environment: Mapping[str, str], clock: Clock) -> Gate:
+    """Raises MissingSetting."""
+    secret = environment.get(SECRET_VARIABLE, "").strip()
+    return gate(clock.now, secret, environment.get(SIGNING_VARIABLE, ""))
+
+
+@asynccontextmanager
+async def _heard(stop: Callable[[], None]) -> AsyncIterator[None]:
+    loop = asyncio.get_running_loop()
+    for one in _STOPS:
+        loop.add_signal_handler(one, _told, stop, one)
+    try:
+        yield
+    finally:
+        for one in _STOPS:
+            with suppress(ValueError):
+                loop.remove_signal_handler(one)
+
+
+def _told(stop: Callable[[], None], one: signal.Signals) -> None:
+    _log.info("%s: nothing more is taken; what runs is finished or parked.", one.name)
+    stop()

@@ -1,0 +1,161 @@
+"""An investigator over real parts: a case's GitLab, a bubblewrap sandbox, files, and a model that a script plays."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.config.load import load
+from hummingbird.domain.errors import ObjectsUnusable
+from hummingbird.domain.journal import Entry
+from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.lab.case import find
+from hummingbird.lab.scene import Scene
+from hummingbird.lab.scripted import ScriptedClock
+from hummingbird.lab.vendors.script import Call, Script, Turn
+from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.ports.tool import Tool
+from hummingbird.service.investigating import Conducted
+
+MODEL = "anthropic:claude-sonnet-5-5"
+PROJECT = "acme/widgets"
+ORCHESTRATOR = "writes-everything-0123456789abcdef"  # no shape that would give it away
+WORKFLOW = "analyze-failures"
+TASK = '{"project": "acme/widgets", "mr_iid": 7}'
+
+
+def shell(command: str) -> Turn:
+    return Turn(calls=(Call("sandbox_exec", {"command": command}),))
+
+
+def order(session_id: str = "session", order_id: str = "order", cause: Cause = Cause.PIPELINE) -> WorkOrder:
+    return WorkOrder(
+        id=order_id, session_id=session_id, cause=cause, workflow=WORKFLOW, project=PROJECT, mr_iid=7, sha="a" * 40
+    )
+
+
+def configured(folder: Path, settings: str = "", workflow: str = "") -> Configuration:
+    """With one workflow for every project. `settings` and `workflow` are lines of YAML, without their indentation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "look.md").write_text("Find out why the pipeline failed.")
+    lines = ["settings:", *(f"  {line}" for line in settings.splitlines()), "workflows:", f"  {WORKFLOW}:"]
+    lines += ["    prompt: look.md", '    projects: {"*": {}}']
+    lines += [f"    {line}" for line in workflow.splitlines()]
+    file = folder / "hummingbird.yaml"
+    file.write_text("\n".join(lines) + "\n")
+    return load(file, None)
+
+
+def applied(configuration: Configuration) -> Applied:
+    found = configuration.applied(WORKFLOW, PROJECT)
+    assert found is not None
+    return found
+
+
+class Stage:
+    """One model server, one folder of sessions; as many investigators as there are processes."""
+
+    def __init__(self, folder: Path, lab: VendorLab) -> None:
+        self.folder, self.lab = folder, lab
+        self.sessions = folder / "sessions"
+        self.clock = ScriptedClock()
+        self.environment = {
+            "ANTHROPIC_API_KEY": "k",
+            "ANTHROPIC_BASE_URL": lab.anthropic_url,
+            "ORCHESTRATOR_GITLAB_TOKEN": ORCHESTRATOR,
+        }
+
+    def investigator(self, files: SessionFiles | None = None) -> Investigating:
+        return Investigating(files or SessionFiles(self.sessions), self.environment, clock=self.clock)
+
+    def configuration(self, settings: str = "", workflow: str = "") -> Configuration:
+        return configured(self.folder / "config", f"model: {MODEL}\n{settings}", workflow)
+
+    async def conduct(
+        self,
+        wanted: WorkOrder,
+        text: str = TASK,
+        *,
+        settings: str = "",
+        workflow: str = "",
+        tools: Sequence[Tool] = (),
+    ) -> Conducted:
+        configuration = self.configuration(settings, workflow)
+        return await self.investigator().conduct(wanted, configuration, applied(configuration), text, tools=tools)
+
+    def entries(self, session_id: str = "session") -> Sequence[Entry]:
+        journal = FileJournal(self.sessions / session_id / "journal.jsonl")
+        journal.close()
+        return journal.entries()
+
+
+@contextmanager
+def staged(folder: Path, *turns: object) -> Iterator[Stage]:
+    """All turns must be used up."""
+    with VendorLab(Script(list(turns))) as lab:  # type: ignore[arg-type] # turns and faults alike
+        yield Stage(folder, lab)
+        lab.script.assert_consumed()
+
+
+@contextmanager
+def on_a_case(name: str, folder: Path) -> Iterator[tuple[Scene, WorkOrder, str]]:
+    """The scene, the order that its event leads to, and the text of it."""
+    with Scene(find(name)) as scene:
+        world = scene.worlds.gitlab
+        wanted = WorkOrder(
+            id="order",
+            session_id="session",
+            cause=Cause.PIPELINE,
+            workflow=WORKFLOW,
+            project=world.project.path,
+            mr_iid=world.merge_request.iid,
+            sha=world.merge_request.sha or "",
+        )
+        pipeline = scene.case.about["event"]["pipeline"]
+        told = f'{{"workflow": "{WORKFLOW}", "project": "{wanted.project}", "mr_iid": {wanted.mr_iid}, '
+        yield scene, wanted, told + f'"sha": "{wanted.sha}", "pipeline_id": {pipeline}}}'
+
+
+class KeptObjects:
+    """A store in memory that can be told to fail."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+        self.down = False
+
+    async def put(self, name: str, content: bytes) -> None:
+        self._check()
+        self.kept[name] = content
+
+    async def get(self, name: str) -> bytes | None:
+        self._check()
+        return self.kept.get(name)
+
+    async def names(self, prefix: str) -> Sequence[str]:
+        self._check()
+        return sorted(name for name in self.kept if name.startswith(prefix))
+
+    async def delete(self, name: str) -> None:
+        self._check()
+        self.kept.pop(name, None)
+
+    def _check(self) -> None:
+        if self.down:
+            raise ObjectsUnusable("The store cannot be reached: try again later.")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """What other threads and processes do is not told to us."""
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0.05)
+
+
+def begun(journal: Path, command: str) -> bool:
+    """Whether the command runs, by the journal of a session that somebody else writes."""
+    lines = journal.read_text().splitlines() if journal.exists() else []
+    return any('"kind":"tool_started"' in line and command in line for line in lines)

@@ -1,0 +1,94 @@
+"""G7: configuration, prompts, variables and the webhook's secret, each shown broken."""
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+
+from hummingbird.assembly.doctor.examination import examination
+from hummingbird.assembly.doctor.finding import Finding
+from hummingbird.assembly.doctor.settings import environment_checks
+from tests.assembly.doctor.examining import FAIL, OK, SKIP, WARN, patient, tried, written
+
+READS = "data_sources:\n  gitlab: {token_env: READING}\nprojects:\n  group/one:\n  group/two:\n"
+
+
+def examined(path: Path) -> list[Finding]:
+    async def all_of_it() -> list[Finding]:
+        return [finding async for finding in examination(path, {})]
+
+    return asyncio.run(all_of_it())
+
+
+def test_each_fault_of_the_configuration_is_told_and_nothing_else_is_tried(tmp_path: Path) -> None:
+    *faults, last = examined(written(tmp_path, "max_iterations: many\nmodle: x"))
+    assert [(one.part, one.standing) for one in faults] == [("configuration", FAIL)] * 2
+    assert "line 2" in faults[0].sentence
+    assert "settings.max_iterations: expected a whole number" in faults[0].sentence
+    assert "perhaps 'model' is meant" in faults[1].sentence
+    assert last.standing is SKIP
+    assert "mend the configuration first" in last.sentence
+
+
+def test_a_prompt_that_cannot_be_read_is_told_as_one(tmp_path: Path) -> None:
+    path = written(tmp_path, "")
+    (tmp_path / "look.md").unlink()
+    prompt, _skipped = examined(path)
+    assert (prompt.part, prompt.standing) == ("prompts", FAIL)
+    assert "workflows.look.prompt: expected a file that can be read: no such file" in prompt.sentence
+
+
+def test_a_variable_that_is_not_set_is_named_with_what_it_is_for(tmp_path: Path) -> None:
+    variables = tried(environment_checks, patient(tmp_path, "", READS))[:-1]
+    assert [(one.standing, one.sentence) for one in variables] == [
+        (FAIL, "Set ORCHESTRATOR_GITLAB_TOKEN: it writes to group/one, writes to group/two."),
+        (FAIL, "Set READING: it reads gitlab in look."),
+    ]
+
+
+def test_variables_that_are_set_are_named_without_their_values(tmp_path: Path) -> None:
+    """A project's own token is enough for it."""
+    environment = {
+        "ORCHESTRATOR_GITLAB_TOKEN_GROUP_ONE": "s3cret",
+        "ORCHESTRATOR_GITLAB_TOKEN": "s3cret",
+        "READING": "s3cret",
+    }
+    found, _webhook = tried(environment_checks, patient(tmp_path, "", READS, environment))
+    assert found.standing is OK
+    assert all(name in found.sentence for name in environment)
+    assert "s3cret" not in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("environment", "standing", "words"),
+    [
+        ({}, FAIL, "Set HUMMINGBIRD_WEBHOOK_SECRET"),
+        ({"HUMMINGBIRD_WEBHOOK_SECRET": "s3cret"}, WARN, "is short"),
+        ({"HUMMINGBIRD_WEBHOOK_SECRET": "long-enough-and-random"}, OK, "GitLab's webhook must have the same"),
+        ({"HUMMINGBIRD_WEBHOOK_SIGNING_TOKEN": "whsec_nonsense!"}, FAIL, "copy it from the hook's page"),
+        (
+            {"HUMMINGBIRD_WEBHOOK_SIGNING_TOKEN": "whsec_" + base64.b64encode(bytes(32)).decode()},
+            OK,
+            "checked with HUMMINGBIRD_WEBHOOK_SIGNING_TOKEN",
+        ),
+    ],
+)
+def test_the_webhooks_secret_is_looked_at(
+    tmp_path: Path, environment: dict[str, str], standing: str, words: str
+) -> None:
+    found = tried(environment_checks, patient(tmp_path, "", "", environment))[-1]
+    assert (found.part, found.standing) == ("webhook secret", standing)
+    assert words in found.sentence
+    assert not any(value in found.sentence for value in environment.values())
+
+
+def test_without_a_general_token_the_projects_own_ones_are_enough_to_begin_with(tmp_path: Path) -> None:
+    """The others of * would have none, so it is said."""
+    everywhere = 'projects: {"*": }'
+    found, _webhook = tried(environment_checks, patient(tmp_path, "", everywhere))
+    assert found.standing is FAIL
+    own = {"ORCHESTRATOR_GITLAB_TOKEN_GROUP_ONE": "s3cret"}
+    found, _webhook = tried(environment_checks, patient(tmp_path, "", everywhere, own))
+    assert found.standing is WARN
+    assert "Set ORCHESTRATOR_GITLAB_TOKEN: it writes to every project that has no token of its own" in found.sentence

@@ -1,0 +1,312 @@
+"""An order is conducted once, whatever dies in between and however often it is asked for (E2, N3, S2, S3)."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.secrets import for_runs
+from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.domain.errors import JournalTaken, MissingSetting, ObjectsUnusable
+from hummingbird.domain.journal import (
+    EndReason,
+    NoticeShown,
+    RunEnded,
+    RunStarted,
+    Source,
+    ToolFinished,
+    UserSaid,
+)
+from hummingbird.domain.messages import NoticeKind
+from hummingbird.domain.orders import Cause, Overrides
+from hummingbird.lab.vendors.script import Fault, Turn
+from tests.assembly.conducting import (
+    MODEL,
+    ORCHESTRATOR,
+    KeptObjects,
+    Stage,
+    applied,
+    begun,
+    configured,
+    on_a_case,
+    order,
+    shell,
+    staged,
+    until,
+)
+
+SLOW = "sleep 60"
+
+
+async def test_an_order_becomes_one_run_with_the_orders_id(tmp_path: Path) -> None:
+    """E2, N7"""
+    with staged(tmp_path, shell("echo found > it"), Turn(text="The disk was full.")) as stage:
+        done = await stage.conduct(order(), '{"sha": 1}')
+    assert (done.outcome.text, done.outcome.run_id, done.outcome.session_id) == (
+        "The disk was full.",
+        "order",
+        "session",
+    )
+    assert (done.model, done.trouble) == (MODEL, ())
+    assert done.outcome.bill.answered == 2
+    assert "The disk was full." in done.transcript
+    assert done.transcript.endswith(f"{done.outcome.bill}\n")
+    entries = stage.entries()
+    assert [one.run_id for one in entries if isinstance(one, RunStarted)] == ["order"]
+    assert [(one.text, one.source) for one in entries if isinstance(one, UserSaid)] == [('{"sha": 1}', Source.ORDER)]
+    assert (stage.sessions / "session" / "transcript.md").read_text() == f"# Session session\n\n{done.transcript}"
+    assert (stage.sessions / "session" / "sandbox.tar.gz").exists()
+
+
+async def test_an_order_that_has_ended_is_not_run_again_and_needs_no_key(tmp_path: Path) -> None:
+    """N3: a redelivery gives the same outcome, and no model is asked."""
+    with staged(tmp_path, Turn(text="once")) as stage:
+        first = await stage.conduct(order())
+        stage.clock.pass_by(500)
+        del stage.environment["ANTHROPIC_API_KEY"]
+        again = await stage.conduct(order())
+        assert len(stage.lab.requests) == 1
+    assert again == first
+
+
+async def test_the_outcome_of_an_earlier_order_is_that_of_its_time(tmp_path: Path) -> None:
+    """N3, L15: what a later reply cost is not on the bill of the first result."""
+    with staged(tmp_path, Turn(text="one"), Turn(text="two")) as stage:
+        first = await stage.conduct(order())
+        reply = await stage.conduct(order(order_id="reply", cause=Cause.REPLY), "And why?")
+        assert await stage.conduct(order()) == first
+    assert reply.outcome.bill.answered == 2
+    assert "one" not in reply.transcript
+    assert "And why?" in reply.transcript
+    said = [one.source for one in stage.entries() if isinstance(one, UserSaid)]
+    assert said == [Source.ORDER, Source.USER]
+    assert NoticeKind.CONTINUATION in [one.notice for one in stage.entries() if isinstance(one, NoticeShown)]
+
+
+async def test_a_second_event_about_a_commit_has_the_answer_of_the_first(tmp_path: Path) -> None:
+    """R7, N6: silence leaves no note that says so; a replay is wanted all the same."""
+    with staged(tmp_path, Turn(text="Nothing to report."), Turn(text="again")) as stage:
+        await stage.conduct(order())
+        second = await stage.conduct(order(order_id="second"))
+        assert (second.outcome.text, len(stage.lab.requests)) == ("Nothing to report.", 1)
+        forced = msgspec.structs.replace(order(order_id="third"), forced=True)
+        assert (await stage.conduct(forced)).outcome.text == "again"
+
+
+async def cancelled_in_a_command(stage: Stage, investigator: Investigating) -> None:
+    configuration = stage.configuration()
+    running = asyncio.create_task(investigator.conduct(order(), configuration, applied(configuration), "Find out why."))
+    journal = stage.sessions / "session" / "journal.jsonl"
+    await until(lambda: begun(journal, SLOW))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_cancelled_order_goes_on_elsewhere(tmp_path: Path) -> None:
+    """E4: what was paid for is not paid for again, and its files are there."""
+    turns = (shell("echo kept > note"), shell(SLOW), shell("cat note"), Turn(text="done"))
+    with staged(tmp_path, *turns) as stage:
+        await cancelled_in_a_command(stage, stage.investigator())
+        assert not [one for one in stage.entries() if isinstance(one, RunEnded)]
+        assert not _running(SLOW)
+        done = await stage.conduct(order(), "never said")
+        assert len(stage.lab.requests) == 4
+    assert (done.outcome.text, done.outcome.reason) == ("done", EndReason.COMPLETED)
+    entries = stage.entries()
+    assert [one.run_id for one in entries if isinstance(one, RunStarted)] == ["order"]
+    assert [one.text for one in entries if isinstance(one, UserSaid)] == ["Find out why."]
+    assert "kept" in [one.text for one in entries if isinstance(one, ToolFinished)][-1]
+
+
+def _running(command: str) -> list[str]:
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if process.name.isdigit() and words.strip() == command:
+            found.append(process.name)
+    return found
+
+
+async def test_another_host_goes_on_with_what_a_cancelled_order_stored(tmp_path: Path) -> None:
+    """E4, O3: two hosts that share a store and nothing else."""
+    objects = KeptObjects()
+    turns = (shell("echo kept > note"), shell(SLOW), shell("cat note"), Turn(text="done"))
+    with staged(tmp_path, *turns) as stage:
+        await cancelled_in_a_command(stage, stage.investigator(SessionFiles(stage.sessions, objects)))
+        there = stage.investigator(SessionFiles(tmp_path / "elsewhere", objects))
+        assert await there.known(order())
+        configuration = stage.configuration()
+        done = await there.conduct(order(), configuration, applied(configuration), "never said")
+    assert done.outcome.text == "done"
+    assert b'"run_ended"' in objects.kept["sessions/session/journal.jsonl"]
+    assert objects.kept["sessions/session/transcript.md"].endswith(done.transcript.encode())
+    journal = FileJournal(tmp_path / "elsewhere" / "session" / "journal.jsonl")
+    journal.close()
+    results = [one.text for one in journal.entries() if isinstance(one, ToolFinished)]
+    assert "kept" in results[-1]
+
+
+async def test_a_session_of_another_process_is_left_alone(tmp_path: Path) -> None:
+    """E2: all work of one session is serial; a second holder must wait and not degrade."""
+    with staged(tmp_path) as stage:
+        held = FileJournal(stage.sessions / "session" / "journal.jsonl")
+        try:
+            with pytest.raises(JournalTaken):
+                await stage.conduct(order())
+        finally:
+            held.close()
+
+
+async def test_a_journal_that_cannot_be_kept_is_told_and_not_in_the_way(tmp_path: Path) -> None:
+    """S2"""
+    with staged(tmp_path, Turn(text="The disk was full.")) as stage:
+        stage.sessions.mkdir()
+        (stage.sessions / "session").write_text("a file where a folder should be")
+        done = await stage.conduct(order())
+    assert (done.outcome.text, done.outcome.answered) == ("The disk was full.", True)
+    assert "not kept" in done.trouble[0]
+    assert "The disk was full." in done.transcript
+
+
+async def test_a_store_that_is_down_is_told_and_not_in_the_way(tmp_path: Path) -> None:
+    """S2: and what could not be looked at is not replaced either."""
+    objects = KeptObjects()
+    objects.down = True
+    with staged(tmp_path, Turn(text="report")) as stage:
+        files = SessionFiles(stage.sessions, objects)
+        configuration = stage.configuration()
+        done = await stage.investigator(files).conduct(order(), configuration, applied(configuration), "Why?")
+        objects.down = False
+    assert done.outcome.text == "report"
+    assert "kept on one machine only" in done.trouble[0]
+    assert objects.kept == {}
+
+
+async def test_a_reply_without_what_came_before_is_not_answered(tmp_path: Path) -> None:
+    """S3: rather later than with half a mind."""
+    objects = KeptObjects()
+    objects.down = True
+    with staged(tmp_path) as stage:
+        configuration = stage.configuration()
+        reply = order(cause=Cause.REPLY)
+        with pytest.raises(ObjectsUnusable):
+            await stage.investigator(SessionFiles(stage.sessions, objects)).conduct(
+                reply, configuration, applied(configuration), "Why?"
+            )
+
+
+async def test_a_store_that_fails_at_the_end_is_told(tmp_path: Path) -> None:
+    """S2"""
+    objects = KeptObjects()
+
+    async def refuse(name: str, content: bytes) -> None:
+        raise ObjectsUnusable(f"The bucket takes no {len(content)} bytes more: make room.")
+
+    objects.put = refuse  # type: ignore[method-assign]
+    with staged(tmp_path, Turn(text="report")) as stage:
+        configuration = stage.configuration()
+        files = SessionFiles(stage.sessions, objects)
+        done = await stage.investigator(files).conduct(order(), configuration, applied(configuration), "Why?")
+    assert done.outcome.text == "report"
+    assert "make room" in done.trouble[0]
+
+
+async def test_only_sessions_with_a_journal_are_known(tmp_path: Path) -> None:
+    """S3"""
+    with staged(tmp_path, Turn(text="report")) as stage:
+        await stage.conduct(order())
+        investigator = stage.investigator()
+        assert await investigator.known(order())
+        assert not await investigator.known(order("other"))
+        assert not await investigator.known(order("../session"))
+
+
+async def test_a_revoked_key_leads_to_a_report_by_rules_that_says_so(tmp_path: Path) -> None:
+    """L14, M8: what is found is told, and why no model had a part in it."""
+    with (
+        on_a_case("compiler-error", tmp_path) as (scene, wanted, text),
+        staged(tmp_path, Fault("status", status=401, type="authentication_error")) as stage,
+    ):
+        environment = {**stage.environment, "READER": scene.read_token}
+        configuration = configured(
+            tmp_path / "config",
+            f"model: {MODEL}\ngitlab_url: {scene.url('gitlab')}",
+            "data_sources: {gitlab: {token_env: READER}}",
+        )
+        found = configuration.applied(wanted.workflow, wanted.project)
+        assert found is not None
+        done = await Investigating(SessionFiles(stage.sessions), environment).conduct(
+            wanted, configuration, found, text
+        )
+    assert done.outcome.answered
+    assert done.outcome.text.startswith("## Failure report")
+    assert done.model == "digest"
+    assert "rules alone wrote this report" in done.trouble[0]
+    assert "ANTHROPIC" in done.trouble[0].upper()
+
+
+async def test_settings_that_are_missing_are_said_before_anything_runs(tmp_path: Path) -> None:
+    """M6, G3"""
+    with staged(tmp_path) as stage:
+        del stage.environment["ANTHROPIC_API_KEY"]
+        stage.environment["ANTHROPIC_BASE_URL"] = "https://models.example"
+        with pytest.raises(MissingSetting, match="ANTHROPIC_API_KEY"):
+            await stage.conduct(order())
+        with pytest.raises(MissingSetting, match="READER"):
+            await stage.conduct(order(), settings="", workflow="data_sources: {gitlab: {token_env: READER}}")
+    assert not (stage.sessions / "session").exists()
+
+
+async def test_a_persons_overrides_hold_for_the_run(tmp_path: Path) -> None:
+    """R6"""
+    wanted = order()
+    override = Overrides(model="anthropic:claude-haiku-5-5", max_iterations=1)
+    wanted = type(wanted)(
+        **{name: getattr(wanted, name) for name in wanted.__struct_fields__} | {"overrides": override}
+    )
+    with staged(tmp_path, Turn(text="short")) as stage:
+        done = await stage.conduct(wanted)
+        assert stage.lab.requests[0].body["model"] == "claude-haiku-5-5"
+    assert done.outcome.reason is EndReason.MAX_ITERATIONS
+    assert done.model == "anthropic:claude-haiku-5-5"
+
+
+async def test_the_orchestrators_token_is_never_in_reach(tmp_path: Path) -> None:
+    """I1: not in the sandbox, and not to be read where somebody else wrote it down."""
+    leak = tmp_path / "leak"
+    leak.write_text(ORCHESTRATOR)
+    look = f"env; cat {leak} 2>/dev/null; cat /proc/*/environ 2>/dev/null"
+    put_together = f"echo {ORCHESTRATOR[:10]}''{ORCHESTRATOR[10:]}"
+    with staged(tmp_path, shell(look), shell(put_together), Turn(text="Nothing is there.")) as stage:
+        done = await stage.conduct(order())
+        sent = [str(request.body) for request in stage.lab.requests]
+    inside, masked = [one.text for one in stage.entries() if isinstance(one, ToolFinished)]
+    assert "ORCHESTRATOR" not in inside
+    assert "exit code 0" in masked
+    for text in (inside, masked, done.transcript, *sent):
+        assert ORCHESTRATOR not in text
+
+
+def test_a_run_is_given_no_variable_that_writes() -> None:
+    """I1: what is not there cannot be given away."""
+
+    given, held_back = for_runs(
+        {
+            "ORCHESTRATOR_GITLAB_TOKEN": "one",
+            "orchestrator_gitlab_token_ACME": "two",
+            "HUMMINGBIRD_WEBHOOK_SECRET": "three",
+            "HUMMINGBIRD_DASHBOARD_TOKEN": "four",
+            "HUMMINGBIRD_HOME": os.devnull,
+            "PATH": "/usr/bin",
+        }
+    )
+    assert given == {"HUMMINGBIRD_HOME": os.devnull, "PATH": "/usr/bin"}
+    assert held_back == ["one", "two", "three", "four"]

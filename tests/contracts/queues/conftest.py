@@ -1,5 +1,0 @@
-"""Makes the cases' checks explain themselves when they fail."""
-
-import pytest
-
-pytest.register_assert_rewrite("tests.contracts.queues.cases", "tests.contracts.queues.stage")

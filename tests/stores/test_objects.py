@@ -1,0 +1,150 @@
+"""S1, E1: large things by name, in a folder and in a bucket of S3 as ministack serves it."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import boto3.session
+import pytest
+
+from hummingbird.adapters.stores.objects import BucketObjects, objects_at
+from hummingbird.domain.errors import ObjectsUnusable
+from hummingbird.ports.objects import Objects
+from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SURROUNDINGS.items():
+            patch.setenv(name, value)
+        with serving(tmp_path_factory.mktemp("ministack")) as server:
+            yield server
+
+
+@pytest.fixture(params=["folder", "s3"])
+def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
+    if request.param == "folder":
+        return objects_at(str(tmp_path / "some" / "place"))
+    server: Ministack = request.getfixturevalue("server")
+    bucket = f"bucket-{next(_NUMBERS)}"
+    client = boto3.session.Session(region_name=REGION).client("s3", endpoint_url=server.endpoint)
+    client.create_bucket(Bucket=bucket)
+    client.close()
+    return objects_at(f"s3://{bucket}/some/place/", endpoint=server.endpoint, region=REGION)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"x" * 5_000_000])
+async def test_what_is_put_is_what_is_got_s1(objects: Objects, content: bytes) -> None:
+    await objects.put("events/a-1", content)
+    assert await objects.get("events/a-1") == content
+
+
+async def test_a_second_put_replaces_the_first_s1(objects: Objects) -> None:
+    for content in (b"first and longer", b"second"):
+        await objects.put("a", content)
+    assert await objects.get("a") == b"second"
+    assert await objects.names("") == ["a"]
+
+
+async def test_nothing_is_got_where_nothing_is_and_deleting_it_is_done_s1(objects: Objects) -> None:
+    assert await objects.get("a/b") is None
+    await objects.delete("a/b")
+    await objects.put("a/b", b"1")
+    assert await objects.get("a") is None
+    await objects.delete("a/b")
+    assert await objects.get("a/b") is None
+    assert await objects.names("a") == []
+
+
+async def test_names_are_those_below_in_their_order_s1(objects: Objects) -> None:
+    for name in ("s/2/b.json", "s/10", "s/2/a", "sx/1", "t"):
+        await objects.put(name, b"1")
+    assert await objects.names("") == ["s/10", "s/2/a", "s/2/b.json", "sx/1", "t"]
+    assert await objects.names("s") == await objects.names("s/") == ["s/10", "s/2/a", "s/2/b.json"]
+    assert await objects.names("s/2") == ["s/2/a", "s/2/b.json"]
+    assert await objects.names("nothing") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/", "/a", "a/", "a//b", "..", "a/../b", "a/./b", "...", "ü", "a b", "a\n", "a\x00", "~", "x" * 600]
+)
+async def test_no_name_leaves_the_store_s1(objects: Objects, name: str) -> None:
+    for verb in (objects.put(name, b""), objects.get(name), objects.delete(name)):
+        with pytest.raises(ObjectsUnusable, match=r"An object's name is .* use a hash of it\.$"):
+            await verb
+    if name.strip("/"):
+        with pytest.raises(ObjectsUnusable):
+            await objects.names(f"{name}/")
+
+
+async def test_many_who_put_the_same_at_once_leave_one_of_them_whole_s1(objects: Objects) -> None:
+    contents = [bytes([number]) * 100_000 for number in range(8)]
+    await asyncio.gather(*(objects.put("a", content) for content in contents))
+    assert await objects.get("a") in contents
+    assert await objects.names("") == ["a"]
+
+
+def test_files_and_folders_are_ours_alone_whatever_the_umask_says_i3(tmp_path: Path) -> None:
+    objects = objects_at(str(tmp_path / "store"))
+    before = os.umask(0)
+    try:
+        asyncio.run(objects.put("s/1/a", b"1"))
+    finally:
+        os.umask(before)
+    modes = {path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"store": 0o700, "store/s": 0o700, "store/s/1": 0o700, "store/s/1/a": 0o600}
+
+
+async def test_what_a_dead_process_left_unfinished_is_no_object_s1(tmp_path: Path) -> None:
+    objects = objects_at(str(tmp_path))
+    (tmp_path / "tmp123~").write_bytes(b"half")
+    assert await objects.names("") == []
+
+
+async def test_a_folder_that_cannot_be_used_is_a_sentence_s1(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    objects = objects_at(str(tmp_path / "file"))
+    with pytest.raises(ObjectsUnusable, match=r"cannot be used: .*Check the folder, its owner and the disk\.$"):
+        await objects.put("a", b"1")
+
+
+async def test_a_bucket_that_is_not_there_is_a_sentence_s1(server: Ministack) -> None:
+    objects = objects_at("s3://no-such-bucket", endpoint=server.endpoint, region=REGION)
+    for verb in (objects.put("a", b"1"), objects.get("a")):
+        with pytest.raises(ObjectsUnusable, match="no-such-bucket") as caught:
+            await verb
+        assert "\n" not in str(caught.value)
+
+
+async def test_a_store_that_cannot_be_reached_is_a_sentence_without_secrets_s1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-secret")
+    objects = objects_at("s3://bucket", endpoint="http://127.0.0.1:9", region=REGION)
+    with pytest.raises(ObjectsUnusable, match=r"The store s3://bucket cannot be used: .*allow\.$") as caught:
+        await objects.get("a")
+    assert "canary" not in str(caught.value)
+
+
+async def test_a_bundle_of_certificates_that_is_not_there_is_a_sentence_i10(tmp_path: Path) -> None:
+    objects = objects_at("s3://bucket", region=REGION, ca_bundle=str(tmp_path / "nowhere.pem"))
+    with pytest.raises(ObjectsUnusable, match="No such file"):
+        await objects.get("a")
+
+
+@pytest.mark.parametrize("address", ["", "ftp://host/x", "https://bucket.s3.amazonaws.com", "memory://"])
+def test_other_addresses_are_refused_s1(address: str) -> None:
+    with pytest.raises(ObjectsUnusable, match="give a directory or s3://"):
+        objects_at(address)
+
+
+@pytest.mark.parametrize("address", ["s3://b/p", "gs://b/p", "az://c/p"])
+def test_every_cloud_has_its_address_s1(address: str) -> None:
+    assert isinstance(objects_at(address), BucketObjects)
