@@ -27,6 +27,7 @@ from hummingbird.lab.vendors.script import Fault, Turn
 from tests.assembly.conducting import (
     MODEL,
     ORCHESTRATOR,
+    TASK,
     KeptObjects,
     Stage,
     applied,
@@ -99,7 +100,7 @@ async def test_a_second_event_about_a_commit_has_the_answer_of_the_first(tmp_pat
 
 async def cancelled_in_a_command(stage: Stage, investigator: Investigating) -> None:
     configuration = stage.configuration()
-    running = asyncio.create_task(investigator.conduct(order(), configuration, applied(configuration), "Find out why."))
+    running = asyncio.create_task(investigator.conduct(order(), configuration, applied(configuration), TASK))
     journal = stage.sessions / "session" / "journal.jsonl"
     await until(lambda: begun(journal, SLOW))
     running.cancel()
@@ -119,7 +120,7 @@ async def test_a_cancelled_order_goes_on_elsewhere(tmp_path: Path) -> None:
     assert (done.outcome.text, done.outcome.reason) == ("done", EndReason.COMPLETED)
     entries = stage.entries()
     assert [one.run_id for one in entries if isinstance(one, RunStarted)] == ["order"]
-    assert [one.text for one in entries if isinstance(one, UserSaid)] == ["Find out why."]
+    assert [one.text for one in entries if isinstance(one, UserSaid)] == [TASK]
     assert "kept" in [one.text for one in entries if isinstance(one, ToolFinished)][-1]
 
 

@@ -62,6 +62,25 @@ async def test_what_one_stores_another_fetches(tmp_path: Path) -> None:
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
 
 
+async def test_what_another_host_has_stored_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+    """S2: a process that hung, whose order another one has carried out, leaves the store as it is."""
+    objects = KeptObjects()
+    objects.kept |= {JOURNAL: b"a\ntheirs\n", "sessions/s/transcript.md": b"theirs"}
+    put(tmp_path, "a\nmine\n", "mine")
+    before = dict(objects.kept)
+    with pytest.raises(ObjectsUnusable, match="gone on with this session"):
+        await SessionFiles(tmp_path, objects).store("s")
+    assert objects.kept == before
+
+
+async def test_a_journal_is_stored_after_what_belongs_to_it(tmp_path: Path) -> None:
+    """S1: whoever dies in between leaves an earlier session, not a journal with the sandbox of an earlier one."""
+    objects = KeptObjects()
+    put(tmp_path, "a\n", "packed")
+    await SessionFiles(tmp_path, objects).store("s")
+    assert list(objects.kept) == ["sessions/s/sandbox.tar.gz", JOURNAL]
+
+
 async def test_nothing_is_stored_of_a_session_that_is_not_there(tmp_path: Path) -> None:
     objects = KeptObjects()
     await SessionFiles(tmp_path, objects).store("s")

@@ -86,3 +86,16 @@ async def test_once_it_is_closed_nobody_gets_one() -> None:
     assert not await waiting
     slots.free()
     assert not await slots.take()
+
+
+async def test_the_patient_stay_however_long_the_line_is() -> None:
+    slots = Slots(lambda: 1, 0.0)
+    assert await slots.take()
+    tasks = [asyncio.create_task(slots.take(patient=True)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert not await slots.take()
+    assert slots.waiting == 3
+    for task in tasks:
+        slots.free()
+        assert await task
+    assert slots.waiting == 0

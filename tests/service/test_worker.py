@@ -256,6 +256,28 @@ async def test_who_stands_in_line_for_a_slot_does_not_hold_up_a_stop_e4(
     assert play.done == ["1"]
 
 
+async def test_whoever_came_often_and_finds_no_slot_is_not_overtaken_e3(
+    queue: SqliteQueue, play: Play, tmp_path: Path
+) -> None:
+    """More of a group than one receive gives: a successor would go behind those that are left in the queue."""
+    names = [f"b.{number:02}" for number in range(12)]
+    await sent(queue, *(order(name, "b") for name in names))
+    for _ in range(2):
+        for message in await queue.receive(10, 0):
+            await queue.postpone(message, 0)
+    release = asyncio.Event()
+    play.deeds["b.00"] = [_held_by(release)]
+    seen = Seen(queue)
+    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 0 if not release.is_set() else 1)):
+        await seen.until_received("b", 10)
+        await queue.send(written(Arrived(identity="i", body="{}")), group="i", dedup_id="i")
+        await play.until(lambda play: bool(play.events))
+        release.set()
+        await sent(queue, order("1", "a"))
+        await play.until(lambda play: len(play.done) == 13)
+    assert [name for name in play.done if name != "1"] == names
+
+
 async def test_the_number_of_slots_is_asked_each_time_e4(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     most = [0]
     seen = Seen(queue)
@@ -282,7 +304,54 @@ async def test_what_a_waiting_order_has_seen_comes_back_with_it_e3(
     async with at_work(made(queue, play, tmp_path)):
         await play.until(lambda play: play.done == ["1"])
     assert watched == ["", "x", "xx", "xxx"]
-    assert [count for _, count, _ in play.begun] == [0, 0, 1, 1]
+    assert [count for _, count, _ in play.begun] == [0, 1, 2, 3]
+
+
+async def test_what_has_waited_still_has_all_its_tries_e3(either: Queue, play: Play, tmp_path: Path) -> None:
+    """Every receive counts as a try, and one that only led to waiting must not."""
+    play.deeds["1"] = [waits, down, down, _done]
+    await sent(either, order("1"), order("2"))
+    async with at_work(made(either, play, tmp_path)):
+        await play.until(lambda play: len(play.done) == 2)
+    assert play.done == ["1", "2"]
+    assert [last_try for name, _, last_try in play.begun if name == "1"] == [False, False, False, True]
+    assert not await either.dead()
+
+
+async def test_many_who_wait_for_a_slot_are_looked_at_one_after_the_other_e4(
+    queue: SqliteQueue, play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a long line would be taken from the queue and given back all the time."""
+    monkeypatch.setattr("hummingbird.service.worker.SLOT_LOOK_S", 1_000.0)
+    pauses: list[int] = []
+    seen, postpone = Seen(queue), queue.postpone
+
+    async def postponed(message: Message, seconds: int) -> None:
+        pauses.append(seconds)
+        await postpone(message, seconds)
+
+    monkeypatch.setattr(queue, "postpone", postponed)
+    await sent(queue, *(order(name, name) for name in "abc"))
+    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 0)):
+        await seen.until_received("a", 2)
+    assert not play.begun
+    first, second, third = sorted(pauses)[:3]
+    assert (first, second > 900, third > 1_900) == (1, True, True)
+
+
+async def test_an_order_without_a_slot_is_free_for_others_at_once_when_there_is_a_stop_e4(
+    queue: SqliteQueue, play: Play, tmp_path: Path
+) -> None:
+    await sent(queue, order("1", "a"), order("2", "b"))
+    release = asyncio.Event()
+    play.deeds["1"] = [_held_by(release)]
+    seen = Seen(queue)
+    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 1, slot_pause_s=LONG_S)) as worker:
+        await play.until(lambda play: bool(play.begun))
+        await seen.until_received("b", 1)
+        worker.stop()
+        release.set()
+    assert [name for name, *_ in bodies(await left(queue))] == ["2"]
 
 
 async def test_a_stop_takes_nothing_more_and_lets_runs_end_e4(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:

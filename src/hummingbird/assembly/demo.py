@@ -6,6 +6,7 @@ delivery over HTTP, the queue, the sandbox, the model that the environment has a
 
 import asyncio
 import base64
+import logging
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from hummingbird.assembly.serving import Serving
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
 from hummingbird.config.starting import embedded
 from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
+from hummingbird.config.unconfigured import READ_VARIABLE, URL_VARIABLE
 from hummingbird.config.watch import Watch
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.limits import DEMO_LOOK_S
@@ -29,9 +31,10 @@ from hummingbird.domain.notes import Marker, Part
 from hummingbird.lab.case import Case, NoSuchCase, find
 from hummingbird.lab.scene import Scene, Worlds
 from hummingbird.ports.observer import Observer
+from hummingbird.service.arrivals import NOTHING_DONE
+from hummingbird.service.automatic import NOT_BEGUN
 
 DEFAULT_CASE = "failing-test"
-READ_VARIABLE = "GITLAB_TOKEN_RO"
 KUBECONFIG_VARIABLE = "DEMO_KUBECONFIG"
 CONFIGURATION = "hummingbird.yaml"
 MARKER_PREFIX = "hummingbird-session"
@@ -40,13 +43,15 @@ Telling = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The note as it stands in GitLab. `url` is where it would be; `folder` holds configuration and session."""
+    """The note as it stands in GitLab, and where; or no note, and why. `folder` holds the session, and the
+    configuration if one was needed."""
 
-    note: str
     url: str
-    failed: bool
     folder: Path
-    session: Path
+    note: str = ""
+    failed: bool = False
+    session: Path | None = None
+    reason: str = ""
 
 
 def case_of(name: str) -> Case:
@@ -70,7 +75,7 @@ async def demo(
     signing = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     with Scene(case) as scene:
         given = _environment(environment, scene, folder, signing)
-        path = _written(folder, _configuration(scene))
+        path = None if _embedded_will_do(case) else _written(folder, _configuration(scene))
         serving = Serving(Watch(path, given), given, on_event=on_event)
         served = asyncio.create_task(serving.run(signals=False))
         try:
@@ -78,27 +83,52 @@ async def demo(
             told(f"GitLab's stand-in is at {scene.url('gitlab')}, hummingbird at {hook}.")
             await asyncio.to_thread(partial(scene.send_to, hook, signing_token=signing))
             told(f"Signed webhook delivered: {case.about['title']}.")
-            marker, note = await _posted(scene, served, patience_s)
+            return await _shown(scene, served, folder, patience_s)
         finally:
             serving.stop()
             serving.stop()
             await served
-        return _shown(scene, marker, note, folder)
 
 
-async def _posted(scene: Scene, served: "asyncio.Task[None]", patience_s: float) -> tuple[Marker, str]:
-    """The first note that ends a run."""
-    with suppress(TimeoutError):
+async def _shown(scene: Scene, served: "asyncio.Task[None]", folder: Path, patience_s: float) -> Shown:
+    world = scene.worlds.gitlab
+    url = f"{scene.url('gitlab')}/{world.project.path}/-/merge_requests/{world.merge_request.iid}"
+    with _Skipping() as skipped, suppress(TimeoutError):
         async with asyncio.timeout(patience_s):
             while not served.done():
                 if found := await asyncio.to_thread(scene.ask, _end):
-                    return found
+                    marker, note = found
+                    session = folder / "sessions" / marker.id
+                    return Shown(url, folder, note, marker.part is Part.FAILED, session)
+                if skipped.reason:
+                    return Shown(url, folder, reason=skipped.reason)
                 await asyncio.wait([served], timeout=DEMO_LOOK_S)
     if served.done():
         served.result()
-    raise UsageFault(
-        f"Nothing was posted within {patience_s:.0f} s. The log above says why; try another case, or --timeout."
-    )
+    raise UsageFault(f"Nothing was posted within {patience_s:.0f} s; give it more with --timeout, or look at -v.")
+
+
+class _Skipping(logging.Handler):
+    """Hears why nothing is begun, which is told to nobody but the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reason = ""
+        self._heard = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Our own notes are events too, about which nothing is done; the first event is the case's."""
+        said = record.getMessage()
+        if NOT_BEGUN in said or (NOTHING_DONE in said and not self._heard):
+            self.reason = said
+        self._heard = True
+
+    def __enter__(self) -> "_Skipping":
+        logging.getLogger("hummingbird.service").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("hummingbird.service").removeHandler(self)
 
 
 def _end(worlds: Worlds) -> tuple[Marker, str] | None:
@@ -111,12 +141,6 @@ def _end(worlds: Worlds) -> tuple[Marker, str] | None:
     return None
 
 
-def _shown(scene: Scene, marker: Marker, note: str, folder: Path) -> Shown:
-    world = scene.worlds.gitlab
-    url = f"{scene.url('gitlab')}/{world.project.path}/-/merge_requests/{world.merge_request.iid}"
-    return Shown(note, url, marker.part is Part.FAILED, folder, folder / "sessions" / marker.id)
-
-
 def _environment(environment: Mapping[str, str], scene: Scene, folder: Path, signing: str) -> dict[str, str]:
     """Nothing of the real GitLab goes to the lab's."""
     kept = {name: value for name, value in environment.items() if not name.startswith(ORCHESTRATOR_VARIABLE)}
@@ -124,10 +148,16 @@ def _environment(environment: Mapping[str, str], scene: Scene, folder: Path, sig
     return kept | {
         HOME_VARIABLE: str(folder),
         ORCHESTRATOR_VARIABLE: scene.write_token,
+        URL_VARIABLE: scene.url("gitlab"),
         READ_VARIABLE: scene.read_token,
         KUBECONFIG_VARIABLE: str(scene.kubeconfig(folder / "kubeconfig")),
         SIGNING_VARIABLE: signing,
     }
+
+
+def _embedded_will_do(case: Case) -> bool:
+    """Reviews begin by command there, and nobody knows of a Konflux."""
+    return case.about["event"]["kind"] == "pipeline" and not case.files("konflux")
 
 
 def _configuration(scene: Scene) -> dict[str, Any]:

@@ -81,5 +81,7 @@ def listener(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         door.close()
         why = getattr(error, "strerror", None) or str(error)
-        raise UsageFault(f"Port {port} of {host} cannot be served on: {why}. Name another with --port.") from error
+        raise UsageFault(
+            f"Port {port} of {host} cannot be served on: {why}. Name others with --port or --host."
+        ) from error
     return door

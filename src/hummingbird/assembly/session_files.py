@@ -49,10 +49,14 @@ class SessionFiles:
         await asyncio.to_thread(self._write, session_id, JOURNAL, there)  # last: it says that the others are there
 
     async def store(self, session_id: str) -> None:
-        """Raises ObjectsUnusable."""
+        """The journal last, as it says that the others are there. Raises ObjectsUnusable, also where the session went
+        on elsewhere meanwhile, as after this process hung: the store then has what was told, and it stays (S2)."""
         if self._objects is None:
             return
-        for name in (JOURNAL, *_BESIDE):
+        there = await self._objects.get(_name(session_id, JOURNAL)) or b""
+        if not (await asyncio.to_thread(self._read, session_id, JOURNAL)).startswith(there):
+            raise ObjectsUnusable("Another process has gone on with this session and stored it; ask there again.")
+        for name in (*_BESIDE, JOURNAL):
             if content := await asyncio.to_thread(self._read, session_id, name):
                 await self._objects.put(_name(session_id, name), content)
 

@@ -1,55 +1,33 @@
-"""How `hummingbird demo` looks: progress on standard error while it works, the finding on standard output."""
+"""`hummingbird demo`: what can be typed. What then happens is loaded when it does, so that --help is quick."""
 
-import asyncio
 import sys
-import tempfile
-from pathlib import Path
-from uuid import uuid4
+from importlib import import_module
 
 import click
 
-from hummingbird.assembly.demo import demo
-from hummingbird.domain.events import Event, Recorded
-from hummingbird.domain.journal import ModelAnswered, ModelFailed, RunEnded, ToolFinished
-from hummingbird.domain.text import shortened
+DEFAULT_CASE = "failing-test"
 
 
-class Progress:
-    """One line for everything that happens."""
+@click.command()
+@click.option("--case", default=DEFAULT_CASE, show_default=True, metavar="NAME", help="See `hummingbird lab --list`.")
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Keep configuration, journal and transcript in this empty folder (default: a new temporary one).",
+)
+@click.option("--timeout", type=click.FloatRange(min=1), metavar="S", help="Give up after so many seconds.")
+@click.option("--verbose", "-v", is_flag=True, help="Show tool results and tracebacks too.")
+def demo(case: str, save: str | None, timeout: float | None, verbose: bool) -> None:
+    """See the whole path on this machine: webhook, queue, sandbox, analysis, note.
 
-    def __init__(self, *, verbose: bool) -> None:
-        self._verbose = verbose
+    GitLab is a stand-in that plays a real failed pipeline; everything else is what `hummingbird serve` runs. No key and
+    no network are needed: without a key, rules in place of a model read the logs. With a key in the environment
+    (ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY …) that provider's model does.
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Recorded):
-            for line in self._lines(event):
-                click.secho(line, err=True, dim=True)
-
-    def _lines(self, event: Recorded) -> list[str]:
-        match event.entry:
-            case ModelAnswered(message=message):
-                said = [f"· {shortened(message.text, 100)}"] if message.text and message.calls else []
-                return said + [f"→ {call.name} {shortened(call.arguments, 90)}" for call in message.calls]
-            case ToolFinished(text=text, outcome=outcome):
-                body = [f"    {line}" for line in text.splitlines()] if self._verbose else []
-                return [f"  {outcome.value}, {len(text.encode()):,} bytes", *body]
-            case ModelFailed(sentence=sentence):
-                return [f"! {sentence}"]
-            case RunEnded(reason=reason):
-                return [f"■ {reason.value}"]
-            case _:
-                return []
-
-
-def run(save: str | None, *, verbose: bool) -> int:
-    folder = Path(save) if save else Path(tempfile.mkdtemp(prefix="hummingbird-demo-"))
-    click.secho("Replaying a recorded investigation of a real failed CI job; no model is called.", err=True)
-    observers = [Progress(verbose=verbose)] if sys.stderr.isatty() or verbose else []
-    outcome = asyncio.run(demo(folder, uuid4().hex, observers))
-    click.echo(outcome.text)
-    click.echo()
-    click.echo(f"{outcome.bill}")
-    if outcome.sentence:
-        click.echo(outcome.sentence, err=True)
-    click.echo(f"Journal and transcript: {folder}")
-    return outcome.exit_code
+    \b
+    Examples:
+      hummingbird demo
+      hummingbird demo --case konflux-build-and-test
+    """
+    sys.exit(import_module("hummingbird.cli.demo_work").run(case, save, timeout=timeout, verbose=verbose))

@@ -6,9 +6,16 @@ from importlib import import_module
 import click
 
 from hummingbird import __version__
+from hummingbird.cli.config import config
+from hummingbird.cli.demo import demo
+from hummingbird.cli.doctor import doctor
 from hummingbird.cli.explain import explain
+from hummingbird.cli.init import init
 from hummingbird.cli.lab import lab
+from hummingbird.cli.queue import queue
+from hummingbird.cli.run import run
 from hummingbird.cli.sandbox import sandbox
+from hummingbird.cli.serve import serve
 
 
 @click.group(
@@ -20,24 +27,8 @@ def commands() -> None:
     """Hummingbird finds why a GitLab pipeline failed and says so with evidence."""
 
 
-@commands.command()
-@click.option(
-    "--save",
-    type=click.Path(file_okay=False),
-    help="Keep journal.jsonl and transcript.md in this folder (default: a new temporary one).",
-)
-@click.option("--verbose", "-v", is_flag=True, help="Show tool results and tracebacks too.")
-def demo(save: str | None, verbose: bool) -> None:
-    """Investigate a built-in failed CI log on this machine: no key, no network.
-
-    The model's turns are recorded; tools, journal, budgets and bill are the real ones.
-    """
-    sys.exit(import_module("hummingbird.cli.demo").run(save, verbose=verbose))
-
-
-commands.add_command(explain)
-commands.add_command(lab)
-commands.add_command(sandbox)
+for each in (config, demo, doctor, explain, init, lab, queue, run, sandbox, serve):
+    commands.add_command(each)
 
 
 def main() -> None:

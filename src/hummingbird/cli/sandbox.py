@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-BACKENDS = ("bubblewrap", "podman", "k8s", "k8spool")
+from hummingbird.cli.placing import BACKENDS
+
 _verbose = click.option("--verbose", "-v", is_flag=True, expose_value=False, help="Show tracebacks too.")
 _image = click.option(
     "--image",

@@ -14,6 +14,7 @@ from hummingbird.config.checking import checked, prompts, variables
 from hummingbird.config.configuration import Configuration, Written
 from hummingbird.config.document import Document, Unreadable, read_document
 from hummingbird.config.faults import Fault, KeyPath, Place, broken, written
+from hummingbird.config.unconfigured import with_environment
 from hummingbird.domain.limits import CONFIG_BYTES, PROMPT_BYTES
 
 FILE_NAME = "hummingbird.yaml"
@@ -66,6 +67,12 @@ def examine(path: Path | None, environment: Mapping[str, str] | None) -> Examine
     except Unreadable as error:
         return Examined(name, None, (error.fault,), reading.files)
     found, faults = checked(document)
+    if path is None and found is not None and environment is not None:
+        adapted = with_environment(found, environment)
+        if isinstance(adapted, Fault):
+            faults.append(adapted)
+        else:
+            found = adapted
     texts = _prompts(document, (path or _EMBEDDED).parent, reading, faults)
     faults += _unset(document, environment)
     made = None if found is None or faults else _configuration(name, found, texts)

@@ -367,9 +367,12 @@ OBJECT_RETRIES = 3
 OBJECT_NAME_CHARS = 512
 
 # E3, E4: working off the queue
-WORK_AT_ONCE = 24  # groups besides those that run and as many that wait for a slot
+WORK_AT_ONCE = 24  # groups besides those that run or stand in line for a slot
 WORK_PAUSES_S = (30, 300)  # before the second and the third try
 SLOT_PAUSE_S = 5.0  # that an order stands in line for a slot, and before one that got none is looked at again
+SLOT_LINE = 256  # orders that stand in line, those included that wait as long as it takes
+SLOT_LOOK_S = 0.1  # between two such looks, however many orders wait for a slot
+TAKEN_PAUSE_S = 30.0  # before a session that another process still has is looked at again
 LATER_CAP_S = 3600  # of one wait
 OUTAGE_PAUSE_S = 0.5  # the first pause with a queue that cannot be reached
 OUTAGE_PAUSE_CAP_S = 30.0

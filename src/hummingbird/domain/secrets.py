@@ -22,7 +22,7 @@ SHORTEST = 6  # a shorter value is found in innocent words
 class Secrets:
     """`values` that are too short to be told from words are left out; surrounding white space is no part of one.
 
-    A value is masked as it is, and as tools write it: in Base64, in an address, in JSON. A whole text and a stream are
+    A value is masked as it is, and as tools write it: in Base64, in hexadecimal, in an address, in JSON. A whole text and a stream are
     masked alike, always, for the bounds are those of both:
 
     - a value of more than `SECRET_CHARS` characters is masked in pieces, each of them a secret of its own;
@@ -74,7 +74,9 @@ def _pieces(value: str) -> Iterator[str]:
 def _spellings(value: str) -> Iterator[bytes]:
     written = (value, *_in_json(value), *_in_address(value))
     yield from {text.encode("utf-8", "surrogatepass") for text in written}
-    yield from _in_base64(value.encode("utf-8", "surrogatepass"))
+    raw = value.encode("utf-8", "surrogatepass")
+    yield from (raw.hex().encode(), raw.hex().upper().encode())
+    yield from _in_base64(raw)
 
 
 def _in_json(value: str) -> Iterator[str]:

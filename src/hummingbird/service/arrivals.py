@@ -22,6 +22,7 @@ from hummingbird.service.publication import Publication
 from hummingbird.service.routing import route
 
 _log = logging.getLogger("hummingbird.service")
+NOTHING_DONE = "nothing is done, for"
 
 BodyOf: TypeAlias = Callable[[Arrived], Awaitable[bytes]]
 
@@ -62,5 +63,5 @@ class Arrivals:
 
 
 def _nothing(event: Arrived, reason: str) -> tuple[WorkOrder, ...]:
-    _log.info("Event %s: nothing is done, for %s.", event.identity, reason.rstrip("."))
+    _log.info("Event %s: %s %s.", event.identity, NOTHING_DONE, reason.rstrip("."))
     return ()

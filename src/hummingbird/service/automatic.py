@@ -17,6 +17,7 @@ from hummingbird.service.routing import left_alone
 from hummingbird.service.settling import green
 
 _log = logging.getLogger("hummingbird.service")
+NOT_BEGUN = "nothing is begun, for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,4 +146,4 @@ class Started:
         )
 
     def _skip(self, reason: str) -> None:
-        _log.info("Event %s: nothing is begun, for %s.", self.event.identity, reason.rstrip("."))
+        _log.info("Event %s: %s %s.", self.event.identity, NOT_BEGUN, reason.rstrip("."))

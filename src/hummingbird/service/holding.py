@@ -1,9 +1,10 @@
 """What one receive gave of one group, held by heart-beats and let go of in order (E3).
 
 FIFO queues delay no message by itself, and every receive counts as a try. So a message that must wait is given back
-invisible, once: its group waits with it. When it has come again a successor takes its place, at the end of the group,
-and everything that was received behind it is sent anew behind that, so that nothing overtakes it and no try is lost.
-What somebody sends into the group in the very moment between may still come first; the order's id makes that harmless.
+invisible, once: its group waits with it. When it has come again a successor takes its place, at the end of the group
+and before anything is tried, and everything that was received behind it is sent anew behind that, so that nothing
+overtakes it and no try is lost. What somebody sends into the group in the very moment between may still come first; the
+order's id makes that harmless.
 
 Knows no stage and no order's meaning.
 """
@@ -75,6 +76,14 @@ class Holding:
             return True
         await self.replace(successor)
         return False
+
+    async def renew(self, successor: Successor) -> bool:
+        """The first one has waited: a successor, which comes at once, has all its tries again. False if more of the
+        group may be behind it, which must not overtake it while there are tries left."""
+        if (message := self.first) is None or message.receives < self._stay_before:
+            return False
+        await self.replace(successor)
+        return True
 
     async def replace(self, successor: Successor) -> None:
         """Successors for all of them, the given one for the first."""

@@ -1,6 +1,7 @@
 """What people ask for in notes (R3, R5, R6): commands, and replies in our threads. Whoever meant us gets an answer."""
 
 import logging
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -19,6 +20,7 @@ from hummingbird.service.overrides import overrides_fault
 from hummingbird.service.publication import Publication
 
 _log = logging.getLogger("hummingbird.service")
+_SESSION = re.compile(r"[0-9A-Za-z_-]{1,64}")  # it names folders, objects and groups of a queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Asked:
 
     async def orders(self, decision: Command | Say | Continue) -> tuple[WorkOrder, ...]:
         thread = await self.forge.thread(self.note.change.iid, self.note.discussion_id)
-        if isinstance(decision, Continue) and (thread is None or thread.marker is None):
+        if isinstance(decision, Continue) and not _ours(thread):
             self._skip("the thread is not ours")
             return ()
         if thread is None or not self._vouched(thread):
@@ -126,3 +128,9 @@ class Asked:
         """What was wanted earlier in the session (R6), as far as it is still allowed."""
         earlier = session_overrides(thread)
         return Overrides() if self._fault(earlier, applied) else earlier
+
+
+def _ours(thread: Thread | None) -> bool:
+    """Whoever maintains a project can edit our notes too: then a marker may say anything."""
+    marker = None if thread is None else thread.marker
+    return marker is not None and bool(_SESSION.fullmatch(marker.id))

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from hummingbird.agent.tools.findings import ReportFinding
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.diffs import Diff
-from hummingbird.domain.errors import ForgeMissing, HummingbirdError, OperatorError
+from hummingbird.domain.errors import ForgeMissing, HummingbirdError, JournalTaken, OperatorError
+from hummingbird.domain.limits import TAKEN_PAUSE_S
 from hummingbird.domain.notes import Part, marker_of
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.ports.forge import Forge, Forges, MergeRequest, Thread
@@ -65,7 +66,11 @@ class Runs:
             if rest is not None:
                 return rest if isinstance(rest, Later) else _skipped(order, rest)
         run = _Run(self, order, configuration, applied, forge, request)
-        await run.through(threads, last_try=last_try)
+        try:
+            await run.through(threads, last_try=last_try)
+        except JournalTaken as error:  # a process that hung has lost the message, but not yet the session
+            _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
+            return Later(TAKEN_PAUSE_S, order, "another process still has its session")
         return None
 
     async def _rest(self, order: WorkOrder, forge: Forge, configuration: Configuration) -> Later | str | None:
@@ -95,9 +100,12 @@ class _Run:
             _skipped(order, "its session is gone")
             return
         place = await publication.placeholder(order, self.applied, threads)
-        _log.info("Order %s: %s begins on %s!%d.", order.id, order.workflow, order.project, order.mr_iid)
+        what = (order.id, order.session_id, order.workflow, order.project, order.mr_iid)
+        _log.info("Order %s, session %s: %s begins on %s!%d.", *what)
         try:
             conducted = await self._conducted(threads)
+        except JournalTaken:
+            raise
         except OperatorError as error:  # trying again will not help, and whoever can has to know
             await self._failed(publication, place, error)
         except HummingbirdError as error:
@@ -130,7 +138,8 @@ class _Run:
         published = await publish(self.forge, request, conducted.findings, marker, public=public)
         known = await self.stage.known.told(order, request, conducted.failures, self.forge, self.configuration)
         await publication.result(order, place, self.applied, _with(conducted, summary(published)), known)
-        _log.info("Order %s: %s, told in !%d.", order.id, conducted.outcome.reason.value, order.mr_iid)
+        what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
+        _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
 
     async def _failed(self, publication: Publication, place: Place, error: HummingbirdError) -> None:
         _log.error("Order %s, session %s: %s", self.order.id, self.order.session_id, error)
@@ -164,5 +173,5 @@ def _with(conducted: Conducted, findings: str) -> Conducted:
 
 def _skipped(order: WorkOrder, reason: str) -> Later | None:
     """Done with it: never anything to wait for."""
-    _log.info("Order %s: nothing is done, for %s.", order.id, reason.rstrip("."))
+    _log.info("Order %s, session %s: nothing is done, for %s.", order.id, order.session_id, reason.rstrip("."))
     return None

@@ -1,12 +1,15 @@
 """How many runs there are at once (E4), and a short line of those who wait for one to end.
 
 The line keeps slots from standing empty until somebody looks at the queue again. It is no longer than there are slots,
-and nobody stands in it for long: another process may have room. Knows neither orders nor the queue.
+and nobody stands in it for long: another process may have room. Those who cannot go without losing their place stay in
+it for as long as it takes. Knows neither orders nor the queue.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+
+from hummingbird.domain.limits import SLOT_LINE
 
 
 class Slots:
@@ -23,15 +26,20 @@ class Slots:
     def taken(self) -> int:
         return self._taken
 
-    async def take(self) -> bool:
+    @property
+    def waiting(self) -> int:
+        return len(self._line)
+
+    async def take(self, *, patient: bool = False) -> bool:
         """Whether one is ours now; then it has to be freed."""
-        if self._closed or (self._taken >= self._most() and len(self._line) >= self._most()):
+        room = SLOT_LINE if patient else self._most()
+        if self._closed or (self._taken >= self._most() and len(self._line) >= room):
             return False
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
         self._call()
         try:
-            await asyncio.wait((turn,), timeout=self._patience_s)
+            await asyncio.wait((turn,), timeout=None if patient else self._patience_s)
         except asyncio.CancelledError:
             if self._left(turn):
                 self.free()

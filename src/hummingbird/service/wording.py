@@ -179,20 +179,20 @@ def footer(order: WorkOrder, conducted: Conducted, settings: Settings, trouble: 
     outcome = conducted.outcome
     turns = "1 iteration" if outcome.iterations == 1 else f"{outcome.iterations} iterations"
     facts = f"{code(conducted.model)}, {turns}, {outcome.bill}, {duration(conducted.seconds)}, {session(order)}"
-    return _below(order, settings, (*conducted.trouble, *trouble), facts)
+    return _below(order, how_to_continue(settings), (*conducted.trouble, *trouble), facts)
 
 
 def bare_footer(order: WorkOrder, settings: Settings, trouble: Sequence[str] = ()) -> str:
-    """Where nobody knows what the run has used."""
-    return _below(order, settings, trouble, session(order))
+    """Where nobody knows what the run has used, nor whether there is a session that could go on."""
+    return _below(order, try_again(order, settings), trouble, session(order))
 
 
 def session(order: WorkOrder) -> str:
     return f"session {code(order.session_id)}"
 
 
-def _below(order: WorkOrder, settings: Settings, trouble: Sequence[str], facts: str) -> str:
-    going_on = () if order.cause is Cause.REPLY else (how_to_continue(settings),)
+def _below(order: WorkOrder, how: str, trouble: Sequence[str], facts: str) -> str:
+    going_on = () if order.cause is Cause.REPLY else (how,)
     return "\n\n".join([*_trouble(trouble), *going_on, f"<sub>{facts}</sub>"])
 
 

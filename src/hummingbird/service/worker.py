@@ -6,6 +6,7 @@ A message is deleted when its stage has returned, and never before. Knows queues
 import asyncio
 import logging
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from hummingbird.domain.limits import (
     QUEUE_BATCH,
     QUEUE_RECEIVES,
     QUEUE_WAIT_S,
+    SLOT_LOOK_S,
     SLOT_PAUSE_S,
     WORK_AT_ONCE,
     WORK_PAUSES_S,
@@ -66,6 +68,7 @@ class Worker:
         self._groups: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._slots = Slots(max_runs, slot_pause_s)
+        self._next_look = 0.0
         self._later: OrderedDict[str, WorkOrder] = OrderedDict()
 
     @property
@@ -105,7 +108,8 @@ class Worker:
         await self._ended(0)
 
     async def _take(self) -> None:
-        most = min(QUEUE_BATCH, 2 * self._max_runs() + WORK_AT_ONCE - len(self._groups))
+        busy = len(self._groups) - self._slots.waiting
+        most = min(QUEUE_BATCH, self._max_runs() + WORK_AT_ONCE - busy)
         if most < 1:
             self._settled.clear()
             await unless(self._stopping, self._settled.wait())
@@ -157,9 +161,11 @@ class Worker:
             await self._ingress.forget(event)
 
     async def _order(self, holding: Holding, message: Message, queued: WorkOrder) -> None:
-        order = self._later.pop(message.id, queued)
-        last_try = message.receives >= QUEUE_RECEIVES
-        ended = await self._ended_work(holding, self._slotted(order, last_try))
+        waited = self._later.pop(message.id, None)
+        if waited and await holding.renew(successor_of(waited, queued.waits)):
+            return
+        order = waited or queued
+        ended = await self._ended_work(holding, self._slotted(order, message.receives))
         if ended is None:
             await holding.replace(successor_of(order, queued.waits))
         elif (later := ended.result()) is None:
@@ -167,15 +173,25 @@ class Worker:
         else:
             await self._wait(holding, message, queued, later)
 
-    async def _slotted(self, order: WorkOrder, last_try: bool) -> Later | None:
-        if not await self._slots.take():
-            return Later(self._slot_pause_s, order, "all slots are taken")
+    async def _slotted(self, order: WorkOrder, receives: int) -> Later | None:
+        """What came again keeps its place by waiting here: given back once more, it might have to make room for its
+        successor, and others of the session would overtake it."""
+        if not await self._slots.take(patient=receives > 1):
+            return Later(self._until_look(), order, "all slots are taken")
         try:
-            return await self._stages.ordered(order, last_try=last_try)
+            return await self._stages.ordered(order, last_try=receives >= QUEUE_RECEIVES)
         finally:
             self._slots.free()
 
+    def _until_look(self) -> float:
+        """One after the other, so that many who wait for a slot cost no more than some do."""
+        now = time.monotonic()
+        self._next_look = max(self._next_look + SLOT_LOOK_S, now + self._slot_pause_s)
+        return self._next_look - now
+
     async def _wait(self, holding: Holding, message: Message, queued: WorkOrder, later: Later) -> None:
+        if self._stopping.is_set():
+            return  # given back with the others, so that another process need not wait
         _log.debug("Order %s of session %s waits: %s.", queued.id, queued.session_id, later.reason)
         seconds = min(LATER_CAP_S, max(1, math.ceil(later.seconds)))
         if await holding.wait(seconds, successor_of(later.successor, queued.waits)):

@@ -203,7 +203,7 @@ async def test_silence_about_a_failed_run_does_not_exist_n6(room: Room) -> None:
 
 async def test_open_threads_are_resolved_and_others_left_alone_n4(room: Room) -> None:
     for number in range(3):
-        order = ordered(id=f"order {number}", session_id=f"session-{number}")
+        order = ordered(id=f"order {number}", session_id=f"session {number}")
         configuration = configured(internal_notes=number == 2)
         await room.publication(configuration).placeholder(order, applied_of(configuration), await room.threads())
     ours = [thread for thread in await room.threads() if thread.marker]
@@ -221,7 +221,7 @@ async def test_a_thread_that_is_gone_does_not_keep_others_open_n4(room: Room) ->
     configuration = configured(internal_notes=False)
     publication = room.publication(configuration)
     for number in range(2):
-        order = ordered(id=f"order {number}", session_id=f"session-{number}")
+        order = ordered(id=f"order {number}", session_id=f"session {number}")
         await publication.placeholder(order, applied_of(configuration), await room.threads())
     threads = [thread for thread in await room.threads() if thread.marker]
     room.deletes(threads[0].notes[0].id)

@@ -1,0 +1,163 @@
+"""`hummingbird run` (G5, G6): what was typed becomes orders, and each is run in turn, without a queue.
+
+What is dry has no use for a token that writes and posts nothing; what is executed goes the whole way that `serve` goes.
+The model's side is the same in both, and knows of neither.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from hummingbird.assembly.asking import Asked, Nothing, Subject, applied_for, order, reply, subject_of
+from hummingbird.assembly.executing import Executing, check_model
+from hummingbird.assembly.forges import ForgesOf
+from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.looking import Looking
+from hummingbird.assembly.places import places
+from hummingbird.assembly.replaying import project_in, replayed, subject_in
+from hummingbird.assembly.run_parts import Parts, Ran, Wish
+from hummingbird.assembly.session_copies import SPENDING, Saved, brought, copied_back, prepared, saved, sessions_for
+from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.config.configuration import Applied
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.orders import Overrides
+from hummingbird.service.runs import task
+
+Telling: TypeAlias = Callable[[Ran | Nothing], None]
+
+
+async def run(parts: Parts, wish: Wish, body: bytes | None, told: Telling) -> None:
+    """`body` is what is in the event file, None if there is none. Tells of each order when it has ended. Raises
+    OperatorError, ForgeError, PlatformError. Cancelling it leaves a session that can go on, where one is kept."""
+    forges = ForgesOf(parts.environment)
+    try:
+        earlier = await asyncio.to_thread(saved, Path(wish.resume)) if wish.resume else None
+        await _Running(parts, wish, body, forges, earlier).through(told)
+    finally:
+        await forges.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """`earlier`: the session to go on with."""
+
+    parts: Parts
+    wish: Wish
+    body: bytes | None
+    forges: ForgesOf
+    earlier: Saved | None
+
+    async def through(self, told: Telling) -> None:
+        if self.wish.execute and self.wish.model:
+            await check_model(self.wish.model, self.parts)
+        executing = Executing(self.parts, self.forges) if self.wish.execute else None
+        found = await self._asked(executing)
+        if isinstance(found, Nothing):
+            told(found)
+            return
+        for asked in found:
+            folder = await asyncio.to_thread(self._folder, asked, several=len(found) > 1)
+            told(await (self._executed(executing, asked, folder) if executing else self._dry(asked, folder)))
+
+    async def _asked(self, executing: Executing | None) -> Sequence[Asked] | Nothing:
+        wish, configuration = self.wish, self.parts.configuration
+        if self.earlier is not None:
+            return (await self._reply(self.earlier),)
+        if wish.workflow:
+            applied_for(configuration, wish.workflow, wish.project)
+            made = Overrides(model=wish.model)
+            return (order(wish.workflow, wish.project, await self._subject(), overrides=made),)
+        assert self.body is not None, "the command line asks for one or the other"
+        if executing is not None:
+            return await executing.begun(self.body, wish.model)
+        return await replayed(self.body, configuration, self._looking, wish.model)
+
+    async def _subject(self) -> Subject:
+        """What --event says, or the file in its place: the same JSON, or a whole webhook. Raises UsageFault."""
+        if self.body is None:
+            return subject_of(self.wish.event or "")
+        if not is_webhook(self.body):
+            return subject_of(self.body.decode("utf-8", "replace"))
+        project, subject = await subject_in(self.body, self._looking)
+        if project.casefold() != self.wish.project.casefold():
+            raise UsageFault(f"The event is of {project}, and --project says {self.wish.project}: change one of them.")
+        return subject
+
+    async def _reply(self, earlier: Saved) -> Asked:
+        wish, about = self.wish, earlier.about
+        project = wish.project or project_in(self.body or b"")
+        workflow = wish.workflow or about.workflow
+        if not workflow:
+            raise UsageFault(f"The session in {earlier.folder} names no workflow: give --workflow and --project.")
+        applied_for(self.parts.configuration, workflow, project)
+        subject = Subject(iid=about.mr_iid)
+        if wish.event is not None or (self.body is not None and not about.mr_iid):
+            subject = await self._subject() if wish.project else (await subject_in(self.body or b"", self._looking))[1]
+        if wish.execute and not about.mr_iid:
+            raise UsageFault(
+                f"The session in {earlier.folder} does not say for which merge request it was begun, so it is not "
+                "posted: leave --execute out."
+            )
+        return reply(workflow, project, subject, earlier, wish.message, overrides=Overrides(model=wish.model))
+
+    def _looking(self, project: str) -> Looking:
+        return Looking.at(project, self.forges, self.parts.configuration)
+
+    def _folder(self, asked: Asked, *, several: bool) -> Path | None:
+        """Where the session is to be; a folder holds one. Raises UsageFault."""
+        named = self.wish.save or self.wish.resume
+        if not named:
+            return None
+        own = f"{asked.order.workflow}-{asked.order.mr_iid}" if several else ""
+        return prepared(Path(named) / own, self.earlier)
+
+    async def _dry(self, asked: Asked, folder: Path | None) -> Ran:
+        parts, wanted = self.parts, asked.order
+        applied = applied_for(parts.configuration, wanted.workflow, wanted.project)
+        looking = self._looking(wanted.project)
+        with sessions_for(wanted.session_id, folder, self._spending(applied)) as sessions:
+            investigating = Investigating(
+                SessionFiles(sessions),
+                parts.environment,
+                chosen=parts.chosen,
+                clock=parts.clock,
+                on_event=parts.on_event,
+            )
+            conducted = await investigating.conduct(
+                wanted,
+                parts.configuration,
+                applied,
+                task(wanted, asked.target_branch),
+                tools=await looking.tools(applied, wanted.mr_iid),
+                bot_ids=await looking.bot_ids(),
+            )
+        return Ran(wanted, conducted, saved=folder)
+
+    def _spending(self, applied: Applied) -> Path | None:
+        """A day's ceiling holds for all runs of this machine, so they share the record of it."""
+        if applied.usd_per_day is None:
+            return None
+        return places(self.parts.configuration.settings, self.parts.environment).made().sessions / SPENDING
+
+    async def _executed(self, executing: Executing, asked: Asked, folder: Path | None) -> Ran | Nothing:
+        if self.earlier is not None:
+            await asyncio.to_thread(brought, self.earlier, executing.sessions)
+        try:
+            done = await executing.carried_out(asked)
+        finally:
+            if folder is not None:
+                copied_back(executing.sessions, asked.order.session_id, folder)
+        return done if isinstance(done, Nothing) else replace(done, saved=folder)
+
+
+def is_webhook(body: bytes) -> bool:
+    """Whether it says what kind of event it is, as every webhook of GitLab does."""
+    try:
+        raw = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(raw, dict) and "object_kind" in raw

@@ -1,0 +1,97 @@
+"""`hummingbird run --execute`: the whole way that an event goes in `serve`, on demand (G6, R7, N1)."""
+
+from pathlib import Path
+
+import pytest
+
+from hummingbird.assembly.asking import Nothing
+from hummingbird.assembly.run_parts import Ran, Wish
+from hummingbird.domain.errors import EventUnreadable, ForgeMissing, MissingSetting, UnknownModel
+from hummingbird.lab.planned import Answer
+from hummingbird.lab.scene import Scene
+from tests.assembly.running_on import FILES, LOOKS_TOO, ORCHESTRATOR, WORKFLOW, site
+
+WRITER = {ORCHESTRATOR: Scene.write_token}
+
+
+async def test_a_named_workflow_is_told_on_the_merge_request(tmp_path: Path) -> None:
+    """G6, N1: a placeholder, a result, and the session where `serve` keeps them."""
+    with site(tmp_path) as here:
+        done = await here.only(here.direct(event=f'{{"iid": {here.iid}}}', execute=True), None, **WRITER)
+        placeholder, result = here.notes
+    assert here.evidence in done.text
+    assert here.evidence in result
+    assert done.order.sha == here.head, "as GitLab says"
+    assert here.head in placeholder
+    assert done.posted == here.url
+    kept = tmp_path / "state" / "sessions" / done.order.session_id
+    assert sorted(file.name for file in kept.iterdir()) == [*FILES]
+
+
+async def test_a_webhook_goes_the_whole_way_as_often_as_somebody_wants(tmp_path: Path) -> None:
+    """R7: neither its status nor what was told about this commit, nor a limit, is in the way."""
+    with site(tmp_path, second=True, max_runs_per_mr=1) as here:
+        event = here.webhook()
+        event["object_attributes"]["status"] = "running"
+        for _ in range(2):
+            done = await here.run(Wish(event_file="-", execute=True), event, **WRITER)
+            assert [one.order.workflow for one in done if isinstance(one, Ran)] == [WORKFLOW, LOOKS_TOO]
+        assert len(here.notes) == 8
+
+
+async def test_what_is_executed_can_be_saved_too(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    with site(tmp_path) as here:
+        done = await here.only(here.direct(execute=True, save=str(folder)), None, **WRITER)
+    assert done.saved == folder
+    assert sorted(file.name for file in folder.iterdir()) == [*FILES]
+
+
+async def test_nothing_begun_has_its_reason_from_the_service(tmp_path: Path) -> None:
+    """R5: whoever caused it must be a developer, also if somebody replays it."""
+    with site(tmp_path) as here:
+        event = here.webhook()
+        event["user"] = {"id": 13, "username": "jonas"}
+        (done,) = await here.run(Wish(event_file="-", execute=True), event, **WRITER)
+        assert here.written == []
+    assert done == Nothing("jonas is not a developer of the project.")
+
+
+async def test_without_a_token_that_writes_nothing_begins(tmp_path: Path) -> None:
+    """G3"""
+    with site(tmp_path) as here:
+        with pytest.raises(MissingSetting, match=ORCHESTRATOR):
+            await here.run(here.direct(execute=True))
+        with pytest.raises(MissingSetting, match=ORCHESTRATOR):
+            await here.run(Wish(event_file="-", execute=True), here.webhook())
+
+
+async def test_what_cannot_be_run_is_said_before_anything_is_posted(tmp_path: Path) -> None:
+    with site(tmp_path) as here:
+        with pytest.raises(UnknownModel):
+            await here.run(here.direct(execute=True, model="nobody:nothing"), None, **WRITER)
+        with pytest.raises(ForgeMissing):
+            await here.run(here.direct(execute=True, event='{"iid": 99999}'), None, **WRITER)
+        with pytest.raises(EventUnreadable):
+            await here.run(Wish(event_file="-", execute=True), {"iid": 7}, **WRITER)
+        assert here.written == []
+
+
+async def test_the_model_that_was_typed_overrules_the_configuration(tmp_path: Path) -> None:
+    """G6: for events too; and what could not be begun with is told to the person and in the thread."""
+    with site(tmp_path, model="anthropic:claude-sonnet-5-5") as here:
+        with pytest.raises(MissingSetting, match="ANTHROPIC"):
+            await here.run(Wish(event_file="-", execute=True), here.webhook(), **WRITER)
+        assert "This run failed" in here.notes[1]
+        done = await here.only(Wish(event_file="-", execute=True, model="digest"), here.webhook(), **WRITER)
+    assert done.conducted.model == "digest"
+
+
+async def test_an_answer_that_cannot_be_posted_is_printed_nevertheless(tmp_path: Path) -> None:
+    with site(tmp_path) as here:
+        refused = Answer(400, {"message": "400 Bad request"})
+        here.scene.worlds.gitlab.faults.plan("*/discussions/*/notes", refused, method="POST")
+        done = await here.only(here.direct(execute=True), None, **WRITER)
+    assert here.evidence in done.text
+    assert (done.posted, done.exit_code) == ("", 1)
+    assert any("could not be posted" in sentence for sentence in done.remarks)

@@ -1,0 +1,126 @@
+"""Going on with a session that was saved in a folder (G6, S3)."""
+
+from pathlib import Path
+
+import pytest
+
+from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.assembly.run_parts import Wish
+from hummingbird.domain.errors import JournalTaken, UsageFault
+from hummingbird.domain.journal import RunStarted, SessionOpened, UserSaid
+from hummingbird.domain.limits import JOURNAL_FORMAT
+from hummingbird.lab.scene import Scene
+from hummingbird.lab.vendors.script import Script, Turn
+from hummingbird.lab.vendors.server import VendorLab
+from tests.assembly.conducting import MODEL
+from tests.assembly.running_on import FILES, ORCHESTRATOR, WORKFLOW, site
+
+
+def entries(folder: Path) -> list[object]:
+    journal = FileJournal(folder / "journal.jsonl")
+    journal.close()
+    return [*journal.entries()]
+
+
+async def test_a_saved_session_goes_on_with_another_model(tmp_path: Path) -> None:
+    """S3: the same session, the person's words as they are, and all of it back in the folder."""
+    script, folder = Script([Turn(text="It is the test.")]), tmp_path / "mine"
+    with site(tmp_path) as here, VendorLab(script) as lab:
+        first = await here.only(here.direct(save=str(folder)))
+        given = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
+        wish = here.direct(event=None, resume=str(folder), message="Is it the test?", model=MODEL)
+        done = await here.only(wish, None, **given)
+        assert here.written == []
+        script.assert_consumed()
+    assert done.text == "It is the test."
+    kept = entries(folder)
+    (opened,) = [one for one in kept if isinstance(one, SessionOpened)]
+    assert opened.session_id == first.order.session_id == done.order.session_id
+    assert [one.model for one in kept if isinstance(one, RunStarted)] == ["digest", MODEL]
+    assert [one.text for one in kept if isinstance(one, UserSaid)][1] == "Is it the test?"
+    assert "It is the test." in (folder / "transcript.md").read_text()
+
+
+async def test_a_session_goes_on_in_another_folder(tmp_path: Path) -> None:
+    """G6: the chain of the reference documents, with an event file; the first folder stays as it was."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    with site(tmp_path) as here:
+        await here.only(here.direct(save=str(one)))
+        before = (one / "journal.jsonl").read_bytes()
+        wish = Wish(event_file="-", resume=str(one), message="And?", save=str(two))
+        done = await here.only(wish, here.webhook())
+        await here.only(Wish(event_file="-", resume=str(one), message="And?", save=str(one)), here.webhook())
+        with pytest.raises(UsageFault, match="another session"):  # the two went on in different ways
+            await here.run(Wish(event_file="-", resume=str(one), message="And?", save=str(two)), here.webhook())
+    assert done.order.workflow == WORKFLOW
+    assert sorted(file.name for file in two.iterdir()) == [*FILES]
+    assert (two / "journal.jsonl").read_bytes().startswith(before)
+    assert len((two / "journal.jsonl").read_bytes()) > len(before)
+
+
+async def test_a_folder_without_a_session_is_one_sentence(tmp_path: Path) -> None:
+    with site(tmp_path) as here, pytest.raises(UsageFault, match=r"no journal\.jsonl"):
+        await here.run(here.direct(resume=str(tmp_path), message="Hello?"))
+
+
+@pytest.mark.parametrize("more", [{"project": "some/other"}, {"event": '{"iid": 999}'}])
+async def test_a_session_about_something_else_is_refused(tmp_path: Path, more: dict[str, str]) -> None:
+    """What was read in one project is not told in another."""
+    folder = tmp_path / "mine"
+    with site(tmp_path) as here:
+        await here.only(here.direct(save=str(folder)))
+        with pytest.raises(UsageFault, match=f"is about {here.project}!{here.iid}"):
+            await here.run(here.direct(resume=str(folder), message="And?", **more))
+
+
+async def test_a_session_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    with site(tmp_path) as here:
+        await here.only(here.direct(save=str(folder)))
+        journal = FileJournal(folder / "journal.jsonl")
+        try:
+            with pytest.raises(JournalTaken):
+                await here.run(here.direct(resume=str(folder), message="And?"))
+        finally:
+            journal.close()
+
+
+async def test_an_answer_to_a_saved_session_is_posted_in_its_thread(tmp_path: Path) -> None:
+    """G6, N1: with --execute, in the thread of the session, and the store goes on with it."""
+    folder = tmp_path / "mine"
+    variables = {ORCHESTRATOR: Scene.write_token}
+    with site(tmp_path) as here:
+        first = await here.only(here.direct(execute=True, save=str(folder)), None, **variables)
+        wish = here.direct(execute=True, resume=str(folder), message="And why?")
+        done = await here.only(wish, None, **variables)
+        threads = here.scene.ask(lambda worlds: [len(one.notes) for one in worlds.gitlab.merge_request.discussions])
+        assert len(here.notes) == 3
+        assert max(threads) == 3
+    assert done.order.session_id == first.order.session_id
+    kept = tmp_path / "state" / "sessions" / first.order.session_id
+    assert (kept / "journal.jsonl").read_bytes() == (folder / "journal.jsonl").read_bytes()
+    assert [one.text for one in entries(folder) if isinstance(one, UserSaid)][1] == "And why?"
+
+
+async def test_a_session_that_was_never_posted_gets_a_thread_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    with site(tmp_path) as here:
+        await here.only(here.direct(save=str(folder)))
+        wish = here.direct(execute=True, event=None, resume=str(folder), message="And why?")
+        done = await here.only(wish, None, **{ORCHESTRATOR: Scene.write_token})
+        (note,) = here.notes
+    assert done.posted == here.url
+    assert done.order.session_id in note
+
+
+async def test_a_session_that_no_order_began_is_never_posted(tmp_path: Path) -> None:
+    """Nobody can say whose merge request its words belong to."""
+    folder = tmp_path / "mine"
+    journal = FileJournal(folder / "journal.jsonl")
+    journal.append(SessionOpened(session_id="abc", system="Be brief.", format=JOURNAL_FORMAT))
+    journal.close()
+    with site(tmp_path) as here:
+        wish = here.direct(execute=True, resume=str(folder), message="And?")
+        with pytest.raises(UsageFault, match="leave --execute out"):
+            await here.run(wish, None, **{ORCHESTRATOR: Scene.write_token})
+        assert here.written == []

@@ -1,0 +1,88 @@
+"""`hummingbird demo`: the first thing that anybody sees. The real command, with an environment that holds nothing."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hummingbird.lab.case import find
+
+COMMAND = [sys.executable, "-m", "hummingbird", "demo"]
+
+
+def played(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {"HOME": "/nonexistent"}
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.mark.parametrize("name", ["failing-test", "konflux-build-and-test"])
+def test_a_case_ends_with_its_note_without_a_key_or_a_network(name: str, tmp_path: Path) -> None:
+    """G5: event, queue, sandbox, sources, forge; the evidence is verbatim."""
+    done = played("--case", name, "--save", str(tmp_path / "kept"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    expected = find(name).about["expected"]
+    for line in expected["evidence"]:
+        assert line.strip() in done.stdout, f"{line!r} is not quoted"
+    verdicts = next(line for line in done.stdout.splitlines() if line.startswith("**Verdict: "))
+    assert expected["verdict"] in verdicts
+    assert "Signed webhook delivered" in done.stderr
+    assert "as a reply to its placeholder" in done.stderr
+    session = re.search(r"session `([0-9a-f]{32})`", done.stdout)
+    assert session, "the footer names the session"
+    kept = {path.name for path in (tmp_path / "kept" / "sessions" / session[1]).iterdir()}
+    assert {"journal.jsonl", "transcript.md"} <= kept
+
+
+def test_a_review_is_a_case_too(tmp_path: Path) -> None:
+    """W2: begun by a merge request that was opened."""
+    done = played("--case", "merge-request-review", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "session `" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("hostile", "is not a developer"), ("odd-corners", "the merge request is a draft")]
+)
+def test_a_case_that_nobody_may_begin_ends_with_the_reason(name: str, reason: str, tmp_path: Path) -> None:
+    """R2, R5"""
+    done = played("--case", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("No note was posted")
+    assert reason in done.stdout
+
+
+def test_a_case_that_is_not_there_is_bad_usage_and_names_those_that_are(tmp_path: Path) -> None:
+    """G6"""
+    done = played("--case", "nope", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "compiler-error" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_is_put_into_a_folder_that_holds_something(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    done = played("--save", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> None:
+    """I1: somebody tries the demonstration in the shell that the service is started from."""
+    environment = {
+        "HOME": "/nonexistent",
+        "ORCHESTRATOR_GITLAB_TOKEN": "glpat-the-real-one-0123456789",
+        "ORCHESTRATOR_GITLAB_TOKEN_LABRI_PROGRESS_CIDIFF": "glpat-the-other-one-0123456789",
+        "HUMMINGBIRD_WEBHOOK_SECRET": "a-secret-of-the-real-service",
+    }
+    done = subprocess.run(
+        [*COMMAND, "-v"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert not [
+        value for value in environment.values() if value.startswith("glpat") and value in done.stdout + done.stderr
+    ]
