@@ -1,0 +1,36 @@
+"""docs/configuration.md says what the code says (G10): its table is the table of defaults, and its example is sound."""
+
+from pathlib import Path
+
+import pytest
+
+from hummingbird.config.defaults import reference
+from hummingbird.config.load import load
+from hummingbird.config.starting import PROMPTS_FOLDER, embedded
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_the_documents_table_is_the_table_of_defaults_g10(text: str) -> None:
+    """To renew it: put what `reference()` returns below the heading "Every key"."""
+    assert text[text.index("| key | default | meaning |") :] == reference()
+
+
+def test_the_documents_example_is_a_sound_configuration(text: str, tmp_path: Path) -> None:
+    _, _, rest = text.partition("```yaml\n")
+    path = tmp_path / "hummingbird.yaml"
+    path.write_text(rest.partition("```")[0], encoding="utf-8")
+    (tmp_path / PROMPTS_FOLDER).mkdir()
+    for name, prompt in embedded().prompts.items():
+        (tmp_path / PROMPTS_FOLDER / f"{name}.md").write_text(prompt, encoding="utf-8")
+    gears = load(path, None).applied("analyze-failures", "acme/gears")
+    assert gears is not None
+    assert gears.because["max_runs_per_mr"] == "project"
+    assert gears.because["max_iterations"] == "workflow"
+    assert gears.because["model"] == "settings"
+    assert gears.because["context_limit"] == "default"
