@@ -10,6 +10,7 @@ from benchmarks.concurrency import report as crowd_report
 from benchmarks.evidence import report as evidence_report
 from benchmarks.overhead import drive, imports
 from benchmarks.sandboxes import report as sandbox_report
+from benchmarks.service import report as service_report
 from benchmarks.sources import report as source_report
 
 
@@ -37,6 +38,10 @@ def sources(quick: bool) -> None:
     source_report.report(quick=quick)
 
 
+def service(quick: bool) -> None:
+    service_report.report(quick=quick)
+
+
 def evidence(quick: bool, logs: Path | None = None) -> None:
     evidence_report.report(logs, quick=quick)
 
@@ -49,6 +54,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "concurrency": concurrency,
     "sandboxes": sandboxes,
     "sources": sources,
+    "service": service,
     "evidence": evidence,
 }
 

@@ -7,6 +7,8 @@ import pytest
 from hummingbird.assembly.asking import Nothing
 from hummingbird.assembly.run_parts import Ran, Wish
 from hummingbird.domain.errors import EventUnreadable, ForgeMissing, MissingSetting, UnknownModel
+from hummingbird.domain.limits import FORGE_ATTEMPTS
+from hummingbird.lab.gitlab.faults import limiter
 from hummingbird.lab.planned import Answer
 from hummingbird.lab.scene import Scene
 from tests.assembly.running_on import FILES, LOOKS_TOO, ORCHESTRATOR, WORKFLOW, site
@@ -95,3 +97,16 @@ async def test_an_answer_that_cannot_be_posted_is_printed_nevertheless(tmp_path:
     assert here.evidence in done.text
     assert (done.posted, done.exit_code) == ("", 1)
     assert any("could not be posted" in sentence for sentence in done.remarks)
+
+
+async def test_what_gitlab_takes_no_note_of_now_is_not_called_posted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`serve` would look again later (E3); here nobody would."""
+    monkeypatch.setattr("hummingbird.adapters.forge.waiting.FORGE_DELAY_S", 0.01)
+    with site(tmp_path) as here:
+        here.scene.worlds.gitlab.faults.plan("*/discussions/*/notes", limiter(), times=FORGE_ATTEMPTS, method="POST")
+        done = await here.only(here.direct(execute=True), None, **WRITER)
+    assert here.evidence in done.text
+    assert (done.posted, done.exit_code) == ("", 1)
+    assert any("GitLab limits how often it may be asked" in sentence for sentence in done.remarks)

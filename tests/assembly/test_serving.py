@@ -156,6 +156,26 @@ async def test_sigterm_stops_it(tmp_path: Path) -> None:
             await client.get(f"http://127.0.0.1:{serving.port}/healthz")
 
 
+async def test_a_second_signal_is_heard_until_all_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E4: closing gives back what was received and not begun, which with SQS takes as long as a poll."""
+    given = environment(tmp_path)
+    serving = Serving(Watch(configuration(tmp_path / "config"), given), given)
+    heard: list[object] = []
+    close = serving.queue.close
+
+    async def closing() -> None:
+        heard.extend(signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT))
+        await close()
+
+    monkeypatch.setattr(serving.queue, "close", closing)
+    serving.stop()
+    async with asyncio.timeout(30):
+        await serving.run()
+    assert len(heard) == 2
+    assert signal.SIG_DFL not in heard
+    assert signal.default_int_handler not in heard
+
+
 async def until_ready(client: httpx2.AsyncClient, port: int) -> None:
     async with asyncio.timeout(30):
         while True:
@@ -191,8 +211,8 @@ async def test_a_changed_configuration_is_taken_and_a_broken_one_told_once(
     with caplog.at_level(logging.INFO, logger="hummingbird"), pytest.raises(asyncio.CancelledError):
         await keep_looking(watch, sleep)
     told = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "hummingbird"]
-    assert [level for level, _ in told] == ["INFO", "ERROR", "INFO", "WARNING"]
-    assert "settings.max_iterations" in told[1][1]
-    assert "session_store" in told[3][1]
+    assert [level for level, _ in told] == ["INFO", "ERROR", "ERROR", "INFO", "WARNING"]
+    assert "settings.max_iterations" in told[2][1]
+    assert "session_store" in told[4][1]
     assert naps == [5, 7, 7, 7, 5]
     assert watch.current.settings.session_store == "/elsewhere"

@@ -17,7 +17,7 @@ LOOK = applied("look", configured({"look": {"max_runs_per_mr": 2}}))
 NUMBERS = count(1)
 MOVED_ON = "the head of the merge request has moved on"
 HANDLED = "look has looked at this commit already"
-LIMIT = "look has run 2 times on this merge request, which is the limit"
+LIMIT = "look has run as often as it may on this merge request (2)"
 
 
 def session(about: str = HEAD, workflow: str = "look") -> str:
@@ -125,7 +125,7 @@ def test_two_placeholders_of_one_order_are_one_run_r7() -> None:
 
 def test_a_limit_of_nothing_allows_nothing_by_itself_r7() -> None:
     none = applied("look", configured({"look": {"max_runs_per_mr": 0}}))
-    assert "limit" in may_run(order(), request(), [], none)
+    assert "as often as it may" in may_run(order(), request(), [], none)
     assert may_run(order(cause=Cause.COMMAND), request(), [], none) == ""
 
 
@@ -229,6 +229,11 @@ def test_a_thread_is_that_of_its_first_marker_n2_n4() -> None:
     both = thread(*run("one").notes, *run("two", about="note 5", workflow="other").notes)
     assert open_threads([both], "other") == ()
     assert open_threads([both], "look") == (both,)
+
+
+def test_a_finding_is_not_stale_because_of_a_push_n4_w2() -> None:
+    finding = thread(ours(Part.FINDING, "one", sha=OLD))
+    assert stale([finding], "look", HEAD) == ()
 
 
 def test_stale_threads_are_about_another_commit_n4() -> None:

@@ -1,5 +1,6 @@
 """E3: how messages of a group are let go of, where a worker would take long to get there."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -89,3 +90,20 @@ async def test_nothing_is_done_to_a_message_that_somebody_else_has_e3(queue: Sql
     for message in theirs:
         await queue.delete(message)
     assert not await queue.receive(10, 0)
+
+
+async def test_who_dies_while_it_sends_anew_leaves_all_in_their_order_e3(queue: SqliteQueue, tmp_path: Path) -> None:
+    """What is on the queue twice is done once; but nothing may come before what was there first."""
+    await sent(queue, *(order(name) for name in "123"))
+
+    async def die(message: Message) -> None:
+        await SqliteQueue.delete(queue, message)
+        raise RuntimeError("killed")
+
+    queue.delete = die  # type: ignore[method-assign] # the process ends with the first of them
+    async with held(queue, await received(queue, 2)) as holding:
+        with pytest.raises(RuntimeError, match="killed"):
+            await holding.replace(successor_of(order("1"), 0))
+    later = SqliteQueue(tmp_path / "queue.sqlite", LONG_S, now=lambda: time.time() + 2 * LONG_S)
+    assert [name for name, _ in await names(later)] == ["1", "2", "1", "2", "3"]
+    await later.close()

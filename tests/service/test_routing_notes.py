@@ -122,6 +122,7 @@ def test_an_unknown_workflow_is_answered_with_the_nearest_and_all_of_them_r3() -
     assert "no workflow `reviev-code`" in text
     assert "Did you mean `code-review`?" in said("/hummingbird code-revew")
     assert "`analyze-failures`, `code-review`, `code-style`" in text
+    assert "Did you mean `analyze-failures`?" in said("/hummingbird anlyze"), "a slip in a shortened name"
     assert "Did you mean" not in said("/hummingbird zzz")
 
 

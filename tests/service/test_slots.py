@@ -1,4 +1,4 @@
-"""E4: never more runs than slots, none of them empty while somebody stands in line, and nobody stands there for ever."""
+"""E4: never more runs than slots, none of them empty while somebody stands in line, and nobody for ever."""
 
 import asyncio
 

@@ -11,7 +11,7 @@ import pytest
 
 from hummingbird.adapters.queues.sqlite import SqliteQueue
 from hummingbird.adapters.stores.folder_objects import FolderObjects
-from hummingbird.domain.errors import ForgeDown, QueueUnusable
+from hummingbird.domain.errors import ForgeDown, QueueUnusable, SandboxUnavailable, WriteUncertain
 from hummingbird.domain.orders import Arrived, WorkOrder, written
 from hummingbird.ports.queue import Message, Queue
 from hummingbird.service.envelopes import opened
@@ -73,7 +73,15 @@ async def play() -> Play:
 
 
 async def down(one: WorkOrder) -> None:
-    raise ForgeDown("GitLab is away; try again later.")
+    raise SandboxUnavailable("The cluster is away; try again later.")
+
+
+async def away(one: WorkOrder) -> None:
+    raise ForgeDown("GitLab is away.")
+
+
+async def doubtful(one: WorkOrder) -> None:
+    raise WriteUncertain("Whether GitLab has it, nobody knows.")
 
 
 async def forever(one: WorkOrder) -> None:
@@ -142,8 +150,56 @@ async def test_what_fails_three_times_is_a_dead_letter_and_its_group_goes_on_wit
     assert [name for name, *_ in play.begun].count("1") == 3
     assert not await left(either)
     assert [opened(letter.body) for letter in await either.dead()] == [order("1")]
-    assert "Order 1 of session s failed for the last time and is a dead letter: GitLab is away" in caplog.text
+    assert "Order 1 of session s failed for the last time and is a dead letter: The cluster is away" in caplog.text
     assert "Traceback" not in caplog.text
+
+
+async def test_while_gitlab_is_away_an_order_waits_at_no_cost_of_a_try_and_nothing_overtakes_it_e3_n3(
+    either: Queue, play: Play, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ten minutes are more than three tries last: what a run has found must not be a dead letter then."""
+    await sent(either, order("1"), order("2"))
+    play.deeds["1"] = [away, doubtful, away, away, _done]
+    async with at_work(made(either, play, tmp_path, away_s=(1, 1, 1, 1))):
+        await play.until(lambda play: len(play.done) == 2)
+    assert play.done == ["1", "2"]
+    assert not any(last_try for *_, last_try in play.begun)
+    assert "Order 1 of session s waits 1 s for GitLab: GitLab is away." in caplog.text
+    assert not await left(either)
+    assert not await either.dead()
+
+
+async def test_while_gitlab_is_away_an_event_waits_at_no_cost_of_a_try_e3(
+    either: Queue, play: Play, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    play.orders_of["i"] = (order("1"),)
+
+    async def four_times(_: WorkOrder) -> None:
+        if len(play.events) <= 4:
+            raise ForgeDown("GitLab is away.")
+
+    play.on_event = four_times
+    await either.send(written(Arrived(identity="i", body="{}")), group="i", dedup_id="i")
+    async with at_work(made(either, play, tmp_path, away_s=(1, 1, 1, 1))):
+        await play.until(lambda play: play.done == ["1"])
+    assert len(play.events) == 5
+    assert "Event i waits 1 s for GitLab: GitLab is away." in caplog.text
+    assert not await left(either)
+    assert not await either.dead()
+
+
+async def test_a_gitlab_that_stays_away_uses_up_the_tries_and_the_last_of_them_is_told_so_e3_n6(
+    either: Queue, play: Play, tmp_path: Path
+) -> None:
+    await sent(either, order("1"))
+    play.deeds["1"] = [away]
+    async with at_work(made(either, play, tmp_path, away_s=(1, 1))):
+        await play.until(lambda play: len(play.begun) == 5)
+    assert [last_try for *_, last_try in play.begun] == [False, False, False, False, True]
+    (letter,) = await either.dead()
+    dead = opened(letter.body)
+    assert isinstance(dead, WorkOrder)
+    assert (dead.id, dead.put_off) == ("1", 2)
 
 
 @pytest.mark.parametrize("body", ["nonsense", '{"kind":"order","id":"o"}', '{"kind":"treaty","version":9}'])
@@ -309,7 +365,7 @@ async def test_what_a_waiting_order_has_seen_comes_back_with_it_e3(
 
 async def test_what_has_waited_still_has_all_its_tries_e3(either: Queue, play: Play, tmp_path: Path) -> None:
     """Every receive counts as a try, and one that only led to waiting must not."""
-    play.deeds["1"] = [waits, down, down, _done]
+    play.deeds["1"] = [waits, breaks, breaks, _done]
     await sent(either, order("1"), order("2"))
     async with at_work(made(either, play, tmp_path)):
         await play.until(lambda play: len(play.done) == 2)

@@ -12,7 +12,7 @@ from hummingbird.agent import prompts
 from hummingbird.agent.checkpoints import Checkpoints, holds_files, restore
 from hummingbird.agent.described import described
 from hummingbird.agent.interruptible import within
-from hummingbird.domain.errors import ArchiveUnusable, CommandFailed, SandboxBroken
+from hummingbird.domain.errors import ArchiveUnusable, CommandFailed, SandboxBroken, SandboxUnavailable
 from hummingbird.domain.journal import Entry, ToolFinished
 from hummingbird.domain.limits import LAST_ARCHIVE_S, REMOVAL_S
 from hummingbird.ports.archives import Archives
@@ -104,8 +104,10 @@ class Workbench:
         try:
             await sandbox.start()
             await self._fill(sandbox)
-        except BaseException:
+        except BaseException as error:
             self._remove(sandbox)
+            if isinstance(error, SandboxUnavailable):  # the model can only do without; somebody else can do more
+                self._on_trouble(f"There was no sandbox for this run. {error}")
             raise
         self._sandbox, self._earlier = sandbox, True
         return sandbox

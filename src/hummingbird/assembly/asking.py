@@ -10,8 +10,10 @@ from uuid import uuid4
 
 from hummingbird.assembly.session_copies import Saved
 from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.config.kinds import PROJECT
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.orders import Cause, Overrides, WorkOrder
+from hummingbird.domain.text import shortened
 
 NUMBERS = ("iid", "pipeline_id")
 TEXTS = ("sha", "target_branch", "message")
@@ -50,6 +52,8 @@ class Nothing:
 
 def applied_for(configuration: Configuration, workflow: str, project: str) -> Applied:
     """Raises UsageFault, which names those that there are."""
+    if not PROJECT.fullmatch(project):
+        raise UsageFault(f"{shortened(project, 80)!r} is no project's path: write it like group/project.")
     if workflow not in configuration.workflows:
         known = ", ".join(configuration.workflows) or "none"
         raise UsageFault(f"There is no workflow {workflow!r} in {configuration.name}. Those that there are: {known}.")

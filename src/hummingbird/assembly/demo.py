@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from hummingbird.adapters.forge.markers import Markers
+from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.places import HOME_VARIABLE
 from hummingbird.assembly.serving import Serving
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
@@ -26,7 +27,7 @@ from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
 from hummingbird.config.unconfigured import READ_VARIABLE, URL_VARIABLE
 from hummingbird.config.watch import Watch
 from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.limits import DEMO_LOOK_S
+from hummingbird.domain.limits import DEMO_LOOK_S, DEMO_WAIT_S
 from hummingbird.domain.notes import Marker, Part
 from hummingbird.lab.case import Case, NoSuchCase, find
 from hummingbird.lab.scene import Scene, Worlds
@@ -76,7 +77,7 @@ async def demo(
     with Scene(case) as scene:
         given = _environment(environment, scene, folder, signing)
         path = None if _embedded_will_do(case) else _written(folder, _configuration(scene))
-        serving = Serving(Watch(path, given), given, on_event=on_event)
+        serving = Serving(Watch(path, given), given, clock=_Hurried(), on_event=on_event)
         served = asyncio.create_task(serving.run(signals=False))
         try:
             hook = f"http://127.0.0.1:{serving.port}/webhooks/gitlab"
@@ -88,6 +89,13 @@ async def demo(
             serving.stop()
             serving.stop()
             await served
+
+
+class _Hurried(SystemClock):
+    """Nobody watches a demonstration wait until a provider may be back: after a few short waits, rules write it."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(min(seconds, DEMO_WAIT_S))
 
 
 async def _shown(scene: Scene, served: "asyncio.Task[None]", folder: Path, patience_s: float) -> Shown:

@@ -18,7 +18,7 @@ from hummingbird.assembly.run_parts import Parts, Ran
 from hummingbird.assembly.secrets import for_runs
 from hummingbird.assembly.session_files import SessionFiles
 from hummingbird.config.configuration import Applied, Configuration
-from hummingbird.domain.errors import HummingbirdError
+from hummingbird.domain.errors import ForgeError, HummingbirdError
 from hummingbird.domain.orders import Arrived, Cause, Overrides, WorkOrder
 from hummingbird.ports.forge import Forge, Thread
 from hummingbird.ports.tool import Tool
@@ -28,6 +28,7 @@ from hummingbird.service.investigating import Conducted, Investigator
 from hummingbird.service.known import Known
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
+from hummingbird.service.stages import Later
 from hummingbird.service.wording import merge_request_url
 
 
@@ -79,7 +80,8 @@ class Executing:
         failure: HummingbirdError | None = None
         with overheard() as said:
             try:
-                await self._runs().ordered(order, last_try=True)
+                later = await self._runs().ordered(order, last_try=True)
+                failure = _unfinished(later) if later else None
             except HummingbirdError as error:
                 failure = error
         if self._watched.conducted is None:
@@ -105,6 +107,11 @@ class Executing:
 
     def _publication(self, forge: Forge, configuration: Configuration) -> Publication:
         return Publication(forge, configuration, self._parts.clock)
+
+
+def _unfinished(later: Later) -> ForgeError:
+    """Nobody is there who would look again."""
+    return ForgeError(f"It could not be brought to its end: {later.reason}. Try again later.")
 
 
 def _placed(order: WorkOrder, threads: Sequence[Thread]) -> WorkOrder:

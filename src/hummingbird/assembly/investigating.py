@@ -33,7 +33,7 @@ from hummingbird.domain.errors import (
     ObjectsUnusable,
     SessionUnreadable,
 )
-from hummingbird.domain.journal import Entry, RunEnded, Source
+from hummingbird.domain.journal import Entry, RunEnded, RunStarted, Source, UserSaid
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.transcript import transcript
@@ -194,8 +194,20 @@ def _done(entries: Sequence[Entry], order: WorkOrder) -> Sequence[Entry]:
     (R7): an answer to an earlier order is the answer to this one, also where silence was the answer (N6)."""
     if done := upto_end(entries, order.id):
         return done
-    ends = [entry for entry in entries if isinstance(entry, RunEnded)] if order.checked else []
-    return upto_end(entries, ends[0].run_id) if ends and ends[0].answered else ()
+    return upto_end(entries, _answered(entries)) if order.checked else ()
+
+
+def _answered(entries: Sequence[Entry]) -> str:
+    """The first run of an order, not of a person's reply, that has an answer."""
+    run_id, ordered = "", set[str]()
+    for entry in entries:
+        if isinstance(entry, RunStarted):
+            run_id = entry.run_id
+        elif isinstance(entry, UserSaid) and entry.source is Source.ORDER:
+            ordered.add(run_id)
+        elif isinstance(entry, RunEnded) and entry.answered and entry.run_id in ordered:
+            return entry.run_id
+    return ""
 
 
 async def _ended(agent: Agent, order: WorkOrder, text: str) -> Outcome:

@@ -12,7 +12,7 @@ from hummingbird.domain.errors import ConfigurationBroken
 _log = logging.getLogger("hummingbird")
 
 # What is opened once and for all; the rest holds from the next message on.
-_AT_START = ("sqs_queue_url", "sqs_fifo_queue_url", "sessions")
+_AT_START = ("sqs_queue_url", "sqs_fifo_queue_url", "sessions", "ca_bundle")
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -23,7 +23,9 @@ async def keep_looking(watch: Watch, sleep: Sleep = asyncio.sleep) -> None:
         await sleep(watch.current.settings.config_poll_seconds)
         found = await asyncio.to_thread(watch.look)
         if isinstance(found, ConfigurationBroken):
-            _log.error("The configuration was changed and cannot be used, so the old one stays. %s", found)
+            _log.error("The configuration was changed and cannot be used, so the old one stays.")
+            for fault in found.faults:
+                _log.error("Configuration: %s", fault)
         elif found is not None:
             _log.info("The configuration %s was changed; it holds for all work that begins now.", found.name)
             _tell_of_restart(begun, found)

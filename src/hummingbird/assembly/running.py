@@ -72,6 +72,7 @@ class _Running:
             made = Overrides(model=wish.model)
             return (order(wish.workflow, wish.project, await self._subject(), overrides=made),)
         assert self.body is not None, "the command line asks for one or the other"
+        _check_webhook(self.body)
         if executing is not None:
             return await executing.begun(self.body, wish.model)
         return await replayed(self.body, configuration, self._looking, wish.model)
@@ -89,6 +90,8 @@ class _Running:
 
     async def _reply(self, earlier: Saved) -> Asked:
         wish, about = self.wish, earlier.about
+        if not wish.project:
+            _check_webhook(self.body or b"")
         project = wish.project or project_in(self.body or b"")
         workflow = wish.workflow or about.workflow
         if not workflow:
@@ -152,6 +155,15 @@ class _Running:
             if folder is not None:
                 copied_back(executing.sessions, asked.order.session_id, folder)
         return done if isinstance(done, Nothing) else replace(done, saved=folder)
+
+
+def _check_webhook(body: bytes) -> None:
+    """Raises UsageFault."""
+    if not is_webhook(body):
+        raise UsageFault(
+            "The event file holds no webhook's body, which would say workflow and project: name another file, or give "
+            "--workflow and --project too."
+        )
 
 
 def is_webhook(body: bytes) -> bool:

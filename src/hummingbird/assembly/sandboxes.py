@@ -9,10 +9,10 @@ from hummingbird.adapters.sandboxes.check import Checked, self_check
 from hummingbird.adapters.sandboxes.engine import Podman
 from hummingbird.adapters.sandboxes.image import build_image
 from hummingbird.adapters.sandboxes.leftovers import reap_leftovers
-from hummingbird.adapters.sandboxes.registry import DEFAULT_IMAGE, KUBERNETES, Sandboxes, Wanted
+from hummingbird.adapters.sandboxes.registry import DEFAULT_IMAGE, KUBERNETES, POOL, Sandboxes, Wanted
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.config.settings import Settings
-from hummingbird.domain.errors import SandboxBroken, SandboxUnavailable
+from hummingbird.domain.errors import SandboxBroken, SandboxUnavailable, UsageFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,16 @@ class Chosen:
     backend: str = ""
     context: str = ""
     namespace: str = ""
+
+
+def check_chosen(settings: Settings, chosen: Chosen) -> None:
+    """Raises UsageFault for a namespace where no pods are: it would be ignored."""
+    backend = wanted_sandbox(settings, chosen).backend
+    if chosen.namespace and backend not in (KUBERNETES, POOL):
+        raise UsageFault(
+            f"--namespace is for Kubernetes, and commands run in {backend}: add --sandbox k8s or k8spool, or leave "
+            "--namespace out."
+        )
 
 
 def wanted_sandbox(settings: Settings, chosen: Chosen) -> Wanted:

@@ -31,7 +31,7 @@ from hummingbird.config.configuration import Configuration
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
 from hummingbird.config.settings import Settings
 from hummingbird.config.watch import Watch
-from hummingbird.domain.errors import HummingbirdError
+from hummingbird.domain.errors import HummingbirdError, MissingSetting
 from hummingbird.domain.limits import QUEUE_TAKEN_S, REAP_EVERY_S, SERVE_GRACE_S
 from hummingbird.domain.orders import Arrived, WorkOrder
 from hummingbird.ports.clock import Clock
@@ -136,6 +136,8 @@ class Serving:
         cope with."""
         settings = self._watch.current.settings
         async with AsyncExitStack() as opened:
+            if signals:  # until all is closed: what was received and not begun is given back then
+                await opened.enter_async_context(_heard(self.stop))
             opened.push_async_callback(self._queue.close)
             forges = ForgesOf(self._environment)
             opened.push_async_callback(forges.close)
@@ -149,8 +151,6 @@ class Serving:
                 self._stops.append(events.stop)
                 parts.append(events.run())
             await opened.enter_async_context(self._beside(settings))
-            if signals:
-                await opened.enter_async_context(_heard(self.stop))
             if self._unwanted:
                 self.stop()
             await self._together([asyncio.ensure_future(part) for part in parts])
@@ -232,7 +232,10 @@ def events_inbox(settings: Settings) -> SqsInbox:
 def gate_of(environment: Mapping[str, str], clock: Clock) -> Gate:
     """Raises MissingSetting."""
     secret = environment.get(SECRET_VARIABLE, "").strip()
-    return gate(clock.now, secret, environment.get(SIGNING_VARIABLE, ""))
+    try:
+        return gate(clock.now, secret, environment.get(SIGNING_VARIABLE, ""))
+    except MissingSetting as error:
+        raise MissingSetting(f"{SIGNING_VARIABLE} cannot be used: {error}") from error
 
 
 @asynccontextmanager

@@ -43,7 +43,8 @@ def schema() -> int:
 
 
 def explain(project: str, workflow: str | None, *, as_json: bool, config: str | None) -> int:
-    configuration = load(find(config, os.environ, Path.cwd()), None)
+    path = find(config, os.environ, Path.cwd())
+    configuration = load(path, None if path else os.environ)  # without a file, the environment names GitLab's token
     _check_names(configuration, project, workflow)
     found = explained(configuration, project)
     if workflow is not None:

@@ -9,7 +9,7 @@ DEFAULT_CASE = "failing-test"
 
 
 @click.command()
-@click.option("--case", default=DEFAULT_CASE, show_default=True, metavar="NAME", help="See `hummingbird lab --list`.")
+@click.option("--case", default=DEFAULT_CASE, show_default=True, metavar="NAME", help="`hummingbird lab` lists them.")
 @click.option(
     "--save",
     type=click.Path(file_okay=False),

@@ -1,11 +1,16 @@
 """What a person sees when a command fails: one sentence, and the traceback only when asked for (G6)."""
 
+import errno
+import os
+import sys
 import traceback
 from collections.abc import Sequence
 
 import click
 
 from hummingbird.domain.errors import HummingbirdError, OperatorError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def explain(error: Exception, arguments: Sequence[str]) -> int:
@@ -14,6 +19,23 @@ def explain(error: Exception, arguments: Sequence[str]) -> int:
         click.echo("".join(traceback.format_exception(error)), err=True)
     if isinstance(error, HummingbirdError):
         click.echo(f"hummingbird: {error}", err=True)
+    elif refused := _refused(error):
+        click.echo(f"hummingbird: {refused}", err=True)
     else:
         click.echo(f"hummingbird: unexpected {type(error).__name__}: {error} (run again with -v for details)", err=True)
     return 2 if isinstance(error, OperatorError) else 1
+
+
+def _refused(error: Exception) -> str:
+    """Why standard output took nothing; empty if that is not what happened. Readers that go away are click's."""
+    if not isinstance(error, OSError) or error.errno not in _FULL or error.filename is not None:
+        return ""
+    _forget_output()
+    return f"The output cannot be written: {error.strerror}. Make room, or write it elsewhere."
+
+
+def _forget_output() -> None:
+    """Or the interpreter tries to write the rest once more when it ends, and complains."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -43,7 +43,8 @@ def run(folder: str, *, force: bool) -> int:
     except FileExistsError as error:
         raise UsageFault(f"{error.filename} came in the way meanwhile. {_HOW}") from error
     except OSError as error:
-        raise PlatformError(f"{error.filename or place} cannot be written: {os.strerror(error.errno or 0)}.") from error
+        why = os.strerror(error.errno or 0)
+        raise PlatformError(f"{error.filename or place} cannot be written: {why}. Name another folder.") from error
     click.echo(f"\n{NEXT}")
     return 0
 

@@ -31,10 +31,19 @@ for each in (config, demo, doctor, explain, init, lab, queue, run, sandbox, serv
     commands.add_command(each)
 
 
+def _written_out() -> None:
+    """Now, since what fails when the interpreter ends is told by a traceback."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
 def main() -> None:
     """Every error is one sentence that says what to do; -v shows where it came from."""
     try:
-        commands(standalone_mode=False)
+        try:
+            commands(standalone_mode=False)
+        finally:
+            _written_out()
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:

@@ -30,5 +30,7 @@ def agreed(sandbox: str | None, context: str, namespace: str) -> None:
     neither --namespace nor the kubeconfig says one (G6)."""
     if context and sandbox not in (None, "k8s", "k8spool"):
         raise click.UsageError(f"--context is for Kubernetes, and --sandbox {sandbox} is not. Leave one of them out.")
+    if namespace and sandbox not in (None, "k8s", "k8spool"):
+        raise click.UsageError(f"--namespace is for Kubernetes, and --sandbox {sandbox} is not. Leave one of them out.")
     if context and not namespace:
         import_module("hummingbird.assembly.contexts").check_context(context, os.environ)

@@ -89,7 +89,10 @@ def _agreed(
     resume: str | None,
     message: str | None,
 ) -> None:
-    """What goes together, and what does not (G6)."""
+    """What goes together, and what does not (G6). An empty text, of a variable that is not set, says nothing."""
+    for option, said in (("--workflow", workflow), ("--project", project), ("--event-file", event_file)):
+        if said is not None and not said.strip():
+            raise click.UsageError(f"{option} is empty: say which one, or leave it out.")
     if (workflow is None) != (project is None):
         raise click.UsageError("--workflow and --project go together: give both, or an --event-file.")
     if event is not None and event_file is not None:

@@ -13,7 +13,7 @@ import click
 from hummingbird.assembly.asking import Nothing
 from hummingbird.assembly.run_parts import Parts, Ran, Wish
 from hummingbird.assembly.running import run as run_orders
-from hummingbird.assembly.sandboxes import Chosen
+from hummingbird.assembly.sandboxes import Chosen, check_chosen
 from hummingbird.cli.lines import OneLine
 from hummingbird.cli.progress import Progress
 from hummingbird.config.load import find, load
@@ -27,6 +27,7 @@ __all__ = ["Chosen", "Wish", "run"]
 def run(config: str | None, wish: Wish, chosen: Chosen, *, verbose: bool) -> int:
     """Raises HummingbirdError for what it cannot begin with."""
     configuration = load(find(config, os.environ, Path.cwd()), os.environ)
+    check_chosen(configuration.settings, chosen)
     body = None if wish.event_file is None else _content(wish.event_file)
     parts = Parts(
         configuration=configuration, environment=os.environ, chosen=chosen, on_event=Progress(verbose=verbose)

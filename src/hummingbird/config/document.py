@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from hummingbird.config.faults import Fault, KeyPath, Place
+from hummingbird.config.faults import WHOLE, Fault, KeyPath, Place
 from hummingbird.domain.limits import CONFIG_BYTES, CONFIG_DEPTH, CONFIG_NODES
 
 # As YAML 1.1 has them, since the files of others were written for such a reader; numbers are the plain decimal ones.
@@ -98,7 +98,7 @@ def read_document(content: bytes) -> Document:
 
 def _text(content: bytes) -> str:
     if len(content) > CONFIG_BYTES:
-        raise _unreadable(Place(1, 1), f"the file has {len(content):,} bytes: expected at most {CONFIG_BYTES:,}")
+        raise _unreadable(WHOLE, f"the file is too large: expected at most {CONFIG_BYTES:,} bytes")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -10,6 +10,10 @@ _SHOWN = (
     *("trigger", "fallback_models", "max_iterations", "context_limit", "max_inline_size", "max_runs_per_mr"),
     *("internal_notes", "usd_per_run", "seconds_per_run", "usd_per_day"),
 )
+_OF_WORKFLOW = (
+    *("description", "workflow_url", "prompt", "action", "context", "nothing_found", "inline_findings"),
+    *("ignore_users", "ignore_branches", "auto_resolve_on_push", "auto_resolve_on_success"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,17 @@ def _reasons(applied: Applied) -> Iterator[Reason]:
     yield Reason("model", applied.model or "by the key that is set, else digest", applied.because["model"])
     for name in _SHOWN:
         yield Reason(name, _shown(getattr(applied, name)), applied.because[name])
+    for name in _OF_WORKFLOW:
+        written = name in applied.declared.model_fields_set
+        yield Reason(name, _shown(getattr(applied.declared, name)), "workflow" if written else "default")
     for source in applied.declared.data_sources.names:
         if source == "konflux":
             yield Reason(source, "credentials of its kubeconfig", "workflow")
         else:
             variable, who = token_variable(applied.entry, applied.declared, source)
-            yield Reason(source, f"token in {variable}" if variable else "no token", who)
+            yield Reason(
+                source, f"token in {variable}" if variable else "no token", who if variable else "none is named"
+            )
 
 
 def _entry(applied: Applied) -> str:

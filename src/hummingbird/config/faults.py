@@ -19,10 +19,13 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Both count from 1."""
+    """Both count from 1; 0 and 0 is the file as a whole."""
 
     line: int
     column: int
+
+
+WHOLE = Place(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class Fault:
     expected: str
 
     def __str__(self) -> str:
-        where = f"line {self.place.line}, column {self.place.column}"
-        return f"{where}: {written(self.path)}: {self.expected}." if self.path else f"{where}: {self.expected}."
+        where = f"line {self.place.line}, column {self.place.column}" if self.place != WHOLE else ""
+        return f"{': '.join(filter(None, (where, written(self.path), self.expected)))}."
 
 
 def written(path: KeyPath) -> str:

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 FORBIDDEN_PREFIX = "ORCHESTRATOR_"
 VARIABLE = re.compile(rf"(?!{FORBIDDEN_PREFIX})[A-Z_][A-Z0-9_]*", re.IGNORECASE | re.ASCII)
-PROJECT = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+PROJECT = re.compile(r"(?!(?:.*/)?\.{1,2}(?:/|$))[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")  # . and .. would leave it
 _QUANTITY = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?(?:m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _TENANT = re.compile(r"/ns/[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/?")
 _WORKFLOW = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")

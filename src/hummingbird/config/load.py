@@ -13,7 +13,7 @@ from types import MappingProxyType
 from hummingbird.config.checking import checked, prompts, variables
 from hummingbird.config.configuration import Configuration, Written
 from hummingbird.config.document import Document, Unreadable, read_document
-from hummingbird.config.faults import Fault, KeyPath, Place, broken, written
+from hummingbird.config.faults import WHOLE, Fault, KeyPath, broken, written
 from hummingbird.config.unconfigured import with_environment
 from hummingbird.domain.limits import CONFIG_BYTES, PROMPT_BYTES
 
@@ -61,7 +61,7 @@ def examine(path: Path | None, environment: Mapping[str, str] | None) -> Examine
     reading = _Reading()
     content = reading.content(path or _EMBEDDED)
     if isinstance(content, str):
-        return Examined(name, None, (Fault((), Place(1, 1), content),), reading.files)
+        return Examined(name, None, (Fault((), WHOLE, content),), reading.files)
     try:
         document = read_document(content)
     except Unreadable as error:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from hummingbird.config.configuration import Written
-from hummingbird.config.faults import Fault, Place
+from hummingbird.config.faults import WHOLE, Fault
 from hummingbird.config.settings import Settings
 from hummingbird.config.workflows import GitLabDeclared, Workflow
 
@@ -23,7 +23,7 @@ def with_environment(found: Written, environment: Mapping[str, str]) -> Written 
     try:
         settings = Settings(gitlab_url=url) if url else found.settings
     except ValidationError:
-        return Fault((), Place(1, 1), f"expected {URL_VARIABLE} to be the address of a GitLab, like https://gitlab.com")
+        return Fault((), WHOLE, f"expected {URL_VARIABLE} to be the address of a GitLab, like https://gitlab.com")
     workflows = found.workflows
     if environment.get(READ_VARIABLE, "").strip():
         workflows = MappingProxyType({name: _reading(workflow) for name, workflow in workflows.items()})

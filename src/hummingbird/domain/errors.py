@@ -28,7 +28,8 @@ HummingbirdError
 ├── ForgeError               the write side of GitLab: the worker tries again later, or says so in the thread
 │   ├── ForgeMissing         404: no such thing, or the bot may not see it
 │   ├── ForgeRefused         400, 403, 422 and the like: the same request will fail again
-│   ├── ForgeDown            timeouts, 429 and 5xx, after all retries; nothing was written
+│   ├── ForgeDown            timeouts and 5xx, after all retries; nothing was written
+│   │   └── ForgeBusy        429: it limits how often it may be asked, and to wait is no failure
 │   └── WriteUncertain       a write whose end nobody saw: look before writing again
 ├── ProviderError            the provider failed; the recovery table decides
 │   ├── Unavailable          retry: overload, 408/409/429/5xx; may carry Retry-After
@@ -172,6 +173,10 @@ class ForgeRefused(ForgeError):
 
 
 class ForgeDown(ForgeError):
+    pass
+
+
+class ForgeBusy(ForgeDown):
     pass
 
 

@@ -369,9 +369,11 @@ OBJECT_NAME_CHARS = 512
 # E3, E4: working off the queue
 WORK_AT_ONCE = 24  # groups besides those that run or stand in line for a slot
 WORK_PAUSES_S = (30, 300)  # before the second and the third try
+WORK_AWAY_S = (30, 60, 120, 240, *(300,) * 11)  # about an hour in all that a GitLab may be away at no cost of a try
 SLOT_PAUSE_S = 5.0  # that an order stands in line for a slot, and before one that got none is looked at again
 SLOT_LINE = 256  # orders that stand in line, those included that wait as long as it takes
 SLOT_LOOK_S = 0.1  # between two such looks, however many orders wait for a slot
+BUSY_PAUSE_S = 60.0  # before GitLab is asked again that limits how often it may be: its limits are of a minute
 TAKEN_PAUSE_S = 30.0  # before a session that another process still has is looked at again
 LATER_CAP_S = 3600  # of one wait
 OUTAGE_PAUSE_S = 0.5  # the first pause with a queue that cannot be reached
@@ -384,5 +386,6 @@ SERVE_GRACE_S = 840.0  # for runs to end after a stop, within the 900 that a dep
 SERVE_CLOSING_S = 10.0  # for requests that are being answered
 
 # The demonstration
+DEMO_WAIT_S = 2.0  # at most, before a model is asked again
 DEMO_LOOK_S = 0.1  # between two looks whether the note is there
 DEMO_S = 300.0  # that it may take with a model that is asked over the network

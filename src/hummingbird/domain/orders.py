@@ -41,19 +41,22 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="event", tag_field="kind"):
     """The first stage: a webhook's body, or where it was put because it is too large. `identity` names the event: the
-    same one for a resend. `forced`: somebody replays it, so that status and earlier runs do not matter (R7)."""
+    same one for a resend. `forced`: somebody replays it, so that status and earlier runs do not matter (R7).
+    `put_off` counts how often it had to wait for a forge that was away."""
 
     identity: str
     body: str = ""
     reference: str = ""
     at: float = 0.0
     forced: bool = False
+    put_off: int = 0
 
 
 class WorkOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="order", tag_field="kind"):
     """The second stage. `sha` is the merge request's head that it is about. `message` is what a person wrote: behind a
     command, or as a reply. `internal`: the note that asks is. `made_at`, and what was `watched` since when, are for
-    waiting until nothing changes any more (R1); `waits` counts its successors."""
+    waiting until nothing changes any more (R1); `waits` counts its successors, `put_off` how often it had to wait for
+    a forge that was away."""
 
     id: str
     session_id: str
@@ -75,6 +78,7 @@ class WorkOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     watched: str = ""
     watched_since: float = 0.0
     waits: int = 0
+    put_off: int = 0
 
     @property
     def checked(self) -> bool:

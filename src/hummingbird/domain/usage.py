@@ -73,8 +73,9 @@ class Bill:
         if self.lost:
             money += f", {self.lost} more of unknown outcome"
         used = self.usage
+        calls = "1 model call" if self.answered == 1 else f"{self.answered} model calls"
         return (
-            f"{self.answered} model calls, {used.context:,} tokens in ({self.cache_share:.0%} cached), "
+            f"{calls}, {used.context:,} tokens in ({self.cache_share:.0%} cached), "
             f"{used.output:,} out, {money}"
         )
 

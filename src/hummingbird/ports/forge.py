@@ -33,7 +33,8 @@ class OrchestratorToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRequest:
-    """`base_sha` and `start_sha` with `change.head` say what its diff is between; empty while GitLab prepares it."""
+    """`base_sha` and `start_sha` with `change.head` say what its diff is between; empty while GitLab prepares it.
+    `in_train`: its newest pipeline is that of a merge train, whose commits need not be made of the head."""
 
     change: Change
     project: str
@@ -41,6 +42,7 @@ class MergeRequest:
     title: str
     url: str
     head_pipeline_id: int = 0
+    in_train: bool = False
     base_sha: str = ""
     start_sha: str = ""
 
@@ -128,6 +130,10 @@ class Forge(Protocol):
         """The open ones whose head is this commit (R1)."""
         ...
 
+    async def parents(self, sha: str) -> frozenset[str]:
+        """Of a commit; none of one that is not there."""
+        ...
+
     async def checks(self, sha: str, pipeline_id: int = 0) -> Sequence[Check]:
         """The latest of each name on that commit, and of that pipeline if it ran on another one (merged results). No
         commit, no checks."""
@@ -150,7 +156,9 @@ class Forge(Protocol):
         of that, it is taken back and ForgeRefused is raised (N1)."""
         ...
 
-    async def reply(self, iid: int, discussion_id: str, draft: Draft) -> Posted: ...
+    async def reply(self, iid: int, thread: Thread, draft: Draft) -> Posted:
+        """In a thread as it was just seen. A public reply in an internal one is taken back, as above."""
+        ...
 
     async def comment(self, merge_request: MergeRequest, spot: Spot, draft: Draft) -> Posted:
         """A new thread on a line of the diff, always public."""

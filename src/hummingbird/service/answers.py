@@ -19,8 +19,8 @@ def helping(settings: Settings, here: Sequence[Applied]) -> str:
         "question.",
         "Directly behind the name you may choose:",
         f"- {_models(settings)}\n- {_iterations(here)}",
-        f"To go on, reply in a thread with a result. A line `{prefix} {ITERATIONS}=NUMBER` of its own in a reply "
-        "chooses for the rest of that thread.",
+        f"To go on, reply in a thread with a result. In a reply, a line `{prefix} {ITERATIONS}=NUMBER` of its own "
+        "holds for the rest of that thread.",
     ]
     return "\n\n".join(parts)
 
@@ -46,17 +46,26 @@ def ambiguous(word: str, candidates: Sequence[str]) -> str:
 
 
 def unknown(word: str, names: Sequence[str], prefix: str) -> str:
-    near = get_close_matches(word[:QUOTED_CHARS].casefold(), names, n=1, cutoff=0.6)
-    meant = f" Did you mean `{near[0]}`?" if near else ""
+    near = _near(word[:QUOTED_CHARS].casefold(), names)
+    meant = f" Did you mean `{near}`?" if near else ""
     return (
-        f"There is no workflow {quoted(word)} for this project.{meant} There is {listed(names)}. "
+        f"There is no workflow {quoted(word)} for this project.{meant} What there is: {listed(names)}. "
         f"`{prefix} help` tells more."
     )
 
 
+def _near(word: str, names: Sequence[str]) -> str:
+    """Names may be shortened, so a slip may be one in the beginning of a name."""
+    whole = {name.casefold(): name for name in names}
+    begun = {name[: len(word)]: full for name, full in reversed(whole.items())}
+    found = get_close_matches(word, whole, n=1, cutoff=0.6) or get_close_matches(word, begun, n=1, cutoff=0.7)
+    return (whole | begun).get(found[0], "") if found else ""
+
+
 def nameless(names: Sequence[str], prefix: str) -> str:
     return (
-        f"Name a workflow first, as in `{prefix} {names[0]}`, and what you choose behind it. There is {listed(names)}."
+        f"Name a workflow first and what you choose behind it, as in `{prefix} {names[0]} {MODEL}=NAME`. "
+        f"What there is: {listed(names)}."
     )
 
 

@@ -18,6 +18,7 @@ from hummingbird.service.settling import green
 
 _log = logging.getLogger("hummingbird.service")
 NOT_BEGUN = "nothing is begun, for"
+EXTERNAL = "external"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Started:
     async def orders(self, decision: Automatic) -> tuple[WorkOrder, ...]:
         made: list[WorkOrder] = []
         for request in await self._requests():
-            if why := self._outdated(request):
+            if why := await self._outdated(request):
                 self._skip(why)
                 continue
             await self._resolve(decision, request)
@@ -57,9 +58,8 @@ class Started:
         incoming = self.incoming
         return incoming.merge_request if isinstance(incoming, PipelineChanged) else incoming.change.iid
 
-    def _outdated(self, request: MergeRequest) -> str:
-        """A pipeline of an earlier head. One of merged results ran on a commit that nobody pushed; then it is the
-        newest one of the merge request (R1)."""
+    async def _outdated(self, request: MergeRequest) -> str:
+        """Why nothing is done about a merge request that is no longer, or not yet, what the event is about."""
         change, incoming = request.change, self.incoming
         if self.event.forced:
             return ""
@@ -69,8 +69,16 @@ class Started:
             return f"!{change.iid} has no commit yet"
         if not isinstance(incoming, PipelineChanged) or incoming.sha == change.head:
             return ""
-        current = request.head_pipeline_id in (0, incoming.pipeline_id)
+        current = await self._merges_head(incoming, request)
         return "" if current else f"the head of !{change.iid} has moved on from that pipeline"
+
+    async def _merges_head(self, event: PipelineChanged, request: MergeRequest) -> bool:
+        """Whether a pipeline on another commit is one of merged results, which ran on what GitLab made of the head and
+        the target branch (R1). Until a new head has a pipeline, that of the old one is still called the newest."""
+        if request.head_pipeline_id != event.pipeline_id:
+            return False
+        parents = await self.forge.parents(event.sha)
+        return request.change.head in parents or request.in_train or not parents
 
     async def _resolve(self, decision: Automatic, request: MergeRequest) -> None:
         """N4: before any limit is looked at."""
@@ -82,7 +90,7 @@ class Started:
         over += await self._settled(decision.resolve_all, request, threads)
         if over:
             await self.publication.resolve(iid, over)
-            _log.info("Event %s: %d threads of !%d are resolved.", self.event.identity, len(over), iid)
+            _log.info("Event %s: threads of !%d that are resolved: %d.", self.event.identity, iid, len(over))
 
     async def _settled(self, names: Iterable[str], request: MergeRequest, threads: Sequence[Thread]) -> list[Thread]:
         """All of a workflow, once nothing on the head is red: other pipelines may have run on it too."""
@@ -117,10 +125,17 @@ class Started:
         """R5, I7: who made it happen and who wrote the code both have to be developers."""
         actor = self._actor
         if await self.forge.access(actor.id) < DEVELOPER:
-            return f"{actor.username or 'whoever caused it'} is not a developer of the project"
+            return f"{actor.username or 'whoever caused it'} is not a developer of the project{self._advice}"
         if await self.forge.access(request.change.author_id) < DEVELOPER:
             return f"the author of !{request.change.iid} is not a developer of the project"
         return ""
+
+    @property
+    def _advice(self) -> str:
+        """A build service's own user makes the pipelines of the statuses that it reports; then nothing ever begins."""
+        if not isinstance(self.incoming, PipelineChanged) or self.incoming.source != EXTERNAL:
+            return ""
+        return ", and reports statuses: give that user the role Developer if what it reports is to be looked at"
 
     @property
     def _actor(self) -> Person:

@@ -172,6 +172,11 @@ def successor_of(order: WorkOrder, waits: int) -> Successor:
     return Successor(written(following), named_by("successor", order.id, str(following.waits)))
 
 
+def put_off(envelope: Envelope) -> Envelope:
+    """The same once more, later."""
+    return msgspec.structs.replace(envelope, put_off=envelope.put_off + 1)
+
+
 def copied(body: str, message_id: str) -> Successor:
     """Of any message that has to make room for one before it."""
     try:

@@ -28,7 +28,7 @@ def may_run(order: WorkOrder, merge_request: MergeRequest, threads: Sequence[Thr
     if _handled(order, threads):
         return f"{order.workflow} has looked at this commit already"
     if _runs_besides(order, threads) >= applied.max_runs_per_mr:
-        return f"{order.workflow} has run {applied.max_runs_per_mr} times on this merge request, which is the limit"
+        return f"{order.workflow} has run as often as it may on this merge request ({applied.max_runs_per_mr})"
     return ""
 
 
@@ -71,9 +71,14 @@ def open_threads(threads: Sequence[Thread], workflow: str) -> tuple[Thread, ...]
 
 
 def stale(threads: Sequence[Thread], workflow: str, head: str) -> tuple[Thread, ...]:
-    """The open ones about another commit; none while it is not known which one is the head."""
+    """The open ones about another commit; none while it is not known which one is the head. A finding on a line stays:
+    nobody knows yet whether the push has mended it, and the next review does not say it again (W2)."""
     found = ((thread, thread.marker) for thread in open_threads(threads, workflow))
-    return tuple(thread for thread, marker in found if head and marker and marker.sha and marker.sha != head)
+    return tuple(thread for thread, marker in found if marker and head and _about_another(marker, head))
+
+
+def _about_another(marker: Marker, head: str) -> bool:
+    return marker.part is not Part.FINDING and bool(marker.sha) and marker.sha != head
 
 
 def session_overrides(thread: Thread) -> Overrides:

@@ -103,13 +103,14 @@ class Holding:
         group = self._left[0].group
         for one in successors:
             await self._outage.surely(partial(self._queue.send, one.body, group=group, dedup_id=one.dedup_id))
-        while self.first is not None:
-            await self.done()
+        while self.first is not None:  # the last one first: should we die in between, those that are left come in order
+            await self._settle(self._queue.delete, at=-1)
 
-    async def _settle(self, verb: Callable[[Message], Awaitable[None]]) -> bool:
+    async def _settle(self, verb: Callable[[Message], Awaitable[None]], at: int = 0) -> bool:
         async with self._turn:
-            if (message := self.first) is None:
+            if self.first is None:
                 return False
+            message = self._left[at]
             try:
                 await self._outage.surely(partial(verb, message))
             except (ReceiptExpired, InvalidRequest) as error:

@@ -24,7 +24,8 @@ from hummingbird.domain.text import shortened
 
 Raw: TypeAlias = dict[str, Any]
 
-_PATH = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+_NAME = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9_.-]+"
+_PATH = re.compile(rf"{_NAME}(?:/{_NAME})+")
 _USERNAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 REPLIES = frozenset({"DiscussionNote", "DiffNote"})  # a reply takes the type of the thread's first note
 CONFIDENTIAL = "confidential_note"  # older servers say it nowhere else that a note is internal

@@ -3,6 +3,7 @@
 import logging
 import re
 from dataclasses import dataclass
+from functools import reduce
 
 import msgspec
 
@@ -77,7 +78,7 @@ class Asked:
             return ()
         applied = self._workflow(marker)
         if applied is None:
-            return await self._say(wording.workflow_gone(marker.wf))
+            return await self._say(wording.workflow_gone(marker.wf, self.configuration.settings))
         if fault := decision.fault or self._fault(decision.overrides, applied):
             return await self._say(fault)
         order = self._order(Cause.REPLY, applied.workflow, marker.id, marker.sha, decision.message)
@@ -127,7 +128,9 @@ class Asked:
     def _still(self, thread: Thread, applied: Applied) -> Overrides:
         """What was wanted earlier in the session (R6), as far as it is still allowed."""
         earlier = session_overrides(thread)
-        return Overrides() if self._fault(earlier, applied) else earlier
+        model, limit = Overrides(model=earlier.model), Overrides(max_iterations=earlier.max_iterations)
+        allowed = [one for one in (model, limit) if not self._fault(one, applied)]
+        return reduce(Overrides.over, allowed, Overrides())
 
 
 def _ours(thread: Thread | None) -> bool:

@@ -137,7 +137,7 @@ class Publication:
             thread = _thread(threads, place.discussion_id)
             if thread is None or (place.internal and not thread.internal):
                 return await self._forge.open_thread(iid, draft, internal=place.internal)
-            return await self._forge.reply(iid, thread.id, draft)
+            return await self._forge.reply(iid, thread, draft)
 
         return await self._posting.once(lambda: self._forge.threads(iid), found, write, seen)
 
@@ -148,8 +148,10 @@ class Publication:
             thread = await self._forge.thread(iid, discussion_id)
             return () if thread is None else (thread,)
 
-        async def write(_: Threads) -> Posted:
-            return await self._forge.reply(iid, discussion_id, draft)
+        async def write(threads: Threads) -> Posted:
+            if not threads:
+                raise ForgeMissing("The thread of the question is gone.")
+            return await self._forge.reply(iid, threads[0], draft)
 
         with suppress(ForgeMissing):
             await self._posting.once(look, found, write)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from hummingbird.agent.tools.findings import ReportFinding
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.diffs import Diff
-from hummingbird.domain.errors import ForgeMissing, HummingbirdError, JournalTaken, OperatorError
-from hummingbird.domain.limits import TAKEN_PAUSE_S
+from hummingbird.domain.errors import ForgeBusy, ForgeMissing, HummingbirdError, JournalTaken, OperatorError
+from hummingbird.domain.limits import BUSY_PAUSE_S, TAKEN_PAUSE_S
 from hummingbird.domain.notes import Part, marker_of
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.ports.forge import Forge, Forges, MergeRequest, Thread
@@ -47,6 +47,13 @@ class Runs:
 
     async def ordered(self, order: WorkOrder, *, last_try: bool) -> Later | None:
         """Raises HummingbirdError for what may go better another time."""
+        try:
+            return await self._carried_out(order, last_try=last_try)
+        except ForgeBusy as error:  # as in any burst: GitLab takes so many notes a minute
+            _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
+            return Later(BUSY_PAUSE_S, order, "GitLab limits how often it may be asked")
+
+    async def _carried_out(self, order: WorkOrder, *, last_try: bool) -> Later | None:
         configuration = self.configuration()
         here = configuration.on(order.project)
         applied = next((one for one in here if one.workflow == order.workflow), None)
@@ -104,7 +111,7 @@ class _Run:
         _log.info("Order %s, session %s: %s begins on %s!%d.", *what)
         try:
             conducted = await self._conducted(threads)
-        except JournalTaken:
+        except (ForgeBusy, JournalTaken):
             raise
         except OperatorError as error:  # trying again will not help, and whoever can has to know
             await self._failed(publication, place, error)

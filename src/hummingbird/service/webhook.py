@@ -72,7 +72,9 @@ class _Door:
             _log.error("A webhook from %s could not be kept: %s", _remote(request), error)
             raise HTTPException(503, "The event cannot be kept at the moment; send it again later.") from error
         if taken.ignored:
+            _log.debug("Event %s from %s is not queued, for %s.", taken.identity, _remote(request), taken.ignored)
             return JSONResponse({"status": "ignored", "reason": taken.ignored})
+        _log.debug("Event %s from %s is queued.", taken.identity, _remote(request))
         return JSONResponse({"status": "queued"}, 202)
 
     @asynccontextmanager

@@ -164,9 +164,12 @@ def expired(order: WorkOrder, settings: Settings) -> str:
     return f"The session of this thread has expired, so it cannot go on here. {try_again(order, settings)}"
 
 
-def workflow_gone(name: str) -> str:
+def workflow_gone(name: str, settings: Settings) -> str:
     """For a thread of a workflow that the configuration no longer has, or no longer for this project."""
-    return f"The workflow {code(name)} of this thread is not configured for this project any more, so it cannot go on."
+    return (
+        f"The workflow {code(name)} of this thread is not configured for this project any more, so it cannot go on. "
+        f"`{settings.trigger_prefix} help` says what can be asked for."
+    )
 
 
 def refusal() -> str:
@@ -178,7 +181,10 @@ def footer(order: WorkOrder, conducted: Conducted, settings: Settings, trouble: 
     """The end of every note about a run (N7). Only a first result says how to go on (N1)."""
     outcome = conducted.outcome
     turns = "1 iteration" if outcome.iterations == 1 else f"{outcome.iterations} iterations"
-    facts = f"{code(conducted.model)}, {turns}, {outcome.bill}, {duration(conducted.seconds)}, {session(order)}"
+    bill = str(outcome.bill).replace("$", "\\$")  # $2.50 would be a link to snippet 2
+    took = duration(conducted.seconds)
+    used = f"{took}, the session so far: {bill}" if order.cause is Cause.REPLY else f"{bill}, {took}"
+    facts = f"{code(conducted.model)}, {turns}, {used}, {session(order)}"
     return _below(order, how_to_continue(settings), (*conducted.trouble, *trouble), facts)
 
 

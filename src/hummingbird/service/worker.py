@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from hummingbird.domain.errors import EventUnreadable, HummingbirdError, PlatformError
+from hummingbird.domain.errors import EventUnreadable, ForgeDown, HummingbirdError, PlatformError, WriteUncertain
 from hummingbird.domain.limits import (
     LATER_CAP_S,
     LATER_REMEMBERED,
@@ -23,11 +23,12 @@ from hummingbird.domain.limits import (
     SLOT_LOOK_S,
     SLOT_PAUSE_S,
     WORK_AT_ONCE,
+    WORK_AWAY_S,
     WORK_PAUSES_S,
 )
-from hummingbird.domain.orders import Arrived, WorkOrder, written
+from hummingbird.domain.orders import Arrived, Envelope, WorkOrder, written
 from hummingbird.ports.queue import Message, Queue
-from hummingbird.service.envelopes import opened, successor_of
+from hummingbird.service.envelopes import Successor, copied, opened, put_off, successor_of
 from hummingbird.service.holding import Holding
 from hummingbird.service.ingress import Ingress
 from hummingbird.service.outages import Outage, unless
@@ -53,6 +54,7 @@ class Worker:
         grace_s: float,
         slot_pause_s: float = SLOT_PAUSE_S,
         pauses_s: tuple[int, int] = WORK_PAUSES_S,
+        away_s: Sequence[int] = WORK_AWAY_S,
     ) -> None:
         self._queue = queue
         self._stages = stages
@@ -62,6 +64,7 @@ class Worker:
         self._grace_s = grace_s
         self._slot_pause_s = slot_pause_s
         self._pauses_s = pauses_s
+        self._away_s = away_s
         self._outage = Outage("The queue")
         self._stopping = asyncio.Event()
         self._parking = asyncio.Event()
@@ -69,7 +72,7 @@ class Worker:
         self._settled = asyncio.Event()
         self._slots = Slots(max_runs, slot_pause_s)
         self._next_look = 0.0
-        self._later: OrderedDict[str, WorkOrder] = OrderedDict()
+        self._later: OrderedDict[str, Envelope] = OrderedDict()
 
     @property
     def running(self) -> int:
@@ -140,13 +143,32 @@ class Worker:
     async def _deal_with(self, holding: Holding, message: Message) -> None:
         """Afterwards the message is no longer the first one."""
         try:
-            envelope = opened(message.body)
+            queued = opened(message.body)
+            waited = self._later.pop(message.id, None)
+            if waited and await holding.renew(_following(waited, queued, message)):
+                return
+            await self._try(holding, message, queued, waited or queued)
+        except Exception as error:  # noqa: BLE001 - the border of a message: a bug must not end the worker
+            await self._failed(holding, message, error)
+
+    async def _try(self, holding: Holding, message: Message, queued: Envelope, envelope: Envelope) -> None:
+        try:
             if isinstance(envelope, Arrived):
                 await self._arrive(holding, envelope)
             else:
-                await self._order(holding, message, envelope)
-        except Exception as error:  # noqa: BLE001 - the border of a message: a bug must not end the worker
-            await self._failed(holding, message, error)
+                await self._order(holding, message, queued, envelope)
+        except (ForgeDown, WriteUncertain) as error:
+            if holding.first is not message or envelope.put_off >= len(self._away_s):
+                raise
+            await self._outlast(holding, message, queued, envelope, error)
+
+    async def _outlast(
+        self, holding: Holding, message: Message, queued: Envelope, envelope: Envelope, error: HummingbirdError
+    ) -> None:
+        """A GitLab that is away comes back, and what was found out until then is told then: that costs no try."""
+        seconds = self._away_s[envelope.put_off]
+        _log.warning("%s waits %s s for GitLab: %s", _told(message), seconds, error)
+        await self._wait(holding, message, queued, put_off(envelope), seconds)
 
     async def _arrive(self, holding: Holding, event: Arrived) -> None:
         ended = await self._ended_work(holding, self._stages.arrived(event))
@@ -160,18 +182,16 @@ class Worker:
         if await holding.done():
             await self._ingress.forget(event)
 
-    async def _order(self, holding: Holding, message: Message, queued: WorkOrder) -> None:
-        waited = self._later.pop(message.id, None)
-        if waited and await holding.renew(successor_of(waited, queued.waits)):
-            return
-        order = waited or queued
+    async def _order(self, holding: Holding, message: Message, queued: Envelope, order: WorkOrder) -> None:
         ended = await self._ended_work(holding, self._slotted(order, message.receives))
         if ended is None:
-            await holding.replace(successor_of(order, queued.waits))
+            await holding.replace(_following(order, queued, message))
         elif (later := ended.result()) is None:
             await holding.done()
         else:
-            await self._wait(holding, message, queued, later)
+            _log.debug("Order %s of session %s waits: %s.", order.id, order.session_id, later.reason)
+            seconds = min(LATER_CAP_S, max(1, math.ceil(later.seconds)))
+            await self._wait(holding, message, queued, later.successor, seconds)
 
     async def _slotted(self, order: WorkOrder, receives: int) -> Later | None:
         """What came again keeps its place by waiting here: given back once more, it might have to make room for its
@@ -189,18 +209,18 @@ class Worker:
         self._next_look = max(self._next_look + SLOT_LOOK_S, now + self._slot_pause_s)
         return self._next_look - now
 
-    async def _wait(self, holding: Holding, message: Message, queued: WorkOrder, later: Later) -> None:
+    async def _wait(
+        self, holding: Holding, message: Message, queued: Envelope, following: Envelope, seconds: int
+    ) -> None:
         if self._stopping.is_set():
             return  # given back with the others, so that another process need not wait
-        _log.debug("Order %s of session %s waits: %s.", queued.id, queued.session_id, later.reason)
-        seconds = min(LATER_CAP_S, max(1, math.ceil(later.seconds)))
-        if await holding.wait(seconds, successor_of(later.successor, queued.waits)):
-            self._remember(message, later.successor)
+        if await holding.wait(seconds, _following(following, queued, message)):
+            self._remember(message, following)
 
-    def _remember(self, message: Message, order: WorkOrder) -> None:
+    def _remember(self, message: Message, envelope: Envelope) -> None:
         """What was seen, for when the same message comes again. Should another process get it, that one looks
         afresh."""
-        self._later[message.id] = order
+        self._later[message.id] = envelope
         while len(self._later) > LATER_REMEMBERED:
             self._later.popitem(last=False)
 
@@ -235,6 +255,13 @@ class Worker:
         seconds = self._pauses_s[message.receives - 1]
         _log.warning("%s failed and is tried again in %s s: %s", _told(message), seconds, error, exc_info=trace)
         await holding.put_off(seconds)
+
+
+def _following(envelope: Envelope, queued: Envelope, message: Message) -> Successor:
+    """In the place of a message that has waited."""
+    if isinstance(envelope, WorkOrder) and isinstance(queued, WorkOrder):
+        return successor_of(envelope, queued.waits)
+    return copied(written(envelope), message.id)
 
 
 def _told(message: Message) -> str:

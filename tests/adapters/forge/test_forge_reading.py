@@ -228,6 +228,7 @@ async def test_no_answer_makes_the_forge_stumble(tmp_path: Path, body: object) -
         lambda forge: forge.bot_ids(),
         lambda forge: forge.merge_request(7),
         lambda forge: forge.requests_at(HEAD),
+        lambda forge: forge.parents(HEAD),
         lambda forge: forge.checks(HEAD, 9001),
         lambda forge: forge.access(13),
         lambda forge: forge.threads(7),
@@ -239,7 +240,7 @@ async def test_no_answer_makes_the_forge_stumble(tmp_path: Path, body: object) -
         lab.world.faults.plan("*", Answer(200, body), times=100)
         async with forging(lab.url) as bench:
             for read in reads:
-                assert await _outcome(read(bench.forge)) in (0, None, [], Branch(), ForgeError)
+                assert await _outcome(read(bench.forge)) in (0, None, [], frozenset(), Branch(), ForgeError)
 
 
 async def _outcome(read: Awaitable[object]) -> object:
@@ -279,3 +280,23 @@ async def test_g3_no_link_leads_the_token_elsewhere(lab: GitLabLab, forge: GitLa
     lab.world.faults.plan("*/statuses", Answer(200, [{"id": 1, "name": "one"}], away))
     assert [check.name for check in await forge.checks(HEAD)] == ["one"]
     assert [each.query for each in lab.requests] == ["per_page=100&page=1", "per_page=100&page=2"]
+
+
+async def test_r1_a_commit_tells_of_what_it_was_made(lab: GitLabLab, forge: GitLabForge) -> None:
+    assert await forge.parents(HEAD) == {PARENT}
+    assert await forge.parents("0" * 40) == frozenset()
+    before = len(lab.world.requests)
+    assert await forge.parents("main") == frozenset()
+    assert len(lab.world.requests) == before
+
+
+@pytest.mark.parametrize(
+    ("ref", "train"), [("refs/merge-requests/7/train", True), ("refs/merge-requests/7/merge", False)]
+)
+async def test_r1_a_pipeline_of_a_merge_train_is_told_by_its_ref(
+    lab: GitLabLab, forge: GitLabForge, ref: str, train: bool
+) -> None:
+    answer = Answer(200, {"iid": 7, "sha": HEAD, "head_pipeline": {"id": 9001, "ref": ref}})
+    lab.world.faults.plan("*/merge_requests/7", answer)
+    found = await forge.merge_request(7)
+    assert (found.head_pipeline_id, found.in_train) == (9001, train)

@@ -10,6 +10,7 @@ from hummingbird.lab.gitlab.faults import server_error
 from hummingbird.lab.gitlab.lab import GitLabLab
 from hummingbird.lab.gitlab.records import Note
 from hummingbird.lab.planned import Answer
+from hummingbird.ports.forge import Thread
 from tests.adapters.forge.forging import MR, asked, forging, written
 
 MARKER = Marker(id="s1", wf="analyze", sha="e" * 40, order="o1")
@@ -17,10 +18,16 @@ DRAFT = Draft(text="Looking into it.", below="model m", marker=MARKER)
 ADDED = Spot(old_path="src/app.py", new_path="src/app.py", new_line=11)
 
 
+async def seen(forge: GitLabForge, discussion_id: str) -> Thread:
+    thread = await forge.thread(7, discussion_id)
+    assert thread is not None
+    return thread
+
+
 async def test_n1_a_thread_and_its_reply_are_public_and_read_back_with_their_markers(forge: GitLabForge) -> None:
     opened = await forge.open_thread(7, DRAFT, internal=False)
     result = Draft(text="Here.", marker=Marker(id="s1", order="o1", part=Part.RESULT))
-    replied = await forge.reply(7, opened.discussion_id, result)
+    replied = await forge.reply(7, await seen(forge, opened.discussion_id), result)
     thread = await forge.thread(7, opened.discussion_id)
     assert thread is not None
     assert [note.marker for note in thread.notes] == [MARKER, result.marker]
@@ -32,10 +39,10 @@ async def test_n1_a_thread_and_its_reply_are_public_and_read_back_with_their_mar
 async def test_n1_an_internal_thread_is_a_note_first_and_stays_internal(lab: GitLabLab, forge: GitLabForge) -> None:
     opened = await forge.open_thread(7, DRAFT, internal=True)
     alone = await forge.thread(7, opened.discussion_id)
-    replied = await forge.reply(7, opened.discussion_id, DRAFT)
+    assert alone is not None
+    replied = await forge.reply(7, alone, DRAFT)
     assert (opened.internal, replied.internal, replied.discussion_id) == (True, True, opened.discussion_id)
     assert [note.internal for note in written(lab)] == [True, True]
-    assert alone is not None
     assert (alone.individual, alone.internal, alone.notes[0].id) == (True, True, opened.note_id)
     assert asked(lab, "POST", "/discussions") == 0
 
@@ -67,9 +74,10 @@ async def test_n1_an_answer_in_an_internal_thread_that_is_not_internal_is_taken_
     lab: GitLabLab, forge: GitLabForge
 ) -> None:
     opened = await forge.open_thread(7, DRAFT, internal=True)
+    thread = await seen(forge, opened.discussion_id)
     lab.world.faults.plan("*/discussions/*/notes", Answer(201, {"id": 4711, "internal": False}), method="POST")
     with pytest.raises(ForgeRefused, match="published"):
-        await forge.reply(7, opened.discussion_id, DRAFT)
+        await forge.reply(7, thread, DRAFT)
     assert asked(lab, "DELETE", "/notes/4711") == 1
 
 
@@ -180,14 +188,15 @@ async def test_a_thread_that_is_not_there_is_missing_and_asks_for_nothing_else(
     lab: GitLabLab, forge: GitLabForge, discussion: str
 ) -> None:
     assert await forge.thread(7, discussion) is None
-    for write in (forge.reply(7, discussion, DRAFT), forge.resolve(7, discussion)):
+    gone = Thread(id=discussion, notes=(), individual=False, resolved=False)
+    for write in (forge.reply(7, gone, DRAFT), forge.resolve(7, discussion)):
         with pytest.raises(ForgeMissing):
             await write
     assert all(each.path.startswith((f"{MR}/discussions/ffff", "/api/v4/user")) for each in lab.requests)
 
 
 async def test_n2_an_answer_names_the_note_that_it_answers_and_no_session(forge: GitLabForge) -> None:
-    posted = await forge.reply(7, "c" * 40, Draft(text="There is no such workflow.", answers=72))
+    posted = await forge.reply(7, await seen(forge, "c" * 40), Draft(text="There is no such workflow.", answers=72))
     thread = await forge.thread(7, "c" * 40)
     assert thread is not None
     assert (thread.notes[-1].id, thread.notes[-1].answers, thread.marker) == (posted.note_id, 72, None)

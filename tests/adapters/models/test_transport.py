@@ -10,6 +10,7 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -288,6 +289,36 @@ async def test_a_ca_bundle_that_cannot_be_read_is_a_missing_setting(tmp_path: Pa
     for path in (tmp_path / "none.pem", empty, tmp_path):
         with pytest.raises(MissingSetting, match=r"ca_bundle .* cannot be read"):
             Transport(lambda: NOW, ca_bundle=str(path)).open()
+
+
+async def test_certificates_are_read_once_for_all_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Or each run would stop all others for as long as that takes."""
+    read: list[ssl.SSLContext] = []
+    made = httpx2.create_ssl_context
+
+    def counted() -> ssl.SSLContext:
+        read.append(made())
+        return read[-1]
+
+    monkeypatch.setattr(httpx2, "create_ssl_context", counted)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))  # nobody was asked for these before
+    for _ in range(3):
+        transport = Transport(lambda: NOW)
+        transport.open()
+        await transport.close()
+    assert len(read) == 1
+
+
+async def test_a_ca_bundle_that_changes_is_read_again(tmp_path: Path) -> None:
+    """M6."""
+    certificate(tmp_path)
+    bundle = tmp_path / "server.pem"
+    first = Transport(lambda: NOW, ca_bundle=str(bundle))
+    first.open()
+    await first.close()
+    bundle.write_text("no certificate")
+    with pytest.raises(MissingSetting, match=r"ca_bundle .* cannot be read"):
+        Transport(lambda: NOW, ca_bundle=str(bundle)).open()
 
 
 @pytest.mark.parametrize(

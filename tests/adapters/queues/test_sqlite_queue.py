@@ -313,3 +313,24 @@ async def test_a_queue_that_was_no_use_is_tried_anew_each_time_e3(tmp_path: Path
     await queue.send("1", group="a", dedup_id="1")
     assert [message.body for message in await queue.receive(1, 0)] == ["1"]
     await queue.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_was_deleted_takes_nothing_that_would_be_lost_e1(
+    queue: SqliteQueue, path: Path, replaced: bool
+) -> None:
+    """SQLite itself goes on writing into what has no name any more."""
+    await queue.send("1", group="a", dedup_id="1")
+    for file in path.parent.iterdir():
+        file.unlink()
+    if replaced:
+        other = SqliteQueue(path, 60)
+        await other.send("theirs", group="b", dedup_id="theirs")
+        await other.close()
+    with pytest.raises(QueueUnusable, match="was deleted or replaced"):
+        await queue.send("2", group="a", dedup_id="2")
+    await queue.send("2", group="a", dedup_id="2")
+    another = SqliteQueue(path, 60)
+    found = [message.body for message in await another.receive(10, 0)]
+    await another.close()
+    assert found == (["theirs", "2"] if replaced else ["2"])

@@ -165,8 +165,8 @@ class Doubtful:
     async def open_thread(self, iid: int, draft: Draft, *, internal: bool) -> Posted:
         return await self._doubted(lambda: self._forge.open_thread(iid, draft, internal=internal))
 
-    async def reply(self, iid: int, discussion_id: str, draft: Draft) -> Posted:
-        return await self._doubted(lambda: self._forge.reply(iid, discussion_id, draft))
+    async def reply(self, iid: int, thread: Thread, draft: Draft) -> Posted:
+        return await self._doubted(lambda: self._forge.reply(iid, thread, draft))
 
     async def _doubted(self, write: Callable[[], Awaitable[Posted]]) -> Posted:
         self.wrote += 1

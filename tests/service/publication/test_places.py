@@ -33,7 +33,7 @@ async def test_an_automatic_order_opens_a_thread_and_the_result_is_a_reply_n1(ro
     assert [said.note.internal for said in (placeholder, result)] == [internal, internal]
     assert "The workflow `analyze-failures` looks at commit `f6887281`" in placeholder.body
     assert "The parser throws." in result.body
-    assert "4 iterations, 3 model calls, 4,000 tokens in (75% cached), 250 out, $0.0421, 2 min 5 s" in result.body
+    assert "4 iterations, 3 model calls, 4,000 tokens in (75% cached), 250 out, \\$0.0421, 2 min 5 s" in result.body
     assert "<summary>Transcript</summary>" in result.body
 
 

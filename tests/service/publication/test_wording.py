@@ -94,14 +94,14 @@ def test_durations_are_told_as_people_say_them_n7(seconds: float, said: str) -> 
 def test_a_footer_ends_with_the_whole_bill_n7() -> None:
     facts = wording.footer(ordered(), conducted(), configured().settings).split("\n\n")[-1]
     assert facts == (
-        "<sub>`vendor/model-1`, 4 iterations, 3 model calls, 4,000 tokens in (75% cached), 250 out, $0.0421, "
+        "<sub>`vendor/model-1`, 4 iterations, 3 model calls, 4,000 tokens in (75% cached), 250 out, \\$0.0421, "
         "2 min 5 s, session `session-1`</sub>"
     )
 
 
 def test_a_footer_does_not_make_a_sum_of_what_nobody_knows_n7() -> None:
     bill = Bill(3, 3, Usage(fresh=10), Decimal("0.5"), 1)
-    assert "cost unknown for 1 of 3 calls ($0.5000 known)" in wording.footer(
+    assert "cost unknown for 1 of 3 calls (\\$0.5000 known)" in wording.footer(
         ordered(), conducted(bill=bill), configured().settings
     )
 
@@ -230,7 +230,7 @@ def test_no_line_of_ours_begins_like_a_quick_action_n5() -> None:
         wording.footer(ordered(), conducted(trouble=["/close"]), settings),
         wording.bare_footer(ordered(), settings, ["/close"]),
         wording.expired(ordered(Cause.REPLY), settings),
-        wording.workflow_gone("/close"),
+        wording.workflow_gone("/close", settings),
         wording.refusal(),
     ]
     lines = [line for text in said for line in text.split("\n")]

@@ -1,6 +1,6 @@
-"""Write side: notes, threads, access.
+"""Write side of GitLab: merge requests, notes, threads, access.
 
-Owns: posting, markers, the note firewall.
-May touch: ports, domain, orchestrator tokens.
+Owns: what is read and written with the token that writes, retries, markers, the note firewall.
+May touch: ports, domain, orchestrator tokens, HTTP.
 Never: sources, tool tokens.
 """

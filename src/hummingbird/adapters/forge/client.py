@@ -117,7 +117,7 @@ class Client:
         if answer.status < 300:
             return answer
         if answer.status == 429:
-            raise _Again(faults.down(asked, "it limits how often it may be asked"), answer)
+            raise _Again(faults.busy(asked), answer)
         if answer.status in (408, 425) or answer.status >= 500:
             raise self._unclear(asked, f"it failed with status {answer.status}", answer)
         error = faults.refused(asked, answer, self._project)

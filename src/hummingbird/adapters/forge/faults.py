@@ -9,6 +9,7 @@ import httpx2
 from hummingbird.adapters.forge.answers import Answer
 from hummingbird.domain.errors import (
     CredentialRefused,
+    ForgeBusy,
     ForgeDown,
     ForgeError,
     ForgeMissing,
@@ -47,6 +48,12 @@ class Asked:
 def down(asked: Asked, why: str) -> ForgeDown:
     """GitLab did nothing."""
     return ForgeDown(f"{asked.what} could not be {_done(asked)} GitLab: {why}. It is tried again later.")
+
+
+def busy(asked: Asked) -> ForgeBusy:
+    """GitLab did nothing, and would do it another time."""
+    limit = "it limits how often it may be asked"
+    return ForgeBusy(f"{asked.what} could not be {_done(asked)} GitLab: {limit}. It is tried again later.")
 
 
 def lost(asked: Asked, why: str) -> ForgeError:

@@ -14,7 +14,6 @@ from hummingbird.domain.limits import FORGE_MARKER_CHARS
 from hummingbird.domain.notes import Draft, Marker
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_SESSION = re.compile(r"[0-9A-Za-z_-]{1,64}")  # it names folders, objects and groups of a queue
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 
@@ -37,7 +36,7 @@ class Markers:
             found = msgspec.json.decode(said, type=Marker)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        return found if _SESSION.fullmatch(found.id) else None
+        return found if found.id else None
 
     def answers(self, body: str) -> int:
         """The id of the note that it answers, 0 if none."""

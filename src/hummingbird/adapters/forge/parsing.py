@@ -16,6 +16,7 @@ def merge_request_of(answer: Answer, iid: int, project: str) -> MergeRequest:
     if whole(raw.get("iid")) != iid:
         raise ForgeRefused(f"Instead of merge request {iid} of {project}, GitLab told something else: ask it again.")
     author, refs, head = inner(raw, "author"), inner(raw, "diff_refs"), text(raw.get("sha"))
+    newest = inner(raw, "head_pipeline")
     # shas of an older diff do not go with a newer head
     current = bool(head) and text(refs.get("head_sha")) == head
     return MergeRequest(
@@ -24,7 +25,8 @@ def merge_request_of(answer: Answer, iid: int, project: str) -> MergeRequest:
         author=text(author.get("username")),
         title=text(raw.get("title")),
         url=text(raw.get("web_url")),
-        head_pipeline_id=whole(inner(raw, "head_pipeline").get("id")),
+        head_pipeline_id=whole(newest.get("id")),
+        in_train=text(newest.get("ref")).endswith("/train"),
         base_sha=text(refs.get("base_sha")) if current else "",
         start_sha=text(refs.get("start_sha")) if current else "",
     )

@@ -85,6 +85,16 @@ class ReadingForge:
         except ForgeMissing:
             return None
 
+    async def parents(self, sha: str) -> frozenset[str]:
+        if not _SHA.fullmatch(sha):
+            return frozenset()
+        try:
+            answer = await self._client.get(f"A commit of {self._project}", f"{self._at}/repository/commits/{sha}")
+        except ForgeMissing:
+            return frozenset()
+        listed = answer.row().get("parent_ids")
+        return frozenset(text(each) for each in listed if text(each)) if isinstance(listed, list) else frozenset()
+
     async def _of_commit(self, what: str, sha: str, rest: str) -> list[Row]:
         if not _SHA.fullmatch(sha):
             return []

@@ -25,8 +25,9 @@ LEFT_OUT = "*What folds out here was too long for a note. It is in the session.*
 
 def rendered(draft: Draft, markers: Markers, secrets: Secrets, most: int = NOTE_CHARS) -> str:
     """At most `most` characters."""
-    head = [part for part in (markers.written(draft), draft.above.strip()) if part]
-    foot = [f"---\n{draft.below.strip()}"] if draft.below.strip() else []
+    above, below = (secrets.mask(part.strip()) for part in (draft.above, draft.below))  # they quote errors of others
+    head = [part for part in (markers.written(draft), above) if part]
+    foot = [f"---\n{below}"] if below else []
     if draft.suggestion is not None:
         foot = [suggested(draft.suggestion, secrets, markers.prefix), *foot]
     room = most - sum(len(part) + len(_GAP) for part in (*head, *foot))

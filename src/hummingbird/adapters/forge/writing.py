@@ -19,7 +19,7 @@ from hummingbird.domain.errors import ForgeError, ForgeMissing, ForgeRefused, Hu
 from hummingbird.domain.limits import FORGE_PER_PAGE
 from hummingbird.domain.notes import Draft
 from hummingbird.domain.secrets import Secrets
-from hummingbird.ports.forge import MergeRequest, OrchestratorToken, Posted
+from hummingbird.ports.forge import MergeRequest, OrchestratorToken, Posted, Thread
 
 _NEEDS = "give it at least the role Planner (Reporter before GitLab 17.7) in the project"
 
@@ -127,18 +127,15 @@ class GitLabForge(ReadingForge):
                 return name
         return ""
 
-    async def reply(self, iid: int, discussion_id: str, draft: Draft) -> Posted:
-        thread = await self.thread(iid, discussion_id)
-        if thread is None:
-            raise ForgeMissing(f"{self._named(iid)} has no thread {discussion_id!r}, or none that the bot may see.")
-        path = self._discussion(iid, discussion_id, "/notes")
+    async def reply(self, iid: int, thread: Thread, draft: Draft) -> Posted:
+        path = self._discussion(iid, thread.id, "/notes")
         answer = await self._client.write(
             f"A reply in {self._named(iid)}", "POST", path, {"body": await self._body(draft)}
         )
         note = _noted(answer)
         if thread.internal and not is_internal(note):
             raise await self._taken_back(iid, whole(note.get("id")))
-        return Posted(discussion_id, whole(note.get("id")), is_internal(note))
+        return Posted(thread.id, whole(note.get("id")), is_internal(note))
 
     async def award(self, iid: int, note_id: int, emoji: str) -> None:
         """GitLab says with status 404 that it is there already."""

@@ -4,9 +4,12 @@ What is wrong with proxies and certificates is a sentence before anything is sen
 their text may hold a header, and so a key.
 """
 
+import os
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -24,10 +27,10 @@ _LOST = (httpx2.HTTPError, httpx2.StreamError, *_BELOW)
 
 def made_client(ca_bundle: str | None) -> httpx2.AsyncClient:
     """Proxies are the environment's. Raises MissingSetting."""
-    verify: ssl.SSLContext | bool = True if ca_bundle is None else _trusting(ca_bundle)
+    trusted = None if ca_bundle is None else _trusting(ca_bundle)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
     try:
-        return httpx2.AsyncClient(limits=limits, verify=verify, follow_redirects=False)
+        return httpx2.AsyncClient(limits=limits, verify=trusted or _usual(), follow_redirects=False)
     except ImportError:
         raise MissingSetting(
             "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a SOCKS proxy, which needs the package `socksio`: install it, "
@@ -44,9 +47,30 @@ def made_client(ca_bundle: str | None) -> httpx2.AsyncClient:
         ) from None
 
 
+def _usual() -> ssl.SSLContext:
+    """With the certificates that the environment names, or the client's own. Raises OSError."""
+    file, folder = os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", "")
+    return _context(None, file, folder, _state(file or folder) if file or folder else None)
+
+
+@lru_cache(maxsize=8)
+def _context(ca_bundle: str | None, *_state: object) -> ssl.SSLContext:
+    """One for all runs, until a file is another one: to read certificates takes the event loop 40 ms and megabytes."""
+    return httpx2.create_ssl_context() if ca_bundle is None else ssl.create_default_context(cafile=ca_bundle)
+
+
+def _state(path: str) -> object:
+    """Another one when it is another file."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
 def _trusting(ca_bundle: str) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=ca_bundle)
+        return _context(ca_bundle, _state(ca_bundle))
     except OSError as error:
         raise MissingSetting(
             f"The ca_bundle {ca_bundle!r} cannot be read: set it to a PEM file with certificates ({_why(error)})."

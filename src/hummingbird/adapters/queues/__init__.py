@@ -1,6 +1,6 @@
-"""Work orders in line: SQLite and SQS, one contract.
+"""Events and orders in line: SQLite and SQS, one contract.
 
-Owns: visibility, groups, dead letters.
-May touch: ports, domain.
+Owns: visibility, groups, dead letters; SQS's queue of events.
+May touch: ports, domain, tables.
 Never: what an order means.
 """

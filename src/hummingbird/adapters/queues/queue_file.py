@@ -25,6 +25,7 @@ class QueueFile:
         self._plan = Plan(_MARK, migrations)
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._opened_file: tuple[int, int] | None = None
         self._closed = False
 
     @contextmanager
@@ -55,11 +56,22 @@ class QueueFile:
         with self._turn:
             if self._closed:
                 raise QueueUnusable(f"The queue {self._path} is closed; open it again to use it.")
+            self._check_place()
             try:
                 yield self._connection or self._open()
             except (OSError, sqlite3.Error) as error:
                 self._forget()  # whatever ails it, the next one starts afresh
                 raise self._told(error) from error
+
+    def _check_place(self) -> None:
+        """What is written into a file that somebody has deleted is lost when we end, and nobody would notice."""
+        if self._connection is None or _identity(self._path) == self._opened_file:
+            return
+        self._forget()
+        raise QueueUnusable(
+            f"The queue {self._path} was deleted or replaced while it was used; what was in it is lost unless it is "
+            "brought back. It is opened anew."
+        )
 
     def _forget(self) -> None:
         connection, self._connection = self._connection, None
@@ -68,6 +80,7 @@ class QueueFile:
 
     def _open(self) -> sqlite3.Connection:
         make(self._path)
+        self._opened_file = _identity(self._path)
         connection = sqlite3.connect(self._path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
         self._connection = connection
         connection.row_factory = sqlite3.Row
@@ -94,3 +107,11 @@ class QueueFile:
         return QueueUnusable(
             f"The queue {self._path} cannot be used: {words}. Check its folder, its owner and the disk."
         )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

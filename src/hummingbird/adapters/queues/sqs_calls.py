@@ -77,7 +77,7 @@ class SqsCalls:
             raise self._refused(error) from error
         except (BotoCoreError, ValueError) as error:  # boto3 has no class of its own for an address that is none
             raise QueueUnusable(
-                f"The queue {self._queue} cannot be reached: {_words(error)} "
+                f"The queue {self._queue} cannot be reached: {_words(error).rstrip('.')}. "
                 "Check its address, the region, the network and the credentials."
             ) from error
         return answer

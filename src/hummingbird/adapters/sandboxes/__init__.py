@@ -1,6 +1,6 @@
 """Where commands run: no network, no credential.
 
 Owns: bubblewrap, podman, kubernetes, pool.
-May touch: ports, domain.
+May touch: ports, domain, clusters.
 Never: tokens, host mounts.
 """

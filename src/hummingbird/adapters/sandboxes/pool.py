@@ -125,6 +125,11 @@ class Pool:
             with suppress(HummingbirdError):  # its deadline removes it then
                 await self.cluster.delete(pod.name, pod.uid)
 
+    @property
+    def may_linger(self) -> bool:
+        """Whether any pod is kept for a reply at all."""
+        return self._linger_s > 0 and self._max_lingering > 0
+
     async def linger(self, pod: Pod, session_id: str) -> None:
         """Keeps the pod for a reply. Raises SandboxBroken, SandboxUnavailable."""
         until = stamp(self._clock.now() + self._linger_s)

@@ -77,9 +77,12 @@ class PoolPlace:
             self._own = self._pod = None
 
     async def linger(self, session_id: str) -> None:
-        """The pod is no longer ours then: whoever answers takes it back."""
+        """The pod is no longer ours then: whoever answers takes it back. Removed where none is kept."""
         if self._pod is None:
             raise SandboxBroken("The sandbox has no pod that could be kept: start it first.")
+        if not self._pool.may_linger:
+            await self.remove()
+            return
         try:
             await self._pool.linger(self._pod, session_id)
         except (SandboxBroken, SandboxUnavailable):

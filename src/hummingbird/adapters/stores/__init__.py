@@ -1,6 +1,6 @@
-"""Where sessions live.
+"""Where things are kept: sessions, and what outlives them.
 
-Owns: journals on disk, later object storage, archives, index.
-May touch: ports, domain.
+Owns: journals, archives, large things here and in buckets, known failures, grants, spending.
+May touch: ports, domain, tables.
 Never: what an entry means.
 """

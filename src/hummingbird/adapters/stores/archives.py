@@ -88,7 +88,7 @@ class FolderArchives:
 
 
 def _opened(path: Path, part: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left in path.parent.glob(f".{NAME}.*.part"):  # of a process that died; a session has one at a time
         left.unlink(missing_ok=True)
     return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -156,7 +156,7 @@ class FileJournal:
 def _make_directories(path: Path) -> list[Path]:
     """Creates what is missing. Returns the directories that must reach the disk for the file to be found again."""
     missing = [directory for directory in path.parents if not directory.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return [path.parent, *(directory.parent for directory in missing)]
 
 

@@ -1,6 +1,6 @@
 """Tools the model may call, and how a batch of calls is run.
 
-Owns: registry, batches, hooks, permissions.
-May touch: ports, domain.
+Owns: registry, batches, hooks, permissions, results, the tools of our own.
+May touch: agent, ports, evidence, domain.
 Never: adapters.
 """

@@ -31,7 +31,7 @@ async def examination(
 ) -> AsyncGenerator[Finding, None]:
     """`path` None: the embedded defaults. Only with `try_model` anything is asked that costs money."""
     secrets = secrets_of(environment)
-    configuration, findings = examined(path)
+    configuration, findings = examined(path, environment)
     for finding in findings:
         yield _masked(secrets, finding)
     if configuration is None:

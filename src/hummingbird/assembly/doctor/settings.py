@@ -1,7 +1,7 @@
 """Configuration, prompts and variables: what can be known without asking anybody."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hummingbird.assembly.doctor.finding import Check, Finding, Findings, Standing
@@ -9,7 +9,7 @@ from hummingbird.assembly.doctor.gitlab_tokens import own_tokens
 from hummingbird.assembly.doctor.patient import Patient
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.faults import Fault
-from hummingbird.config.load import examine
+from hummingbird.config.load import EMBEDDED, examine
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE, Need, reading, webhook, writing
 from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
 from hummingbird.domain.errors import MissingSetting
@@ -19,9 +19,13 @@ CONFIGURATION, PROMPTS, VARIABLES, WEBHOOK = "configuration", "prompts", "variab
 _SECRET_CHARS = 16
 
 
-def examined(path: Path | None) -> tuple[Configuration | None, list[Finding]]:
-    """The configuration if it is sound, and what is to be said of it and its prompts."""
-    found = examine(path, None)
+def examined(path: Path | None, environment: Mapping[str, str]) -> tuple[Configuration | None, list[Finding]]:
+    """The configuration if it is sound, and what is to be said of it and its prompts. Whether the variables that a file
+    names are set is a check of its own; without a file the environment says which GitLab is meant, and no other may
+    be sent the tokens."""
+    found = examine(path, environment if path is None else None)
+    if found.configuration is None:  # then nobody gets to that check
+        found = examine(path, environment)
     prompts = [fault for fault in found.faults if _of_prompt(fault)]
     others = [fault for fault in found.faults if not _of_prompt(fault)]
     findings = [*_mended(CONFIGURATION, found.name, others), *_mended(PROMPTS, found.name, prompts)]
@@ -35,7 +39,8 @@ def examined(path: Path | None) -> tuple[Configuration | None, list[Finding]]:
 def _workflows(name: str, count: int) -> Finding:
     if count:
         how_many = "one workflow" if count == 1 else f"{count} workflows"
-        return Finding(CONFIGURATION, Standing.OK, f"{name} is sound, with {how_many}.")
+        stands = "The embedded defaults are" if name == EMBEDDED else f"{name} is"
+        return Finding(CONFIGURATION, Standing.OK, f"{stands} sound, with {how_many}.")
     sentence = f"{name} has no workflow, so nothing will ever run: add one, or begin with `hummingbird init`."
     return Finding(CONFIGURATION, Standing.WARN, sentence)
 

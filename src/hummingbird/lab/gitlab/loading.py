@@ -262,6 +262,9 @@ def _known_commits(world: World) -> None:
             world.commits[sha] = Commit(
                 sha, f"Commit {sha[:8]}", f"Commit {sha[:8]}\n", "GitLab", "gitlab@localhost", printed(world.now)
             )
+    for pipeline in world.pipelines:
+        if mr and pipeline.ref.endswith("/merge"):  # merged results: the target branch and the head
+            world.commits[pipeline.sha].parent_ids = [sha for sha in (mr.start_sha, mr.sha) if sha]
 
 
 def _pipeline(world: World, raw: Raw) -> Pipeline:

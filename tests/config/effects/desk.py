@@ -1,0 +1,181 @@
+"""The two stages of the service as a configuration makes them, before a case's GitLab over HTTP. What a model would say
+is given; everything else is real."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hummingbird.assembly.forges import ForgesOf
+from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.config.load import load
+from hummingbird.domain.findings import Finding
+from hummingbird.domain.orders import Arrived, WorkOrder
+from hummingbird.lab.case import find
+from hummingbird.lab.gitlab.hooks.payloads import event_of
+from hummingbird.lab.gitlab.records import Discussion, Note
+from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.writing import note_changes
+from hummingbird.lab.scene import Scene
+from hummingbird.lab.scripted import ScriptedClock
+from hummingbird.ports.forge import Forge
+from hummingbird.ports.tool import Tool
+from hummingbird.service.arrivals import Arrivals
+from hummingbird.service.investigating import Conducted
+from hummingbird.service.known import Known
+from hummingbird.service.publication import Publication
+from hummingbird.service.runs import Runs
+from hummingbird.service.stages import Later
+from tests.service.publication.stage import conducted
+
+Answer = TypeVar("Answer")
+CASE = "compiler-error"
+PROJECT = "veloren/veloren"
+WORKFLOW = "analyze-failures"
+BOT, AUTHOR, MAINTAINER = 91, "tove", "mira"
+FAILED = 1145201733  # the pipeline that the case begins with
+
+
+def written(folder: Path, settings: Sequence[str] = (), workflow: Sequence[str] = (), project: str = "{}") -> Path:
+    """One workflow, for every project; lines of YAML without their indentation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "look.md").write_text("Find out why it failed.")
+    lines = ["settings:", *(f"  {line}" for line in settings), "workflows:", f"  {WORKFLOW}:", "    prompt: look.md"]
+    lines += [f'    projects: {{"*": {project}}}', *(f"    {line}" for line in workflow)]
+    file = folder / "hummingbird.yaml"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+@dataclass
+class Answering:
+    """Fulfils service.investigating.Investigator. `findings` can be told only with a tool for them."""
+
+    text: str = "The struct lacks a field."
+    findings: Sequence[Finding] = ()
+    ran: list[WorkOrder] = field(default_factory=list)
+
+    async def known(self, order: WorkOrder) -> bool:
+        return True
+
+    async def conduct(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        text: str,
+        *,
+        tools: Sequence[Tool] = (),
+        bot_ids: frozenset[int] = frozenset(),
+    ) -> Conducted:
+        self.ran.append(order)
+        done = conducted(self.text)
+        found = self.findings if tools else ()
+        return Conducted(
+            outcome=done.outcome, model=done.model, seconds=done.seconds, transcript=done.transcript, findings=found
+        )
+
+
+@dataclass
+class Desk:
+    folder: Path
+    scene: Scene
+    answering: Answering
+    clock: ScriptedClock
+    forges: ForgesOf
+    configuration: Configuration = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.says()
+
+    def says(self, *settings: str, workflow: Sequence[str] = ("trigger: pipeline",), project: str = "{}") -> None:
+        """The configuration from now on. Waiting and internal notes are off unless something else is said."""
+        usual = {"gitlab_url": self.scene.url("gitlab"), "settle_seconds": "0", "internal_notes": "false"}
+        named = {line.split(":", 1)[0] for line in settings}
+        lines = [*(f"{name}: {value}" for name, value in usual.items() if name not in named), *settings]
+        self.configuration = load(written(self.folder, lines, workflow, project), None)
+
+    def says_on(self, level: str, near: str, far: str) -> None:
+        """`near` on that level and `far` on those above it, so that `near` holds."""
+        levels = ("settings", "workflow", "project")
+        at = levels.index(level)
+        lines = {name: near if name == level else far for name in levels[: at + 1]}
+        workflow = ("trigger: pipeline", *(lines[name] for name in ("workflow",) if name in lines))
+        self.says(lines["settings"], workflow=workflow, project=f"{{{lines.get('project', '')}}}")
+
+    async def orders(self, declared: Mapping[str, Any] | None = None) -> tuple[WorkOrder, ...]:
+        """The first stage: what an event of the case leads to."""
+        wanted = declared or self.scene.case.about["event"]
+        _, body = self.world(lambda world: event_of(world, wanted))
+
+        async def body_of(_: Arrived) -> bytes:
+            return body
+
+        arrivals = Arrivals(lambda: self.configuration, self.forges, self._publication, body_of, self.clock.now)
+        return await arrivals.arrived(Arrived(identity=f"event-{len(self.answering.ran)}", at=self.clock.now()))
+
+    async def comes(self, declared: Mapping[str, Any] | None = None) -> list[Later | None]:
+        """Both stages."""
+        return [await self.carries_out(order) for order in await self.orders(declared)]
+
+    async def carries_out(self, order: WorkOrder) -> Later | None:
+        """The second stage."""
+        known, now = Known(None, self.clock), self.clock.now
+        runs = Runs(lambda: self.configuration, self.forges, self._publication, self.answering, known, now)
+        return await runs.ordered(order, last_try=True)
+
+    async def commands(self, text: str) -> list[Later | None]:
+        return await self.comes({"kind": "note", "note": self.writes(text, AUTHOR)})
+
+    def writes(self, text: str, by: str) -> int:
+        """The id of a note that somebody wrote."""
+
+        def write(world: World) -> int:
+            author = world.user_named(by)
+            assert author is not None
+            note, _ = note_changes.kept(
+                world, world.merge_request, author, note_changes.Draft(body=text, individual=False), text
+            )
+            return note.id
+
+        return self.world(write)
+
+    @property
+    def threads(self) -> list[Discussion]:
+        """Those that the bot began, oldest first."""
+        return self.world(
+            lambda world: [one for one in world.merge_request.discussions if one.notes[0].author_id == BOT]
+        )
+
+    @property
+    def notes(self) -> list[Note]:
+        """Those that the bot wrote, oldest first."""
+        found = self.world(lambda world: [one for one in world.merge_request.notes if one.author_id == BOT])
+        return sorted((note for note in found if not note.system), key=lambda note: note.id)
+
+    def world(self, question: Callable[[World], Answer]) -> Answer:
+        return self.scene.ask(lambda worlds: question(worlds.gitlab))
+
+    def _publication(self, forge: Forge, configuration: Configuration) -> Publication:
+        return Publication(forge, configuration, self.clock)
+
+
+@asynccontextmanager
+async def at_desk(folder: Path, **answering: Any) -> AsyncIterator[Desk]:
+    """At the time of the case."""
+    case = find(CASE)
+    clock = ScriptedClock(datetime.fromisoformat(case.about["now"]).timestamp())
+    with Scene(case) as scene:
+        forges = ForgesOf({"ORCHESTRATOR_GITLAB_TOKEN": scene.write_token})
+        try:
+            yield Desk(folder / "config", scene, Answering(**answering), clock, forges)
+        finally:
+            await forges.close()
+
+
+def told_in(scene: Scene) -> list[str]:
+    """Our notes, whoever put them there."""
+    found = scene.ask(lambda worlds: [note.body for note in worlds.gitlab.merge_request.notes])
+    return [body for body in found if "hummingbird-session" in body]

@@ -1,0 +1,135 @@
+"""G8: keys that decide which model works, where it is, for how long and at what price."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from hummingbird.adapters.models.registry import Models
+from hummingbird.assembly.models import price_overrides
+from hummingbird.config.load import load
+from hummingbird.domain.errors import ConfigurationBroken
+from hummingbird.domain.journal import EndReason, ToolFinished
+from hummingbird.domain.usage import Usage
+from hummingbird.lab.vendors.script import Fault, Turn
+from tests.adapters.models.resolved import made, url
+from tests.assembly.conducting import MODEL, applied, configured, order, shell, staged
+
+OTHER = "anthropic:claude-haiku-5-5"
+REFUSED = Fault("status", status=401, type="authentication_error")
+LEVELS = pytest.mark.parametrize("level", ["settings", "workflow"])
+MILLION = Usage(fresh=1_000_000, output=1_000_000, cache_read=1_000_000, cache_write=1_000_000)
+
+
+def levels(level: str, near: str, far: str) -> tuple[str, str]:
+    """What the settings and what the workflow say, so that `near` holds, on that level."""
+    return (near, "") if level == "settings" else (far, near)
+
+
+@LEVELS
+async def test_model_is_the_one_that_is_asked(tmp_path: Path, level: str) -> None:
+    with staged(tmp_path, Turn(text="ok")) as stage:
+        settings = f"model: {OTHER if level == 'settings' else MODEL}"
+        workflow = f"model: {OTHER}" if level == "workflow" else ""
+        configuration = configured(tmp_path / "config", settings, workflow)
+        await stage.investigator().conduct(order(), configuration, applied(configuration), "Why?")
+        assert [request.body["model"] for request in stage.lab.requests] == ["claude-haiku-5-5"]
+
+
+@LEVELS
+async def test_fallback_models_take_over(tmp_path: Path, level: str) -> None:
+    """L14: without any, rules alone write the report."""
+    settings, workflow = levels(level, f"fallback_models: [{OTHER}]", "fallback_models: [digest]")
+    with staged(tmp_path, REFUSED, Turn(text="second"), REFUSED) as stage:
+        with_one = await stage.conduct(order("one"), settings=settings, workflow=workflow)
+        without = await stage.conduct(order("two"))
+    assert (with_one.model, without.model) == (OTHER, "digest")
+
+
+@LEVELS
+async def test_max_iterations_ends_a_run(tmp_path: Path, level: str) -> None:
+    settings, workflow = levels(level, "max_iterations: 2", "max_iterations: 20")
+    with staged(tmp_path, shell("true"), Turn(text="so far")) as stage:
+        done = await stage.conduct(order(), settings=settings, workflow=workflow)
+    assert done.outcome.reason is EndReason.MAX_ITERATIONS
+
+
+async def test_with_more_iterations_the_same_run_is_completed(tmp_path: Path) -> None:
+    with staged(tmp_path, shell("true"), Turn(text="so far")) as stage:
+        done = await stage.conduct(order(), settings="max_iterations: 2", workflow="max_iterations: 20")
+    assert done.outcome.reason is EndReason.COMPLETED
+
+
+@pytest.mark.parametrize(("limit", "reason"), [(1_000, EndReason.CONTEXT_LIMIT), (60_000, EndReason.COMPLETED)])
+@LEVELS
+async def test_context_limit_ends_a_run(tmp_path: Path, level: str, limit: int, reason: EndReason) -> None:
+    """And `wrap_up`, all that `context` can be, makes a report of what was found until then."""
+    settings, workflow = levels(level, f"context_limit: {limit}", "context_limit: 50000")
+    with staged(tmp_path, shell("seq 900"), Turn(text="so far")) as stage:
+        done = await stage.conduct(order(), settings=settings, workflow=workflow)
+    assert (done.outcome.reason, done.outcome.text) == (reason, "so far")
+
+
+@pytest.mark.parametrize(("size", "in_a_file"), [(256, True), (4096, False)])
+@LEVELS
+async def test_max_inline_size_decides_what_becomes_a_file(
+    tmp_path: Path, level: str, size: int, in_a_file: bool
+) -> None:
+    settings, workflow = levels(level, f"max_inline_size: {size}", "max_inline_size: 1000")
+    with staged(tmp_path, shell("seq 300"), Turn(text="ok")) as stage:
+        await stage.conduct(order(), settings=settings, workflow=workflow)
+        (result,) = (one.text for one in stage.entries() if isinstance(one, ToolFinished))
+    assert ("/tmp/data/_out/" in result) is in_a_file
+
+
+async def test_prompt_is_what_the_model_is_told(tmp_path: Path) -> None:
+    with staged(tmp_path, Turn(text="ok"), Turn(text="ok")) as stage:
+        await stage.conduct(order("one"))
+        file = tmp_path / "config" / "hummingbird.yaml"
+        file.write_text(file.read_text().replace("look.md", "other.md"))
+        (tmp_path / "config" / "other.md").write_text("Count the birds.")
+        other = load(file, None)
+        await stage.investigator().conduct(order("two"), other, applied(other), "Why?")
+        first, second = (str(request.body["system"]) for request in stage.lab.requests)
+    assert ("Find out why" in first, "Count the birds." in first) == (True, False)
+    assert ("Find out why" in second, "Count the birds." in second) == (False, True)
+
+
+@pytest.mark.parametrize("line", ["context: compact", "action: open_an_issue", "nothing_found: shout"])
+def test_what_is_not_offered_is_refused_and_not_ignored(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ConfigurationBroken, match=line.split(":", maxsplit=1)[0]):
+        configured(tmp_path, workflow=line)
+
+
+@pytest.mark.parametrize(
+    ("regions", "region"),
+    [
+        ("{claude: us-east5}", "us-east5"),
+        ("{claude: us-east5, claude-haiku: europe-west1}", "europe-west1"),
+        ("{gemini: us-east5}", "asia-east1"),
+    ],
+)
+def test_model_regions_are_where_models_are_asked(tmp_path: Path, regions: str, region: str) -> None:
+    """M6: the longest beginning of a name holds, and the environment where none fits."""
+    settings = configured(tmp_path, f"model_regions: {regions}").settings
+    given = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "asia-east1"}
+    address = url(made("claude-haiku-5-5", given, model_regions=settings.model_regions))
+    assert f"https://{region}-aiplatform.googleapis.com/" in address
+    assert f"/locations/{region}/" in address
+
+
+@pytest.mark.parametrize(
+    ("prices", "usd"),
+    [
+        ("{input: 1, output: 10}", 13),  # of the cache as of fresh ones
+        ("{input: 2, output: 10}", 16),
+        ("{input: 1, output: 20}", 23),
+        ("{input: 1, output: 10, cache_read: 0.25}", "12.25"),
+        ("{input: 1, output: 10, cache_write: 3}", 15),
+    ],
+)
+def test_each_price_is_in_the_bill(tmp_path: Path, prices: str, usd: str) -> None:
+    """M7: a million tokens of each kind."""
+    settings = configured(tmp_path, f'prices: {{"{MODEL}": {prices}}}').settings
+    models = Models({"ANTHROPIC_API_KEY": "k"}, price_overrides=price_overrides(settings.prices))
+    assert models.resolve(MODEL).price(MILLION) == Decimal(usd)

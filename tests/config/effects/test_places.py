@@ -1,0 +1,124 @@
+"""G8: keys that say where work is handed out, where events come from and where sessions are kept."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import boto3.session
+import pytest
+
+from hummingbird.adapters.queues.sqlite import SqliteQueue
+from hummingbird.adapters.queues.sqs import SqsQueue
+from hummingbird.adapters.stores.objects import objects_at
+from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.places import places
+from hummingbird.assembly.queueing import open_queue
+from hummingbird.assembly.reloading import keep_looking
+from hummingbird.assembly.serving import Serving
+from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.config.settings import Settings
+from hummingbird.config.watch import Watch
+from hummingbird.lab.case import find
+from hummingbird.lab.scene import Scene
+from tests.assembly.conducting import applied, configured, order, until
+from tests.config.effects.desk import CASE, told_in, written
+from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
+    """A stand-in of AWS that everything of ours finds by the environment, as it would in a pod."""
+    with pytest.MonkeyPatch.context() as surroundings:
+        for name, value in {**SURROUNDINGS, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}.items():
+            surroundings.setenv(name, value)
+        with serving(tmp_path_factory.mktemp("ministack")) as server:
+            surroundings.setenv("AWS_ENDPOINT_URL", server.endpoint)
+            yield server
+
+
+def bucket(server: Ministack) -> str:
+    name = f"effects-{next(_NUMBERS)}"
+    client = boto3.session.Session(region_name=REGION).client("s3", endpoint_url=server.endpoint)
+    client.create_bucket(Bucket=name)
+    client.close()
+    return name
+
+
+async def test_sqs_fifo_queue_url_is_where_work_is_handed_out(tmp_path: Path, cloud: Ministack) -> None:
+    """E3: what one process sends, another one receives from the same queue; else from a file."""
+    given, url = {"HUMMINGBIRD_HOME": str(tmp_path / "state")}, (await cloud.site()).url
+    for line, kind in (("max_iterations: 9", SqliteQueue), (f"sqs_fifo_queue_url: {url}", SqsQueue)):
+        settings = configured(tmp_path / "config", line).settings
+        queue, other = open_queue(settings, given), open_queue(settings, given)
+        assert isinstance(queue, kind)
+        await queue.send("work", group="g", dedup_id="d")
+        assert [message.body for message in await other.receive(1, 5)] == ["work"]
+        for one in (queue, other):
+            await one.close()
+
+
+async def test_sqs_queue_url_is_where_events_come_from(tmp_path: Path, cloud: Ministack) -> None:
+    """E1: an event that somebody else put there leads to notes, and the queue is empty afterwards."""
+    events, work = cloud.create(f"events-{next(_NUMBERS)}"), (await cloud.site()).url
+    client = boto3.session.Session(region_name=REGION).client("sqs", endpoint_url=cloud.endpoint)
+    with Scene(find(CASE)) as scene:
+        lines = [f"gitlab_url: {scene.url('gitlab')}", "settle_seconds: 0", f"sqs_fifo_queue_url: {work}"]
+        file = written(tmp_path, [*lines, f"sqs_queue_url: {events}"], ["trigger: pipeline"])
+        given = {"HUMMINGBIRD_HOME": str(tmp_path / "state"), "ORCHESTRATOR_GITLAB_TOKEN": scene.write_token}
+        client.send_message(QueueUrl=events, MessageBody=scene.event()[1].decode())
+        running = Serving(Watch(file, given), given, grace_s=5.0)
+        task = asyncio.create_task(running.run(signals=False))
+        await until(lambda: len(told_in(scene)) == 2)
+        running.stop()
+        async with asyncio.timeout(60):
+            await task
+    assert "Messages" not in client.receive_message(QueueUrl=events)
+    client.close()
+
+
+@pytest.mark.parametrize("key", ["s3_session_bucket", "session_store"])
+async def test_s3_session_bucket_and_session_store_are_where_other_hosts_find_sessions(
+    tmp_path: Path, cloud: Ministack, key: str
+) -> None:
+    """S1: whoever has the same store goes on; without it nobody does."""
+    name = bucket(cloud)
+    line = f"{key}: {name}" if key == "s3_session_bucket" else f"{key}: s3://{name}/kept"
+    configuration = configured(tmp_path / "config", f"model: digest\n{line}")
+    here, there = (sessions(configuration.settings, tmp_path / host) for host in ("here", "there"))
+    await Investigating(here, {}).conduct(order(), configuration, applied(configuration), "Why?")
+    assert await there.known("session")
+    assert not await SessionFiles(tmp_path / "there" / "sessions").known("session")
+
+
+def sessions(settings: Settings, home: Path) -> SessionFiles:
+    there = places(settings, {"HUMMINGBIRD_HOME": str(home)}).made()
+    return SessionFiles(there.sessions, objects_at(there.remote))
+
+
+async def test_session_store_may_be_a_directory(tmp_path: Path) -> None:
+    configuration = configured(tmp_path / "config", f"model: digest\nsession_store: {tmp_path / 'kept'}")
+    there = places(configuration.settings, {"HUMMINGBIRD_HOME": str(tmp_path / "state")}).made()
+    investigating = Investigating(SessionFiles(there.sessions), {})
+    await investigating.conduct(order(), configuration, applied(configuration), "Why?")
+    assert (tmp_path / "kept" / "session" / "journal.jsonl").exists()
+    assert not (tmp_path / "state" / "sessions").exists()
+
+
+@pytest.mark.parametrize(("lines", "naps"), [((), [5, 5]), (("config_poll_seconds: 2",), [2, 2])])
+async def test_config_poll_seconds_is_the_time_between_two_looks(
+    tmp_path: Path, lines: Sequence[str], naps: list[float]
+) -> None:
+    """G4"""
+    taken: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        taken.append(seconds)
+        if len(taken) == 2:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await keep_looking(Watch(written(tmp_path, lines), {}), sleep)
+    assert taken == naps

@@ -1,0 +1,69 @@
+"""G8: `max_concurrent_agents`, in a whole service."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.assembly.serving import Serving
+from hummingbird.config.watch import Watch
+from hummingbird.domain.journal import RunEnded, RunStarted
+from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.orders import written as packed
+from hummingbird.lab.case import find
+from hummingbird.lab.scene import Scene
+from hummingbird.lab.vendors.script import Fault, Script, Turn
+from hummingbird.lab.vendors.server import VendorLab
+from tests.assembly.conducting import MODEL, until
+from tests.config.effects.desk import CASE, PROJECT, WORKFLOW, told_in, written
+
+SLOW = Fault("slow", turn=Turn(text="Found."), delay_s=1.0)
+ORDERS = ("one", "two")
+
+
+def order(name: str, scene: Scene) -> WorkOrder:
+    request = scene.worlds.gitlab.merge_request
+    return WorkOrder(
+        id=f"order-{name}",
+        session_id=name,
+        cause=Cause.COMMAND,
+        workflow=WORKFLOW,
+        project=PROJECT,
+        mr_iid=request.iid,
+        sha=request.sha or "",
+    )
+
+
+@pytest.mark.parametrize(("most", "together"), [(1, False), (2, True)])
+async def test_max_concurrent_agents_is_how_many_runs_there_are_at_a_time(
+    tmp_path: Path, most: int, together: bool
+) -> None:
+    """E4: both wait in the queue from the beginning; with one slot, the second begins when the first has ended."""
+    with Scene(find(CASE)) as scene, VendorLab(Script([SLOW, SLOW])) as lab:
+        lines = [f"gitlab_url: {scene.url('gitlab')}", f"model: {MODEL}", f"max_concurrent_agents: {most}"]
+        given = {
+            "HUMMINGBIRD_HOME": str(tmp_path / "state"),
+            "ORCHESTRATOR_GITLAB_TOKEN": scene.write_token,
+            "ANTHROPIC_API_KEY": "k",
+            "ANTHROPIC_BASE_URL": lab.anthropic_url,
+        }
+        serving = Serving(Watch(written(tmp_path / "config", lines), given), given, grace_s=5.0)
+        for name in ORDERS:
+            await serving.queue.send(packed(order(name, scene)), group=name, dedup_id=name)
+        running = asyncio.create_task(serving.run(signals=False))
+        await until(lambda: len(told_in(scene)) == 2 * len(ORDERS))
+        serving.stop()
+        async with asyncio.timeout(30):
+            await running
+    (began, ended), (later, _) = sorted(span(tmp_path / "state" / "sessions" / name) for name in ORDERS)
+    assert began < ended
+    assert (later < ended) is together
+
+
+def span(session: Path) -> tuple[float, float]:
+    journal = FileJournal(session / "journal.jsonl")
+    journal.close()
+    (began,) = (one.at for one in journal.entries() if isinstance(one, RunStarted))
+    (ended,) = (one.at for one in journal.entries() if isinstance(one, RunEnded))
+    return began, ended

@@ -1,0 +1,125 @@
+"""G8: `ca_bundle` decides whom every connection believes. A server of an authority of one's own is reached with
+the file that names it, and by nobody without."""
+
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hummingbird.adapters.sources.registry import sources
+from hummingbird.adapters.stores.objects import objects_at
+from hummingbird.assembly.declaring import declared
+from hummingbird.assembly.forges import ForgesOf
+from hummingbird.assembly.places import places
+from hummingbird.assembly.queueing import open_queue
+from hummingbird.assembly.serving import events_inbox
+from hummingbird.config.configuration import Configuration
+from hummingbird.domain.errors import HummingbirdError
+from hummingbird.lab.vendors.script import Script
+from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.ports.tool import ByteStream, ToolContext
+from tests.adapters.sources.gitlab.stage import Answer, Stage, staged
+from tests.assembly.conducting import MODEL, applied, configured, order
+from tests.assembly.conducting import Stage as Conducting
+from tests.config.effects.authority import Authority, authority
+from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS
+
+Reach = Callable[[Configuration, str, Path], Awaitable[object]]
+
+
+async def forge(configuration: Configuration, url: str, folder: Path) -> None:
+    forges = ForgesOf({"ORCHESTRATOR_GITLAB_TOKEN": "bot"})
+    try:
+        await forges(configuration).of("acme/widgets").bot_ids()
+    finally:
+        await forges.close()
+
+
+async def model(configuration: Configuration, url: str, folder: Path) -> None:
+    with VendorLab(Script([])) as lab:
+        stage = Conducting(folder, lab)
+        stage.environment |= {"ANTHROPIC_BASE_URL": url, "READER": "r"}
+        await stage.investigator().conduct(order(), configuration, applied(configuration), "Why?")
+
+
+def tool(name: str, **arguments: object) -> Reach:
+    async def reach(configuration: Configuration, url: str, folder: Path) -> None:
+        found = sources(declared(configuration.settings, applied(configuration), {"READER": "r"}), {})
+        try:
+            (wanted,) = (one for source in found for one in source.tools if one.spec.name == name)
+            answer = await wanted(arguments, ToolContext("session", "call"))
+            if isinstance(answer, ByteStream):
+                async for _ in answer.chunks:
+                    pass
+        finally:
+            for source in found:
+                await source.close()
+
+    return reach
+
+
+async def store(configuration: Configuration, url: str, folder: Path) -> None:
+    settings = configuration.settings
+    await objects_at(places(settings, {}).objects, ca_bundle=settings.ca_bundle).get("a")
+
+
+async def queue(configuration: Configuration, url: str, folder: Path) -> None:
+    opened = open_queue(configuration.settings, {})
+    try:
+        await opened.check()
+    finally:
+        await opened.close()
+
+
+async def inbox(configuration: Configuration, url: str, folder: Path) -> None:
+    opened = events_inbox(configuration.settings)
+    try:
+        await opened.receive(0)
+    finally:
+        await opened.close()
+
+
+PARTS: dict[str, Reach] = {
+    "forge": forge,
+    "model": model,
+    "gitlab": tool("gitlab_get_mr_details", mr_iid=7),
+    "testing_farm": tool("tf_get_request_status", request_id="6b2f0c1e-5d3a-4f6e-9c38-0a7d52e1b9f4"),
+    "store": store,
+    "queue": queue,
+    "inbox": inbox,
+}
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Authority:
+    return authority(tmp_path)
+
+
+@pytest.fixture
+def server(ours: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    secured = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    secured.load_cert_chain(ours.server)
+    with staged(secured) as stage:
+        stage.answers = [Answer(status=404, body=b"{}")]
+        place = {"AWS_ENDPOINT_URL": stage.url, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
+        for name, value in {**SURROUNDINGS, **place}.items():
+            monkeypatch.setenv(name, value)
+        yield stage
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("part", PARTS)
+async def test_ca_bundle_is_whom_a_connection_believes(
+    server: Stage, ours: Authority, tmp_path: Path, part: str, trusted: bool
+) -> None:
+    url = server.url
+    lines = [f"model: {MODEL}", f"gitlab_url: {url}", "session_store: s3://sessions"]
+    lines += [f"sqs_fifo_queue_url: {url}/1/work.fifo", f"sqs_queue_url: {url}/1/events"]
+    lines += [f"ca_bundle: {ours.bundle}"] if trusted else []
+    sources_of = f"data_sources: {{gitlab: {{token_env: READER}}, testing_farm: {{api_url: '{url}'}}}}"
+    configuration = configured(tmp_path / "config", "\n".join(lines), sources_of)
+    with suppress(HummingbirdError):  # the server has nothing to say
+        await PARTS[part](configuration, url, tmp_path)
+    assert bool(server.asked) is trusted

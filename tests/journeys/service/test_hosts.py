@@ -1,0 +1,131 @@
+"""Hosts that share nothing but AWS (E1–E3, S1, S3): events by SNS, work by SQS, sessions and large events in S3.
+
+AWS is ministack's, in a process of its own, and found by the environment as in a pod.
+"""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import boto3.session
+import pytest
+
+from hummingbird.domain.limits import QUEUE_BODY_BYTES
+from hummingbird.domain.notes import Part
+from hummingbird.lab.vendors.script import Turn
+from tests.assembly.conducting import shell
+from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+from tests.journeys.service.stage import Stage, staged
+
+CASE = "compiler-error"
+_NUMBERS = count(1)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What hosts have in common."""
+
+    endpoint: str
+    work: str
+    events: str
+    bucket: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        store = f"s3://{self.bucket}/hummingbird"
+        return {"sqs_fifo_queue_url": self.work, "sqs_queue_url": self.events, "session_store": store}
+
+    def publish(self, event: bytes, *, packed: bool) -> None:
+        """As SNS puts it into a queue that is subscribed to a topic."""
+        text = base64.b64encode(gzip.compress(event)).decode() if packed else event.decode()
+        attributes = {"source": {"Type": "String", "Value": "gitlab"}}
+        envelope = {"Type": "Notification", "MessageId": "m-1", "Message": text, "MessageAttributes": attributes}
+        self.client("sqs").send_message(QueueUrl=self.events, MessageBody=json.dumps(envelope))
+
+    def left(self) -> int:
+        """Messages that are seen or held in either queue."""
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        asked = self.client("sqs").get_queue_attributes
+        found = [asked(QueueUrl=url, AttributeNames=names)["Attributes"] for url in (self.work, self.events)]
+        return sum(int(attributes[name]) for attributes in found for name in names)
+
+    def kept(self) -> list[str]:
+        listed = self.client("s3").list_objects_v2(Bucket=self.bucket)
+        return [one["Key"].removeprefix("hummingbird/") for one in listed.get("Contents", ())]
+
+    def client(self, service: str) -> Any:
+        return boto3.session.Session(region_name=REGION).client(service, endpoint_url=self.endpoint)
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
+    with pytest.MonkeyPatch.context() as surroundings:
+        for name, value in {**SURROUNDINGS, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}.items():
+            surroundings.setenv(name, value)
+        with serving(tmp_path_factory.mktemp("ministack")) as server:
+            surroundings.setenv("AWS_ENDPOINT_URL", server.endpoint)
+            yield server
+
+
+@pytest.fixture
+async def shared(cloud: Ministack, monkeypatch: pytest.MonkeyPatch) -> Shared:
+    for room in ("sqs", "sqs_inbox"):
+        monkeypatch.setattr(f"hummingbird.adapters.queues.{room}.QUEUE_POLL_S", 1.0)  # a stop waits for its end
+    number = next(_NUMBERS)
+    made = Shared(cloud.endpoint, (await cloud.site()).url, cloud.create(f"events-{number}"), f"sessions-{number}")
+    made.client("s3").create_bucket(Bucket=made.bucket)
+    return made
+
+
+async def begin_on(stage: Stage, host: str) -> None:
+    """Ends the service that there was; the next one knows nothing of its files."""
+    await stage.stop()
+    stage.environment["HUMMINGBIRD_HOME"] = str(stage.folder / host)
+    await stage.serve()
+
+
+async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tmp_path: Path, shared: Shared) -> None:
+    turns = [shell("echo seen-on-the-first"), Turn(text="The compiler said no."), Turn(text="Because of a type.")]
+    async with staged(CASE, tmp_path, settings=shared.settings, turns=turns, begin=False) as stage:
+        await begin_on(stage, "first")
+        shared.publish(stage.scene.event()[1], packed=False)
+        await stage.until(lambda: len(stage.ends()) == 1 and shared.left() == 0)
+        await begin_on(stage, "second")
+        first = stage.marked()[0]
+        await stage.write(_developer(stage), "Why?", thread=first.thread)
+        await stage.until(lambda: len(stage.ends()) == 2 and shared.left() == 0)
+        await stage.stop()
+        assert [note.part for note in stage.marked()] == [Part.PLACEHOLDER, Part.RESULT, Part.RESULT]
+        assert {note.session for note in stage.marked()} == {first.session}
+        assert "Because of a type." in stage.ends()[1].body
+        assert stage.lab is not None
+        assert "seen-on-the-first" in json.dumps(stage.lab.requests[-1].body), "the model is shown all that was"
+    journals = [tmp_path / host / "sessions" / first.session / "journal.jsonl" for host in ("first", "second")]
+    assert journals[1].read_bytes().startswith(journals[0].read_bytes())
+
+
+async def test_an_event_that_no_queue_carries_comes_through_the_store_and_is_gone_afterwards_e1(
+    tmp_path: Path, shared: Shared
+) -> None:
+    async with staged(CASE, tmp_path, settings=shared.settings, begin=False) as stage:
+        event = json.loads(stage.scene.event()[1])
+        shared.publish(json.dumps({**event, "padding": "x" * QUEUE_BODY_BYTES}).encode(), packed=True)
+        await begin_on(stage, "only")
+        await stage.until(lambda: len(stage.ends()) == 1 and shared.left() == 0)
+        await stage.stop()
+        session = stage.ends()[0].session
+    assert {"journal.jsonl", "transcript.md"} <= {name.removeprefix(f"sessions/{session}/") for name in shared.kept()}
+    assert not [name for name in shared.kept() if name.startswith("events/")]
+
+
+def _developer(stage: Stage) -> str:
+    def found(world: Any) -> str:
+        members = (world.user(one.user_id) for one in world.project.members.values() if one.access_level >= 30)
+        return next(str(user.username) for user in members if not user.bot)
+
+    return stage.ask(found)

@@ -1,0 +1,149 @@
+"""A review with findings on the lines of the diff (R2, W2, N1, N3)."""
+
+from pathlib import Path
+from typing import Any
+
+from hummingbird.domain.notes import Part
+from hummingbird.lab.gitlab.faults import server_error
+from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.writing.merge_request_changes import Edit, edited
+from hummingbird.lab.gitlab.writing.note_changes import resolve
+from hummingbird.lab.vendors.script import Call, Turn
+from tests.journeys.service.stage import Stage, staged
+
+NEXT = "b" * 40
+REVIEW = {"code-review": {"trigger": "merge_request", "inline_findings": True}}
+PUBLIC = {"internal_notes": False}
+FILE = "src/ledger/statements.py"
+ROUNDS = "The last page is lost: the division rounds down."
+
+
+def finding(line: int, text: str = ROUNDS, **more: Any) -> Turn:
+    given = {"file": FILE, "line": line, "severity": "major", "text": text, **more}
+    return Turn(calls=(Call("report_finding", given),))
+
+
+def ready(stage: Stage, draft: bool) -> None:
+    def change(world: World) -> None:
+        request = world.merge_request
+        edited(world, request, world.user(request.author_id), Edit(draft=draft))
+
+    stage.ask(change)
+
+
+async def test_r2_w2_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_diff(tmp_path: Path) -> None:
+    turns = [finding(27, suggestion="        for number in range(-(-len(entries) // size)):"), Turn(text="One defect.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        ready(stage, True)
+        await stage.begin_case()
+        await stage.idle()
+        assert stage.ours() == []
+        ready(stage, False)
+        placeholder, inline, result = await stage.notes(3)
+    assert [note.part for note in (placeholder, inline, result)] == [Part.PLACEHOLDER, Part.FINDING, Part.RESULT]
+    assert inline.position is not None
+    assert (inline.position["new_path"], inline.position["new_line"]) == (FILE, 27)
+    assert ROUNDS in inline.body
+    assert "```suggestion:-0+0\n        for number in range(-(-len(entries) // size)):\n" in inline.body
+    assert "One defect." in result.body
+    assert f"**Major** `{FILE}:27`" in result.body
+    assert placeholder.thread == result.thread != inline.thread
+    assert {note.session for note in (placeholder, inline, result)} == {placeholder.session}
+
+
+async def test_w2_after_a_push_an_earlier_finding_is_not_repeated_although_its_line_moved(tmp_path: Path) -> None:
+    turns = [finding(27), Turn(text="One defect."), finding(30), Turn(text="Nothing to report.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        await stage.begin_case()
+        await stage.notes(3)
+        moved = stage.world.merge_request.diff_text.replace("@@ -21,5 +21,14 @@", "@@ -24,5 +24,14 @@")
+        stage.push(NEXT, diff=moved)
+        notes = await stage.notes(5)
+        told = str(stage.lab.requests[3].body["messages"]) if stage.lab else ""
+    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert "Already reported" in told
+    assert "Nothing to report." in notes[4].body
+    assert notes[4].marker is not None
+    assert notes[4].marker.sha == NEXT
+
+
+async def test_w2_a_reply_to_a_finding_goes_on_with_the_review_in_that_thread(tmp_path: Path) -> None:
+    turns = [finding(27), Turn(text="One defect."), Turn(text="Because 101 entries make 11 pages.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        await stage.begin_case()
+        _, inline, result = await stage.notes(3)
+        asked, _ = await stage.write("ines", "Why is it lost?", thread=inline.thread)
+        *_, answer = await stage.notes(4)
+        awards = stage.awards(asked)
+        history = str(stage.lab.requests[2].body) if stage.lab else ""
+    assert answer.thread == inline.thread
+    assert answer.session == result.session
+    assert "Because 101 entries make 11 pages." in answer.body
+    assert "Why is it lost?" in history
+    assert ROUNDS in history
+    assert awards == ["eyes"]
+
+
+async def test_w2_n1_where_notes_are_internal_findings_stand_in_the_note_alone(tmp_path: Path) -> None:
+    async with staged(
+        "merge-request-review", tmp_path, workflows=REVIEW, turns=[finding(27), Turn(text="One defect.")]
+    ) as stage:
+        await stage.begin_case()
+        placeholder, result = await stage.notes(2)
+    assert ROUNDS in result.body
+    assert placeholder.internal
+    assert result.internal
+
+
+async def test_w2_n3_a_finding_whose_write_ended_in_doubt_stands_there_once(tmp_path: Path) -> None:
+    turns = [finding(27), Turn(text="One defect.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        plan = stage.world.faults.plan
+        plan("*/discussions", server_error(502), method="POST", after_write=True, times=2)
+        await stage.begin_case()
+        notes = await stage.notes(3)
+    assert [note.part for note in notes] == [Part.PLACEHOLDER, Part.FINDING, Part.RESULT]
+
+
+async def test_w2_a_finding_that_gitlab_did_not_take_stands_in_the_note(tmp_path: Path) -> None:
+    turns = [finding(27), Turn(text="One defect.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        stage.world.faults.plan("*/discussions", server_error(502), method="POST", after=1)
+        await stage.begin_case()
+        _, result = await stage.notes(2)
+    shown = result.body[: result.body.index("<details>")]
+    assert ROUNDS in shown
+
+
+async def test_n4_w2_a_push_resolves_the_summary_but_not_a_finding_that_nobody_has_settled(tmp_path: Path) -> None:
+    """The next review does not say it again, so it would be lost."""
+    review = {"code-review": {**REVIEW["code-review"], "auto_resolve_on_push": True}}
+    turns = [finding(27), Turn(text="One defect."), finding(27), Turn(text="The same as before.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=review, turns=turns) as stage:
+        await stage.begin_case()
+        await stage.notes(3)
+        stage.push(NEXT)
+        placeholder, inline, result, *later = await stage.notes(5)
+    assert (placeholder.resolved, result.resolved) == (True, True)
+    assert not inline.resolved
+    assert [note.part for note in later] == [Part.PLACEHOLDER, Part.RESULT]
+
+
+async def test_w2_a_finding_that_somebody_resolved_is_not_raised_again(tmp_path: Path) -> None:
+    turns = [finding(27), Turn(text="One defect."), finding(27, "Rounding drops a page."), Turn(text="Fine now.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        await stage.begin_case()
+        _, inline, _ = await stage.notes(3)
+        stage.ask(lambda world: resolved(world, inline.thread))
+        stage.push(NEXT)
+        notes = await stage.notes(5)
+        told = str(stage.lab.requests[3].body["messages"]) if stage.lab else ""
+    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert "was resolved by somebody" in told
+
+
+def resolved(world: World, thread_id: str) -> None:
+    """By the author of the merge request."""
+    request = world.merge_request
+    thread = next(each for each in request.discussions if each.id == thread_id)
+    resolve(world, request, world.user(request.author_id), thread.notes, True)

@@ -1,0 +1,63 @@
+"""A process that works off a queue: `python -m tests.load.labourer NAME FILE VISIBILITY_S sqlite PATH | sqs URL …`.
+
+The worker is the real one. What it does is written to FILE, one line each, together with all other processes: `NAME
+ready`, `NAME begins ORDER`, `NAME has done ORDER`. What the file says is done is not done again: an order may be on the
+queue twice after somebody died, and real runs look into GitLab first. One whose name begins with "stuck" never ends
+what it has begun. SIGTERM ends it gently.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from hummingbird.adapters.stores.folder_objects import FolderObjects
+from hummingbird.domain.orders import Arrived, WorkOrder
+from hummingbird.service.ingress import Ingress
+from hummingbird.service.stages import Later
+from hummingbird.service.worker import Worker
+from tests.contracts.queues.worker import opened
+
+SLOTS = 2  # few, so that orders have to wait for one
+WORK_S = 0.02
+
+
+class Labour:
+    """Fulfils service.stages.Stages."""
+
+    def __init__(self, name: str, file: Path) -> None:
+        self._name = name
+        self._file = file
+        self._fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def tell(self, what: str) -> None:
+        os.write(self._fd, f"{self._name} {what}\n".encode())  # short enough to be written in one piece
+
+    async def arrived(self, event: Arrived) -> tuple[WorkOrder, ...]:
+        raise AssertionError("only orders are sent")
+
+    async def ordered(self, order: WorkOrder, *, last_try: bool) -> Later | None:
+        if f" has done {order.id}\n" in self._file.read_text():
+            return None
+        self.tell(f"begins {order.id}")
+        if self._name.startswith("stuck"):
+            await asyncio.Event().wait()
+        await asyncio.sleep(WORK_S)
+        self.tell(f"has done {order.id}")
+        return None
+
+
+async def main(name: str, file: Path, visibility_s: int, words: list[str]) -> None:
+    queue, _ = opened(visibility_s, words)
+    labour = Labour(name, file)
+    ingress = Ingress(queue, FolderObjects(file.parent / "objects"), lambda: 0.0)
+    worker = Worker(queue, labour, ingress, lambda: SLOTS, visibility_s=visibility_s, grace_s=10.0, slot_pause_s=1.0)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
+    labour.tell("ready")
+    await worker.run()
+    await queue.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
