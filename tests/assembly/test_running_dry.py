@@ -145,7 +145,7 @@ async def test_a_reply_is_nothing_without_its_session(tmp_path: Path) -> None:
 
 
 async def test_what_is_no_webhook_is_refused(tmp_path: Path) -> None:
-    with site(tmp_path) as here, pytest.raises(EventUnreadable, match="object_kind"):
+    with site(tmp_path) as here, pytest.raises(EventUnreadable, match="give --workflow and --project"):
         await here.run(Wish(event_file="-"), {"iid": 7})
 
 

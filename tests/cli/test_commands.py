@@ -1,5 +1,7 @@
 """The command line: what a person types, sees and gets back as an exit code (G6, L12)."""
 
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -84,3 +86,47 @@ def test_every_command_of_ours_is_in_the_help() -> None:
     shown = run("--help").stdout
     commands = {line.split()[0] for line in shown.partition("Commands:")[2].splitlines() if line.strip()}
     assert commands >= {"config", "demo", "doctor", "explain", "init", "lab", "queue", "sandbox"}
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("config", "schema"), ("lab",)])
+def test_an_output_that_is_full_is_one_sentence(arguments: tuple[str, ...]) -> None:
+    """G6: little is refused when it is flushed, much when it is written."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, env={}, text=True, check=False, timeout=60
+        )
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if "write" in line or "Error" in line] == [
+        "hummingbird: The output cannot be written: No space left on device. Make room, or write it elsewhere."
+    ]
+
+
+def test_a_reader_that_goes_away_is_left_without_a_word() -> None:
+    """As of any program in a pipe."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        done = subprocess.run(
+            [*COMMAND, "config", "schema"],
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            env={},
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_a_terminal_gets_colours_unless_they_are_unwanted(
+    tmp_path: Path, variables: dict[str, str], coloured: bool
+) -> None:
+    (tmp_path / "hummingbird.yaml").write_text("modle: x\n")
+    shown, terminal = pty.openpty()
+    subprocess.run([*COMMAND, "doctor"], cwd=tmp_path, stdout=terminal, env=variables, check=False, timeout=60)
+    os.close(terminal)
+    said = os.read(shown, 100_000)
+    os.close(shown)
+    assert b"perhaps" in said or b"no such key" in said
+    assert (b"\x1b[" in said) == coloured

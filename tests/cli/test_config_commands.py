@@ -184,3 +184,13 @@ def test_the_help_of_each_command_teaches_with_an_example(command: str) -> None:
     done = typed("config", command, "--help")
     assert done.code == 0
     assert f"hummingbird config {command}" in done.out.split("\n", 2)[2]
+
+
+def test_explain_without_a_file_names_the_token_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G5: what `run` and `serve` would read with."""
+    monkeypatch.chdir(tmp_path)
+    done = typed("config", "explain", "group/one", environment={"GITLAB_TOKEN_RO": "s3cret"})
+    assert "gitlab = token in GITLAB_TOKEN_RO" in done.out
+    assert "s3cret" not in done.out

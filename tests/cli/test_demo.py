@@ -12,8 +12,8 @@ from hummingbird.lab.case import find
 COMMAND = [sys.executable, "-m", "hummingbird", "demo"]
 
 
-def played(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {"HOME": "/nonexistent"}
+def played(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"HOME": "/nonexistent", **variables}
     return subprocess.run(
         [*COMMAND, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
@@ -86,3 +86,15 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
     assert not [
         value for value in environment.values() if value.startswith("glpat") and value in done.stdout + done.stderr
     ]
+
+
+def test_a_provider_that_cannot_be_reached_does_not_keep_anybody_waiting(tmp_path: Path) -> None:
+    """G5: the report is written by rules, and says why, long before a service would give the provider up."""
+    key = {"ANTHROPIC_API_KEY": "sk-ant-no-such-key", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+    done = played(cwd=tmp_path, **key)
+    assert done.returncode == 0, done.stderr
+    assert "No model could be asked, so rules alone wrote this report." in done.stdout
+    assert key["ANTHROPIC_API_KEY"] not in done.stdout + done.stderr
+    took = re.search(r"of unknown outcome, (.*), session", done.stdout)
+    assert took
+    assert "min" not in took[1], "its own bill says how long it took"

@@ -83,3 +83,11 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 
 def test_the_help_teaches_with_an_example() -> None:
     assert "hummingbird init deploy" in typed("init", "--help").out
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """G6"""
+    (tmp_path / "file").write_text("in the way")
+    done = typed("init", str(tmp_path / "file" / "deploy"))
+    assert done.code == 1
+    assert done.err.rstrip().endswith("Name another folder.")

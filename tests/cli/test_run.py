@@ -55,6 +55,10 @@ def at(here: Site, *arguments: str, **variables: str) -> Typed:
         (*NAMED, *EVENT, "--message", "Hello?"),
         (*NAMED, *EVENT, "--sandbox", "chroot"),
         (*NAMED, *EVENT, "--sandbox", "podman", "--context", "c", "--namespace", "n"),
+        (*NAMED, *EVENT, "--sandbox", "podman", "--namespace", "n"),
+        ("--workflow", "", "--project", "", *EVENT),
+        ("--workflow", WORKFLOW, "--project", " ", *EVENT),
+        ("--event-file", ""),
         (*NAMED, *EVENT, "extra"),
     ],
 )
@@ -71,6 +75,8 @@ def test_what_does_not_go_together_is_bad_usage(config: Path, arguments: tuple[s
     [
         (("--workflow", "nope", "--project", "a/b", *EVENT), f"Those that there are: {WORKFLOW}, {ONLY_ELSEWHERE}."),
         (("--workflow", ONLY_ELSEWHERE, "--project", "a/b", *EVENT), "has it for: some/where."),
+        (("--workflow", WORKFLOW, "--project", "project", *EVENT), "write it like group/project"),
+        ((*NAMED, *EVENT, "--namespace", "n"), "--namespace is for Kubernetes, and commands run in bubblewrap"),
         ((*NAMED, "--event", "{"), "no JSON"),
         ((*NAMED, "--event", "[]"), "no JSON object"),
         ((*NAMED, "--event", '{"sha": "abc123"}'), "iid"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hummingbird.config.faults import broken, written
-from hummingbird.config.load import load
+from hummingbird.config.load import examine, load
 from hummingbird.domain.errors import ConfigurationBroken, OperatorError
 from hummingbird.domain.limits import CONFIG_BYTES, CONFIG_DEPTH, CONFIG_FAULTS
 from tests.config.files import WORKFLOW, examined
@@ -126,7 +126,7 @@ WHOLE = {
     "null": (b"---\n~\n", 2, "expected a mapping with `settings`"),
     "not UTF-8": (b"settings:\n  model: \xff\n", 2, "not UTF-8"),
     "UTF-16": ("settings: {}".encode("utf-16"), 1, "not UTF-8"),
-    "huge": (b"# " + b"x" * CONFIG_BYTES, 1, "expected at most 262,144"),
+    "huge": (b"# " + b"x" * CONFIG_BYTES, 0, "expected at most 262,144"),
     "tab": (b"settings:\n\tmodel: a\n", 2, "there is a tab"),
     "control character": (b"settings:\n  model: a\x00\n", 2, "YAML does not allow"),
     "two documents": (b"settings: {}\n---\nsettings: {}\n", 2, "expected one document"),
@@ -273,3 +273,17 @@ def test_a_fault_in_an_alias_is_told_for_each_use(tmp_path: Path) -> None:
     text = "workflows:\n  a: &a\n    prompt: look.md\n    trigger: x\n  b: *a\n"
     faults = examined(tmp_path, text).faults
     assert [(written(f.path), f.place.line) for f in faults] == [("workflows.a.trigger", 4), ("workflows.b.trigger", 4)]
+
+
+def test_a_file_that_is_not_there_has_no_line(tmp_path: Path) -> None:
+    """G2: a place in a file that cannot be read would send people looking for it."""
+    (fault,) = examine(tmp_path / "gone.yaml", None).faults
+    assert str(fault) == "expected a file that can be read: no such file or directory."
+
+
+@pytest.mark.parametrize("path", ["../other", "group/../other", "group/.", "./x"])
+def test_a_path_that_leads_elsewhere_is_no_project(tmp_path: Path, path: str) -> None:
+    """G2: it becomes a part of addresses."""
+    text = f"workflows:\n  look:\n    prompt: look.md\n    projects:\n      {path}: {{}}\n"
+    (fault,) = examine(written_file(tmp_path, text), None).faults
+    assert fault.expected == "expected the path of a project, like group/project"

@@ -71,8 +71,10 @@ def test_what_applies_to_a_project_is_explained() -> None:
     assert "  max_runs_per_mr = 5  (settings)" in lines
     assert "  context_limit = 60000  (default)" in lines
     assert "  gitlab = token in GITLAB_TOKEN_CONTAINERS_RO  (project)" in lines
-    assert "  testing_farm = no token  (none)" in lines
+    assert "  testing_farm = no token  (none is named)" in lines
     assert "  trigger = pipeline  (workflow)" in lines
+    assert "  auto_resolve_on_push = true  (workflow)" in lines
+    assert "  nothing_found = line  (default)" in lines
     assert any("ORCHESTRATOR_GITLAB_TOKEN_REDHAT_HUMMINGBIRD_CONTAINERS" in line for line in lines)
     assert explained.left_out == ("code-review",)
 

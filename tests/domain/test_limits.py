@@ -130,7 +130,9 @@ def test_a_failing_message_has_a_pause_before_every_further_try_e3() -> None:
 
 
 def test_no_wait_is_longer_than_a_queue_holds_a_message_e3() -> None:
-    assert max(limits.LATER_CAP_S, *limits.WORK_PAUSES_S, *limits.WORK_AWAY_S, limits.SLOT_PAUSE_S) < limits.QUEUE_HELD_S
+    assert (
+        max(limits.LATER_CAP_S, *limits.WORK_PAUSES_S, *limits.WORK_AWAY_S, limits.SLOT_PAUSE_S) < limits.QUEUE_HELD_S
+    )
     assert list(limits.WORK_AWAY_S) == sorted(limits.WORK_AWAY_S)
     assert sum(limits.WORK_AWAY_S) >= 3600, "GitLab may be away for an hour"
 

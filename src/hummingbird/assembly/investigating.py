@@ -5,6 +5,7 @@ or everything. Neither the forge nor its token is known here (I1).
 """
 
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -33,7 +34,9 @@ from hummingbird.domain.errors import (
     ObjectsUnusable,
     SessionUnreadable,
 )
+from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import Entry, RunEnded, RunStarted, Source, UserSaid
+from hummingbird.domain.limits import CONDUCTED_REMEMBERED
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.transcript import transcript
@@ -61,6 +64,7 @@ class Investigating:
         self._files, self._chosen = files, chosen or Chosen()
         self._environment, self._held_back = for_runs(environment)
         self._clock, self._on_event = clock or SystemClock(), on_event
+        self._seen: OrderedDict[str, tuple[FailureSeen, ...]] = OrderedDict()
 
     async def known(self, order: WorkOrder) -> bool:
         if not await self._files.known(order.session_id):
@@ -86,7 +90,7 @@ class Investigating:
         trouble = _Trouble(order)
         fetched = await self._fetched(order, trouble)
         if done := _done(self._written(order.session_id), order):
-            return conducted(done, trouble=trouble)
+            return conducted(done, failures=self._seen.get(order.id, ()), trouble=trouble)
         secret = [*self._held_back, *tool_secrets(configuration, self._environment)]
         read = sources(declared(configuration.settings, applied, self._environment, bot_ids), self._environment)
         known = (value for source in read for value in source.secrets)
@@ -108,7 +112,14 @@ class Investigating:
                 entries = tuple(agent.entries())
             await agent.aclose()
             await self._kept(order, entries, trouble, shared=fetched)
+        self._remember(order, seen.found)
         return conducted(entries, outcome, failures=seen.found, trouble=trouble)
+
+    def _remember(self, order: WorkOrder, failures: tuple[FailureSeen, ...]) -> None:
+        """For a result that could not be told at once: they stand in no journal (N8)."""
+        self._seen[order.id] = failures
+        while len(self._seen) > CONDUCTED_REMEMBERED:
+            self._seen.popitem(last=False)
 
     async def _fetched(self, order: WorkOrder, trouble: "_Trouble") -> bool:
         """Whether we have what the store has. A reply is nothing without what came before it; anything else can begin

@@ -23,7 +23,7 @@ from hummingbird.assembly.run_parts import Parts, Ran, Wish
 from hummingbird.assembly.session_copies import SPENDING, Saved, brought, copied_back, prepared, saved, sessions_for
 from hummingbird.assembly.session_files import SessionFiles
 from hummingbird.config.configuration import Applied
-from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.errors import EventUnreadable, UsageFault
 from hummingbird.domain.orders import Overrides
 from hummingbird.service.runs import task
 
@@ -158,9 +158,9 @@ class _Running:
 
 
 def _check_webhook(body: bytes) -> None:
-    """Raises UsageFault."""
+    """Raises EventUnreadable."""
     if not is_webhook(body):
-        raise UsageFault(
+        raise EventUnreadable(
             "The event file holds no webhook's body, which would say workflow and project: name another file, or give "
             "--workflow and --project too."
         )

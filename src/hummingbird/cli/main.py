@@ -1,5 +1,6 @@
 """The `hummingbird` command. Commands import what they need when they run, so that --help is quick."""
 
+import os
 import sys
 from importlib import import_module
 
@@ -31,6 +32,11 @@ for each in (config, demo, doctor, explain, init, lab, queue, run, sandbox, serv
     commands.add_command(each)
 
 
+def _plain() -> bool:
+    """Whether colours are unwanted even on a terminal."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
 def _written_out() -> None:
     """Now, since what fails when the interpreter ends is told by a traceback."""
     if sys.stdout is not None:
@@ -41,7 +47,7 @@ def main() -> None:
     """Every error is one sentence that says what to do; -v shows where it came from."""
     try:
         try:
-            commands(standalone_mode=False)
+            commands(standalone_mode=False, color=False if _plain() else None)
         finally:
             _written_out()
     except click.exceptions.Exit as done:

@@ -375,6 +375,7 @@ SLOT_LINE = 256  # orders that stand in line, those included that wait as long a
 SLOT_LOOK_S = 0.1  # between two such looks, however many orders wait for a slot
 BUSY_PAUSE_S = 60.0  # before GitLab is asked again that limits how often it may be: its limits are of a minute
 TAKEN_PAUSE_S = 30.0  # before a session that another process still has is looked at again
+CONDUCTED_REMEMBERED = 200  # orders whose failures are known until their results are told
 LATER_CAP_S = 3600  # of one wait
 OUTAGE_PAUSE_S = 0.5  # the first pause with a queue that cannot be reached
 OUTAGE_PAUSE_CAP_S = 30.0

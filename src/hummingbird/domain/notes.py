@@ -42,9 +42,10 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """`text`, `more` behind it and `folds` may hold anybody's words: the forge makes them safe (N5). `above` and `below` are our own
-    Markdown; `below` is the footer. A draft has a marker, or `answers` the note with this id and counts for nothing
-    (R3). `suggestion`: what the line of the diff should become that the note is on, empty to take it away (W2)."""
+    """`text`, `more` behind it and `folds` may hold anybody's words: the forge makes them safe (N5). `above`
+    and `below` are our own Markdown; `below` is the footer. A draft has a marker, or `answers` the note with this
+    id and counts for nothing (R3). `suggestion`: what the line of the diff should become that the note is on, empty to
+    take it away (W2)."""
 
     text: str
     more: str = ""

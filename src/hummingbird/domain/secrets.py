@@ -22,8 +22,8 @@ SHORTEST = 6  # a shorter value is found in innocent words
 class Secrets:
     """`values` that are too short to be told from words are left out; surrounding white space is no part of one.
 
-    A value is masked as it is, and as tools write it: in Base64, in hexadecimal, in an address, in JSON. A whole text and a stream are
-    masked alike, always, for the bounds are those of both:
+    A value is masked as it is, and as tools write it: in Base64, in hexadecimal, in an address, in JSON. A whole
+    text and a stream are masked alike, always, for the bounds are those of both:
 
     - a value of more than `SECRET_CHARS` characters is masked in pieces, each of them a secret of its own;
     - a value of several words between which more than `SECRET_SPREAD_BYTES` of white space were added is masked as far

@@ -74,10 +74,7 @@ class Bill:
             money += f", {self.lost} more of unknown outcome"
         used = self.usage
         calls = "1 model call" if self.answered == 1 else f"{self.answered} model calls"
-        return (
-            f"{calls}, {used.context:,} tokens in ({self.cache_share:.0%} cached), "
-            f"{used.output:,} out, {money}"
-        )
+        return f"{calls}, {used.context:,} tokens in ({self.cache_share:.0%} cached), {used.output:,} out, {money}"
 
 
 def total(charges: Iterable[Charge]) -> Bill:

@@ -9,6 +9,7 @@ import pytest
 from hummingbird.assembly.doctor.examination import examination
 from hummingbird.assembly.doctor.finding import Finding
 from hummingbird.assembly.doctor.settings import environment_checks
+from hummingbird.assembly.doctor.settings import examined as settings_of
 from tests.assembly.doctor.examining import FAIL, OK, SKIP, WARN, patient, tried, written
 
 READS = "data_sources:\n  gitlab: {token_env: READING}\nprojects:\n  group/one:\n  group/two:\n"
@@ -92,3 +93,19 @@ def test_without_a_general_token_the_projects_own_ones_are_enough_to_begin_with(
     found, _webhook = tried(environment_checks, patient(tmp_path, "", everywhere, own))
     assert found.standing is WARN
     assert "Set ORCHESTRATOR_GITLAB_TOKEN: it writes to every project that has no token of its own" in found.sentence
+
+
+def test_without_a_file_the_gitlab_of_the_environment_is_examined() -> None:
+    """G5, G7: tokens go nowhere but to the GitLab that is configured."""
+    configuration, findings = settings_of(None, {"GITLAB_URL": "https://own.example", "GITLAB_TOKEN_RO": "s3cret"})
+    assert configuration is not None
+    assert configuration.settings.gitlab_url == "https://own.example"
+    assert [one.standing for one in findings] == [OK, OK]
+    assert findings[0].sentence == "The embedded defaults are sound, with 2 workflows."
+
+
+def test_a_broken_file_does_not_hide_what_is_not_set(tmp_path: Path) -> None:
+    """G2: every fault at once."""
+    *faults, _skipped = examined(written(tmp_path, "modle: x", READS))
+    assert len(faults) == 2
+    assert "READING" in faults[1].sentence

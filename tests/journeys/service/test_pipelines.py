@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hummingbird.domain.notes import Part
+from hummingbird.lab.gitlab.store import World
 from tests.journeys.service.runs_elsewhere import ANOTHER, BUILD, another_pipeline, external, retried_and_green
 from tests.journeys.service.stage import staged
 
@@ -76,6 +77,39 @@ async def test_r1_the_commit_of_a_report_is_the_head_although_a_merged_results_p
         head, run = stage.world.merge_request.sha, stage.world.pipelines[0].sha
     assert head != run
     assert {note.marker.sha for note in notes if note.marker} == {head}
+
+
+@pytest.mark.parametrize(
+    "ignored", [{"ignore_users": ["mlefevre"]}, {"ignore_branches": ["main"]}], ids=["author", "branch"]
+)
+async def test_r4_author_and_branch_of_the_merge_request_count_though_the_event_names_neither(
+    ignored: dict[str, list[str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pipeline of external statuses is somebody else's, and of a commit."""
+    caplog.set_level(logging.INFO, "hummingbird.service")
+    workflows = {"analyze-failures": {"trigger": "pipeline", **ignored}}
+    async with staged("failing-test", tmp_path, workflows=workflows) as stage:
+        stage.push(NEXT)
+        external(stage, "failed", by="hsato")
+        await stage.idle()
+        assert stage.ours() == []
+    assert "nothing is begun, for analyze-failures ignores the" in caplog.text
+
+
+async def test_r1_the_pipeline_of_a_merge_train_is_of_the_head_though_its_commit_may_not_be_made_of_it(
+    tmp_path: Path,
+) -> None:
+    """Where nothing is merged but rebased, the commits of a train are others."""
+
+    def in_train(world: World) -> None:
+        run = world.pipelines[0]
+        run.ref = run.ref.replace("/merge", "/train")
+        world.commits[run.sha].parent_ids = ["f" * 40]
+
+    async with staged("compiler-error", tmp_path) as stage:
+        stage.ask(in_train)
+        await stage.begin_case()
+        await stage.notes(2)
 
 
 @pytest.mark.parametrize("case", ["failing-test", "compiler-error"], ids=["its-own-commit", "merged-results"])

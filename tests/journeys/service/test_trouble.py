@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hummingbird.adapters.forge.forges import GitLabForges
-from hummingbird.domain.limits import FORGE_ATTEMPTS
+from hummingbird.domain.limits import FORGE_ATTEMPTS, NOTE_WRITES
 from hummingbird.domain.notes import Part
 from hummingbird.lab.gitlab.faults import limiter, rack_attack, server_error
 from hummingbird.lab.planned import Drop, Fault, Slow
@@ -101,6 +101,14 @@ async def test_e3_n3_a_gitlab_that_goes_away_when_the_result_is_ready_gets_it_wh
     assert result.part is Part.RESULT
     assert "The parser is too strict." in result.body
     assert caplog.text.count("waits 1 s for GitLab") == 4
+
+
+async def test_n8_a_result_that_is_told_late_still_says_what_is_known_about_its_failures(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path, settings={"internal_notes": False}) as stage:
+        stage.world.faults.plan("*/discussions/*/notes", server_error(502), times=NOTE_WRITES, method="POST")
+        await stage.begin_case()
+        _, result = await stage.notes(2)
+    assert "new with this merge request" in result.body
 
 
 async def test_n1_an_emoji_that_cannot_be_put_there_is_no_reason_not_to_answer(tmp_path: Path) -> None:

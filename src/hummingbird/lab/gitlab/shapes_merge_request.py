@@ -136,7 +136,7 @@ def changes_count(world: World, mr: MergeRequest) -> str | None:
 def head_pipeline(world: World, mr: MergeRequest) -> Pipeline | None:
     """The first of those that ran on its head, or on what merging the head makes."""
     rows = pipelines_of(world, mr)
-    return next((each for each in rows if each.sha == mr.sha or each.ref.endswith("/merge")), None)
+    return next((each for each in rows if each.sha == mr.sha or each.ref.endswith(("/merge", "/train"))), None)
 
 
 def pipelines_of(world: World, mr: MergeRequest) -> list[Pipeline]:

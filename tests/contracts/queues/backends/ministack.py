@@ -19,6 +19,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import boto3.session
+import pytest
 
 from hummingbird.adapters.queues.sqs import SqsQueue
 from hummingbird.domain.limits import QUEUE_RECEIVES
@@ -93,7 +94,10 @@ def serving(folder: Path) -> Iterator[Ministack]:
     try:
         _wait_for(process, f"http://127.0.0.1:{port}/_ministack/health", folder / "ministack.log")
         server = Ministack(f"http://127.0.0.1:{port}")
-        yield server
+        with pytest.MonkeyPatch.context() as patch:
+            for room in ("sqs", "sqs_inbox"):  # closing waits for the end of a poll
+                patch.setattr(f"hummingbird.adapters.queues.{room}.QUEUE_POLL_S", 1.0)
+            yield server
         server.close()
     finally:
         process.terminate()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from hummingbird.adapters.sandboxes.command import CommandSandbox
 from hummingbird.adapters.sandboxes.kubernetes import KubernetesPlace, open_site
-from hummingbird.adapters.sandboxes.quantities import LIMITS
 from hummingbird.adapters.sandboxes.marks import ACTIVE, ROLE, SESSION
 from hummingbird.adapters.sandboxes.pool import Pool
 from hummingbird.adapters.sandboxes.pooled import PoolPlace
+from hummingbird.adapters.sandboxes.quantities import LIMITS
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.lab.kubernetes.server import KubernetesLab
 from hummingbird.ports.sandbox import Sandbox

@@ -1,0 +1,54 @@
+"""What a stage may do to a worker."""
+
+import asyncio
+
+from hummingbird.domain.errors import ForgeDown, SandboxUnavailable, WriteUncertain
+from hummingbird.domain.orders import WorkOrder
+from hummingbird.ports.queue import Message
+from hummingbird.service.envelopes import opened
+from tests.service.working import (
+    Deed,
+)
+
+
+async def down(one: WorkOrder) -> None:
+    raise SandboxUnavailable("The cluster is away; try again later.")
+
+
+async def away(one: WorkOrder) -> None:
+    raise ForgeDown("GitLab is away.")
+
+
+async def doubtful(one: WorkOrder) -> None:
+    raise WriteUncertain("Whether GitLab has it, nobody knows.")
+
+
+async def forever(one: WorkOrder) -> None:
+    await asyncio.Event().wait()
+
+
+def bodies(messages: list[Message]) -> list[tuple[str, int, int]]:
+    found = [(opened(message.body), message.receives) for message in messages]
+    return [(one.id, one.waits, receives) for one, receives in found if isinstance(one, WorkOrder)]
+
+
+async def done(one: WorkOrder) -> None:
+    return None
+
+
+def held_by(release: asyncio.Event) -> Deed:
+    async def deed(one: WorkOrder) -> None:
+        await release.wait()
+
+    return deed
+
+
+def told_when_cancelled(stopped: asyncio.Event) -> Deed:
+    async def deed(one: WorkOrder) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
+
+    return deed
