@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+JOBS   ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))  # one more than processors: many tests wait for other programs
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test contracts check format lint types imports bench lock clean

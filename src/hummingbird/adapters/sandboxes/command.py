@@ -38,11 +38,11 @@ LIMITS = {
 
 
 class CommandSandbox:
-    """A sandbox out of a place. `memory_bytes`: what each process of a command may have."""
+    """A sandbox out of a place. `memory_bytes`: what each process of a command may have, if not what LIMITS says."""
 
-    def __init__(self, place: Place, memory_bytes: int = SANDBOX_MEMORY_BYTES) -> None:
+    def __init__(self, place: Place, memory_bytes: int | None = None) -> None:
         self._place = place
-        self._limits = {**LIMITS, "DATA": memory_bytes}
+        self._memory = {} if memory_bytes is None else {"DATA": memory_bytes}
         self._made_up = 0
 
     @property
@@ -133,7 +133,7 @@ class CommandSandbox:
             "most": OVERFLOW_BYTES,
             "stdout_file": "",
             "stderr_file": "",
-            "limits": self._limits,
+            "limits": {**LIMITS, **self._memory},
         }
 
     @asynccontextmanager
