@@ -58,7 +58,7 @@ def test_json_is_one_line_whose_addresses_answer(lab: Lab) -> None:
     assert event["merge_request"]["iid"] == lab.told["merge_request"]
 
 
-@pytest.mark.parametrize(("token", "writes"), [("read_token", False), ("write_token", True)])
+@pytest.mark.parametrize(("token", "writes"), [("read_token", False), ("write_token", True), ("developer_token", True)])
 def test_python_gitlab_reads_and_writes_as_far_as_its_token_may(lab: Lab, token: str, writes: bool) -> None:
     with gitlab.Gitlab(lab.told["gitlab_url"], private_token=lab.told[token]) as client:
         request = client.projects.get(lab.told["project"]).mergerequests.get(lab.told["merge_request"])

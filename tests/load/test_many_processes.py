@@ -4,13 +4,12 @@ import asyncio
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.contracts.queues.backends.ministack import SURROUNDINGS, Ministack, serving
 from tests.contracts.queues.backends.sqlite import SqliteBackend
 from tests.contracts.queues.stage import Backend, Site
 from tests.service.working import order, sent
@@ -22,20 +21,11 @@ GROUPS, EACH = "abcdefghijkl", 8
 WANTED = [f"{group}.{number}" for number in range(EACH) for group in GROUPS]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDINGS.items():
-            patch.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            yield server
-
-
 @pytest.fixture(params=["sqlite", "sqs"])
 async def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     backend: Backend = SqliteBackend(tmp_path)
     if request.param == "sqs":
-        backend = request.getfixturevalue("server")
+        backend = request.getfixturevalue("ministack")
     return await backend.site()
 
 

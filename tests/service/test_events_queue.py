@@ -4,7 +4,7 @@ import asyncio
 import base64
 import gzip
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,21 +21,12 @@ from hummingbird.ports.inbox import Letter
 from hummingbird.service.envelopes import opened
 from hummingbird.service.events_queue import EventsQueue
 from hummingbird.service.ingress import Ingress
-from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+from tests.contracts.queues.backends.ministack import REGION, Ministack
 
 WEBHOOKS = Path(__file__).parent.parent / "fixtures" / "gitlab" / "webhooks"
 NOTE = (WEBHOOKS / "derived_note_mr_internal_reply_17x.json").read_text()
 PIPELINE = (WEBHOOKS / "pipeline_failed_merge_request_event.json").read_text()
 PATIENCE_S = 20.0
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDINGS.items():
-            patch.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            yield server
 
 
 class Inbox:
@@ -95,17 +86,17 @@ async def all_read(inbox: Inbox, ingress: Ingress) -> list[str]:
 
 
 async def test_events_of_a_real_queue_are_taken_whatever_they_are_wrapped_in_e1(
-    server: Ministack, ingress: Ingress
+    ministack: Ministack, ingress: Ingress
 ) -> None:
-    url = server.create("events", VisibilityTimeout="60")
-    client = boto3.session.Session(region_name=REGION).client("sqs", endpoint_url=server.endpoint)
+    url = ministack.create("events", VisibilityTimeout="60")
+    client = boto3.session.Session(region_name=REGION).client("sqs", endpoint_url=ministack.endpoint)
     packed = base64.b64encode(gzip.compress(PIPELINE.encode())).decode()
     wrapped = {"Type": "Notification", "MessageId": "1", "TopicArn": "arn", "Message": packed}
     attributes = {"source": {"DataType": "String", "StringValue": "gitlab"}}
     for body in (json.dumps(wrapped), json.dumps(wrapped), NOTE):
         client.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
     client.close()
-    inbox = SqsInbox(url, region=REGION, endpoint=server.endpoint)
+    inbox = SqsInbox(url, region=REGION, endpoint=ministack.endpoint)
     taken: list[str] = []
     async with polling(inbox, ingress), asyncio.timeout(PATIENCE_S):
         while len(taken) < 2:
@@ -118,8 +109,8 @@ async def test_events_of_a_real_queue_are_taken_whatever_they_are_wrapped_in_e1(
     await inbox.close()
 
 
-async def test_a_queue_of_events_that_is_not_there_is_a_sentence_e1(server: Ministack) -> None:
-    inbox = SqsInbox(server.endpoint + "/000000000000/nowhere", region=REGION, endpoint=server.endpoint)
+async def test_a_queue_of_events_that_is_not_there_is_a_sentence_e1(ministack: Ministack) -> None:
+    inbox = SqsInbox(ministack.endpoint + "/000000000000/nowhere", region=REGION, endpoint=ministack.endpoint)
     with pytest.raises(QueueUnusable, match="There is no queue"):
         await inbox.receive(0)
     await inbox.close()

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import stat
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -13,30 +12,21 @@ import pytest
 from hummingbird.adapters.stores.objects import BucketObjects, objects_at
 from hummingbird.domain.errors import ObjectsUnusable
 from hummingbird.ports.objects import Objects
-from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+from tests.contracts.queues.backends.ministack import REGION, Ministack
 
 _NUMBERS = count(1)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDINGS.items():
-            patch.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            yield server
 
 
 @pytest.fixture(params=["folder", "s3"])
 def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
     if request.param == "folder":
         return objects_at(str(tmp_path / "some" / "place"))
-    server: Ministack = request.getfixturevalue("server")
+    ministack: Ministack = request.getfixturevalue("ministack")
     bucket = f"bucket-{next(_NUMBERS)}"
-    client = boto3.session.Session(region_name=REGION).client("s3", endpoint_url=server.endpoint)
+    client = boto3.session.Session(region_name=REGION).client("s3", endpoint_url=ministack.endpoint)
     client.create_bucket(Bucket=bucket)
     client.close()
-    return objects_at(f"s3://{bucket}/some/place/", endpoint=server.endpoint, region=REGION)
+    return objects_at(f"s3://{bucket}/some/place/", endpoint=ministack.endpoint, region=REGION)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff", b"x" * 5_000_000])
@@ -114,8 +104,8 @@ async def test_a_folder_that_cannot_be_used_is_a_sentence_s1(tmp_path: Path) -> 
         await objects.put("a", b"1")
 
 
-async def test_a_bucket_that_is_not_there_is_a_sentence_s1(server: Ministack) -> None:
-    objects = objects_at("s3://no-such-bucket", endpoint=server.endpoint, region=REGION)
+async def test_a_bucket_that_is_not_there_is_a_sentence_s1(ministack: Ministack) -> None:
+    objects = objects_at("s3://no-such-bucket", endpoint=ministack.endpoint, region=REGION)
     for verb in (objects.put("a", b"1"), objects.get("a")):
         with pytest.raises(ObjectsUnusable, match="no-such-bucket") as caught:
             await verb

@@ -131,6 +131,7 @@ def _places(scene: Scene, event_file: Path, folder: Path) -> dict[str, object]:
         "sha": request.sha,
         "read_token": scene.read_token,
         "write_token": scene.write_token,
+        "developer_token": scene.developer_token,
         "konflux_token": scene.konflux_token,
         "kubeconfig": str(scene.kubeconfig(folder / "kubeconfig")),
         "kubectl_config": str(scene.kubectl_config(folder / "kubectl-config")),
@@ -150,6 +151,7 @@ def _page(scene: Scene, told: dict[str, object]) -> str:
         f"GitLab         {told['gitlab_url']}   {told['project']} !{told['merge_request']}",
         f"  reads        {told['read_token']}",
         f"  writes       {told['write_token']}",
+        f"  a developer  {told['developer_token']}",
     ]
     if scene.case.files("konflux"):
         lines += [
@@ -163,6 +165,7 @@ def _page(scene: Scene, told: dict[str, object]) -> str:
         "",
         "Try:",
         f"  curl -H 'PRIVATE-TOKEN: {told['read_token']}' {request}",
+        f"  curl -H 'PRIVATE-TOKEN: {told['developer_token']}' {request}/notes -d body='/hummingbird help'",
         f"  gitlab --server-url {told['gitlab_url']} --private-token {told['read_token']} project-merge-request get "
         f"--project-id {told['project']} --iid {told['merge_request']}",
     ]

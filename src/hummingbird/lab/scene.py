@@ -49,6 +49,7 @@ class Scene:
 
     read_token = gitlab_loading.READ_TOKEN
     write_token = gitlab_loading.WRITE_TOKEN
+    developer_token = gitlab_loading.DEVELOPER_TOKEN
     konflux_token = konflux.TOKEN
 
     def __init__(self, case: Case, *, port: int = 0) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from hummingbird.assembly.doctor.patient import Patient
 from hummingbird.assembly.doctor.workplace import place_checks
 from hummingbird.domain.limits import QUEUE_RECEIVES
 from tests.assembly.doctor.examining import FAIL, OK, WARN, patient, tried
-from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+from tests.contracts.queues.backends.ministack import Ministack
 
 
 def part(of: Patient, *names: str) -> list[Finding]:
@@ -107,17 +106,6 @@ def test_work_that_was_given_up_is_told(tmp_path: Path) -> None:
         usable, dead = part(patient(tmp_path, ""), "queue")
         assert usable.standing is OK
         assert (dead.standing, dead.sentence) == (WARN, "One message was given up: see `hummingbird queue list`.")
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    with pytest.MonkeyPatch.context() as surroundings:
-        for name, value in {**SURROUNDINGS, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}.items():
-            surroundings.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            surroundings.setenv("AWS_ENDPOINT_URL", server.endpoint)
-            surroundings.setenv("AWS_ALLOW_HTTP", "true")
-            yield server
 
 
 def test_a_queue_of_the_cloud_is_asked_whether_it_is_fit(tmp_path: Path, cloud: Ministack) -> None:

@@ -1,7 +1,7 @@
 """G8: keys that say where work is handed out, where events come from and where sessions are kept."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -23,20 +23,9 @@ from hummingbird.lab.case import find
 from hummingbird.lab.scene import Scene
 from tests.assembly.conducting import applied, configured, order, until
 from tests.config.effects.desk import CASE, told_in, written
-from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+from tests.contracts.queues.backends.ministack import REGION, Ministack
 
 _NUMBERS = count(1)
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    """A stand-in of AWS that everything of ours finds by the environment, as it would in a pod."""
-    with pytest.MonkeyPatch.context() as surroundings:
-        for name, value in {**SURROUNDINGS, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}.items():
-            surroundings.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            surroundings.setenv("AWS_ENDPOINT_URL", server.endpoint)
-            yield server
 
 
 def bucket(server: Ministack) -> str:

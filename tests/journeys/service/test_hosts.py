@@ -6,7 +6,6 @@ AWS is ministack's, in a process of its own, and found by the environment as in 
 import base64
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -19,7 +18,7 @@ from hummingbird.domain.limits import QUEUE_BODY_BYTES
 from hummingbird.domain.notes import Part
 from hummingbird.lab.vendors.script import Turn
 from tests.assembly.conducting import shell
-from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving
+from tests.contracts.queues.backends.ministack import REGION, Ministack
 from tests.journeys.service.stage import Stage, staged
 
 CASE = "compiler-error"
@@ -60,16 +59,6 @@ class Shared:
 
     def client(self, service: str) -> Any:
         return boto3.session.Session(region_name=REGION).client(service, endpoint_url=self.endpoint)
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    with pytest.MonkeyPatch.context() as surroundings:
-        for name, value in {**SURROUNDINGS, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}.items():
-            surroundings.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            surroundings.setenv("AWS_ENDPOINT_URL", server.endpoint)
-            yield server
 
 
 @pytest.fixture

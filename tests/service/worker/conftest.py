@@ -1,13 +1,12 @@
 """The queues that the worker is tried on, and a play for it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from hummingbird.adapters.queues.sqlite import SqliteQueue
 from hummingbird.ports.queue import Queue
-from tests.contracts.queues.backends.ministack import SURROUNDINGS, Ministack, serving
 from tests.contracts.queues.backends.sqlite import SqliteBackend
 from tests.contracts.queues.stage import Backend, Site
 from tests.service.working import (
@@ -16,20 +15,11 @@ from tests.service.working import (
 )
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDINGS.items():
-            patch.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            yield server
-
-
 @pytest.fixture(params=["sqlite", "sqs"])
 async def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     backend: Backend = SqliteBackend(tmp_path)
     if request.param == "sqs":
-        backend = request.getfixturevalue("server")
+        backend = request.getfixturevalue("ministack")
     return await backend.site()
 
 

@@ -9,11 +9,11 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 
 import anyio
 import httpx2
 
+from hummingbird.adapters.clients.making import state_of, trusting, understood
 from hummingbird.domain.errors import ConnectionLost, MissingSetting, RequestRefused, TimedOut
 from hummingbird.domain.limits import CONNECT_TIMEOUT_S
 from hummingbird.domain.text import shortened
@@ -27,54 +27,22 @@ _LOST = (httpx2.HTTPError, httpx2.StreamError, *_BELOW)
 
 def made_client(ca_bundle: str | None) -> httpx2.AsyncClient:
     """Proxies are the environment's. Raises MissingSetting."""
-    trusted = None if ca_bundle is None else _trusting(ca_bundle)
+    trusted = None if ca_bundle is None else trusting(ca_bundle)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-    try:
+    with understood():
         return httpx2.AsyncClient(limits=limits, verify=trusted or _usual(), follow_redirects=False)
-    except ImportError:
-        raise MissingSetting(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a SOCKS proxy, which needs the package `socksio`: install it, "
-            "name an http proxy, or unset the variable."
-        ) from None
-    except OSError as error:
-        raise MissingSetting(
-            f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read: set it to a PEM file ({_why(error)})."
-        ) from error
-    except (ValueError, httpx2.InvalidURL):
-        raise MissingSetting(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is no proxy's address: write it like http://proxy.example:3128, or "
-            "unset it."
-        ) from None
 
 
 def _usual() -> ssl.SSLContext:
     """With the certificates that the environment names, or the client's own. Raises OSError."""
     file, folder = os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", "")
-    return _context(None, file, folder, _state(file or folder) if file or folder else None)
+    return _context(file, folder, state_of(file or folder) if file or folder else None)
 
 
 @lru_cache(maxsize=8)
-def _context(ca_bundle: str | None, *_state: object) -> ssl.SSLContext:
-    """One for all runs, until a file is another one: to read certificates takes the event loop 40 ms and megabytes."""
-    return httpx2.create_ssl_context() if ca_bundle is None else ssl.create_default_context(cafile=ca_bundle)
-
-
-def _state(path: str) -> object:
-    """Another one when it is another file."""
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
-
-
-def _trusting(ca_bundle: str) -> ssl.SSLContext:
-    try:
-        return _context(ca_bundle, _state(ca_bundle))
-    except OSError as error:
-        raise MissingSetting(
-            f"The ca_bundle {ca_bundle!r} cannot be read: set it to a PEM file with certificates ({_why(error)})."
-        ) from error
+def _context(*_state: object) -> ssl.SSLContext:
+    """One for all runs, until the environment names another one: to make one takes the event loop 40 ms."""
+    return httpx2.create_ssl_context()
 
 
 def timeouts(read_s: float) -> httpx2.Timeout:

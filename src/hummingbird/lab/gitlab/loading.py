@@ -34,8 +34,10 @@ READ_TOKEN = "lab-read-token"  # noqa: S105  # the lab's own, worth nothing else
 WRITE_TOKEN = "lab-write-token"  # noqa: S105 - opens a stand-in on loopback
 EXPIRED_TOKEN = "lab-expired-token"  # noqa: S105 - opens a stand-in on loopback
 NARROW_TOKEN = "lab-narrow-token"  # noqa: S105 - opens a stand-in on loopback
+DEVELOPER_TOKEN = "lab-developer-token"  # noqa: S105 - opens a stand-in on loopback
 JOB_TOKEN = "lab-job-token"  # noqa: S105 - opens a stand-in on loopback
 _SCOPES = {"read": ("read_api",), "write": ("api",)}
+_DEVELOPER = 30
 _VALUES = {"read": READ_TOKEN, "write": WRITE_TOKEN}
 
 
@@ -89,6 +91,14 @@ def _tokens(people: Iterable[Raw]) -> Iterable[Token]:
     yield Token(EXPIRED_TOKEN, anyone, ("api",), standing="expired")
     yield Token(NARROW_TOKEN, anyone, ("read_user",))
     yield Token(JOB_TOKEN, anyone, ("read_api",), kind="job")
+    if (developer := next(filter(_develops, people), None)) is not None:
+        yield Token(DEVELOPER_TOKEN, developer["id"], ("api",))
+
+
+def _develops(person: Raw) -> bool:
+    """A person of the project who may ask the agent for something."""
+    active = person.get("state", "active") == "active"
+    return not person.get("bot") and active and (person.get("access_level") or 0) >= _DEVELOPER
 
 
 def _projects(raw: Raw, people: Iterable[Raw]) -> Iterable[Project]:

@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 import httpcore2
 import httpx2
 
+from hummingbird.adapters.clients.making import trusting, understood
 from hummingbird.adapters.sources.http.addresses import Address, reachable
-from hummingbird.domain.errors import CallDenied, MissingSetting
+from hummingbird.domain.errors import CallDenied
 from hummingbird.domain.limits import HTTP_ADDRESSES, SOURCE_CONNECT_S
 from hummingbird.domain.text import shortened
 
@@ -43,31 +44,10 @@ def guarded_client(*, private: bool = False, ca_bundle: str = "", resolve: Resol
 def operator_client(ca_bundle: str = "", **more: Any) -> httpx2.AsyncClient:
     """For addresses that the operator configured: proxies are the environment's, and any address will do. `more` goes
     to httpx2 as it is. Raises MissingSetting."""
-    try:
+    with understood():
         return httpx2.AsyncClient(
             **{"verify": trusting(ca_bundle), "follow_redirects": False, "cookies": _no_cookies(), **more}
         )
-    except ImportError:
-        raise MissingSetting(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a SOCKS proxy, which needs the package `socksio`: install it, "
-            "name an http proxy, or unset the variable."
-        ) from None
-    except (ValueError, httpx2.InvalidURL):
-        raise MissingSetting(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is no proxy's address: write it like http://proxy.example:3128, or "
-            "unset it."
-        ) from None
-
-
-def trusting(ca_bundle: str) -> ssl.SSLContext:
-    """The system's certificates, or those of a file. Raises MissingSetting."""
-    try:
-        return ssl.create_default_context(cafile=ca_bundle or None)
-    except OSError as error:
-        raise MissingSetting(
-            f"The ca_bundle {ca_bundle!r} cannot be read: set it to a PEM file with certificates "
-            f"({shortened(str(error), 200)})."
-        ) from error
 
 
 async def looked_up(host: str, port: int) -> Sequence[str]:
