@@ -20,7 +20,7 @@ from benchmarks.service.process import SECRET
 from hummingbird.adapters.queues.sqlite import SqliteQueue
 from hummingbird.adapters.stores.folder_objects import FolderObjects
 from hummingbird.assembly.http_door import HttpDoor
-from hummingbird.service.gate import gate
+from hummingbird.service.admission import gate
 from hummingbird.service.ingress import Ingress
 from hummingbird.service.webhook import PATH, application
 

@@ -19,8 +19,8 @@ from hummingbird.adapters.stores.folder_objects import FolderObjects
 from hummingbird.domain.limits import EVENT_BYTES
 from hummingbird.domain.orders import Arrived
 from hummingbird.lab.serving import Serving
+from hummingbird.service.admission import gate
 from hummingbird.service.envelopes import opened
-from hummingbird.service.gate import gate
 from hummingbird.service.ingress import Ingress
 from hummingbird.service.webhook import PATH, application
 

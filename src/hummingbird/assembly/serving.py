@@ -38,9 +38,9 @@ from hummingbird.ports.clock import Clock
 from hummingbird.ports.forge import Forge, Forges
 from hummingbird.ports.observer import Observer
 from hummingbird.ports.queue import Queue
+from hummingbird.service.admission import Gate, gate
 from hummingbird.service.arrivals import Arrivals
 from hummingbird.service.events_queue import EventsQueue
-from hummingbird.service.gate import Gate, gate
 from hummingbird.service.ingress import Ingress
 from hummingbird.service.investigating import Investigator
 from hummingbird.service.known import Known

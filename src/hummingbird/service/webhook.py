@@ -20,8 +20,8 @@ from starlette.routing import Route
 from hummingbird.domain.errors import EventUnreadable, HummingbirdError, ObjectsUnusable, QueueUnusable
 from hummingbird.domain.limits import EVENT_BODY_S, EVENT_BYTES, EVENTS_HELD_BYTES, QUEUE_ANSWER_S, READY_S
 from hummingbird.ports.queue import Queue
+from hummingbird.service.admission import Gate
 from hummingbird.service.envelopes import from_webhook
-from hummingbird.service.gate import Gate
 from hummingbird.service.ingress import Ingress
 
 PATH = "/webhooks/gitlab"

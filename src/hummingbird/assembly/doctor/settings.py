@@ -13,7 +13,7 @@ from hummingbird.config.load import EMBEDDED, examine
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE, Need, reading, webhook, writing
 from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
 from hummingbird.domain.errors import MissingSetting
-from hummingbird.service.gate import gate
+from hummingbird.service.admission import gate
 
 CONFIGURATION, PROMPTS, VARIABLES, WEBHOOK = "configuration", "prompts", "variables", "webhook secret"
 _SECRET_CHARS = 16

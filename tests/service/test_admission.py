@@ -9,7 +9,7 @@ import pytest
 
 from hummingbird.domain.errors import MissingSetting
 from hummingbird.domain.limits import SIGNATURE_AGE_S
-from hummingbird.service.gate import Gate, gate
+from hummingbird.service.admission import Gate, gate
 
 VECTOR = json.loads(
     (Path(__file__).parent.parent / "fixtures" / "gitlab" / "webhooks" / "signing_token_vector.json").read_text()
