@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -133,15 +134,17 @@ async def test_inside_an_event_loop_the_async_form_is_pointed_to() -> None:
 
 def test_a_run_can_be_interrupted_from_another_thread() -> None:
     """L19: the model never answers; the interrupt does not wait for it."""
-    called = threading.Event()
-
-    def watch(event: Event) -> None:
-        if isinstance(event, Recorded) and isinstance(event.entry, ModelCalled):
-            called.set()
-
     script = Script([Fault("stall", turn=Turn(text="never"))])
-    with VendorLab(script) as lab, agent_on(lab, on_event=watch, streaming=True) as agent:
-        stopper = threading.Thread(target=lambda: called.wait(30) and agent.interrupt_soon())
+    with VendorLab(script) as lab, agent_on(lab, streaming=True) as agent:
+
+        def stop() -> None:
+            """Once it is asked: whoever cancels asyncio while it connects may be left with an open socket."""
+            asked, until = threading.Event(), time.monotonic() + 30
+            while not lab.requests and time.monotonic() < until:
+                asked.wait(0.01)
+            agent.interrupt_soon()
+
+        stopper = threading.Thread(target=stop)
         stopper.start()
         result = agent.run_conversation("hello")
         stopper.join()
