@@ -5,10 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 pytest.register_assert_rewrite(
-    "tests.contracts.sandboxes", "tests.contracts.queues.cases", "tests.contracts.queues.stage", "tests.agent.stage"
+    "tests.contracts.sandboxes",
+    "tests.contracts.queues.cases",
+    "tests.contracts.queues.stage",
+    "tests.contracts.stores.cases",
+    "tests.contracts.stores.stage",
+    "tests.agent.stage",
 )
 
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving  # noqa: E402 - after that
+from tests.contracts.stores.backends import azure  # noqa: E402 - after that
+from tests.contracts.stores.backends import google as googles  # noqa: E402 - after that
 
 
 @pytest.fixture(scope="module")
@@ -29,3 +36,17 @@ def cloud(ministack: Ministack) -> Iterator[Ministack]:
             patch.setenv(name, REGION)
         patch.setenv("AWS_ENDPOINT_URL", ministack.endpoint)
         yield ministack
+
+
+@pytest.fixture(scope="module")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azure.Azurite]:
+    """Microsoft's emulator of Azure's blobs, found by the environment."""
+    with azure.serving(tmp_path_factory.mktemp("azurite")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[googles.Google]:
+    """A stand-in of Google's Cloud Storage, found by the environment."""
+    with googles.serving(tmp_path_factory.mktemp("google")) as server:
+        yield server

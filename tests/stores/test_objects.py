@@ -3,6 +3,9 @@
 import asyncio
 import os
 import stat
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from hummingbird.ports.objects import Objects
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 
 _NUMBERS = count(1)
+_HEADERS = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nLast-Modified: Mon, 16 Nov 2026 20:48:28 GMT\r\n'
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -138,3 +142,84 @@ def test_other_addresses_are_refused_s1(address: str) -> None:
 @pytest.mark.parametrize("address", ["s3://b/p", "gs://b/p", "az://c/p"])
 def test_every_cloud_has_its_address_s1(address: str) -> None:
     assert isinstance(objects_at(address), BucketObjects)
+
+
+@asynccontextmanager
+async def _answering(*parts: bytes, end: bool) -> AsyncIterator[BucketObjects]:
+    """A bucket whose server says this to whatever it is asked, and then hangs up or is silent."""
+    leaving = asyncio.Event()
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.writelines(parts)
+        if not end:
+            await leaving.wait()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield BucketObjects("s3://bucket", endpoint=f"http://127.0.0.1:{port}", region=REGION)
+    finally:
+        leaving.set()
+        server.close()
+        await server.wait_closed()
+
+
+async def test_a_look_at_more_than_it_may_see_reads_none_of_it_s1(ministack: Ministack) -> None:
+    async with _answering(
+        _HEADERS, b"Content-Length: 1000000000000\r\n\r\n", b"the first of them", end=False
+    ) as bucket:
+        with pytest.raises(ObjectsUnusable, match="weighs 1000000000000 bytes, more than the 10 "):
+            await asyncio.wait_for(bucket.look("a", most_bytes=10), 10)
+
+
+async def test_a_flow_that_breaks_on_its_way_out_is_a_sentence_s1(ministack: Ministack) -> None:
+    async with _answering(_HEADERS, b"Content-Length: 1000\r\n\r\n", b"less than that", end=True) as bucket:
+        flow = await bucket.flow("a")
+        assert flow is not None
+        async with aclosing(flow.chunks) as chunks:
+            with pytest.raises(ObjectsUnusable, match=r"The store s3://bucket cannot be used: .*allow\.$"):
+                [chunk async for chunk in chunks]
+
+
+async def test_a_flow_waits_for_a_slow_reader_but_not_for_a_silent_store_s1(
+    ministack: Ministack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hummingbird.adapters.stores.clouds.OBJECT_ANSWER_S", 0.5)
+    size = 20_000_000
+    async with _answering(_HEADERS, b"Content-Length: %d\r\n\r\n" % size, b"x" * size, end=False) as bucket:
+        flow = await bucket.flow("a")
+        assert flow is not None
+        read = 0
+        async for chunk in flow.chunks:
+            if not read:
+                await asyncio.sleep(1.5)
+            read += len(chunk)
+        assert read == size
+    async with _answering(_HEADERS, b"Content-Length: 1000\r\n\r\n", b"less than that", end=False) as bucket:
+        with pytest.raises(ObjectsUnusable, match="cannot be used"):
+            await asyncio.wait_for(bucket.get("a"), 20)
+
+
+@pytest.mark.parametrize(
+    ("address", "variable"),
+    [
+        ("s3://bucket", "AWS_ENDPOINT_URL"),
+        ("gs://bucket", "GOOGLE_BASE_URL"),
+        ("az://container", "AZURE_STORAGE_ENDPOINT"),
+    ],
+)
+async def test_an_endpoint_of_the_environment_that_says_http_is_spoken_to_in_plain_s1(
+    ministack: Ministack, monkeypatch: pytest.MonkeyPatch, address: str, variable: str
+) -> None:
+    for name, value in {
+        "AWS_REGION": REGION,
+        "GOOGLE_BEARER_TOKEN": "t",
+        "AZURE_STORAGE_ACCOUNT_NAME": "a",
+        "AZURE_STORAGE_ACCOUNT_KEY": "a2V5",
+    }.items():
+        monkeypatch.setenv(name, value)
+    async with _answering(_HEADERS, b"x-goog-generation: 1\r\nContent-Length: 2\r\n\r\n", b"hi", end=True) as there:
+        monkeypatch.setenv(variable, there._endpoint)
+        assert await BucketObjects(address).get("a") == b"hi"
