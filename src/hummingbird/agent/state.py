@@ -6,10 +6,13 @@ So a run that lost its process goes on from its journal as if nothing had happen
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
+from sys import maxsize
+from typing import SupportsIndex
 
 from hummingbird.agent.guard import often, repeats, signature
 from hummingbird.agent.meaning import Meaning, meaning
 from hummingbird.domain.conversation import Conversation
+from hummingbird.domain.envelope import was_migrated
 from hummingbird.domain.journal import (
     EchoesDropped,
     EndReason,
@@ -33,6 +36,24 @@ from hummingbird.domain.journal import (
 from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.limits import BYTES_PER_TOKEN, REPEATS_NOTICED
 from hummingbird.domain.messages import NoticeKind, ToolCall
+
+
+class Signatures(list[int]):
+    """What was done in a run, in order; only extended. Looking one up costs the same however long the run is: the guard
+    asks after every batch of calls whether it was done before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: dict[int, int] = {}
+
+    def extend(self, marks: Iterable[int]) -> None:
+        for mark in marks:
+            self._first.setdefault(mark, len(self))
+            self.append(mark)
+
+    def index(self, mark: int, start: SupportsIndex = 0, stop: SupportsIndex = maxsize, /) -> int:
+        first = self._first.get(mark, -1)
+        return first if int(start) == 0 and 0 <= first < int(stop) else super().index(mark, start, stop)
 
 
 class RunState:
@@ -77,7 +98,7 @@ class RunState:
         self.suspicious = 0
         self.warned_repeats = False
         self.overflowed = False
-        self._signatures: list[int] = []
+        self._signatures = Signatures()
         self._batch: dict[str, ToolCall] = {}
         self._results: dict[str, ToolFinished] = {}
         self._usd_before = self.ledger.known_usd
@@ -145,6 +166,7 @@ class RunState:
             case SessionOpened(system=system):
                 self._grow(system)
             case HistoryImported(messages=messages):
+                self.addressed = self.addressed or (bool(messages) and was_migrated(entry))
                 self._grow(*(str(message) for message in messages))
             case _:
                 pass

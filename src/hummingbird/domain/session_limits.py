@@ -1,0 +1,30 @@
+"""The bounds of sessions and of what keeps them (S1–S4), each with its unit. Beside `limits`, by the same rules."""
+
+# S1: what a session may weigh
+SESSION_ID_CHARS = 128
+JOURNAL_BYTES = 256 * 1024 * 1024  # several hundred thousand entries; a run that needs more has gone wrong
+SEGMENT_BYTES = 128 * 1024  # of a journal's tail in a bucket, which each commit writes anew, before it is sealed
+SEGMENTS_AT_ONCE = 16  # sealed ones that are read at the same time
+CONTEXT_BYTES = 64 * 1024 * 1024  # of a context.json that is brought up to date
+METADATA_BYTES = 64 * 1024
+SUMMARY_CHARS = 120  # of a session's title
+
+# Whose a session in a bucket is. Nothing rests on these but patience: every write there is conditional.
+LEASE_S = 60.0  # that it stays somebody's who gives no sign of life
+LEASE_BEAT_S = 15.0  # between two signs
+COMMIT_S = 30.0  # for a bucket to take a commit, tries included, before the run goes on without it
+COMMIT_REST_S = 60.0  # before a bucket that did not is tried again
+
+# S4: the index
+SEARCH_HITS = 20
+SEARCH_WORDS = 32
+SNIPPET_TOKENS = 24
+INDEXED_CHARS = 64 * 1024  # of one entry
+SEARCH_CHARS = 4096  # of a query that are read
+SEARCH_WORD_CHARS = 200  # of one word of it
+SEARCH_PREFIX = 3  # letters that the beginning of a word needs; all words with fewer would take too long to gather
+SEARCH_ASKED = 4  # words of a query that are looked for, the longest ones
+SEARCH_RANKED = 600  # texts that are compared: those of the newest sessions, if there are more
+SEARCH_LOOKED_AT = 2000  # so many as long as they are of few sessions; then what is left of the last one is passed over
+SEARCH_LOOKS = 3  # how often that is done
+SEARCH_PER_SESSION = 3  # hits, so that one session does not hide the others
