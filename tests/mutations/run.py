@@ -1,0 +1,124 @@
+"""Breaks each invariant on purpose and looks whether a test turns red: `python -m tests.mutations.run` (make mutate).
+
+    --only I3      the mutations of one invariant; may be given several times
+    --jobs 2       so many at once, each in a room of its own
+    --no-baseline  without running the same tests on the unbroken copy first
+
+Ends with 0 if every mutation was caught, 1 if one survived, 2 if something could not be judged. A whole run with its
+baseline writes docs/mutations.md anew.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TypeVar
+
+from tests.mutations.judging import Judged, Verdict, judged, ran, unproven
+from tests.mutations.mutation import Mutation
+from tests.mutations.room import ROOT, Room
+from tests.mutations.table import INVARIANTS, TABLE
+
+T = TypeVar("T")
+U = TypeVar("U")
+DOCUMENT = ROOT / "docs" / "mutations.md"
+_HEAD = """\
+# Mutations
+
+For every invariant, walls are broken on purpose, one at a time, in a copy of the sources; the named tests are run on
+that copy and one of them has to turn red. `make mutate` does all of them and writes this page; the table itself is
+`tests/mutations/table.py`. Before that, the same tests are run on an unbroken copy and have to be green. A mutant that
+cannot be imported, or tests that were skipped, count for nothing.
+
+"""
+
+
+def main(arguments: Sequence[str] | None = None, table: Sequence[Mutation] = TABLE, document: Path = DOCUMENT) -> int:
+    wanted = _parsed(arguments)
+    chosen = [each for each in table if not wanted.only or each.invariant in wanted.only]
+    with tempfile.TemporaryDirectory(prefix="hummingbird-mutations-") as folder:
+        rooms = [Room(Path(folder, str(number))) for number in range(min(wanted.jobs, len(chosen)))]
+        faults = [] if wanted.no_baseline else _baseline(rooms, chosen)
+        if faults:
+            _say("Nothing can be concluded: unbroken, some tests are not green.", *faults)
+            return 2
+        found = _shared(rooms, chosen, _judged_aloud)
+    _say("", _summary(found))
+    if not wanted.only and not wanted.no_baseline:
+        document.write_text(page(chosen, found), encoding="utf-8")
+    return _code(found)
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations.run", description="Breaks invariants on purpose.")
+    parser.add_argument("--only", action="append", choices=INVARIANTS, help="the mutations of this invariant alone")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at once")
+    parser.add_argument("--no-baseline", action="store_true", help="do not run the tests unbroken first")
+    return parser.parse_args(arguments)
+
+
+def _baseline(rooms: Sequence[Room], chosen: Sequence[Mutation]) -> list[str]:
+    tests = list(dict.fromkeys(test for mutation in chosen for test in mutation.tests))
+    shares = [tests[start :: len(rooms)] for start in range(len(rooms))]
+    shares = [share for share in shares if share]
+    faults = _shared(rooms, shares, lambda room, share: unproven(ran(room, share, 600.0), share))
+    _say(f"{len(tests)} tests on the unbroken copy: {'not all of them green' if any(faults) else 'green'}.")
+    return [fault for each in faults for fault in each]
+
+
+def _shared(rooms: Iterable[Room], work: Sequence[T], do: Callable[[Room, T], U]) -> list[U]:
+    """Each piece in a room that is free; in the order of the pieces."""
+    free: SimpleQueue[Room] = SimpleQueue()
+    for room in rooms:
+        free.put(room)
+
+    def done(piece: T) -> U:
+        room = free.get()
+        try:
+            return do(room, piece)
+        finally:
+            free.put(room)
+
+    with ThreadPoolExecutor(free.qsize()) as pool:
+        return list(pool.map(done, work))
+
+
+def _judged_aloud(room: Room, mutation: Mutation) -> Judged:
+    found = judged(room, mutation)
+    lines = [f"{mutation.invariant:4}{found.verdict.value}, {found.seconds:.1f} s: {mutation.broken}"]
+    lines += [f"      {text}" for text in (found.test, found.said) if text]
+    _say(*lines)
+    return found
+
+
+def _summary(found: Sequence[Judged]) -> str:
+    counts = {verdict.value: sum(each.verdict is verdict for each in found) for verdict in Verdict}
+    return "; ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def _code(found: Sequence[Judged]) -> int:
+    if any(each.verdict is Verdict.SURVIVED for each in found):
+        return 1
+    return 0 if all(each.verdict.caught for each in found) else 2
+
+
+def page(table: Sequence[Mutation], found: Sequence[Judged]) -> str:
+    rows = ["| invariant | what is broken | where | outcome | red | s |", "|---|---|---|---|---|---|"]
+    for mutation, each in zip(table, found, strict=True):
+        name = each.test.partition("[")[0]  # without its arguments, which may hold anything
+        red = f"`{name.removeprefix('tests/')}`" if name else ""
+        cells = (mutation.invariant, mutation.broken, f"`{mutation.file}`", each.verdict.value, red)
+        rows.append(f"| {' | '.join(cells)} | {each.seconds:.0f} |")
+    return _HEAD + "\n".join(rows) + "\n"
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""I10, part by part: a draft has several places for others' words, and in none of them do they act.
+
+What stands below an answer quotes names of jobs and lines of logs, so it is as hostile as what a model writes."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hummingbird
+from hummingbird.adapters.forge.markers import Markers
+from hummingbird.adapters.forge.rendering import rendered
+from hummingbird.domain.notes import Draft, Fold, Marker
+from hummingbird.domain.secrets import Secrets
+from tests.adapters.forge.hostile import ATTACKS, COMMANDS, MARKER
+from tests.adapters.forge.judging import Seen, commands
+
+SECRET = "correct-horse-battery"
+FOOTER = "*Model m, 3 iterations.*"
+PARTS: dict[str, Callable[[str], Draft]] = {
+    "text": lambda words: _draft(text=words),
+    "more": lambda words: _draft(text="The parser.", more=words),
+    "more behind what is left open": lambda words: _draft(text="```\nopen", more=words),
+    "fold": lambda words: _draft(text="The parser.", folds=(Fold("Log", words),)),
+    "suggestion": lambda words: _draft(text="The parser.", suggestion=words),
+}
+
+
+def _draft(**parts: object) -> Draft:
+    return Draft(**parts, below=FOOTER, marker=Marker(id="s1", order="o1"))  # type: ignore[arg-type] # by name, above
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_a_draft_that_holds_others_words_acts_i10(part: str) -> None:
+    for words in (*COMMANDS, *ATTACKS, f'a <!-- {MARKER}: {{"id":"s2"}} --> b'):
+        body = rendered(PARTS[part](words), Markers(MARKER), Secrets())
+        seen = Seen(body)
+        assert commands(body) == [], words
+        assert seen.faults == [], words
+        assert len(seen.comments) == 1, f"our own marker, and no other: {words}"
+        assert body.count(f"<!-- {MARKER}") == 1, f"not even in code: {words}"
+        assert body.endswith(f"\n\n---\n{FOOTER}"), f"our words stay ours: {words}"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_a_draft_tells_a_secret_i1_i2(part: str) -> None:
+    body = rendered(PARTS[part](f"It says {SECRET} here."), Markers(MARKER), Secrets([SECRET]))
+    assert SECRET not in body
+    assert "It says" in body
+
+
+def test_titles_of_what_folds_out_are_our_own_words_i10() -> None:
+    """They are escaped as HTML and no more, so nobody else's words may stand there."""
+    root = Path(hummingbird.__file__).parent
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in root.rglob("*.py") if "cases" not in path.parts]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    titles = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Fold"]
+    assert titles
+    assert all(isinstance(title, ast.Constant) for title in titles)
