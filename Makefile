@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))  # one more than processors: many tests wait for other programs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test contracts check format lint types imports bench lock clean
+.PHONY: help setup demo test contracts crash check format lint types imports bench mutate lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,10 @@ contracts: $(VENV)/.dev  ## the whole contract suite on every sandbox, the pool 
 	@scripts/real-parts $(BIN)/python
 	HUMMINGBIRD_TEST_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/contracts
 
+crash: $(VENV)/.dev  ## the service killed at every point of a journey; writes docs/crashes.md
+	@scripts/real-parts $(BIN)/python
+	$(BIN)/python -m tests.crash.every
+
 check: $(VENV)/.dev  ## the gate before each commit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -51,6 +55,10 @@ format: $(VENV)/.dev  ## rewrite the sources the way the gate wants them
 bench: $(VENV)/.dev  ## benchmarks beside their rivals, which get environments of their own; prints ratios
 	$(BIN)/python -m benchmarks.rivals.setup
 	$(BIN)/python -m benchmarks.run
+
+mutate: $(VENV)/.dev  ## break each invariant on purpose: a test has to turn red; writes docs/mutations.md
+	@scripts/real-parts $(BIN)/python
+	$(BIN)/python -m tests.mutations.run --jobs $(JOBS)
 
 lock: $(VENV)/.dev  ## renew the pinned dependencies
 	# what runs is what is tested: the tests' own needs decide first

@@ -1,23 +1,28 @@
 """An investigator over real parts: a case's GitLab, a bubblewrap sandbox, files, and a model that a script plays."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hummingbird.adapters.stores.bucket_sessions import BucketSessions
+from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.adapters.stores.objects import BucketObjects
 from hummingbird.assembly.investigating import Investigating
-from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.assembly.keeping import SPENDING
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.config.load import load
 from hummingbird.domain.errors import ObjectsUnusable
-from hummingbird.domain.journal import Entry
+from hummingbird.domain.journal import Entry, ToolStarted
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.lab.case import find
 from hummingbird.lab.scene import Scene
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.ports.objects import Flow, Listed, Looked, Version
+from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.tool import Tool
 from hummingbird.service.investigating import Conducted
 
@@ -69,8 +74,12 @@ class Stage:
             "ORCHESTRATOR_GITLAB_TOKEN": ORCHESTRATOR,
         }
 
-    def investigator(self, files: SessionFiles | None = None) -> Investigating:
-        return Investigating(files or SessionFiles(self.sessions), self.environment, clock=self.clock)
+    def investigator(self, sessions: Sessions | None = None) -> Investigating:
+        kept, spending = sessions or FolderSessions(self.sessions), self.folder / SPENDING
+        return Investigating(kept, self.environment, spending=spending, clock=self.clock)
+
+    def in_bucket(self, objects: "ShakyObjects") -> BucketSessions:
+        return BucketSessions(objects, "memory://", self.clock.now)
 
     def configuration(self, settings: str = "", workflow: str = "") -> Configuration:
         return configured(self.folder / "config", f"model: {MODEL}\n{settings}", workflow)
@@ -80,12 +89,14 @@ class Stage:
         wanted: WorkOrder,
         text: str = TASK,
         *,
+        sessions: Sessions | None = None,
         settings: str = "",
         workflow: str = "",
         tools: Sequence[Tool] = (),
     ) -> Conducted:
         configuration = self.configuration(settings, workflow)
-        return await self.investigator().conduct(wanted, configuration, applied(configuration), text, tools=tools)
+        investigator = self.investigator(sessions)
+        return await investigator.conduct(wanted, configuration, applied(configuration), text, tools=tools)
 
     def entries(self, session_id: str = "session") -> Sequence[Entry]:
         journal = FileJournal(self.sessions / session_id / "journal.jsonl")
@@ -120,32 +131,63 @@ def on_a_case(name: str, folder: Path) -> Iterator[tuple[Scene, WorkOrder, str]]
         yield scene, wanted, told + f'"sha": "{wanted.sha}", "pipeline_id": {pipeline}}}'
 
 
-class KeptObjects:
-    """A store in memory that can be told to fail."""
+class ShakyObjects:
+    """A bucket in memory that can be told to be away (`down`), and to take nothing whose name ends in one of
+    `refused`."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
+        self.kept = BucketObjects.in_memory()
         self.down = False
+        self.refused: tuple[str, ...] = ()
 
     async def put(self, name: str, content: bytes) -> None:
-        self._check()
-        self.kept[name] = content
+        self._check_taken(name)
+        await self.kept.put(name, content)
 
     async def get(self, name: str) -> bytes | None:
         self._check()
-        return self.kept.get(name)
+        return await self.kept.get(name)
 
     async def names(self, prefix: str) -> Sequence[str]:
         self._check()
-        return sorted(name for name in self.kept if name.startswith(prefix))
+        return await self.kept.names(prefix)
 
     async def delete(self, name: str) -> None:
         self._check()
-        self.kept.pop(name, None)
+        await self.kept.delete(name)
+
+    async def look(self, name: str, most_bytes: int | None = None) -> Looked | None:
+        self._check()
+        return await self.kept.look(name, most_bytes)
+
+    async def swap(self, name: str, content: bytes, known: Version | None) -> Version | None:
+        self._check_taken(name)
+        return await self.kept.swap(name, content, known)
+
+    async def listed(self, prefix: str) -> Sequence[Listed]:
+        self._check()
+        return await self.kept.listed(prefix)
+
+    async def put_flow(self, name: str, chunks: AsyncIterator[bytes]) -> int:
+        self._check_taken(name)
+        return await self.kept.put_flow(name, chunks)
+
+    async def flow(self, name: str) -> Flow | None:
+        self._check()
+        return await self.kept.flow(name)
+
+    async def content(self) -> dict[str, bytes]:
+        """All there is, whatever mood it is in."""
+        return {name: await self.kept.get(name) or b"" for name in await self.kept.names("")}
 
     def _check(self) -> None:
         if self.down:
             raise ObjectsUnusable("The store cannot be reached: try again later.")
+
+    def _check_taken(self, name: str) -> None:
+        self._check()
+        if name.endswith(self.refused):
+            raise ObjectsUnusable(f"The bucket does not take {name}: make room.")
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -159,3 +201,14 @@ def begun(journal: Path, command: str) -> bool:
     """Whether the command runs, by the journal of a session that somebody else writes."""
     lines = journal.read_text().splitlines() if journal.exists() else []
     return any('"kind":"tool_started"' in line and command in line for line in lines)
+
+
+async def begun_in(sessions: Sessions, command: str, session_id: str = "session") -> None:
+    """Returns when the command runs, by what is stored of the session."""
+    async with asyncio.timeout(60):
+        while not _runs(await sessions.entries(session_id), command):  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0.05)
+
+
+def _runs(entries: Sequence[Entry], command: str) -> bool:
+    return any(isinstance(one, ToolStarted) and command in one.arguments for one in entries)

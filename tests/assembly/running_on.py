@@ -21,7 +21,7 @@ LOOKS_TOO = "look-again"
 ONLY_ELSEWHERE = "elsewhere"
 ORCHESTRATOR = "ORCHESTRATOR_GITLAB_TOKEN"
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-FILES = ("journal.jsonl", "sandbox.tar.gz", "transcript.md")
+FILES = ("context.json", "journal.jsonl", "metadata.json", "sandbox.tar.gz", "transcript.md")
 
 
 class Site:

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.assembly.secrets import for_runs
-from hummingbird.assembly.session_files import SessionFiles
 from hummingbird.domain.errors import JournalTaken, MissingSetting, ObjectsUnusable
 from hummingbird.domain.journal import (
     EndReason,
@@ -24,20 +24,19 @@ from hummingbird.domain.journal import (
 from hummingbird.domain.messages import NoticeKind
 from hummingbird.domain.orders import Cause, Overrides
 from hummingbird.lab.vendors.script import Fault, Turn
+from hummingbird.ports.sessions import Sessions
 from tests.assembly.conducting import (
     MODEL,
     ORCHESTRATOR,
     TASK,
-    KeptObjects,
+    ShakyObjects,
     Stage,
-    applied,
-    begun,
+    begun_in,
     configured,
     on_a_case,
     order,
     shell,
     staged,
-    until,
 )
 
 SLOW = "sleep 60"
@@ -98,11 +97,9 @@ async def test_a_second_event_about_a_commit_has_the_answer_of_the_first(tmp_pat
         assert (await stage.conduct(forced)).outcome.text == "again"
 
 
-async def cancelled_in_a_command(stage: Stage, investigator: Investigating) -> None:
-    configuration = stage.configuration()
-    running = asyncio.create_task(investigator.conduct(order(), configuration, applied(configuration), TASK))
-    journal = stage.sessions / "session" / "journal.jsonl"
-    await until(lambda: begun(journal, SLOW))
+async def cancelled_in_a_command(stage: Stage, sessions: Sessions) -> None:
+    running = asyncio.create_task(stage.conduct(order(), sessions=sessions))
+    await begun_in(sessions, SLOW)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -112,7 +109,7 @@ async def test_a_cancelled_order_goes_on_elsewhere(tmp_path: Path) -> None:
     """E4: what was paid for is not paid for again, and its files are there."""
     turns = (shell("echo kept > note"), shell(SLOW), shell("cat note"), Turn(text="done"))
     with staged(tmp_path, *turns) as stage:
-        await cancelled_in_a_command(stage, stage.investigator())
+        await cancelled_in_a_command(stage, FolderSessions(stage.sessions))
         assert not [one for one in stage.entries() if isinstance(one, RunEnded)]
         assert not _running(SLOW)
         done = await stage.conduct(order(), "never said")
@@ -138,21 +135,20 @@ def _running(command: str) -> list[str]:
 
 async def test_another_host_goes_on_with_what_a_cancelled_order_stored(tmp_path: Path) -> None:
     """E4, O3: two hosts that share a store and nothing else."""
-    objects = KeptObjects()
+    objects = ShakyObjects()
     turns = (shell("echo kept > note"), shell(SLOW), shell("cat note"), Turn(text="done"))
     with staged(tmp_path, *turns) as stage:
-        await cancelled_in_a_command(stage, stage.investigator(SessionFiles(stage.sessions, objects)))
-        there = stage.investigator(SessionFiles(tmp_path / "elsewhere", objects))
-        assert await there.known(order())
-        configuration = stage.configuration()
-        done = await there.conduct(order(), configuration, applied(configuration), "never said")
-    assert done.outcome.text == "done"
-    assert b'"run_ended"' in objects.kept["sessions/session/journal.jsonl"]
-    assert objects.kept["sessions/session/transcript.md"].endswith(done.transcript.encode())
-    journal = FileJournal(tmp_path / "elsewhere" / "session" / "journal.jsonl")
-    journal.close()
-    results = [one.text for one in journal.entries() if isinstance(one, ToolFinished)]
-    assert "kept" in results[-1]
+        await cancelled_in_a_command(stage, stage.in_bucket(objects))
+        there = stage.in_bucket(objects)
+        assert await stage.investigator(there).known(order())
+        done = await stage.conduct(order(), "never said", sessions=there)
+    assert (done.outcome.text, done.trouble) == ("done", ())
+    entries = await there.entries("session")
+    assert isinstance(entries[-1], RunEnded)
+    assert [one.run_id for one in entries if isinstance(one, RunStarted)] == ["order"]
+    assert "kept" in [one.text for one in entries if isinstance(one, ToolFinished)][-1]
+    assert (await there.file("session", "transcript.md") or b"").endswith(done.transcript.encode())
+    assert not stage.sessions.exists(), "nothing is left on a host"
 
 
 async def test_a_session_of_another_process_is_left_alone(tmp_path: Path) -> None:
@@ -179,45 +175,49 @@ async def test_a_journal_that_cannot_be_kept_is_told_and_not_in_the_way(tmp_path
 
 async def test_a_store_that_is_down_is_told_and_not_in_the_way(tmp_path: Path) -> None:
     """S2: and what could not be looked at is not replaced either."""
-    objects = KeptObjects()
-    objects.down = True
-    with staged(tmp_path, Turn(text="report")) as stage:
-        files = SessionFiles(stage.sessions, objects)
-        configuration = stage.configuration()
-        done = await stage.investigator(files).conduct(order(), configuration, applied(configuration), "Why?")
-        objects.down = False
+    objects = ShakyObjects()
+    with staged(tmp_path, Turn(text="earlier"), Turn(text="report")) as stage:
+        await stage.conduct(order(), sessions=stage.in_bucket(objects))
+        before = await objects.content()
+        objects.down = True
+        done = await stage.conduct(order(order_id="other"), "Why?", sessions=stage.in_bucket(objects))
     assert done.outcome.text == "report"
-    assert "kept on one machine only" in done.trouble[0]
-    assert objects.kept == {}
+    assert len(done.trouble) == 1
+    assert "not kept" in done.trouble[0]
+    assert "cannot be reached" in done.trouble[0]
+    assert await objects.content() == before
 
 
 async def test_a_reply_without_what_came_before_is_not_answered(tmp_path: Path) -> None:
     """S3: rather later than with half a mind."""
-    objects = KeptObjects()
+    objects = ShakyObjects()
     objects.down = True
     with staged(tmp_path) as stage:
-        configuration = stage.configuration()
-        reply = order(cause=Cause.REPLY)
         with pytest.raises(ObjectsUnusable):
-            await stage.investigator(SessionFiles(stage.sessions, objects)).conduct(
-                reply, configuration, applied(configuration), "Why?"
-            )
+            await stage.conduct(order(cause=Cause.REPLY), "Why?", sessions=stage.in_bucket(objects))
+        assert stage.lab.requests == []
 
 
-async def test_a_store_that_fails_at_the_end_is_told(tmp_path: Path) -> None:
-    """S2"""
-    objects = KeptObjects()
+async def test_a_store_that_is_down_is_no_unknown_session(tmp_path: Path) -> None:
+    """S3: who replied is not told that the session has expired when nobody could look."""
+    objects = ShakyObjects()
+    objects.down = True
+    with staged(tmp_path) as stage, pytest.raises(ObjectsUnusable):
+        await stage.investigator(stage.in_bucket(objects)).known(order())
 
-    async def refuse(name: str, content: bytes) -> None:
-        raise ObjectsUnusable(f"The bucket takes no {len(content)} bytes more: make room.")
 
-    objects.put = refuse  # type: ignore[method-assign]
+@pytest.mark.parametrize("refused", ["transcript.md", "context.json", "metadata.json", ""])
+async def test_a_store_that_takes_no_more_is_told(tmp_path: Path, refused: str) -> None:
+    """S2: from the beginning, or at the end when the journal is there."""
+    objects = ShakyObjects()
+    objects.refused = (refused,)
     with staged(tmp_path, Turn(text="report")) as stage:
-        configuration = stage.configuration()
-        files = SessionFiles(stage.sessions, objects)
-        done = await stage.investigator(files).conduct(order(), configuration, applied(configuration), "Why?")
+        done = await stage.conduct(order(), "Why?", sessions=stage.in_bucket(objects))
+        stored = await stage.in_bucket(objects).entries("session")
     assert done.outcome.text == "report"
+    assert len(done.trouble) == 1
     assert "make room" in done.trouble[0]
+    assert bool(stored) is bool(refused)
 
 
 async def test_only_sessions_with_a_journal_are_known(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ async def test_a_revoked_key_leads_to_a_report_by_rules_that_says_so(tmp_path: P
         )
         found = configuration.applied(wanted.workflow, wanted.project)
         assert found is not None
-        done = await Investigating(SessionFiles(stage.sessions), environment).conduct(
+        done = await Investigating(FolderSessions(stage.sessions), environment).conduct(
             wanted, configuration, found, text
         )
     assert done.outcome.answered

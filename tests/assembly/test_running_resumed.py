@@ -1,5 +1,6 @@
-"""Going on with a session that was saved in a folder (G6, S3)."""
+"""Going on with a session that was saved in a folder, or is in the store (G6, S3)."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from hummingbird.lab.scene import Scene
 from hummingbird.lab.vendors.script import Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.assembly.conducting import MODEL
-from tests.assembly.running_on import FILES, ORCHESTRATOR, WORKFLOW, site
+from tests.assembly.running_on import FILES, ORCHESTRATOR, WORKFLOW, Site, site
+
+WRITER = {ORCHESTRATOR: Scene.write_token}
 
 
 def entries(folder: Path) -> list[object]:
@@ -50,8 +53,10 @@ async def test_a_session_goes_on_in_another_folder(tmp_path: Path) -> None:
         wish = Wish(event_file="-", resume=str(one), message="And?", save=str(two))
         done = await here.only(wish, here.webhook())
         await here.only(Wish(event_file="-", resume=str(one), message="And?", save=str(one)), here.webhook())
-        with pytest.raises(UsageFault, match="another session"):  # the two went on in different ways
+        ours, theirs = ((folder / "journal.jsonl").read_bytes() for folder in (one, two))
+        with pytest.raises(UsageFault, match=f"in another way in {two}"):
             await here.run(Wish(event_file="-", resume=str(one), message="And?", save=str(two)), here.webhook())
+        assert ((one / "journal.jsonl").read_bytes(), (two / "journal.jsonl").read_bytes()) == (ours, theirs)
     assert done.order.workflow == WORKFLOW
     assert sorted(file.name for file in two.iterdir()) == [*FILES]
     assert (two / "journal.jsonl").read_bytes().startswith(before)
@@ -124,3 +129,74 @@ async def test_a_session_that_no_order_began_is_never_posted(tmp_path: Path) -> 
         with pytest.raises(UsageFault, match="leave --execute out"):
             await here.run(wish, None, **{ORCHESTRATOR: Scene.write_token})
         assert here.written == []
+
+
+async def executed(here: Site) -> str:
+    """The id of a session that the store has."""
+    return (await here.only(here.direct(execute=True), None, **WRITER)).order.session_id
+
+
+async def test_a_session_of_the_store_is_asked_in_a_copy(tmp_path: Path) -> None:
+    """S3, G6: what is dry leaves no trace in the store, nor in GitLab."""
+    with site(tmp_path) as here:
+        session = await executed(here)
+        kept, posted = contents(tmp_path / "state" / "sessions" / session), here.written
+        done = await here.only(here.direct(event=None, resume=session, message="And why?"))
+        saved = await here.only(here.direct(resume=session, message="And why?", save=str(tmp_path / "mine")))
+        assert here.written == posted
+    assert contents(tmp_path / "state" / "sessions" / session) == kept
+    assert done.order.session_id == session
+    assert (done.saved, saved.saved) == (None, tmp_path / "mine")
+    assert [one.text for one in entries(tmp_path / "mine") if isinstance(one, UserSaid)][1:] == ["And why?"]
+    assert (tmp_path / "mine" / "journal.jsonl").read_bytes().startswith(kept["journal.jsonl"])
+
+
+async def test_a_session_of_the_store_goes_on_there_with_execute(tmp_path: Path) -> None:
+    """S3, N1: in its thread; a folder that is named has all of it too."""
+    store, folder = tmp_path / "state" / "sessions", tmp_path / "mine"
+    with site(tmp_path) as here:
+        session = await executed(here)
+        wish = here.direct(execute=True, event=None, resume=session, message="And why?", save=str(folder))
+        done = await here.only(wish, None, **WRITER)
+        threads = here.scene.ask(lambda worlds: [len(one.notes) for one in worlds.gitlab.merge_request.discussions])
+        assert (len(here.notes), max(threads)) == (3, 3)
+    assert (done.order.session_id, done.posted) == (session, here.url)
+    assert [one.text for one in entries(store / session) if isinstance(one, UserSaid)][1:] == ["And why?"]
+    assert (store / session / "journal.jsonl").read_bytes() == (folder / "journal.jsonl").read_bytes()
+
+
+async def test_a_session_of_the_store_that_is_about_something_else_is_refused(tmp_path: Path) -> None:
+    with site(tmp_path) as here:
+        session = await executed(here)
+        with pytest.raises(UsageFault, match=f"session {session} of .* is about {here.project}!{here.iid}"):
+            await here.run(here.direct(resume=session, message="And?", project="some/other"))
+
+
+async def test_an_id_that_is_nowhere_is_one_sentence(tmp_path: Path) -> None:
+    with site(tmp_path) as here, pytest.raises(UsageFault) as refused:
+        await here.run(here.direct(resume="nobody", message="Hello?"))
+    assert f"no session in nobody, and none of that id in {tmp_path / 'state' / 'sessions'}" in str(refused.value)
+    assert not (tmp_path / "state").exists(), "looking makes nothing"
+
+
+@pytest.mark.parametrize("execute", [False, True])
+async def test_a_session_of_an_older_format_goes_on(tmp_path: Path, execute: bool) -> None:
+    """S1, S3: a folder with nothing but a context.json; twice, as what it was brought up to date to is the same."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    with site(tmp_path) as here:
+        order = json.dumps({"workflow": WORKFLOW, "project": here.project, "iid": here.iid})
+        history = [{"role": "user", "content": order}, {"role": "assistant", "content": "The disk was full."}]
+        (folder / "context.json").write_text(json.dumps(history))
+        for message in ("Which disk?", "And now?"):
+            wish = here.direct(event=None, resume=str(folder), message=message, execute=execute)
+            assert (await here.only(wish, None, **WRITER)).text
+        assert bool(here.notes) is execute
+    kept = entries(folder)
+    assert [one.text for one in kept if isinstance(one, UserSaid)] == ["Which disk?", "And now?"]
+    assert "The disk was full." in (folder / "transcript.md").read_text()
+    assert len([one for one in kept if isinstance(one, SessionOpened)]) == 1
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}

@@ -1,50 +1,123 @@
-"""Sessions in folders that people name: nothing that was kept is lost to a copy (G6, S2)."""
+"""Sessions that go from one store to another and in folders that people name: nothing that was kept is lost to a copy
+(G6, S1, S2)."""
 
+import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from hummingbird.assembly.about import About
-from hummingbird.assembly.session_copies import Saved, brought, copied_back, prepared, saved, sessions_for
-from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.journal import Entry, SessionOpened, Source, UserSaid, dump
+from hummingbird.adapters.stores.bucket_sessions import BucketSessions
+from hummingbird.adapters.stores.folder_sessions import FolderSessions
+from hummingbird.adapters.stores.objects import BucketObjects
+from hummingbird.assembly.session_copies import Saved, prepared, saved, sessions_in, transferred
+from hummingbird.domain.errors import JournalTaken, UsageFault
+from hummingbird.domain.journal import Entry, HistoryImported, SessionOpened, Source, UserSaid, dump
 from hummingbird.domain.limits import JOURNAL_FORMAT
+from hummingbird.domain.sessions import About
+from hummingbird.ports.sessions import Sessions
+from tests.assembly.conducting import ShakyObjects
 
 OPENED = SessionOpened(session_id="abc", system="Be brief.", format=JOURNAL_FORMAT)
 ORDERED = UserSaid(text='{"workflow": "w", "project": "a/b", "mr_iid": 7, "sha": 5}', source=Source.ORDER)
 MORE = UserSaid(text="And?")
+OLD_ORDER = '{"workflow": "w", "project": "a/b", "iid": 7}'
+LEGACY = json.dumps([{"role": "user", "content": OLD_ORDER}, {"role": "assistant", "content": "The disk."}]).encode()
+NO_ARCHIVE = b"\x1f\x8b this would burst if anybody opened it \xff"  # so nobody does
 
 
-def kept(folder: Path, *entries: Entry, archive: bytes = b"") -> Path:
+def stored(kind: str, folder: Path) -> Sessions:
+    return FolderSessions(folder) if kind == "folder" else in_bucket(ShakyObjects())
+
+
+def in_bucket(objects: ShakyObjects | BucketObjects) -> BucketSessions:
+    return BucketSessions(objects, "memory://", lambda: 1000.0)
+
+
+async def kept(sessions: Sessions, *entries: Entry, archive: bytes = b"", transcript: bytes = b"") -> Sessions:
+    session = await sessions.open("abc")
+    for entry in entries:
+        session.journal.append(entry)
+    await session.journal.commit()
+    if archive:
+        await session.archives.put("abc", pieces(archive))
+    if transcript:
+        await session.keep("transcript.md", transcript)
+    await session.release()
+    return sessions
+
+
+async def pieces(content: bytes) -> AsyncIterator[bytes]:
+    for first in range(0, len(content), 7):
+        yield content[first : first + 7]
+
+
+async def archive_of(sessions: Sessions) -> bytes | None:
+    archive = await sessions.archive("abc")
+    return None if archive is None else b"".join([chunk async for chunk in archive.chunks])
+
+
+def in_folder(folder: Path, *entries: Entry) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "journal.jsonl").write_bytes(b"".join(map(dump, entries)))
-    if archive:
-        (folder / "sandbox.tar.gz").write_bytes(archive)
     return folder
 
 
-def length(folder: Path) -> int:
-    return len((folder / "journal.jsonl").read_bytes().splitlines())
+def nowhere(tmp_path: Path) -> FolderSessions:
+    return FolderSessions(tmp_path / "no sessions")
 
 
-def test_a_session_says_what_it_is_about(tmp_path: Path) -> None:
+@pytest.fixture(params=[("folder", "bucket"), ("bucket", "folder"), ("folder", "folder"), ("bucket", "bucket")])
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Sessions, Sessions]:
+    """Where a session comes from, and where it goes."""
+    one, other = request.param
+    return stored(one, tmp_path / "source"), stored(other, tmp_path / "target")
+
+
+async def test_a_session_in_a_folder_says_what_it_is_about(tmp_path: Path) -> None:
     """What is of another kind than it should be is not known."""
-    folder = kept(tmp_path / "one", OPENED, ORDERED, MORE)
-    assert saved(folder) == Saved(folder, "abc", About(workflow="w", project="a/b", mr_iid=7))
+    folder = in_folder(tmp_path / "one", OPENED, ORDERED, MORE)
+    about = About(workflow="w", project="a/b", mr_iid=7)
+    assert await saved(str(folder), nowhere(tmp_path)) == Saved(f"the session in {folder}", "abc", about, folder)
 
 
-@pytest.mark.parametrize("text", ["Hello!", "[1]", '"x"', "7"])
-def test_a_session_that_no_order_began_is_about_nothing_known(tmp_path: Path, text: str) -> None:
-    folder = kept(tmp_path / "one", OPENED, UserSaid(text=text, source=Source.ORDER))
-    assert saved(folder).about == About()
+@pytest.mark.parametrize("kind", ["folder", "bucket"])
+async def test_a_session_of_the_store_is_found_by_its_id(tmp_path: Path, kind: str) -> None:
+    """S3"""
+    store = await kept(stored(kind, tmp_path / "store"), OPENED, ORDERED)
+    about = About(workflow="w", project="a/b", mr_iid=7)
+    assert await saved("abc", store) == Saved(f"session abc of {store.address}", "abc", about, None)
 
 
-def test_a_journal_without_a_beginning_is_no_session(tmp_path: Path) -> None:
-    with pytest.raises(UsageFault, match="run it anew"):
-        saved(kept(tmp_path / "one"))
+@pytest.mark.parametrize("named", ["nobody", "not/an/id", "../abc"])
+async def test_what_is_neither_folder_nor_session_is_one_sentence_that_names_both(tmp_path: Path, named: str) -> None:
+    store = await kept(FolderSessions(tmp_path / "store"), OPENED)
+    with pytest.raises(UsageFault) as refused:
+        await saved(named, store)
+    assert f"no session in {named}, and none of that id in {store.address}" in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "transcript.md", "sandbox.tar.gz"])
+async def test_a_name_that_no_disk_takes_is_one_sentence_too(tmp_path: Path) -> None:
+    with pytest.raises(UsageFault, match="cannot be used"):
+        await saved("x" * 5000, nowhere(tmp_path))
+
+
+async def test_a_journal_without_a_beginning_is_no_session(tmp_path: Path) -> None:
+    with pytest.raises(UsageFault, match="There is no session in"):
+        await saved(str(in_folder(tmp_path / "one")), nowhere(tmp_path))
+
+
+async def test_looking_at_a_session_that_somebody_writes_changes_nothing(tmp_path: Path) -> None:
+    """E2: a last line that is not whole yet is that process's."""
+    folder = in_folder(tmp_path / "one", OPENED, ORDERED)
+    with (folder / "journal.jsonl").open("ab") as file:
+        file.write(b'{"kind":"user_s')
+    before = (folder / "journal.jsonl").read_bytes()
+    await saved(str(folder), nowhere(tmp_path))
+    assert (folder / "journal.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "transcript.md", "sandbox.tar.gz", "context.json", "metadata.json"])
 def test_a_folder_with_any_file_of_a_session_is_not_taken_for_a_new_one(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(UsageFault, match=name):
@@ -56,50 +129,136 @@ def test_other_files_are_in_nobodys_way(tmp_path: Path) -> None:
     assert prepared(tmp_path) == tmp_path
 
 
-def test_an_earlier_state_of_the_same_session_makes_room(tmp_path: Path) -> None:
-    """With all that belonged to it: a sandbox of another time is worse than none."""
-    target = kept(tmp_path / "two", OPENED, archive=b"old")
-    prepared(target, saved(kept(tmp_path / "one", OPENED, ORDERED)))
-    assert length(target) == 2
-    assert not (target / "sandbox.tar.gz").exists()
-    assert (target / "journal.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_later_state_of_the_same_session_does_not(tmp_path: Path) -> None:
-    target = kept(tmp_path / "two", OPENED, ORDERED)
+async def test_a_folder_with_the_same_session_is_ready_for_it_and_one_with_another_is_not(tmp_path: Path) -> None:
+    going_on = await saved(str(in_folder(tmp_path / "one", OPENED, ORDERED)), nowhere(tmp_path))
+    assert prepared(in_folder(tmp_path / "two", OPENED), going_on) == tmp_path / "two"
+    other = SessionOpened(session_id="other", system="Be brief.", format=JOURNAL_FORMAT)
     with pytest.raises(UsageFault, match="another session"):
-        prepared(target, saved(kept(tmp_path / "one", OPENED)))
-    assert length(target) == 2
+        prepared(in_folder(tmp_path / "three", other), going_on)
 
 
-@pytest.mark.parametrize(("ours", "theirs", "then"), [(2, 0, 2), (2, 1, 2), (1, 2, 2), (2, 2, 2)])
-def test_the_service_has_the_longer_one_afterwards(tmp_path: Path, ours: int, theirs: int, then: int) -> None:
-    entries, sessions = (OPENED, ORDERED), tmp_path / "sessions"
+@pytest.mark.parametrize(("ours", "theirs", "then"), [(2, 0, 2), (2, 1, 2), (1, 2, 2), (2, 2, 2), (0, 2, 2)])
+async def test_the_longer_one_stays(both: tuple[Sessions, Sessions], ours: int, theirs: int, then: int) -> None:
+    """S2: and with it what belongs to it."""
+    source, target = both
+    entries = (OPENED, ORDERED)
+    if ours:
+        await kept(source, *entries[:ours], archive=b"ours", transcript=b"ours")
     if theirs:
-        kept(sessions / "abc", *entries[:theirs])
-    brought(saved(kept(tmp_path / "one", *entries[:ours], archive=b"packed")), sessions)
-    assert length(sessions / "abc") == then
-    assert (sessions / "abc" / "sandbox.tar.gz").exists() == (ours > theirs)
+        await kept(target, *entries[:theirs], archive=b"theirs", transcript=b"theirs")
+    await transferred(source, target, "abc")
+    assert list(await target.entries("abc")) == list(entries[:then])
+    whose = b"ours" if ours > theirs else b"theirs"
+    assert await target.file("abc", "transcript.md") == whose
+    assert await archive_of(target) == whose
+    assert list(await source.entries("abc")) == list(entries[:ours])
 
 
-def test_two_that_parted_are_both_left_alone(tmp_path: Path) -> None:
-    sessions = tmp_path / "sessions"
-    kept(sessions / "abc", OPENED, MORE)
+async def test_two_that_parted_are_both_left_alone(both: tuple[Sessions, Sessions]) -> None:
+    """S2"""
+    source, target = both
+    await kept(source, OPENED, ORDERED, archive=b"ours")
+    await kept(target, OPENED, MORE, archive=b"theirs")
     with pytest.raises(UsageFault, match="in another way"):
-        brought(saved(kept(tmp_path / "one", OPENED, ORDERED)), sessions)
-    assert (sessions / "abc" / "journal.jsonl").read_bytes().endswith(dump(MORE))
+        await transferred(source, target, "abc")
+    assert list(await source.entries("abc")) == [OPENED, ORDERED]
+    assert list(await target.entries("abc")) == [OPENED, MORE]
+    assert await archive_of(target) == b"theirs"
+    await (await target.open("abc")).release()  # nobody has it
 
 
-def test_a_session_that_never_began_takes_nothing_away(tmp_path: Path) -> None:
-    folder = kept(tmp_path / "one", OPENED)
-    copied_back(tmp_path / "sessions", "abc", folder)
-    assert length(folder) == 1
+async def test_an_archive_travels_as_bytes_that_nobody_opens(both: tuple[Sessions, Sessions]) -> None:
+    """I5: archives are never unpacked by the host."""
+    source, target = both
+    await kept(source, OPENED, archive=NO_ARCHIVE)
+    await transferred(source, target, "abc")
+    assert await archive_of(target) == NO_ARCHIVE
 
 
-def test_what_is_written_to_a_session_is_in_its_folder_at_once(tmp_path: Path) -> None:
+async def test_a_session_that_is_not_there_leaves_nothing_behind(both: tuple[Sessions, Sessions]) -> None:
+    source, target = both
+    await transferred(source, target, "abc")
+    assert await target.listed() == []
+
+
+async def test_a_session_that_somebody_has_there_is_left_alone(both: tuple[Sessions, Sessions]) -> None:
+    """E2"""
+    source, target = both
+    await kept(source, OPENED, ORDERED)
+    await kept(target, OPENED)
+    held = await target.open("abc")
+    with pytest.raises(JournalTaken):
+        await transferred(source, target, "abc")
+    await held.release()
+    assert list(await target.entries("abc")) == [OPENED]
+
+
+async def test_the_archive_is_there_before_the_journal_that_tells_of_it(tmp_path: Path) -> None:
+    """S1: whoever dies in between leaves an earlier session, not a journal with the sandbox of an earlier one."""
+    objects = ShakyObjects()
+    source = await kept(FolderSessions(tmp_path), OPENED, ORDERED, archive=b"ours")
+    target = await kept(in_bucket(objects), OPENED, archive=b"theirs")
+    objects.refused = ("sandbox.tar.gz",)
+    with pytest.raises(Exception, match="make room"):
+        await transferred(source, target, "abc")
+    assert list(await target.entries("abc")) == [OPENED]
+
+
+async def test_files_of_a_session_are_their_owners_alone(tmp_path: Path) -> None:
+    source = await kept(in_bucket(ShakyObjects()), OPENED, archive=b"ours", transcript=b"ours")
+    await transferred(source, FolderSessions(tmp_path), "abc")
+    found = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "abc").iterdir()}
+    assert found == dict.fromkeys(["journal.jsonl", "sandbox.tar.gz", "transcript.md"], 0o600)
+
+
+async def test_a_folder_of_an_older_format_is_a_session(tmp_path: Path) -> None:
+    """S1, S3: with nothing but a context.json, as an earlier program left it; looking at it changes nothing."""
+    (tmp_path / "context.json").write_bytes(LEGACY)
+    found = await saved(str(tmp_path), nowhere(tmp_path))
+    assert found.about == About(workflow="w", project="a/b", mr_iid=7)
+    assert not (tmp_path / "journal.jsonl").exists()
+    assert prepared(tmp_path, found) == tmp_path
+    with sessions_in(tmp_path, found.session_id) as sessions:
+        session = await sessions.open(found.session_id)
+        opened, history = session.journal.entries()
+        await session.release()
+    assert isinstance(opened, SessionOpened)
+    assert isinstance(history, HistoryImported)
+    assert [one["content"] for one in history.messages] == [OLD_ORDER, "The disk."]
+
+
+@pytest.mark.parametrize("kind", ["folder", "bucket"])
+async def test_a_session_of_an_older_format_goes_to_a_store_and_back(tmp_path: Path, kind: str) -> None:
+    """G6: that it was brought up to date at different times does not make two of it."""
+    (tmp_path / "context.json").write_bytes(LEGACY)
+    store, found = stored(kind, tmp_path / "store"), await saved(str(tmp_path), nowhere(tmp_path))
+    for _ in range(2):
+        with sessions_in(tmp_path, found.session_id) as sessions:
+            await transferred(sessions, store, found.session_id)
+            session = await store.open(found.session_id)
+            session.journal.append(MORE)
+            await session.journal.commit()
+            await session.release()
+            await transferred(store, sessions, found.session_id)
+    again = await saved(str(tmp_path), nowhere(tmp_path))
+    assert (again.session_id, again.about) == (found.session_id, found.about)
+    with sessions_in(tmp_path, found.session_id) as sessions:
+        assert list(await sessions.entries(found.session_id))[2:] == [MORE, MORE]
+
+
+async def test_what_is_written_to_a_session_is_in_its_folder_at_once(tmp_path: Path) -> None:
     """Also a killed process leaves it behind; the rest is gone."""
-    with sessions_for("abc", tmp_path, None) as sessions:
-        (sessions / "abc" / "journal.jsonl").write_text("line\n")
-        assert (tmp_path / "journal.jsonl").read_text() == "line\n"
-    assert (tmp_path / "journal.jsonl").exists()
-    assert not sessions.exists()
+    with sessions_in(tmp_path, "abc") as sessions:
+        session = await sessions.open("abc")
+        session.journal.append(OPENED)
+        assert (tmp_path / "journal.jsonl").read_bytes() == dump(OPENED)
+        await session.release()
+    assert (tmp_path / "journal.jsonl").read_bytes() == dump(OPENED)
+    assert not sessions.folder.exists()
+
+
+async def test_without_a_folder_nothing_is_left(tmp_path: Path) -> None:
+    with sessions_in(None, "abc") as sessions:
+        await kept(sessions, OPENED)
+        assert list(await sessions.entries("abc")) == [OPENED]
+    assert not sessions.folder.exists()

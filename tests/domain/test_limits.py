@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hummingbird.domain import limits
+from hummingbird.domain import limits, session_limits
 from hummingbird.domain.limits import (
     BYTES_PER_TOKEN,
     CHAT_ITERATIONS,
@@ -38,7 +38,7 @@ from hummingbird.domain.limits import (
 
 
 def test_every_limit_is_more_than_nothing() -> None:
-    for name, value in vars(limits).items():
+    for name, value in (*vars(limits).items(), *vars(session_limits).items()):
         if name.isupper():
             assert all(number > 0 for number in (value if isinstance(value, tuple) else (value,))), name
 
@@ -151,3 +151,19 @@ def test_a_finding_is_short_enough_to_be_parsed_before_it_is_posted_w2() -> None
 
 def test_one_output_does_not_fill_what_a_run_remembers_of_failures_n8() -> None:
     assert 2 * limits.FAILURES_SEEN_AT_ONCE <= limits.FAILURES_SEEN
+
+
+def test_a_session_stays_whose_it_is_while_its_holder_lives_s1() -> None:
+    """Two signs of life may be lost, and one commit may take as long as it can."""
+    assert session_limits.LEASE_BEAT_S * 3 <= session_limits.LEASE_S
+    assert session_limits.COMMIT_S < session_limits.LEASE_S
+
+
+def test_an_order_of_a_host_that_died_finds_the_session_free_when_it_comes_again_s1() -> None:
+    """E2."""
+    assert session_limits.LEASE_S <= limits.QUEUE_TAKEN_S
+
+
+def test_parts_of_a_session_are_smaller_than_the_whole_s1() -> None:
+    assert session_limits.SEGMENT_BYTES < session_limits.JOURNAL_BYTES
+    assert session_limits.CONTEXT_BYTES <= session_limits.JOURNAL_BYTES

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hummingbird.adapters.stores.degrading import DegradingJournal
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.domain.errors import JournalTaken
+from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
+from hummingbird.domain.errors import JournalBehind, JournalTaken
 from hummingbird.domain.journal import RunStarted, UserSaid
 
 FIRST, SECOND, THIRD = RunStarted(run_id="r", model="m"), UserSaid(text="two"), UserSaid(text="three")
@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = RunStarted(run_id="r", model="m"), UserSaid(text="two"), 
 
 async def test_it_is_a_file_as_long_as_it_can_be(tmp_path: Path) -> None:
     told: list[str] = []
-    journal = DegradingJournal(tmp_path / "j", told.append)
+    journal = DegradingJournal(FileJournal(tmp_path / "j"), told.append)
     journal.append(FIRST)
     await journal.commit()
     journal.close()
@@ -29,7 +29,7 @@ async def test_a_line_that_cannot_be_written_is_kept_in_memory_and_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    journal = DegradingJournal(tmp_path / "j", told.append)
+    journal = DegradingJournal(FileJournal(tmp_path / "j"), told.append)
     journal.append(FIRST)
     with monkeypatch.context() as full:
         full.setattr(os, "write", _full)
@@ -46,29 +46,57 @@ async def test_a_line_that_cannot_be_written_is_kept_in_memory_and_told_once(
 
 async def test_a_disk_that_loses_what_it_took_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    journal = DegradingJournal(tmp_path / "j", told.append)
+    journal = DegradingJournal(FileJournal(tmp_path / "j"), told.append)
     journal.append(FIRST)
     monkeypatch.setattr(os, "fdatasync", _full)
     await journal.commit()
     assert (list(journal.entries()), len(told)) == ([FIRST], 1)
 
 
-def test_a_place_where_nothing_can_be_kept_is_told_at_once(tmp_path: Path) -> None:
+async def test_without_a_place_it_is_what_could_be_read_and_what_comes() -> None:
+    """Whoever could not open one has told that already."""
     told: list[str] = []
-    (tmp_path / "file").write_text("")
-    journal = DegradingJournal(tmp_path / "file" / "j", told.append)
+    journal = DegradingJournal(None, told.append, earlier=[FIRST])
+    journal.append(SECOND)
+    await journal.commit()
+    assert (list(journal.entries()), told) == ([FIRST, SECOND], [])
+    assert not journal.whole
+
+
+class _Away(MemoryJournal):
+    """One whose commits raise what they are told to."""
+
+    error: Exception | None = None
+
+    async def commit(self) -> None:
+        if self.error:
+            raise self.error
+
+
+async def test_a_store_that_is_away_is_told_once_and_may_be_whole_again() -> None:
+    """S2: what is missing goes along with a later commit."""
+    told: list[str] = []
+    away = _Away()
+    journal = DegradingJournal(away, told.append)
     journal.append(FIRST)
-    assert (list(journal.entries()), len(told)) == ([FIRST], 1)
+    away.error = JournalBehind("It is away.")
+    await journal.commit()
+    await journal.commit()
+    whole = [journal.whole]
+    away.error = None
+    journal.append(SECOND)
+    await journal.commit()
+    assert [*whole, journal.whole] == [False, True]
+    assert (list(away.entries()), told) == ([FIRST, SECOND], ["It is away."])
 
 
-def test_a_session_that_somebody_has_is_refused(tmp_path: Path) -> None:
+async def test_a_session_that_somebody_else_has_by_now_is_not_gone_on_with_in_memory() -> None:
     """E2: two must not go on with it."""
-    held = FileJournal(tmp_path / "j")
-    try:
-        with pytest.raises(JournalTaken):
-            DegradingJournal(tmp_path / "j", print)
-    finally:
-        held.close()
+    away = _Away()
+    journal = DegradingJournal(away, print)
+    away.error = JournalTaken("Somebody has it.")
+    with pytest.raises(JournalTaken):
+        await journal.commit()
 
 
 def _full(*_: object) -> int:

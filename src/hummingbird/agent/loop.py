@@ -39,7 +39,7 @@ from hummingbird.agent.tools.permissions import Gate, Permissions
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.agent.tools.results import Inline, Shape
 from hummingbird.agent.turn import Caller
-from hummingbird.domain.errors import JournalUnwritable, UsageFault
+from hummingbird.domain.errors import JournalTaken, JournalUnwritable, UsageFault
 from hummingbird.domain.history import NOT_RUN, UNKNOWN_OUTCOME, from_chat
 from hummingbird.domain.journal import (
     EchoesDropped,
@@ -128,7 +128,7 @@ class Loop:
             max_output_tokens=setup.max_output_tokens,
             spending=setup.spending,
             project=setup.project,
-            mask=setup.secrets.mask,
+            secrets=setup.secrets,
         )
 
     @property
@@ -141,8 +141,9 @@ class Loop:
         """Answers one user message. Always returns; what went wrong is in the outcome (L12). `run_id` is for whoever
         must find this run again in the journal.
 
-        Raises JournalUnwritable only when not even the beginning could be written, UsageFault for a history
-        given to a session that has one, or while another run is under way.
+        Raises JournalUnwritable only when not even the beginning could be written, JournalTaken when another process
+        has gone on with the session: this run is then none any more. UsageFault for a history given to a session that
+        has one, or while another run is under way.
         """
         return self._alone(self._run(text, source, history, run_id or uuid4().hex))
 
@@ -185,7 +186,7 @@ class Loop:
         self._open_session(history)
         self._recorder.record(RunStarted(run_id=run_id, model=self._chain[0], resumed=resumed))
         self._choose_model()
-        self._recorder.record(UserSaid(text=plain(text), source=source))
+        self._hear(text, source)
         return await self._drive()
 
     async def _go_on(self) -> Outcome:
@@ -207,6 +208,8 @@ class Loop:
                 if not self.state.ended:  # it may have come with the very last entry
                     self._close(EndReason.INTERRUPTED, "")
             await self._recorder.commit()
+        except JournalTaken:
+            raise
         except JournalUnwritable as error:
             self._lost(str(error))
         return self._outcome()
@@ -345,7 +348,11 @@ class Loop:
         """At a turn boundary, and not to a model that has its last word: what is left goes back to the sender."""
         while self._steers and self.state.between_turns and not self.state.final:
             self._choose_model()
-            self._recorder.record(UserSaid(text=self._steers.popleft(), source=Source.STEER))
+            self._hear(self._steers.popleft(), Source.STEER)
+
+    def _hear(self, text: str, source: Source) -> None:
+        """What a person pastes may be one of our own credentials, which no model and no journal is told (I1, I2)."""
+        self._recorder.record(UserSaid(text=self._setup.secrets.mask_known(plain(text)), source=source))
 
     def _finish(self, call: ToolCall, text: str, outcome: ToolOutcome) -> None:
         self._recorder.record(ToolFinished(call_id=call.id, name=call.name, text=text, outcome=outcome))

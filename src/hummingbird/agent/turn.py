@@ -2,9 +2,9 @@
 table says what happens after a failure."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ from hummingbird.agent.meaning import meaning
 from hummingbird.agent.recorder import Recorder
 from hummingbird.agent.recovery import happening
 from hummingbird.agent.steps import CallModel, End, SwitchModel
+from hummingbird.agent.untold import untold
 from hummingbird.domain.errors import (
     ConnectionLost,
     HummingbirdError,
@@ -26,6 +27,7 @@ from hummingbird.domain.events import Delta
 from hummingbird.domain.journal import Finish, ModelAnswered, ModelCalled, ModelFailed
 from hummingbird.domain.limits import ERROR_TEXT_CHARS, MAX_OUTPUT_TOKENS
 from hummingbird.domain.messages import AssistantMessage, ToolCall
+from hummingbird.domain.secrets import Secrets
 from hummingbird.domain.text import shortened
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.model import Model, ModelReply, ModelRequest
@@ -43,7 +45,7 @@ class Caller:
     max_output_tokens: int = MAX_OUTPUT_TOKENS
     spending: Spending | None = None
     project: str = ""
-    mask: Callable[[str], str] = str
+    secrets: Secrets = field(default_factory=Secrets)
 
     async def call(self, step: CallModel) -> SwitchModel | End | None:
         """None when the call was made; otherwise what to do instead."""
@@ -110,14 +112,15 @@ class Caller:
                 call_id=request.call_id,
                 model=model.name,
                 happening=happening(error),
-                sentence=shortened(self.mask(described(error)), ERROR_TEXT_CHARS),
+                sentence=shortened(self.secrets.mask(described(error)), ERROR_TEXT_CHARS),
                 retry_after_s=error.retry_after_s if isinstance(error, Unavailable) else None,
                 lost=isinstance(error, TimedOut | ConnectionLost | ReplyUnreadable),
             )
         )
 
     async def _answered(self, model: Model, request: ModelRequest, reply: ModelReply) -> None:
-        message = _with_unique_ids(reply.message, self.recorder.state.conversation.call_ids, request.call_id)
+        told = untold(reply.message, self.secrets.mask_known)
+        message = _with_unique_ids(told, self.recorder.state.conversation.call_ids, request.call_id)
         cost = model.price(reply.usage) if reply.counted else None
         self.recorder.record(
             ModelAnswered(
@@ -131,6 +134,9 @@ class Caller:
                 raw_usage=reply.raw_usage,
             )
         )
+        await (
+            self.recorder.commit()
+        )  # it is paid for, and a person or a hook may take long before the next one
         if self.spending is not None and cost:
             with suppress(JournalUnwritable):  # the answer is here; whether money may go on being spent is asked next
                 await self.spending.add(self.project, cost)

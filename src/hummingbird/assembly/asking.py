@@ -118,8 +118,8 @@ def reply(workflow: str, project: str, subject: Subject, saved: Saved, message: 
     elsewhere = about.project and about.project.casefold() != project.casefold()
     if elsewhere or (about.mr_iid and subject.iid and about.mr_iid != subject.iid):
         raise UsageFault(
-            f"The session in {saved.folder} is about {about.project}!{about.mr_iid}; name that project and merge "
-            "request, or another folder."
+            f"What goes on there, {saved.place}, is about {about.project}!{about.mr_iid}; name that project and merge "
+            "request, or another session."
         )
     made = WorkOrder(
         id=uuid4().hex,

@@ -8,15 +8,15 @@ import msgspec
 
 from hummingbird.adapters.models.registry import Models
 from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
-from hummingbird.adapters.stores.objects import objects_at
 from hummingbird.assembly.asking import Asked, Nothing
 from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.keeping import SPENDING
 from hummingbird.assembly.overheard import overheard
 from hummingbird.assembly.places import places
 from hummingbird.assembly.run_parts import Parts, Ran
 from hummingbird.assembly.secrets import for_runs
-from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.errors import ForgeError, HummingbirdError
 from hummingbird.domain.orders import Arrived, Cause, Overrides, WorkOrder
@@ -49,11 +49,16 @@ class Executing:
         settings = parts.configuration.settings
         self._parts, self._forges = parts, forges
         self._places = places(settings, parts.environment).made()
-        self.sessions = self._places.sessions
-        objects = objects_at(self._places.remote, ca_bundle=settings.ca_bundle) if self._places.remote else None
-        files = SessionFiles(self.sessions, objects)
+        self.sessions = sessions_of(self._places, settings, parts.clock.now)
         self._watched = _Watched(
-            Investigating(files, parts.environment, chosen=parts.chosen, clock=parts.clock, on_event=parts.on_event)
+            Investigating(
+                self.sessions,
+                parts.environment,
+                spending=self._places.sessions / SPENDING,
+                chosen=parts.chosen,
+                clock=parts.clock,
+                on_event=parts.on_event,
+            )
         )
 
     async def begun(self, body: bytes, model: str) -> Sequence[Asked] | Nothing:

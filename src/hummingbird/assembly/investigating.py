@@ -7,41 +7,34 @@ or everything. Neither the forge nor its token is known here (I1).
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from hummingbird.adapters.sources.registry import sources
-from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.agent.outcomes import upto_end
 from hummingbird.agent.state import RunState
 from hummingbird.agent.tools.seen_failures import SeenFailures
-from hummingbird.assembly.about import about
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.conducted import conducted
 from hummingbird.assembly.declaring import declared
-from hummingbird.assembly.keeping import JOURNAL, session_folder
+from hummingbird.assembly.held_session import HeldSession, held
+from hummingbird.assembly.keeping import HeldKeeping
 from hummingbird.assembly.library import Agent
 from hummingbird.assembly.models import chain, price_overrides
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
-from hummingbird.assembly.session_files import SessionFiles
 from hummingbird.config.configuration import Applied, Configuration
-from hummingbird.domain.errors import (
-    HummingbirdError,
-    JournalDamaged,
-    JournalTaken,
-    JournalUnwritable,
-    ObjectsUnusable,
-    SessionUnreadable,
-)
+from hummingbird.domain.errors import JournalDamaged, SessionUnreadable, UsageFault
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import Entry, RunEnded, RunStarted, Source, UserSaid
 from hummingbird.domain.limits import CONDUCTED_REMEMBERED
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.domain.runs import Outcome
-from hummingbird.domain.transcript import transcript
+from hummingbird.domain.sessions import about
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.observer import Observer
+from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.tool import Tool
 from hummingbird.service.investigating import Conducted
 
@@ -54,25 +47,25 @@ class Investigating:
 
     def __init__(
         self,
-        files: SessionFiles,
+        sessions: Sessions,
         environment: Mapping[str, str],
         *,
+        spending: Path | None = None,
         chosen: Chosen | None = None,
         clock: Clock | None = None,
         on_event: Observer | None = None,
     ) -> None:
-        self._files, self._chosen = files, chosen or Chosen()
+        self._sessions, self._chosen = sessions, chosen or Chosen()
         self._environment, self._held_back = for_runs(environment)
         self._clock, self._on_event = clock or SystemClock(), on_event
+        self._spending = None if spending is None else SqliteSpending(spending, self._clock.now)
         self._seen: OrderedDict[str, tuple[FailureSeen, ...]] = OrderedDict()
 
     async def known(self, order: WorkOrder) -> bool:
-        if not await self._files.known(order.session_id):
-            return False
         try:
-            if not self._written(order.session_id):
-                await self._files.fetch(order.session_id)
-            begun = about(self._written(order.session_id))
+            begun = about(await self._sessions.entries(order.session_id))
+        except UsageFault:
+            return False
         except (JournalDamaged, SessionUnreadable):
             return True  # whoever conducts it cannot read it either, and says why
         return begun.is_of(order.project, order.mr_iid)
@@ -88,9 +81,30 @@ class Investigating:
         bot_ids: frozenset[int] = frozenset(),
     ) -> Conducted:
         trouble = _Trouble(order)
-        fetched = await self._fetched(order, trouble)
-        if done := _done(self._written(order.session_id), order):
-            return conducted(done, failures=self._seen.get(order.id, ()), trouble=trouble)
+        session = await held(self._sessions, order.session_id, trouble, needed=order.cause is Cause.REPLY)
+        outcome: Outcome | None = None
+        try:
+            entries = _done(session.journal.entries(), order)
+            if not entries:
+                parts: dict[str, Any] = {"session": session, "trouble": trouble, "tools": tools, "bot_ids": bot_ids}
+                outcome = await self._run(order, configuration, applied, text, **parts)
+                entries = tuple(session.journal.entries())
+        finally:
+            await session.put_away()
+        return conducted(entries, outcome, failures=self._seen.get(order.id, ()), trouble=trouble)
+
+    async def _run(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        text: str,
+        *,
+        session: HeldSession,
+        trouble: "_Trouble",
+        tools: Sequence[Tool],
+        bot_ids: frozenset[int],
+    ) -> Outcome:
         secret = [*self._held_back, *tool_secrets(configuration, self._environment)]
         read = sources(declared(configuration.settings, applied, self._environment, bot_ids), self._environment)
         known = (value for source in read for value in source.secrets)
@@ -99,64 +113,23 @@ class Investigating:
             order,
             configuration,
             applied,
+            keeping=HeldKeeping(session.journal, session.archives, self._spending),
             tools=tools,
             sources=[seen.source(one) for one in read],
             secrets=secret,
             on_trouble=trouble,
         )
-        entries: Sequence[Entry] = ()
         try:
-            outcome = await _ended(agent, order, text)
+            return await _ended(agent, order, text)
         finally:
-            with suppress(HummingbirdError):  # whoever could not begin is told so already
-                entries = tuple(agent.entries())
             await agent.aclose()
-            await self._kept(order, entries, trouble, shared=fetched)
-        self._remember(order, seen.found)
-        return conducted(entries, outcome, failures=seen.found, trouble=trouble)
+            self._remember(order, seen.found)
 
     def _remember(self, order: WorkOrder, failures: tuple[FailureSeen, ...]) -> None:
         """For a result that could not be told at once: they stand in no journal (N8)."""
         self._seen[order.id] = failures
         while len(self._seen) > CONDUCTED_REMEMBERED:
             self._seen.popitem(last=False)
-
-    async def _fetched(self, order: WorkOrder, trouble: "_Trouble") -> bool:
-        """Whether we have what the store has. A reply is nothing without what came before it; anything else can begin
-        anew, but then nothing is stored: it would replace what could not be seen."""
-        try:
-            await self._files.fetch(order.session_id)
-        except ObjectsUnusable as error:
-            if order.cause is Cause.REPLY and not self._written(order.session_id):
-                raise
-            trouble(f"This session is kept on one machine only. {error}")
-            return False
-        return True
-
-    async def _kept(self, order: WorkOrder, entries: Sequence[Entry], trouble: "_Trouble", *, shared: bool) -> None:
-        """Never in the way of the note (S2)."""
-        if not entries:
-            return
-        try:
-            await self._files.tell(order.session_id, transcript(entries))
-            if shared:
-                await self._files.store(order.session_id)
-        except ObjectsUnusable as error:
-            trouble(f"This session could not be stored, so nobody may be able to go on with it. {error}")
-
-    def _written(self, session_id: str) -> Sequence[Entry]:
-        """What there is of the session. Raises JournalTaken, JournalDamaged, SessionUnreadable, UsageFault."""
-        path = session_folder(self._files.folder, session_id) / JOURNAL
-        try:
-            journal = FileJournal(path) if path.exists() else None
-        except JournalTaken:
-            raise
-        except (JournalUnwritable, OSError):
-            return ()  # the run goes on without it and says so
-        if journal is None:
-            return ()
-        journal.close()
-        return journal.entries()
 
     def _agent(self, order: WorkOrder, configuration: Configuration, applied: Applied, **parts: Any) -> Agent:
         settings, environment = configuration.settings, self._environment
@@ -166,7 +139,6 @@ class Investigating:
             fallback_models=others,
             instructions=applied.prompt,
             session_id=order.session_id,
-            sessions_dir=self._files.folder,
             project=order.project,
             max_iterations=order.overrides.max_iterations or applied.max_iterations,
             context_limit=applied.context_limit,

@@ -3,36 +3,80 @@ where there is no folder."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from hummingbird.adapters.stores.archives import FolderArchives
-from hummingbird.adapters.stores.degrading import DegradingJournal
+from hummingbird.adapters.stores.degrading import NOT_KEPT, DegradingJournal
 from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
 from hummingbird.adapters.stores.spending import SqliteSpending
-from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.errors import JournalTaken, JournalUnwritable
+from hummingbird.domain.sessions import JOURNAL, check_session_id
+from hummingbird.ports.archives import Archives
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.journal import Journal
+from hummingbird.ports.spending import Spending
 
-JOURNAL = "journal.jsonl"
+SPENDING = "spending.sqlite"
 
 
-class Keeping:
+class Keeping(Protocol):
+    """Where an agent's sessions are."""
+
+    @property
+    def archives(self) -> Archives | None: ...
+
+    @property
+    def spending(self) -> Spending | None: ...
+
+    def journal(self, session_id: str) -> Journal:
+        """Raises UsageFault, JournalUnwritable, JournalDamaged, SessionUnreadable."""
+        ...
+
+    def give_back(self, journal: Journal) -> None:
+        """The agent has no more use for it."""
+        ...
+
+
+class FolderKeeping:
     """`on_trouble`: with one, a journal that cannot be written is told to it and no reason to stop (S2)."""
 
     def __init__(self, folder: Path | None, clock: Clock, on_trouble: Callable[[str], None] | None = None) -> None:
         self._folder, self._on_trouble = folder, on_trouble
         self.archives = None if folder is None else FolderArchives(folder)
-        self.spending = None if folder is None else SqliteSpending(folder / "spending.sqlite", clock.now)
+        self.spending = None if folder is None else SqliteSpending(folder / SPENDING, clock.now)
 
     def journal(self, session_id: str) -> Journal:
-        """Raises UsageFault, JournalUnwritable, JournalDamaged, SessionUnreadable."""
         if self._folder is None:
             return MemoryJournal()
         path = session_folder(self._folder, session_id) / JOURNAL
-        return FileJournal(path) if self._on_trouble is None else DegradingJournal(path, self._on_trouble)
+        if self._on_trouble is None:
+            return FileJournal(path)
+        try:
+            return DegradingJournal(FileJournal(path), self._on_trouble)
+        except JournalTaken:
+            raise
+        except JournalUnwritable as error:
+            self._on_trouble(f"{NOT_KEPT} {error}")
+            return DegradingJournal(None, self._on_trouble)
+
+    def give_back(self, journal: Journal) -> None:
+        journal.close()
+
+
+class HeldKeeping:
+    """One session that somebody else has opened, and will release."""
+
+    def __init__(self, journal: Journal, archives: Archives | None, spending: Spending | None) -> None:
+        self._journal = journal
+        self.archives, self.spending = archives, spending
+
+    def journal(self, session_id: str) -> Journal:
+        return self._journal
+
+    def give_back(self, journal: Journal) -> None:
+        """Whoever opened it has more to write beside it."""
 
 
 def session_folder(sessions: Path, session_id: str) -> Path:
     """Raises UsageFault."""
-    if not session_id.replace("-", "").replace("_", "").isalnum():
-        raise UsageFault(f"Session id {session_id[:80]!r} is not usable: letters, digits, - and _ only.")
-    return sessions / session_id
+    return sessions / check_session_id(session_id)

@@ -21,7 +21,7 @@ from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.agent.tools.registry import Toolbox, enabled
 from hummingbird.assembly.benches import Benches
 from hummingbird.assembly.clock import SystemClock
-from hummingbird.assembly.keeping import Keeping
+from hummingbird.assembly.keeping import FolderKeeping, Keeping
 from hummingbird.assembly.plugins import plugin_hooks, plugin_tools
 from hummingbird.assembly.secrets import secrets_of
 from hummingbird.assembly.waiting_line import WaitingLine
@@ -43,10 +43,11 @@ _log = logging.getLogger("hummingbird")
 class Agent:
     """A conversation with one model and some tools, kept in a journal.
 
-    `session_id` continues a session of `sessions_dir` (None: nothing is kept on disk). `instructions` joins the
-    base rules in the system prompt. `sources` bring their tools, and what they know to be secret; they are closed with
-    the agent. `on_event` sees every journal entry and delta as it happens. `plugins` adds
-    installed third parties' tools and hooks. `max_usd_per_day` counts all agents of a `sessions_dir` and `project`.
+    `session_id` continues a session of `sessions_dir` (None: nothing is kept on disk); `keeping` stands for a
+    `sessions_dir` of another kind. `instructions` joins the base rules in the system prompt. `sources` bring their
+    tools, and what they know to be secret; they are closed with the agent. `on_event` sees every journal entry and
+    delta as it happens. `plugins` adds installed third parties' tools and hooks. `max_usd_per_day` counts all agents of
+    a `sessions_dir` and `project`.
     `sandbox` names where commands may run (bubblewrap, podman, k8s, k8spool, or a `Wanted` with all there is to say):
     the agent gets sandbox_exec, and results too long to read go to files there; call `close` when you are done.
     `max_inline_bytes` is how long a result may be to stay, `exec_timeout_s` how long a command runs that asks for no
@@ -68,6 +69,7 @@ class Agent:
         fallback_models: Sequence[str] = (),
         session_id: str = "",
         sessions_dir: Path | str | None = None,
+        keeping: Keeping | None = None,
         project: str = "default",
         max_iterations: int = CHAT_ITERATIONS,
         context_limit: int | None = None,
@@ -96,7 +98,7 @@ class Agent:
         found = dict(os.environ) if environment is None else environment
         self._clock = clock or SystemClock()
         folder = None if sessions_dir is None else Path(sessions_dir)
-        self._keeping = Keeping(folder, self._clock, on_trouble)
+        self._keeping = keeping or FolderKeeping(folder, self._clock, on_trouble)
         limits = replace(
             CHAT,
             iterations=max_iterations,
@@ -106,7 +108,7 @@ class Agent:
             seconds=max_seconds,
             warns=warns,
         )
-        _check(limits, folder)
+        _check(limits, kept=self._keeping.spending is not None)
         self._sources = list(sources)
         read = [tool for source in self._sources for tool in source.tools]
         offered = [*tools, *read, *(plugin_tools() if plugins else ())]
@@ -301,7 +303,7 @@ class Agent:
 
     def _close_journal(self) -> None:
         if self._journal is not None:
-            self._journal.close()
+            self._keeping.give_back(self._journal)
             self._journal = None
 
 
@@ -309,12 +311,12 @@ def _money(usd: Decimal | float | None) -> Decimal | None:
     return None if usd is None else Decimal(str(usd))
 
 
-def _check(limits: Limits, sessions_dir: Path | None) -> None:
+def _check(limits: Limits, *, kept: bool) -> None:
     if limits.iterations < 1:
         raise UsageFault(f"max_iterations is {limits.iterations}; give the agent at least one turn.")
     if limits.context_tokens is not None and limits.context_tokens < 1:
         raise UsageFault(f"context_limit is {limits.context_tokens}; give a number of tokens, or None.")
-    if limits.usd_per_day is not None and sessions_dir is None:
+    if limits.usd_per_day is not None and not kept:
         raise UsageFault("max_usd_per_day needs sessions_dir: what was spent is recorded there.")
 
 

@@ -31,6 +31,10 @@ class Places:
     def known_failures(self) -> Path:
         return self.state / "known_failures.sqlite"
 
+    def index(self, store: str) -> Path:
+        """Of the sessions of one store."""
+        return self.state / f"sessions-{store}.sqlite"
+
     @property
     def objects(self) -> str:
         """Address of the store for what no queue carries."""

@@ -12,19 +12,22 @@ from typing import TypeAlias
 
 import msgspec
 
+from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.assembly.asking import Asked, Nothing, Subject, applied_for, order, reply, subject_of
 from hummingbird.assembly.executing import Executing, check_model
 from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.keeping import SPENDING, session_folder
 from hummingbird.assembly.looking import Looking
 from hummingbird.assembly.places import places
 from hummingbird.assembly.replaying import project_in, replayed, subject_in
 from hummingbird.assembly.run_parts import Parts, Ran, Wish
-from hummingbird.assembly.session_copies import SPENDING, Saved, brought, copied_back, prepared, saved, sessions_for
-from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.assembly.session_copies import Saved, prepared, saved, sessions_in, transferred
+from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Applied
 from hummingbird.domain.errors import EventUnreadable, UsageFault
 from hummingbird.domain.orders import Overrides
+from hummingbird.ports.sessions import Sessions
 from hummingbird.service.runs import task
 
 Telling: TypeAlias = Callable[[Ran | Nothing], None]
@@ -35,7 +38,7 @@ async def run(parts: Parts, wish: Wish, body: bytes | None, told: Telling) -> No
     OperatorError, ForgeError, PlatformError. Cancelling it leaves a session that can go on, where one is kept."""
     forges = ForgesOf(parts.environment)
     try:
-        earlier = await asyncio.to_thread(saved, Path(wish.resume)) if wish.resume else None
+        earlier = await saved(wish.resume, _store(parts)) if wish.resume else None
         await _Running(parts, wish, body, forges, earlier).through(told)
     finally:
         await forges.close()
@@ -95,15 +98,15 @@ class _Running:
         project = wish.project or project_in(self.body or b"")
         workflow = wish.workflow or about.workflow
         if not workflow:
-            raise UsageFault(f"The session in {earlier.folder} names no workflow: give --workflow and --project.")
+            raise UsageFault(f"{_capital(earlier.place)} names no workflow: give --workflow and --project.")
         applied_for(self.parts.configuration, workflow, project)
         subject = Subject(iid=about.mr_iid)
         if wish.event is not None or (self.body is not None and not about.mr_iid):
             subject = await self._subject() if wish.project else (await subject_in(self.body or b"", self._looking))[1]
         if wish.execute and not about.mr_iid:
             raise UsageFault(
-                f"The session in {earlier.folder} does not say for which merge request it was begun, so it is not "
-                "posted: leave --execute out."
+                f"{_capital(earlier.place)} does not say for which merge request it was begun, so it is not posted: "
+                "leave --execute out."
             )
         return reply(workflow, project, subject, earlier, wish.message, overrides=Overrides(model=wish.model))
 
@@ -112,7 +115,8 @@ class _Running:
 
     def _folder(self, asked: Asked, *, several: bool) -> Path | None:
         """Where the session is to be; a folder holds one. Raises UsageFault."""
-        named = self.wish.save or self.wish.resume
+        resumed = self.earlier.folder if self.earlier else None
+        named = self.wish.save or resumed
         if not named:
             return None
         own = f"{asked.order.workflow}-{asked.order.mr_iid}" if several else ""
@@ -122,10 +126,14 @@ class _Running:
         parts, wanted = self.parts, asked.order
         applied = applied_for(parts.configuration, wanted.workflow, wanted.project)
         looking = self._looking(wanted.project)
-        with sessions_for(wanted.session_id, folder, self._spending(applied)) as sessions:
+        spending = self._spending(applied)
+        with sessions_in(folder, wanted.session_id) as sessions:
+            if self.earlier is not None:
+                await self._brought(self.earlier, sessions)
             investigating = Investigating(
-                SessionFiles(sessions),
+                sessions,
                 parts.environment,
+                spending=spending,
                 chosen=parts.chosen,
                 clock=parts.clock,
                 on_event=parts.on_event,
@@ -146,15 +154,43 @@ class _Running:
             return None
         return places(self.parts.configuration.settings, self.parts.environment).made().sessions / SPENDING
 
+    async def _brought(self, earlier: Saved, sessions: Sessions) -> None:
+        """To where it goes on, if it is not there. What is only looked at goes on in a copy."""
+        if earlier.folder is None:
+            if not self.wish.execute:
+                await transferred(_store(self.parts), sessions, earlier.session_id)
+            return
+        with sessions_in(earlier.folder, earlier.session_id) as source:
+            if await asyncio.to_thread(_differ, source, sessions, earlier.session_id):
+                await transferred(source, sessions, earlier.session_id)
+
     async def _executed(self, executing: Executing, asked: Asked, folder: Path | None) -> Ran | Nothing:
         if self.earlier is not None:
-            await asyncio.to_thread(brought, self.earlier, executing.sessions)
+            await self._brought(self.earlier, executing.sessions)
         try:
             done = await executing.carried_out(asked)
         finally:
-            if folder is not None:
-                copied_back(executing.sessions, asked.order.session_id, folder)
+            if folder is not None and await executing.sessions.entries(asked.order.session_id):
+                with sessions_in(folder, asked.order.session_id) as sessions:
+                    await transferred(executing.sessions, sessions, asked.order.session_id)
         return done if isinstance(done, Nothing) else replace(done, saved=folder)
+
+
+def _differ(one: FolderSessions, other: Sessions, session_id: str) -> bool:
+    """Whether these are two places, not two names of one."""
+    if not isinstance(other, FolderSessions):
+        return True
+    here, there = session_folder(one.folder, session_id), session_folder(other.folder, session_id)
+    return not (there.exists() and here.samefile(there))
+
+
+def _store(parts: Parts) -> Sessions:
+    settings = parts.configuration.settings
+    return sessions_of(places(settings, parts.environment), settings, parts.clock.now)
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _check_webhook(body: bytes) -> None:

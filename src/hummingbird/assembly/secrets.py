@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.kinds import FORBIDDEN_PREFIX
@@ -15,10 +16,17 @@ _PATHS = ("/", "./", "~")
 
 def secrets_of(environment: Mapping[str, str], others: Iterable[str] = ()) -> Secrets:
     """Every variable whose name says that it holds one, and `others`; a path to a file with one is not one. Those that
-    are held back are never paths: Base64 may begin with a slash."""
+    are held back are never paths, nor is what leads nowhere: Base64 may begin with a slash."""
     named = ((name, value) for name, value in environment.items() if _TELLS.search(name))
-    values = (value for name, value in named if _HELD_BACK.match(name) or not value.startswith(_PATHS))
+    values = (value for name, value in named if _HELD_BACK.match(name) or not _is_path(value))
     return Secrets([*values, *others])
+
+
+def _is_path(value: str) -> bool:
+    try:
+        return value.startswith(_PATHS) and Path(value).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # too long for one, no such user, a NUL
+        return False
 
 
 def for_runs(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

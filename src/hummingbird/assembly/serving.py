@@ -21,12 +21,13 @@ from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.http_door import HttpDoor, check_reach
 from hummingbird.assembly.investigating import Investigating
+from hummingbird.assembly.keeping import SPENDING
 from hummingbird.assembly.places import places
 from hummingbird.assembly.queueing import open_queue, region_of
 from hummingbird.assembly.reloading import keep_looking
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs
-from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
 from hummingbird.config.settings import Settings
@@ -190,10 +191,10 @@ class Serving:
         )
 
     def _investigator(self) -> Investigating:
-        objects = self._ingress.objects if self._places.remote else None
         return Investigating(
-            SessionFiles(self._places.sessions, objects),
+            sessions_of(self._places, self._watch.current.settings, self._clock.now),
             self._environment,
+            spending=self._places.sessions / SPENDING,
             chosen=self._chosen,
             clock=self._clock,
             on_event=self._on_event,

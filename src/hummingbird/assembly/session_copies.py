@@ -1,131 +1,146 @@
-"""Sessions in folders that people name (--save-session, --resume-session): one in each, with the files that the store
-has of it too. What was kept before is never written over by something else.
+"""Sessions that go from one store to another, and those in folders that people name (--save-session,
+--resume-session): one in each. What was kept before is never written over by something else.
 """
 
-import os
-import shutil
+import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
+from uuid import uuid4
 
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.assembly.about import About, about
-from hummingbird.assembly.keeping import JOURNAL, session_folder
-from hummingbird.assembly.session_files import ARCHIVE, TRANSCRIPT
+import msgspec
+
+from hummingbird.adapters.stores.folder_sessions import FolderSessions
+from hummingbird.adapters.stores.journal import read
+from hummingbird.assembly.keeping import session_folder
+from hummingbird.domain.envelope import migrated
 from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.journal import SessionOpened
+from hummingbird.domain.journal import Entry, SessionOpened
+from hummingbird.domain.sessions import ARCHIVE, CONTEXT, JOURNAL, METADATA, TRANSCRIPT, About, about, check_session_id
+from hummingbird.ports.sessions import Session, Sessions
 
-FILES = (TRANSCRIPT, ARCHIVE, JOURNAL)  # the journal last: it says that the others are there
-SPENDING = "spending.sqlite"
+FILES = (JOURNAL, CONTEXT, TRANSCRIPT, ARCHIVE, METADATA)
+_READ_WHOLE = (CONTEXT, TRANSCRIPT, METADATA)
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    folder: Path
+    """`place`: where it is, in words. `folder`: that it is the only one in, None for one of the store."""
+
+    place: str
     session_id: str
     about: About
+    folder: Path | None = None
 
 
-def saved(folder: Path) -> Saved:
-    """The session in that folder. Raises UsageFault if there is none, JournalTaken, JournalDamaged and
-    SessionUnreadable."""
-    path = folder / JOURNAL
-    if not path.is_file():
+async def saved(named: str, store: Sessions) -> Saved:
+    """The session in that folder, or of that id. Raises UsageFault if there is none, JournalDamaged and
+    SessionUnreadable, ObjectsUnusable."""
+    folder = Path(named)
+    try:
+        is_folder = await asyncio.to_thread(folder.is_dir)
+    except OSError as error:
+        raise _unusable(folder, error) from error
+    if is_folder:
+        return await asyncio.to_thread(_in_folder, folder)
+    try:
+        entries = await store.entries(check_session_id(named))
+    except UsageFault:
+        entries = ()
+    if not entries:
+        raise UsageFault(
+            f"There is no session in {named}, and none of that id in {store.address}. Name a folder that "
+            "--save-session has filled, or an id that `hummingbird sessions list` shows."
+        )
+    return Saved(f"session {named} of {store.address}", named, about(entries))
+
+
+def _in_folder(folder: Path) -> Saved:
+    entries = _entries(folder)
+    opened = next((entry for entry in entries if isinstance(entry, SessionOpened)), None)
+    if opened is None:
         raise UsageFault(
             f"There is no session in {folder}: it holds no {JOURNAL}. Name a folder that --save-session has filled."
         )
-    journal = FileJournal(path)
-    journal.close()
-    entries = journal.entries()
-    opened = next((entry for entry in entries if isinstance(entry, SessionOpened)), None)
-    if opened is None:
-        raise UsageFault(f"The session in {folder} ended before it began: run it anew.")
-    return Saved(folder, opened.session_id, about(entries))
+    return Saved(f"the session in {folder}", opened.session_id, about(entries), folder)
+
+
+def _entries(folder: Path) -> Sequence[Entry]:
+    try:
+        if (folder / JOURNAL).is_file():
+            return read(folder / JOURNAL)
+        if (folder / CONTEXT).is_file():
+            return migrated((folder / CONTEXT).read_bytes(), uuid4().hex)
+    except OSError as error:
+        raise _unusable(folder, error) from error
+    return ()
 
 
 def prepared(folder: Path, going_on: Saved | None = None) -> Path:
-    """The folder, ready for a new session or for going on with that one. Raises UsageFault if it holds another."""
+    """The folder, there and ready for a new session or for going on with that one. Raises UsageFault if it holds
+    another."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         there = next((name for name in FILES if (folder / name).exists()), "")
-        if there and not (going_on and _earlier(folder, going_on)):
-            raise UsageFault(f"{folder} holds another session already ({there}); name another folder to save this in.")
-        if going_on and not folder.samefile(going_on.folder):
-            copy(going_on.folder, folder)
+        ours = going_on is not None and there and _in_folder(folder).session_id == going_on.session_id
+        same = going_on is not None and going_on.folder is not None and folder.samefile(going_on.folder)
     except OSError as error:
         raise _unusable(folder, error) from error
+    if there and not ours and not same:
+        raise UsageFault(f"{folder} holds another session already ({there}); name another folder to save this in.")
     return folder.absolute()
 
 
-def _earlier(folder: Path, saved: Saved) -> bool:
-    """Whether nothing is lost when this session takes the folder's place."""
-    journal = folder / JOURNAL
-    return journal.is_file() and (saved.folder / JOURNAL).read_bytes().startswith(journal.read_bytes())
-
-
-def brought(saved: Saved, sessions: Path) -> None:
-    """Into the sessions of the service, unless those have more of it already. Raises UsageFault."""
-    there = session_folder(sessions, saved.session_id)
+async def transferred(source: Sessions, target: Sessions, session_id: str) -> None:
+    """All that the source has of a session, unless the target has as much. Raises UsageFault where it went on there in
+    another way, JournalTaken, JournalUnwritable, ObjectsUnusable and ArchiveUnusable."""
+    ours = await source.entries(session_id)
+    session = await target.open(session_id)
     try:
-        theirs = (there / JOURNAL).read_bytes() if (there / JOURNAL).exists() else b""
-        ours = (saved.folder / JOURNAL).read_bytes()
-        if theirs.startswith(ours):
-            return
-        if not ours.startswith(theirs):
-            raise UsageFault(
-                f"The session in {saved.folder} went on elsewhere in another way, in {there}: go on with that one, or "
-                "leave --execute out."
-            )
-        there.mkdir(parents=True, exist_ok=True, mode=0o700)
-        copy(saved.folder, there)
-    except OSError as error:
-        raise _unusable(there, error) from error
-
-
-def copy(source: Path, target: Path) -> None:
-    """All files of a session, each whole or not at all. Raises OSError."""
-    for name in FILES:
-        if (source / name).is_file():
-            _copied(source / name, target / name)
-        else:
-            (target / name).unlink(missing_ok=True)
-
-
-def _copied(source: Path, target: Path) -> None:
-    part = target.with_name(f".{target.name}.{token_hex(4)}.part")
-    try:
-        opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with source.open("rb") as whole, os.fdopen(opened, "wb") as file:
-            shutil.copyfileobj(whole, file)
-        part.replace(target)
+        if _grown(list(session.journal.entries()), list(ours), target):
+            await _copied(source, session, ours)
     finally:
-        part.unlink(missing_ok=True)
+        await session.release()
 
 
-def copied_back(sessions: Path, session_id: str, folder: Path) -> None:
-    """What the service keeps of a session, if it has begun. Raises UsageFault."""
-    kept = session_folder(sessions, session_id)
-    try:
-        if (kept / JOURNAL).exists():
-            copy(kept, folder)
-    except OSError as error:
-        raise _unusable(folder, error) from error
+def _grown(theirs: list[Entry], ours: list[Entry], target: Sessions) -> bool:
+    """Whether there is something to bring."""
+    both = min(len(theirs), len(ours))
+    if _timeless(theirs[:both]) != _timeless(ours[:both]):
+        raise UsageFault(
+            f"The session went on in another way in {target.address}: go on with that one, or name another place."
+        )
+    return len(ours) > len(theirs)
+
+
+def _timeless(entries: list[Entry]) -> list[Entry]:
+    """A session of an older format is brought up to date at other times in other places."""
+    return [msgspec.structs.replace(entry, at=0.0) for entry in entries]
+
+
+async def _copied(source: Sessions, session: Session, entries: Sequence[Entry]) -> None:
+    """The archive first: the journal says what is in it."""
+    if (archive := await source.archive(session.id)) is not None:
+        await session.archives.put(session.id, archive.chunks)
+    for entry in entries[len(session.journal.entries()) :]:
+        session.journal.append(entry)
+    await session.journal.commit()
+    for name in _READ_WHOLE:
+        if (content := await source.file(session.id, name)) is not None:
+            await session.keep(name, content)
 
 
 @contextmanager
-def sessions_for(session_id: str, folder: Path | None, spending: Path | None) -> Iterator[Path]:
-    """A folder of sessions that is gone afterwards. The one session in it is in `folder` from its first line on, if
-    there is one, so that also a killed process leaves it behind. `spending`: the record of what a day may cost."""
+def sessions_in(folder: Path | None, session_id: str) -> Iterator[FolderSessions]:
+    """Sessions that are gone afterwards. The one of that id is in `folder` from its first line on, if there is one, so
+    that also a killed process leaves it behind."""
     with tempfile.TemporaryDirectory(prefix="hummingbird-run-") as made:
         sessions = Path(made)
         if folder is not None:
-            session_folder(sessions, session_id).symlink_to(folder, target_is_directory=True)
-        if spending is not None:
-            (sessions / SPENDING).symlink_to(spending)
-        yield sessions
+            session_folder(sessions, session_id).symlink_to(folder.absolute(), target_is_directory=True)
+        yield FolderSessions(sessions, named=str(folder or ""))
 
 
 def _unusable(folder: Path, error: OSError) -> UsageFault:

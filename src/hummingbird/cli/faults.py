@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from hummingbird.assembly.secrets import secrets_of
 from hummingbird.domain.errors import HummingbirdError, OperatorError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -16,14 +17,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def explain(error: Exception, arguments: Sequence[str]) -> int:
     """Prints to standard error and returns the exit code: 2 when the operator must change something, else 1."""
     if {"-v", "--verbose"} & set(arguments):
-        click.echo("".join(traceback.format_exception(error)), err=True)
+        _tell("".join(traceback.format_exception(error)))
     if isinstance(error, HummingbirdError):
-        click.echo(f"hummingbird: {error}", err=True)
+        _tell(f"hummingbird: {error}")
     elif refused := _refused(error):
-        click.echo(f"hummingbird: {refused}", err=True)
+        _tell(f"hummingbird: {refused}")
     else:
-        click.echo(f"hummingbird: unexpected {type(error).__name__}: {error} (run again with -v for details)", err=True)
+        _tell(f"hummingbird: unexpected {type(error).__name__}: {error} (run again with -v for details)")
     return 2 if isinstance(error, OperatorError) else 1
+
+
+def _tell(text: str) -> None:
+    """Others wrote parts of it, who may have quoted what they were asked with (I1, I2)."""
+    click.echo(secrets_of(os.environ).mask(text), err=True)
 
 
 def _refused(error: Exception) -> str:

@@ -17,6 +17,7 @@ from hummingbird.cli.queue import queue
 from hummingbird.cli.run import run
 from hummingbird.cli.sandbox import sandbox
 from hummingbird.cli.serve import serve
+from hummingbird.cli.sessions import sessions
 
 
 @click.group(
@@ -28,7 +29,7 @@ def commands() -> None:
     """Hummingbird finds why a GitLab pipeline failed and says so with evidence."""
 
 
-for each in (config, demo, doctor, explain, init, lab, queue, run, sandbox, serve):
+for each in (config, demo, doctor, explain, init, lab, queue, run, sandbox, serve, sessions):
     commands.add_command(each)
 
 

@@ -19,7 +19,11 @@ from hummingbird.cli.placing import agreed, placed
 @click.option("--event-file", metavar="FILE", help="A webhook's body, which tells workflow and project; - is stdin.")
 @click.option("--execute", is_flag=True, help="Post the result to GitLab and keep the session in the configured store.")
 @click.option("--save-session", metavar="FOLDER", help="Keep the session in this folder.")
-@click.option("--resume-session", metavar="FOLDER", help="Go on with a session that was kept; with --message.")
+@click.option(
+    "--resume-session",
+    metavar="FOLDER|ID",
+    help="Go on with a session that was kept, in a folder or in the configured store; with --message.",
+)
 @click.option("--message", metavar="TEXT", help="What to say to it; with --resume-session.")
 @placed
 @click.option("--model", default="", metavar="NAME", help="Model of this run, whatever the configuration says.")

@@ -15,11 +15,11 @@ from hummingbird.assembly.run_parts import Parts, Ran, Wish
 from hummingbird.assembly.running import run as run_orders
 from hummingbird.assembly.sandboxes import Chosen, check_chosen
 from hummingbird.cli.lines import OneLine
+from hummingbird.cli.printing import printed
 from hummingbird.cli.progress import Progress
 from hummingbird.config.load import find, load
 from hummingbird.domain.errors import InputUnreadable
 from hummingbird.domain.limits import EVENT_BYTES
-from hummingbird.evidence.visible import visible
 
 __all__ = ["Chosen", "Wish", "run"]
 
@@ -63,7 +63,7 @@ def _shown(done: Ran | Nothing) -> int:
     if isinstance(done, Nothing):
         _tell(f"hummingbird: {done.sentence}")
         return 1
-    _print(f"{done.text}\n\n{done.bill}" if done.text else done.bill)
+    printed(f"{done.text}\n\n{done.bill}" if done.text else done.bill)
     for sentence in done.remarks:
         _tell(f"hummingbird: {sentence}")
     if done.saved is not None:
@@ -78,14 +78,6 @@ def _tell_how_to_go_on(wish: Wish) -> None:
         _tell(f"What was done until now is in {folder}; go on with --resume-session {folder} --message 'Go on.'")
     elif wish.execute:
         _tell("The merge request has a note of ours without a result; a reply to that note goes on with the session.")
-
-
-def _print(text: str) -> None:
-    """A terminal is not told what to do by what a model quotes; where a letter cannot be shown, its number is."""
-    if sys.stdout is not None and sys.stdout.isatty():
-        text = "\n".join(map(visible, text.split("\n")))
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(f"{text}\n".encode(encoding, "backslashreplace"), nl=False)
 
 
 def _tell(sentence: str) -> None:

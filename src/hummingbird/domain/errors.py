@@ -43,6 +43,7 @@ HummingbirdError
     ├── InvalidRequest       the builder found the request invalid and did not send it
     ├── JournalDamaged       a line in the middle of a journal cannot be read
     ├── JournalUnwritable    disk full, read-only
+    │   ├── JournalBehind    a bucket does not take it now; what is missing goes along with the next commit
     │   └── JournalTaken     another process has the session
     ├── SandboxBroken        the sandbox died or cannot be reached; never the output of a command
     ├── ArchiveTooLarge      what a sandbox holds is more than a checkpoint may weigh
@@ -231,6 +232,10 @@ class JournalDamaged(PlatformError):
 
 
 class JournalUnwritable(PlatformError):
+    pass
+
+
+class JournalBehind(JournalUnwritable):
     pass
 
 

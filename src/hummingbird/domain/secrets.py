@@ -34,23 +34,34 @@ class Secrets:
 
     values: Iterable[str] = field(default=(), repr=False)
     _rules: "_Rules" = field(init=False, repr=False, compare=False)
+    _values_alone: "_Rules" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         known = {stripped for value in self.values if len(stripped := value.strip()) >= SHORTEST}
         longest_first = tuple(sorted(known, key=lambda value: (-len(value), value)))
         object.__setattr__(self, "values", longest_first)
         spelt = {spelling for value in longest_first for piece in _pieces(value) for spelling in _spellings(piece)}
-        object.__setattr__(self, "_rules", _Rules(spelt))
+        object.__setattr__(self, "_rules", _Rules(spelt, _SHAPES))
+        object.__setattr__(self, "_values_alone", _Rules(spelt, ()))
 
     def mask(self, text: str) -> str:
         """The text without them. Masking a masked text changes nothing."""
-        raw = text.encode("utf-8", "surrogatepass")
-        masked = self.stream().end(raw)
-        return text if masked == raw else masked.decode("utf-8", "surrogatepass")
+        return _whole(text, self.stream())
+
+    def mask_known(self, text: str) -> str:
+        """The text without the values alone: for what people and models say, who may well write `user:password@` of
+        their own, and mean it."""
+        return _whole(text, MaskedStream(self._values_alone))
 
     def stream(self) -> MaskedStream:
         """For a text that comes in chunks. What is no text does not belong into it: some of it would look secret."""
         return MaskedStream(self._rules)
+
+
+def _whole(text: str, stream: MaskedStream) -> str:
+    raw = text.encode("utf-8", "surrogatepass")
+    masked = stream.end(raw)
+    return text if masked == raw else masked.decode("utf-8", "surrogatepass")
 
 
 async def masked(chunks: AsyncIterable[bytes], secrets: Secrets) -> AsyncIterator[bytes]:
@@ -80,11 +91,14 @@ def _spellings(value: str) -> Iterator[bytes]:
 
 
 def _in_json(value: str) -> Iterator[str]:
-    """With and without characters beyond ASCII, and as those write it who fear for their HTML (Go, Rails)."""
+    """With and without characters beyond ASCII, as those write it who fear for their HTML (Go, Rails; PHP escapes
+    slashes), and in JSON that is a text in JSON."""
     for beyond in (True, False):
         plain = json.dumps(value, ensure_ascii=not beyond)[1:-1]
         yield plain
+        yield plain.replace("/", "\\/")
         yield re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", plain)
+        yield json.dumps(plain, ensure_ascii=not beyond)[1:-1]
 
 
 def _in_address(value: str) -> Iterator[str]:
@@ -268,10 +282,10 @@ _OPEN_FRESH = _at_end(_cut(head, token.cut) for token in _TOKENS for head in tok
 class _Rules:
     """Mask, values, shapes: in this order, the longest value first."""
 
-    def __init__(self, spelt: Iterable[bytes]) -> None:
+    def __init__(self, spelt: Iterable[bytes], shapes: Iterable[Rule]) -> None:
         longest_first = sorted((text for text in spelt if MASK_BYTES not in text), key=lambda text: (-len(text), text))
         values = [KnownText(text) for text in longest_first]
-        self._all: tuple[Rule, ...] = (_Masked(), *values, *_SHAPES)
+        self._all: tuple[Rule, ...] = (_Masked(), *values, *shapes)
         numbered = list(enumerate(self._all))
         self._lookout = Lookout(Mark(mark, number) for number, rule in numbered for mark in rule.marks)
         self._unmarked = [(number, rule) for number, rule in numbered if isinstance(rule, _Unmarked)]

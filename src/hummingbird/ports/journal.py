@@ -18,7 +18,8 @@ class Journal(Protocol):
         ...
 
     async def commit(self) -> None:
-        """Returns when all that was appended survives a power cut (L2): before each effect, and at the end."""
+        """Returns when all that was appended survives a power cut (L2): before each effect, after each answer of a
+        model, and at the end."""
         ...
 
     def close(self) -> None: ...

@@ -9,10 +9,13 @@ from typing import NamedTuple
 import pytest
 
 from hummingbird.adapters.queues.sqlite import SqliteQueue
+from hummingbird.adapters.stores.objects import BucketObjects
 from hummingbird.assembly.doctor.finding import Finding
 from hummingbird.assembly.doctor.patient import Patient
-from hummingbird.assembly.doctor.workplace import place_checks
+from hummingbird.assembly.doctor.workplace import check_conditions, place_checks
+from hummingbird.domain.errors import ObjectsUnusable
 from hummingbird.domain.limits import QUEUE_RECEIVES
+from hummingbird.ports.objects import Version
 from tests.assembly.doctor.examining import FAIL, OK, WARN, patient, tried
 from tests.contracts.queues.backends.ministack import Ministack
 
@@ -140,3 +143,16 @@ def test_a_store_that_is_a_file_is_told(tmp_path: Path) -> None:
     (found,) = part(patient(tmp_path, ""), "store")
     assert found.standing is FAIL
     assert str(tmp_path / "state" / "objects") in found.sentence
+
+
+async def test_a_store_that_does_not_keep_conditions_is_told_s1() -> None:
+    class Careless(BucketObjects):
+        async def swap(self, name: str, content: bytes, known: Version | None) -> Version | None:
+            await self.put(name, content)
+            return Version(e_tag="any")
+
+    careless = Careless.in_memory()
+    with pytest.raises(ObjectsUnusable, match="two hosts could go on with one session"):
+        await check_conditions(careless)
+    assert await careless.names("") == []
+    await check_conditions(BucketObjects.in_memory())

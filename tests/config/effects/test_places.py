@@ -1,6 +1,7 @@
 """G8: keys that say where work is handed out, where events come from and where sessions are kept."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -10,17 +11,18 @@ import pytest
 
 from hummingbird.adapters.queues.sqlite import SqliteQueue
 from hummingbird.adapters.queues.sqs import SqsQueue
-from hummingbird.adapters.stores.objects import objects_at
+from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.assembly.places import places
 from hummingbird.assembly.queueing import open_queue
 from hummingbird.assembly.reloading import keep_looking
 from hummingbird.assembly.serving import Serving
-from hummingbird.assembly.session_files import SessionFiles
+from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.settings import Settings
 from hummingbird.config.watch import Watch
 from hummingbird.lab.case import find
 from hummingbird.lab.scene import Scene
+from hummingbird.ports.sessions import Sessions
 from tests.assembly.conducting import applied, configured, order, until
 from tests.config.effects.desk import CASE, told_in, written
 from tests.contracts.queues.backends.ministack import REGION, Ministack
@@ -78,20 +80,19 @@ async def test_s3_session_bucket_and_session_store_are_where_other_hosts_find_se
     configuration = configured(tmp_path / "config", f"model: digest\n{line}")
     here, there = (sessions(configuration.settings, tmp_path / host) for host in ("here", "there"))
     await Investigating(here, {}).conduct(order(), configuration, applied(configuration), "Why?")
-    assert await there.known("session")
-    assert not await SessionFiles(tmp_path / "there" / "sessions").known("session")
+    assert await there.entries("session")
+    assert await there.file("session", "transcript.md")
+    assert not await FolderSessions(tmp_path / "here" / "sessions").entries("session")
 
 
-def sessions(settings: Settings, home: Path) -> SessionFiles:
-    there = places(settings, {"HUMMINGBIRD_HOME": str(home)}).made()
-    return SessionFiles(there.sessions, objects_at(there.remote))
+def sessions(settings: Settings, home: Path) -> Sessions:
+    return sessions_of(places(settings, {"HUMMINGBIRD_HOME": str(home)}).made(), settings, time.time)
 
 
 async def test_session_store_may_be_a_directory(tmp_path: Path) -> None:
     configuration = configured(tmp_path / "config", f"model: digest\nsession_store: {tmp_path / 'kept'}")
-    there = places(configuration.settings, {"HUMMINGBIRD_HOME": str(tmp_path / "state")}).made()
-    investigating = Investigating(SessionFiles(there.sessions), {})
-    await investigating.conduct(order(), configuration, applied(configuration), "Why?")
+    there = sessions(configuration.settings, tmp_path / "state")
+    await Investigating(there, {}).conduct(order(), configuration, applied(configuration), "Why?")
     assert (tmp_path / "kept" / "session" / "journal.jsonl").exists()
     assert not (tmp_path / "state" / "sessions").exists()
 

@@ -6,6 +6,8 @@ AWS is ministack's, in a process of its own, and found by the environment as in 
 import base64
 import gzip
 import json
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -14,6 +16,8 @@ from typing import Any
 import boto3.session
 import pytest
 
+from hummingbird.assembly.session_stores import sessions_at
+from hummingbird.domain.journal import Entry, RunEnded
 from hummingbird.domain.limits import QUEUE_BODY_BYTES
 from hummingbird.domain.notes import Part
 from hummingbird.lab.vendors.script import Turn
@@ -35,9 +39,12 @@ class Shared:
     bucket: str
 
     @property
+    def store(self) -> str:
+        return f"s3://{self.bucket}/hummingbird"
+
+    @property
     def settings(self) -> dict[str, str]:
-        store = f"s3://{self.bucket}/hummingbird"
-        return {"sqs_fifo_queue_url": self.work, "sqs_queue_url": self.events, "session_store": store}
+        return {"sqs_fifo_queue_url": self.work, "sqs_queue_url": self.events, "session_store": self.store}
 
     def publish(self, event: bytes, *, packed: bool) -> None:
         """As SNS puts it into a queue that is subscribed to a topic."""
@@ -56,6 +63,9 @@ class Shared:
     def kept(self) -> list[str]:
         listed = self.client("s3").list_objects_v2(Bucket=self.bucket)
         return [one["Key"].removeprefix("hummingbird/") for one in listed.get("Contents", ())]
+
+    async def entries(self, session_id: str) -> Sequence[Entry]:
+        return await sessions_at(self.store, time.time).entries(session_id)
 
     def client(self, service: str) -> Any:
         return boto3.session.Session(region_name=REGION).client(service, endpoint_url=self.endpoint)
@@ -84,8 +94,10 @@ async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tm
         await begin_on(stage, "first")
         shared.publish(stage.scene.event()[1], packed=False)
         await stage.until(lambda: len(stage.ends()) == 1 and shared.left() == 0)
-        await begin_on(stage, "second")
+        await stage.stop()
         first = stage.marked()[0]
+        before = await shared.entries(first.session)
+        await begin_on(stage, "second")
         await stage.write(_developer(stage), "Why?", thread=first.thread)
         await stage.until(lambda: len(stage.ends()) == 2 and shared.left() == 0)
         await stage.stop()
@@ -94,8 +106,13 @@ async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tm
         assert "Because of a type." in stage.ends()[1].body
         assert stage.lab is not None
         assert "seen-on-the-first" in json.dumps(stage.lab.requests[-1].body), "the model is shown all that was"
-    journals = [tmp_path / host / "sessions" / first.session / "journal.jsonl" for host in ("first", "second")]
-    assert journals[1].read_bytes().startswith(journals[0].read_bytes())
+    after = await shared.entries(first.session)
+    assert after[: len(before)] == before
+    assert [len([one for one in some if isinstance(one, RunEnded)]) for some in (before, after)] == [1, 2]
+    for host in ("first", "second"):
+        assert not (tmp_path / host / "sessions" / first.session).exists(), (
+            "a host keeps nothing that others would lack"
+        )
 
 
 async def test_an_event_that_no_queue_carries_comes_through_the_store_and_is_gone_afterwards_e1(
@@ -108,7 +125,8 @@ async def test_an_event_that_no_queue_carries_comes_through_the_store_and_is_gon
         await stage.until(lambda: len(stage.ends()) == 1 and shared.left() == 0)
         await stage.stop()
         session = stage.ends()[0].session
-    assert {"journal.jsonl", "transcript.md"} <= {name.removeprefix(f"sessions/{session}/") for name in shared.kept()}
+    beside = {"context.json", "transcript.md", "metadata.json"}
+    assert {"journal/tail.jsonl", *beside} <= {name.removeprefix(f"sessions/{session}/") for name in shared.kept()}
     assert not [name for name in shared.kept() if name.startswith("events/")]
 
 

@@ -95,6 +95,7 @@ class QueueFile:
                 f"The queue {self._path} was written by a newer version; update this one to use it."
             ) from None
         connection.execute("PRAGMA synchronous = FULL")  # who was told that it is sent may forget it
+        connection.execute("PRAGMA secure_delete = ON")  # what people wrote does not outlive its message
         return connection
 
     def _told(self, error: OSError | sqlite3.Error) -> QueueUnusable:

@@ -1,6 +1,6 @@
 """Where things are kept: sessions, and what outlives them.
 
-Owns: journals, archives, large things here and in buckets, known failures, grants, spending.
+Owns: sessions in directories and buckets, their index, large things, known failures, grants, spending.
 May touch: ports, domain, tables.
 Never: what an entry means.
 """

@@ -1,56 +1,74 @@
-"""A journal that goes on in memory when its file cannot be written any more (S2): a run is worth more than its record.
+"""A journal that goes on in memory when it cannot be written any more (S2): a run is worth more than its record.
 
 What was written stays as it is, and a session that another process has is still refused: two must not go on with it.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.domain.errors import JournalTaken, JournalUnwritable
+from hummingbird.domain.errors import JournalBehind, JournalDamaged, JournalTaken, JournalUnwritable
 from hummingbird.domain.journal import Entry
+from hummingbird.ports.journal import Journal
+
+NOT_KEPT = "This session is not kept from here on, so nobody can go on with it."
 
 
 class DegradingJournal:
-    """`on_trouble` hears once, in a sentence, that the rest is not kept. Raises JournalTaken, JournalDamaged and
-    SessionUnreadable when it is opened."""
+    """`journal` None: nothing can be written from the start, and `earlier` is what could be read. `on_trouble` hears
+    once, in a sentence, that the rest is not kept, or not yet."""
 
-    def __init__(self, path: Path, on_trouble: Callable[[str], None]) -> None:
+    def __init__(
+        self, journal: Journal | None, on_trouble: Callable[[str], None], earlier: Sequence[Entry] = ()
+    ) -> None:
+        self._journal = journal
         self._on_trouble = on_trouble
-        self._file: FileJournal | None = None
-        self._kept: list[Entry] = []
-        try:
-            self._file = FileJournal(path)
-        except JournalTaken:
-            raise
-        except JournalUnwritable as error:
-            self._degrade(error)
+        self._kept = list(earlier)
+        self._told = journal is None
+        self._behind = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether what was appended is where it belongs, as far as that is known."""
+        return self._journal is not None and not self._behind
 
     def entries(self) -> Sequence[Entry]:
-        return self._kept if self._file is None else self._file.entries()
+        return self._kept if self._journal is None else self._journal.entries()
 
     def append(self, entry: Entry) -> None:
-        if self._file is not None:
+        if self._journal is not None:
             try:
-                self._file.append(entry)
+                self._journal.append(entry)
                 return
+            except JournalTaken:
+                raise
             except JournalUnwritable as error:
                 self._degrade(error)
         self._kept.append(entry)
 
     async def commit(self) -> None:
-        if self._file is not None:
-            try:
-                await self._file.commit()
-            except JournalUnwritable as error:
-                self._degrade(error)
+        if self._journal is None:
+            return
+        try:
+            await self._journal.commit()
+            self._behind = False
+        except JournalTaken:
+            raise
+        except JournalBehind as error:  # what is missing goes along with a later one, if there is one
+            self._behind = True
+            self._tell(str(error))
+        except (JournalUnwritable, JournalDamaged) as error:
+            self._degrade(error)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._kept = list(self._file.entries())
-            self._file.close()
-            self._file = None
+        if self._journal is not None:
+            self._kept = list(self._journal.entries())
+            self._journal.close()
+            self._journal = None
 
-    def _degrade(self, error: JournalUnwritable) -> None:
+    def _degrade(self, error: JournalUnwritable | JournalDamaged) -> None:
         self.close()
-        self._on_trouble(f"This session is not kept from here on, so nobody can go on with it. {error}")
+        self._tell(f"{NOT_KEPT} {error}")
+
+    def _tell(self, sentence: str) -> None:
+        if not self._told:
+            self._told = True
+            self._on_trouble(sentence)

@@ -9,13 +9,14 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hummingbird.domain.errors import JournalTaken, JournalUnwritable, SessionUnreadable
 from hummingbird.domain.journal import Entry, dump, load
 from hummingbird.domain.limits import QUICK_FLUSH_S
+from hummingbird.domain.session_limits import JOURNAL_BYTES
 
 _FIRST_BYTES = b'{"kind":"'  # of every line that was ever written here
 
@@ -27,15 +28,18 @@ class FileJournal:
     a file that cannot be read is left as it is.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most_bytes: int = JOURNAL_BYTES) -> None:
         self._path = path
+        self._most = most_bytes
         try:
             self._unsynced = _make_directories(path)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError as error:  # its folder was there a moment ago: somebody is removing it
+            raise _taken(path) from error
         except OSError as error:
             raise JournalUnwritable(f"The journal {path} cannot be opened: {error.strerror}.") from error
         try:
-            self._lock()
+            _lock(self._path, self._fd)
             self._entries = self._load()
             self._size = os.fstat(self._fd).st_size
         except OSError as error:
@@ -50,11 +54,18 @@ class FileJournal:
         self._flush_s = float("inf")  # how long the last one took; nothing is known of this disk yet
         self._flushing: asyncio.Future[OSError | None] | None = None
 
+    @property
+    def closed(self) -> bool:
+        """The file may be somebody else's by now."""
+        return self._fd < 0
+
     def entries(self) -> Sequence[Entry]:
         return self._entries
 
     def append(self, entry: Entry) -> None:
         line = dump(entry)
+        if self._size + len(line) > self._most:
+            raise JournalUnwritable(too_long(self._most))
         try:
             self._cut_off_partial_line()
             self._partial = True
@@ -129,28 +140,72 @@ class FileJournal:
             os.ftruncate(self._fd, self._size)
             self._partial = False
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise JournalTaken(
-                f"Another process is using {self._path}; wait for it, or use another session."
-            ) from error
-
     def _load(self) -> list[Entry]:
-        lines = self._path.read_bytes().split(b"\n")
-        torn = lines.pop()
-        if not torn and lines and b"\0" in lines[-1]:
-            torn = lines.pop()  # a power cut can leave a last block of zeros, newline and all
-        entries = [load(line, number) for number, line in enumerate(lines, 1)]
-        if torn and not lines and not _may_be_ours(torn):
-            raise SessionUnreadable(f"{self._path} is not a journal; it was left as it is. Name another file.")
-        if torn:
-            os.ftruncate(self._fd, sum(len(line) + 1 for line in lines))
+        entries, whole = _parsed(self._path, self._most)
+        if whole < os.fstat(self._fd).st_size:
+            os.ftruncate(self._fd, whole)
         return entries
 
     def _unwritable(self, error: OSError) -> JournalUnwritable:
         return JournalUnwritable(f"The journal {self._path} cannot be written: {error.strerror}. Free space or fix it.")
+
+
+def read(path: Path, most_bytes: int = JOURNAL_BYTES) -> list[Entry]:
+    """What a journal holds by now, whoever writes it; a last line that is not whole yet is left out. Changes nothing.
+    Raises JournalDamaged, SessionUnreadable and OSError."""
+    return _parsed(path, most_bytes)[0]
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Nobody has the journal meanwhile, whatever is in it. Raises JournalTaken and OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _lock(path, fd)
+        yield
+    finally:
+        _let_go(fd)
+
+
+def _lock(path: Path, fd: int) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise _taken(path) from error
+    if not _is_there(path, fd):  # removed between opening and locking it
+        raise _taken(path)
+
+
+def _taken(path: Path) -> JournalTaken:
+    return JournalTaken(f"Another process is using {path}; wait for it, or use another session.")
+
+
+def too_long(most_bytes: int) -> str:
+    return f"The journal is as long as one may be, {most_bytes:,} bytes; start a new session to go on."
+
+
+def _parsed(path: Path, most_bytes: int) -> tuple[list[Entry], int]:
+    """The entries, and how many bytes of the file they are."""
+    with path.open("rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise SessionUnreadable(f"{path} is larger than {most_bytes:,} bytes, and no journal of ours is; move it away.")
+    lines = content.split(b"\n")
+    torn = lines.pop()
+    if not torn and lines and b"\0" in lines[-1]:
+        torn = lines.pop()  # a power cut can leave a last block of zeros, newline and all
+    entries = [load(line, number) for number, line in enumerate(lines, 1)]
+    if torn and not lines and not _may_be_ours(torn):
+        raise SessionUnreadable(f"{path} is not a journal; it was left as it is. Name another file.")
+    return entries, sum(len(line) + 1 for line in lines)
+
+
+def _is_there(path: Path, fd: int) -> bool:
+    try:
+        there, here = path.stat(), os.fstat(fd)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
 def _make_directories(path: Path) -> list[Path]:

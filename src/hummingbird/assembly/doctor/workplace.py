@@ -13,7 +13,7 @@ from hummingbird.adapters.queues.sqlite import SqliteQueue
 from hummingbird.adapters.queues.sqs_calls import SqsCalls
 from hummingbird.adapters.sandboxes.check import self_check
 from hummingbird.adapters.sandboxes.registry import Sandboxes
-from hummingbird.adapters.stores.objects import objects_at
+from hummingbird.adapters.stores.objects import BucketObjects, objects_at
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.doctor.finding import Check, Findings, Standing
 from hummingbird.assembly.doctor.patient import Patient
@@ -22,7 +22,7 @@ from hummingbird.assembly.queueing import open_queue, region_of
 from hummingbird.assembly.sandboxes import wanted_sandbox
 from hummingbird.domain.errors import ObjectsUnusable, PlatformError
 from hummingbird.domain.limits import DOCTOR_FREE_BYTES, DOCTOR_FREE_LEAST_BYTES, QUEUE_TAKEN_S
-from hummingbird.ports.objects import Objects
+from hummingbird.ports.objects import Objects, VersionedObjects
 from hummingbird.ports.queue import Queue
 
 _MIB = 1024 * 1024
@@ -158,12 +158,33 @@ async def _store(patient: Patient) -> Findings:
     there = places(patient.settings, patient.environment)
     folder = Path(there.objects)
     if there.remote or _is_there(folder):
-        await _kept(objects_at(there.objects, ca_bundle=patient.settings.ca_bundle))
+        objects = objects_at(there.objects, ca_bundle=patient.settings.ca_bundle)
+        await _kept(objects)
         yield Standing.OK, f"{there.objects} keeps what is put there."
+        if isinstance(objects, BucketObjects):
+            await check_conditions(objects)
+            yield Standing.OK, f"{there.objects} tells who was first."
         return
     with _beside(folder) as name:
         await _kept(objects_at(name))
     yield Standing.OK, f"{folder} will be made when it is needed; a store works there."
+
+
+async def check_conditions(objects: VersionedObjects) -> None:
+    """Sessions of several hosts rest on it (S1). Raises ObjectsUnusable."""
+    name = f"doctor-{uuid4().hex}"
+    try:
+        first = await objects.swap(name, b"first", None)
+        second = await objects.swap(name, b"second", None)
+        third = await objects.swap(name, b"third", first)
+        fourth = await objects.swap(name, b"fourth", first)
+    finally:
+        await objects.delete(name)
+    if first is None or third is None or second or fourth:
+        raise ObjectsUnusable(
+            "The store writes whatever the condition says, so two hosts could go on with one session: use one that "
+            "keeps If-None-Match and If-Match, as S3, Google and Azure do."
+        )
 
 
 async def _kept(objects: Objects) -> None:

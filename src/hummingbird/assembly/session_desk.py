@@ -1,0 +1,127 @@
+"""The sessions that there are, for whoever asks about them (S4): found by their words or the beginning of their ids,
+exported, removed. The index is a cache of the store and is brought up to date before it is asked.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from hummingbird.adapters.stores.index import opened
+from hummingbird.assembly.places import places
+from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
+from hummingbird.assembly.session_copies import prepared, sessions_in, transferred
+from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.config.configuration import Configuration
+from hummingbird.domain.errors import HummingbirdError, JournalDamaged, SessionUnreadable, UsageFault
+from hummingbird.domain.journal import Entry
+from hummingbird.domain.session_limits import SEGMENTS_AT_ONCE
+from hummingbird.domain.sessions import Summary, check_session_id, summary
+from hummingbird.ports.clock import Clock
+from hummingbird.ports.session_index import Hit, SessionIndex
+from hummingbird.ports.sessions import Kept, Sessions
+
+_log = logging.getLogger("hummingbird")
+Progress = Callable[[int, int], None]  # so many of so many
+
+
+def _unseen(done: int, of: int) -> None:
+    """Where nobody watches."""
+
+
+class SessionDesk:
+    """Every verb raises ObjectsUnusable when the store cannot be used, JournalUnwritable when the index cannot."""
+
+    def __init__(self, sessions: Sessions, index: SessionIndex) -> None:
+        self.sessions, self._index = sessions, index
+
+    async def refresh(self, on_progress: Progress = _unseen) -> None:
+        """Brings the index up to date. What cannot be read is told and left out."""
+        kept, known = await self.sessions.listed(), await self._index.stamps()
+        changed = [one for one in reversed(kept) if known.get(one.session_id) != one.stamp]
+        for begin in range(0, len(changed), SEGMENTS_AT_ONCE):
+            on_progress(begin, len(changed))
+            some = changed[begin : begin + SEGMENTS_AT_ONCE]
+            found = await asyncio.gather(*(self._read(one) for one in some))
+            for one, entries in zip(some, found, strict=True):
+                if entries:
+                    made = summary(entries, one.session_id)
+                    await self._index.put(one.session_id, one.stamp, made, entries)
+        for gone in known.keys() - {one.session_id for one in kept}:
+            await self._index.forget(gone)
+
+    async def rebuild(self, on_progress: Progress = _unseen) -> int:
+        """From the journals alone. How many sessions it has then."""
+        await self._index.clear()
+        await self.refresh(on_progress)
+        return len(await self._index.stamps())
+
+    async def listed(self, limit: int, project: str = "", text: str = "") -> Sequence[Summary]:
+        return await self._index.listed(limit, project, text)
+
+    async def search(self, words: str, limit: int, project: str = "") -> Sequence[Hit]:
+        return await self._index.search(words, limit, project)
+
+    async def named(self, beginning: str) -> str:
+        """The one session whose id begins so. Raises UsageFault for none and for several."""
+        check_session_id(beginning)
+        known = [one.session_id for one in await self.sessions.listed()]
+        found = [one for one in known if one.startswith(beginning)]
+        if beginning in found:
+            return beginning
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UsageFault(f"{len(found)} sessions begin with {beginning}: write more of the id.")
+        raise UsageFault(
+            f"There is no session {beginning} in {self.sessions.address}; `hummingbird sessions list` shows those that "
+            "there are."
+        )
+
+    async def entries(self, session_id: str) -> Sequence[Entry]:
+        """Raises JournalDamaged, SessionUnreadable."""
+        return await self.sessions.entries(session_id)
+
+    async def exported(self, session_id: str, folder: Path) -> Path:
+        """All its files, as --resume-session takes them. Raises UsageFault if the folder holds another session."""
+        place = await asyncio.to_thread(prepared, folder)
+        with sessions_in(place, session_id) as target:
+            await transferred(self.sessions, target, session_id)
+        return place
+
+    async def older_than(self, moment: float, project: str = "") -> Sequence[Kept]:
+        """The last changed first. With a project, those that are known to be of it."""
+        kept = [one for one in await self.sessions.listed() if one.changed_at < moment]
+        if not project:
+            return kept
+        await self.refresh()
+        theirs = {one.session_id for one in await self._index.listed(len(kept) + 1_000_000, project)}
+        return [one for one in kept if one.session_id in theirs]
+
+    async def remove(self, session_id: str) -> bool:
+        """Raises JournalTaken while somebody has it."""
+        removed = await self.sessions.remove(session_id)
+        with suppress(HummingbirdError):  # the next refresh does it
+            await self._index.forget(session_id)
+        return removed
+
+    async def _read(self, kept: Kept) -> Sequence[Entry]:
+        try:
+            return await self.sessions.entries(kept.session_id)
+        except (JournalDamaged, SessionUnreadable) as error:
+            _log.warning("Session %s is not in the index: %s", kept.session_id, error)
+            return ()
+
+
+def desk_of(configuration: Configuration, environment: Mapping[str, str], clock: Clock) -> SessionDesk:
+    """Over the configured store. What the environment knows to be secret is not indexed. Raises SessionUnreadable,
+    JournalUnwritable and UsageFault."""
+    settings = configuration.settings
+    there = places(settings, environment)
+    sessions = sessions_of(there, settings, clock.now)
+    given, held_back = for_runs(environment)
+    secrets = secrets_of(given, [*held_back, *tool_secrets(configuration, environment)])
+    store = blake2b(sessions.address.encode(), digest_size=6).hexdigest()
+    return SessionDesk(sessions, opened(there.made().index(store), secrets.mask, _log.warning))
