@@ -102,7 +102,7 @@ class _Run:
 
     async def through(self, threads: Sequence[Thread], *, last_try: bool) -> None:
         order, publication = self.order, self.stage.publication(self.forge, self.configuration)
-        if order.cause is Cause.REPLY and not await self.stage.investigator.known(order):
+        if order.cause is Cause.REPLY and not await self._known(last_try=last_try):
             await publication.expired(order)
             _skipped(order, "its session is gone")
             return
@@ -121,6 +121,15 @@ class _Run:
             await self._failed(publication, place, error)
         else:
             await self._told(publication, place, conducted)
+
+    async def _known(self, *, last_try: bool) -> bool:
+        """A store that cannot be asked may be later; when there is no later, the run fails by it, and that is told."""
+        try:
+            return await self.stage.investigator.known(self.order)
+        except HummingbirdError:
+            if not last_try:
+                raise
+            return True
 
     async def _conducted(self, threads: Sequence[Thread]) -> Conducted:
         return await self.stage.investigator.conduct(
