@@ -11,6 +11,7 @@ from benchmarks.evidence import report as evidence_report
 from benchmarks.overhead import drive, imports
 from benchmarks.sandboxes import report as sandbox_report
 from benchmarks.service import report as service_report
+from benchmarks.sessions import report as session_report
 from benchmarks.sources import report as source_report
 
 
@@ -42,6 +43,10 @@ def service(quick: bool) -> None:
     service_report.report(quick=quick)
 
 
+def sessions(quick: bool) -> None:
+    session_report.report(quick=quick)
+
+
 def evidence(quick: bool, logs: Path | None = None) -> None:
     evidence_report.report(logs, quick=quick)
 
@@ -55,6 +60,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "sandboxes": sandboxes,
     "sources": sources,
     "service": service,
+    "sessions": sessions,
     "evidence": evidence,
 }
 
