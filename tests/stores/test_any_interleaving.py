@@ -305,13 +305,13 @@ def in_a_bucket() -> World:
     return World(sessions)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(harmless, min_size=1, max_size=9))
 async def test_any_interleaving_is_one_valid_conversation_in_a_bucket_s1(events: list[Event]) -> None:
     await play(in_a_bucket(), events)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(unsure, min_size=1, max_size=9))
 async def test_any_interleaving_with_a_store_that_loses_answers_is_one_valid_conversation_s1(
     events: list[Event],
@@ -319,7 +319,7 @@ async def test_any_interleaving_with_a_store_that_loses_answers_is_one_valid_con
     await play(in_a_bucket(), events)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(harmless, min_size=1, max_size=9))
 async def test_any_interleaving_is_one_valid_conversation_in_a_directory_s1(events: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,6 @@ JOURNAL_BYTES = 256 * 1024 * 1024  # several hundred thousand entries; a run tha
 SEGMENT_BYTES = 128 * 1024  # of a journal's tail in a bucket, which each commit writes anew, before it is sealed
 SEGMENTS_AT_ONCE = 16  # sealed ones that are read at the same time
 CONTEXT_BYTES = 64 * 1024 * 1024  # of a context.json that is brought up to date
-METADATA_BYTES = 64 * 1024
 SUMMARY_CHARS = 120  # of a session's title
 
 # Whose a session in a bucket is. Nothing rests on these but patience: every write there is conditional.

@@ -89,8 +89,10 @@ class FileJournal:
                 # a thread costs twice the CPU of the flush itself: not for a disk that just took no time
                 self._flushed(len(self._entries), self._to_disk(self._fd))
             else:
-                # shielded: when one run is interrupted, the others still wait for the same flush
-                await asyncio.shield(self._flushing or self._flush(len(self._entries)))
+                # shielded: when one run is interrupted, the others still wait for the same flush. One that is done but
+                # has not told us yet gets its turn: to wait for it would return at once, again and again
+                flushing = self._flushing or self._flush(len(self._entries))
+                await (asyncio.sleep(0) if flushing.done() else asyncio.shield(flushing))
 
     def close(self) -> None:
         """A flush that is still under way keeps the file open until it is done."""
