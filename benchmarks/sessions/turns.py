@@ -45,6 +45,9 @@ class BareJournal(MemoryJournal):
         os.write(self._fd, dump(entry))
         super().append(entry)
 
+    async def outlive(self) -> None:
+        return
+
     async def commit(self) -> None:
         os.fdatasync(self._fd)
 

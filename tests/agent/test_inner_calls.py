@@ -163,6 +163,9 @@ async def test_a_decision_is_on_the_disk_before_the_other_tool_runs() -> None:
     class Disk(MemoryJournal):
         safe = 0
 
+        async def outlive(self) -> None:
+            return
+
         async def commit(self) -> None:
             self.safe = len(self.entries())
 

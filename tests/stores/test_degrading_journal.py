@@ -68,6 +68,9 @@ class _Away(MemoryJournal):
 
     error: Exception | None = None
 
+    async def outlive(self) -> None:
+        await self.commit()
+
     async def commit(self) -> None:
         if self.error:
             raise self.error

@@ -28,6 +28,9 @@ class Recorder:
         self.state.apply(stamped)
         self.tell(Recorded(stamped))
 
+    async def outlive(self) -> None:
+        await self._journal.outlive()
+
     async def commit(self) -> None:
         await self._journal.commit()
 

@@ -134,7 +134,7 @@ class Caller:
                 raw_usage=reply.raw_usage,
             )
         )
-        await self.recorder.commit()  # it is paid for, and a person or a hook may take long before the next one
+        await self.recorder.outlive()  # it is paid for, and a person or a hook may take long before the next commit
         if self.spending is not None and cost:
             with suppress(JournalUnwritable):  # the answer is here; whether money may go on being spent is asked next
                 await self.spending.add(self.project, cost)

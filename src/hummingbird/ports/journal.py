@@ -14,12 +14,15 @@ class Journal(Protocol):
         ...
 
     def append(self, entry: Entry) -> None:
-        """Takes note of an entry. It outlives this process at once, the machine after `commit`."""
+        """Takes note of an entry."""
+        ...
+
+    async def outlive(self) -> None:
+        """Returns when all that was appended outlives this process: after each answer of a model, which is paid for."""
         ...
 
     async def commit(self) -> None:
-        """Returns when all that was appended survives a power cut (L2): before each effect, after each answer of a
-        model, and at the end."""
+        """Returns when it outlives the machine too, a power cut for one (L2): before each effect, and at the end."""
         ...
 
     def close(self) -> None: ...

@@ -79,6 +79,10 @@ class BucketJournal:
         self._entries.append(entry)
         self._size += len(line)
 
+    async def outlive(self) -> None:
+        """There is nothing between this process and the bucket."""
+        await self.commit()
+
     async def commit(self) -> None:
         """Raises JournalBehind when the bucket does not take it, JournalTaken when somebody else has the session."""
         self._check()

@@ -3,7 +3,7 @@
 What was written stays as it is, and a session that another process has is still refused: two must not go on with it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from hummingbird.domain.errors import JournalBehind, JournalDamaged, JournalTaken, JournalUnwritable
 from hummingbird.domain.journal import Entry
@@ -44,11 +44,17 @@ class DegradingJournal:
                 self._degrade(error)
         self._kept.append(entry)
 
+    async def outlive(self) -> None:
+        if self._journal is not None:
+            await self._stored(self._journal.outlive())
+
     async def commit(self) -> None:
-        if self._journal is None:
-            return
+        if self._journal is not None:
+            await self._stored(self._journal.commit())
+
+    async def _stored(self, storing: Awaitable[None]) -> None:
         try:
-            await self._journal.commit()
+            await storing
             self._behind = False
         except JournalTaken:
             raise

@@ -80,6 +80,9 @@ class FileJournal:
         self._partial = False
         self._entries.append(entry)
 
+    async def outlive(self) -> None:
+        """What the kernel has does."""
+
     async def commit(self) -> None:
         wanted = len(self._entries)
         while self._durable < wanted:
@@ -239,6 +242,9 @@ class MemoryJournal:
 
     def append(self, entry: Entry) -> None:
         self._entries.append(entry)
+
+    async def outlive(self) -> None:
+        return
 
     async def commit(self) -> None:
         return

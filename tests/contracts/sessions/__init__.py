@@ -1,0 +1,6 @@
+"""One contract for every store of sessions (ports/sessions.py): a directory, and buckets of each kind.
+
+Owns: the cases, and how a place to play them is had.
+May touch: the port, its adapters, domain.
+Never: what is above the port.
+"""

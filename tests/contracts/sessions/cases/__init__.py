@@ -1,0 +1,6 @@
+"""The cases, by topic: async functions that take a stage.
+
+Owns: what a store of sessions must do.
+May touch: the port, domain, the stage.
+Never: a backend.
+"""

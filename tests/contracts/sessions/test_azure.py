@@ -1,0 +1,13 @@
+"""The contract on Azure (S1), as azurite serves it."""
+
+import pytest
+
+from tests.contracts.sessions.backends.bucket import BucketSite
+from tests.contracts.sessions.stage import Case, Stage
+from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE, IN_BUCKETS
+from tests.contracts.stores.backends.azure import Azurite
+
+
+@pytest.mark.parametrize("case", [*EVERYWHERE, *ACROSS_PROCESSES, *IN_BUCKETS], ids=lambda case: case.__name__)
+async def test_azure_keeps_the_contract(azurite: Azurite, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    await Stage(BucketSite(azurite.address()), monkeypatch).play(case)

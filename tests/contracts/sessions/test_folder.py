@@ -1,0 +1,109 @@
+"""The contract on a directory (S1), and what can happen to one alone."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hummingbird.adapters.stores import journal as journals
+from hummingbird.adapters.stores.folder_sessions import FolderSessions
+from hummingbird.domain.errors import JournalTaken, ObjectsUnusable
+from hummingbird.domain.journal import dump
+from tests.contracts.sessions.backends.folder import FolderSite
+from tests.contracts.sessions.stage import ID, OPENED, Case, Stage, said
+from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE
+
+
+@pytest.mark.parametrize("case", [*EVERYWHERE, *ACROSS_PROCESSES], ids=lambda case: case.__name__)
+async def test_a_directory_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    await Stage(FolderSite(tmp_path / "sessions"), monkeypatch).play(case)
+
+
+async def test_a_removal_that_died_in_the_middle_leaves_no_session_and_is_done_the_next_time_s1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(FolderSite(tmp_path), monkeypatch)
+    await stage.told(OPENED)
+    await stage.told(OPENED, session_id="another")
+    with monkeypatch.context() as patch:
+        patch.setattr("hummingbird.adapters.stores.folder_sessions.shutil.rmtree", lambda *_, **__: None)
+        assert await stage.sessions.remove(ID)
+    assert len(_names(tmp_path)) == 2
+    assert await stage.entries() == []
+    assert [kept.session_id for kept in await stage.sessions.listed()] == ["another"]
+    await stage.told(*said(1))
+    assert await stage.entries() == list(said(1))
+    assert not await stage.sessions.remove("nobody")
+    assert _names(tmp_path) == [ID, "another"]
+
+
+async def test_a_session_that_was_killed_while_brought_up_to_date_keeps_its_history_s1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(FolderSite(tmp_path), monkeypatch)
+    await stage.write("context.json", b'[{"role":"user","content":"why?"},{"role":"assistant","content":"so"}]')
+    whole = await stage.entries()
+    await stage.write("journal.jsonl", dump(whole[0]) + dump(whole[1])[:20])
+    assert await stage.entries() == whole
+    session = await stage.opened()
+    assert [msgspec.structs.replace(entry, at=0.0) for entry in session.journal.entries()] == whole
+    await session.release()
+    assert len(await stage.entries()) == 2
+
+
+async def test_a_session_whose_older_file_cannot_be_reached_is_let_go_of_s1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(FolderSite(tmp_path), monkeypatch)
+
+    async def fails(*_: object) -> bytes:
+        raise ObjectsUnusable("The disk failed.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderSessions, "file", fails)
+        with pytest.raises(ObjectsUnusable):
+            await stage.opened()
+    await stage.told(OPENED)
+    assert await stage.entries() == [OPENED]
+
+
+async def test_a_folder_that_goes_away_while_it_is_opened_is_somebody_elses_s1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a store that cannot be written: a run would go on without a record then."""
+    stage = Stage(FolderSite(tmp_path), monkeypatch)
+    made = journals._make_directories
+
+    def taken_away(path: Path) -> list[Path]:
+        directories = made(path)
+        path.parent.rmdir()
+        return directories
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "_make_directories", taken_away)
+        with pytest.raises(JournalTaken):
+            await stage.opened()
+    await stage.told(OPENED)
+
+
+@pytest.mark.timeout(10)
+async def test_a_commit_that_meets_a_flush_which_has_just_ended_does_not_wait_for_ever_l2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor keep everything else of this process waiting."""
+    session = await Stage(FolderSite(tmp_path), monkeypatch).opened()
+    session.journal.append(OPENED)
+    first = asyncio.ensure_future(session.journal.commit())
+    await asyncio.sleep(0)
+    time.sleep(0.2)  # noqa: ASYNC251 - the disk is done meanwhile, and nobody has heard of it
+    await asyncio.sleep(0)
+    session.journal.append(said(1)[0])
+    await session.journal.commit()
+    await first
+    await session.release()
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())

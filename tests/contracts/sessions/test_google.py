@@ -1,0 +1,13 @@
+"""The contract on Google's Cloud Storage (S1), as our stand-in serves it."""
+
+import pytest
+
+from tests.contracts.sessions.backends.bucket import BucketSite
+from tests.contracts.sessions.stage import Case, Stage
+from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE, IN_BUCKETS
+from tests.contracts.stores.backends.google import Google
+
+
+@pytest.mark.parametrize("case", [*EVERYWHERE, *ACROSS_PROCESSES, *IN_BUCKETS], ids=lambda case: case.__name__)
+async def test_google_keeps_the_contract(google: Google, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    await Stage(BucketSite(google.address()), monkeypatch).play(case)

@@ -1,0 +1,14 @@
+"""The contract on S3 (S1), as ministack serves it."""
+
+import pytest
+
+from tests.contracts.queues.backends.ministack import Ministack
+from tests.contracts.sessions.backends.bucket import BucketSite
+from tests.contracts.sessions.stage import Case, Stage
+from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE, IN_BUCKETS
+from tests.contracts.stores.backends.s3 import S3Buckets
+
+
+@pytest.mark.parametrize("case", [*EVERYWHERE, *ACROSS_PROCESSES, *IN_BUCKETS], ids=lambda case: case.__name__)
+async def test_s3_keeps_the_contract(cloud: Ministack, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    await Stage(BucketSite(S3Buckets(cloud).address()), monkeypatch).play(case)
