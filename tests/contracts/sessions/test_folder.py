@@ -1,6 +1,7 @@
 """The contract on a directory (S1), and what can happen to one alone."""
 
 import asyncio
+import shutil
 import time
 from pathlib import Path
 
@@ -86,6 +87,26 @@ async def test_a_folder_that_goes_away_while_it_is_opened_is_somebody_elses_s1(
         with pytest.raises(JournalTaken):
             await stage.opened()
     await stage.told(OPENED)
+
+
+async def test_a_journal_that_was_removed_before_it_could_be_locked_is_somebody_elses_s1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise everything would be written into a file that has no name any more."""
+    stage = Stage(FolderSite(tmp_path), monkeypatch)
+    await stage.told(OPENED)
+    lock = journals._lock
+
+    def removed_first(path: Path, fd: int) -> None:
+        shutil.rmtree(path.parent)
+        lock(path, fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "_lock", removed_first)
+        with pytest.raises(JournalTaken):
+            await stage.opened()
+    await stage.told(*said(1))
+    assert await stage.entries() == list(said(1))
 
 
 @pytest.mark.timeout(10)

@@ -71,6 +71,7 @@ class _Race:
         self._address, self._overtaking = address, overtaking
         self._random = Random()
         self._racers: list[_Racer] = []
+        self._stopped: list[_Racer] = []
         self._deaths = self._stops = 0
 
     @property
@@ -101,12 +102,19 @@ class _Race:
         """Half of the time with the one that has the session."""
         await asyncio.sleep(self._random.random() * 0.1)
         one = self._random.choice([*self._racers, *[max(self._racers, key=lambda racer: racer.heard_at)] * _RACERS])
+        if one in self._stopped:
+            return
         if self._random.random() < 0.2:
             self._deaths += one.send(signal.SIGKILL)
         elif one.send(signal.SIGSTOP):
             self._stops += 1
+            self._stopped.append(one)
             wait_s = LEASE_S * self._random.uniform(0.2, 3)
-            asyncio.get_running_loop().call_later(wait_s, one.send, signal.SIGCONT)
+            asyncio.get_running_loop().call_later(wait_s, self._go_on, one)
+
+    def _go_on(self, one: _Racer) -> None:
+        self._stopped.remove(one)
+        one.send(signal.SIGCONT)
 
     async def _start(self, name: str) -> None:
         words = (str(_RACER), self._address, _ID, name)

@@ -52,13 +52,8 @@ class FolderArchives:
 
     async def _fill(self, file: int, chunks: AsyncIterator[bytes]) -> int:
         size = 0
-        async for chunk in chunks:
+        async for chunk in bounded(chunks, self._most):
             size += len(chunk)
-            if size > self._most:
-                raise ArchiveTooLarge(
-                    f"What the sandbox holds packs to more than {self._most} bytes; remove what is no longer needed "
-                    "from /tmp/data. The checkpoint before this one was kept."
-                )
             await self._done(lambda content=chunk: _write(file, content))  # type: ignore[misc] # mypy: a lambda's default
         return size
 
@@ -85,6 +80,19 @@ class FolderArchives:
         if not _SESSION.fullmatch(session_id):
             raise UsageFault(f"Session id {session_id[:80]!r} is not usable: letters, digits, - and _ only.")
         return self._folder / session_id / NAME
+
+
+async def bounded(chunks: AsyncIterator[bytes], most_bytes: int) -> AsyncIterator[bytes]:
+    """The same chunks. Raises ArchiveTooLarge."""
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > most_bytes:
+            raise ArchiveTooLarge(
+                f"What the sandbox holds packs to more than {most_bytes} bytes; remove what is no longer needed from "
+                "/tmp/data. The checkpoint before this one was kept."
+            )
+        yield chunk
 
 
 def _opened(path: Path, part: Path) -> int:

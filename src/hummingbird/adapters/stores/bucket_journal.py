@@ -37,7 +37,7 @@ from hummingbird.domain.session_limits import (
     SEGMENT_BYTES,
     SEGMENTS_AT_ONCE,
 )
-from hummingbird.ports.objects import Version, VersionedObjects
+from hummingbird.ports.objects import Looked, Version, VersionedObjects
 
 
 class BucketJournal:
@@ -232,12 +232,26 @@ async def swapped(objects: VersionedObjects, name: str, content: bytes, known: V
     raise failure
 
 
+async def looked(objects: VersionedObjects, place: str) -> Looked | None:
+    """The session's tail. Raises ObjectsUnusable, also when the bucket takes its time: a run waits for it."""
+    try:
+        async with asyncio.timeout(COMMIT_S):
+            return await objects.look(f"{place}/{NAME}", JOURNAL_BYTES)
+    except TimeoutError as error:
+        raise ObjectsUnusable(f"The store did not answer within {COMMIT_S:.0f} s; see whether it works.") from error
+
+
 async def claimed(
-    objects: VersionedObjects, place: str, holder: str, now: Callable[[], float], first_lines: Sequence[bytes] = ()
+    objects: VersionedObjects,
+    place: str,
+    now: Callable[[], float],
+    *,
+    holder: str,
+    found: Looked | None,
+    first_lines: Sequence[bytes] = (),
 ) -> BucketJournal:
-    """The session's journal, ours from now on. `first_lines`: entries of one that is new. Raises JournalTaken,
-    JournalDamaged, SessionUnreadable, ObjectsUnusable."""
-    found = await objects.look(f"{place}/{NAME}", JOURNAL_BYTES)
+    """The session's journal, ours from now on. `found`: its tail; `first_lines`: entries of one that is new. Raises
+    JournalTaken, JournalDamaged, SessionUnreadable, ObjectsUnusable."""
     before = Tail(Head(life=holder[:8]), tuple(first_lines)) if found is None else parsed(found.content)
     if found is not None and before.head.holder and now() < before.head.until:
         raise taken(place)
@@ -261,7 +275,7 @@ async def claimed(
 async def read(objects: VersionedObjects, place: str) -> Sequence[Entry] | None:
     """What the journal holds by now, nothing while it is being removed; None if there is none. Raises as `claimed`, but
     for JournalTaken."""
-    found = await objects.look(f"{place}/{NAME}", JOURNAL_BYTES)
+    found = await looked(objects, place)
     if found is None:
         return None
     tail = parsed(found.content)

@@ -9,11 +9,11 @@ from secrets import token_hex
 
 import msgspec
 
-from hummingbird.adapters.stores.bucket_journal import BucketJournal, claimed, read, swapped, taken
+from hummingbird.adapters.stores.archives import bounded
+from hummingbird.adapters.stores.bucket_journal import BucketJournal, claimed, looked, read, swapped, taken
 from hummingbird.adapters.stores.tail import HEAD_BYTES, NAME, Head, Tail, parsed, written
 from hummingbird.domain.envelope import migrated
 from hummingbird.domain.errors import (
-    ArchiveTooLarge,
     ArchiveUnusable,
     JournalBehind,
     JournalDamaged,
@@ -26,7 +26,7 @@ from hummingbird.domain.limits import ARCHIVE_BYTES
 from hummingbird.domain.session_limits import CONTEXT_BYTES, JOURNAL_BYTES, LEASE_S
 from hummingbird.domain.sessions import ARCHIVE, CONTEXT, check_session_id
 from hummingbird.ports.archives import Archive
-from hummingbird.ports.objects import Listed, VersionedObjects
+from hummingbird.ports.objects import Listed, Looked, VersionedObjects
 from hummingbird.ports.sessions import Kept
 
 ROOM = "sessions"
@@ -76,14 +76,7 @@ class BucketArchives:
 
     async def _ours(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """A process that hung must not put its old files in the place of newer ones: asked when all is there."""
-        size = 0
-        async for chunk in chunks:
-            size += len(chunk)
-            if size > self._most:
-                raise ArchiveTooLarge(
-                    f"What the sandbox holds packs to more than {self._most} bytes; remove what is no longer needed "
-                    "from /tmp/data. The checkpoint before this one was kept."
-                )
+        async for chunk in bounded(chunks, self._most):
             yield chunk
         await self._journal.confirm()
 
@@ -100,10 +93,12 @@ class BucketSessions:
 
     async def open(self, session_id: str) -> BucketSession:
         place = _place(session_id)
-        await self._finish_removal(place)
-        first = () if await self._objects.look(f"{place}/{NAME}", JOURNAL_BYTES) else await self._older(session_id)
+        found = await looked(self._objects, place)
+        if found is not None and await self._removed(place, found):
+            found = None
+        first = () if found else await self._older(session_id)
         lines = [dump(msgspec.structs.replace(entry, at=self._now())) for entry in first]
-        journal = await claimed(self._objects, place, token_hex(16), self._now, lines)
+        journal = await claimed(self._objects, place, self._now, holder=token_hex(16), found=found, first_lines=lines)
         return BucketSession(session_id, self._objects, journal)
 
     async def entries(self, session_id: str) -> Sequence[Entry]:
@@ -151,18 +146,16 @@ class BucketSessions:
                 return found is None or _head(found.content).removed
         return False
 
-    async def _finish_removal(self, place: str) -> None:
-        """Of somebody who died in the middle of it."""
-        found = await self._objects.look(f"{place}/{NAME}", JOURNAL_BYTES)
-        if found is None:
-            return
+    async def _removed(self, place: str, found: Looked) -> bool:
+        """Whether somebody died while removing it; then it is gone now."""
         head = _head(found.content)
         if not head.removed or self._now() < head.until:
-            return
+            return False
         ours = msgspec.structs.replace(head, serial=head.serial + 1, until=self._now() + LEASE_S)
         if await swapped(self._objects, f"{place}/{NAME}", written(Tail(ours)), found.version) is None:
             raise taken(place)
         await self._emptied(place)
+        return True
 
     async def _emptied(self, place: str) -> None:
         last = f"{place}/{NAME}"

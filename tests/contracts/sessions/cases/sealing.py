@@ -2,7 +2,7 @@
 
 import pytest
 
-from hummingbird.domain.errors import JournalDamaged, SessionUnreadable
+from hummingbird.domain.errors import JournalDamaged, JournalTaken, SessionUnreadable
 from hummingbird.ports.objects import Version
 from tests.contracts.sessions.stage import OPENED, Stage, committed, said, segments
 from tests.contracts.sessions.unreliable import UnreliableObjects
@@ -71,6 +71,27 @@ async def a_shorter_segment_of_somebody_who_died_is_taken_as_it_is(stage: Stage)
     stage.leases_run_out()
     await stage.told(*said(3, 4, 5))
     await stage.told(*said(6))
+    assert await stage.entries() == list(said(*range(7)))
+    with pytest.raises(JournalTaken):  # it only hung, and seals what it has once more
+        await one.journal.commit()
+    assert await stage.entries() == list(said(*range(7)))
+
+
+async def whoever_hung_seals_nothing_over_what_others_sealed(stage: Stage) -> None:
+    """Of a version that has smaller ones."""
+    stage.segments_hold(200)
+    one = await stage.opened()
+    await committed(one, *said(0, 1, 2))
+    stage.leases_run_out()
+    stage.segments_hold(10_000)
+    other = await stage.opened()
+    await committed(other, *said(3, 4, 5))
+    stage.segments_hold(200)
+    await committed(other, *said(6))
+    before = await stage.stored()
+    with pytest.raises(JournalTaken):
+        await committed(one, *said(7))
+    assert await stage.stored() == before
     assert await stage.entries() == list(said(*range(7)))
 
 
