@@ -1,7 +1,7 @@
 """The session of one run is kept where it can be, and is never in the way of the run (S2)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.tail import parsed, segment
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.assembly.held_session import HeldSession, held
-from hummingbird.domain.errors import JournalDamaged, JournalTaken, ObjectsUnusable, SessionUnreadable
+from hummingbird.domain.errors import ArchiveUnusable, JournalDamaged, JournalTaken, ObjectsUnusable, SessionUnreadable
 from hummingbird.domain.journal import Entry, RunEnded, SessionOpened, UserSaid
 from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.session_limits import LEASE_S, SEGMENT_BYTES
@@ -222,7 +222,42 @@ async def test_whoever_lost_the_session_learns_it_and_writes_nothing_there(kept:
     with pytest.raises(JournalTaken):
         session.journal.append(FIRST)
     await session.put_away()
-    assert (await kept.objects.content(), kept.told) == (before, [])
+    assert await kept.objects.content() == before
+    assert [one.partition(".")[0] for one in kept.told] == ["What was said last is not part of this session any more"]
+
+
+async def test_s2_files_do_not_go_beside_a_journal_that_does_not_speak_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that takes no line any more may well take an archive; and nobody else gets the session meanwhile."""
+    sessions, told = FolderSessions(tmp_path), list[str]()
+    session = await held(sessions, "session", told.append, needed=False)
+    await said(session, OPENED)
+    archives = session.archives
+    assert archives is not None
+    await archives.put("session", _pieces(b"before"))
+    with monkeypatch.context() as full:
+        full.setattr("hummingbird.adapters.stores.journal.JOURNAL_BYTES", 1)
+        full.setattr(session.journal._journal, "_most", 1)
+        session.journal.append(FIRST)
+    with pytest.raises(ArchiveUnusable, match="not kept any more"):
+        await archives.put("session", _pieces(b"after"))
+    with pytest.raises(JournalTaken):
+        await sessions.open("session")
+    await session.put_away()
+    assert (tmp_path / "session" / "sandbox.tar.gz").read_bytes() == b"before"
+    assert list(await sessions.entries("session")) == [OPENED]
+    assert "as long as one may be" in told[0]
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def test_s3_a_reply_whose_session_went_away_in_the_very_moment_does_not_begin_a_new_one(kept: Kept) -> None:
+    with pytest.raises(ObjectsUnusable, match="no session session any more"):
+        await kept.held(needed=True)
+    assert await kept.objects.content() == {}
 
 
 def tool(name: str, function: object) -> Tool:

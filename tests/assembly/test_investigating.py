@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.assembly.investigating import Investigating
@@ -31,6 +32,7 @@ from tests.assembly.conducting import (
     TASK,
     ShakyObjects,
     Stage,
+    applied,
     begun_in,
     configured,
     on_a_case,
@@ -311,3 +313,17 @@ def test_a_run_is_given_no_variable_that_writes() -> None:
     )
     assert given == {"HUMMINGBIRD_HOME": os.devnull, "PATH": "/usr/bin"}
     assert held_back == ["one", "two", "three", "four"]
+
+
+async def test_l2_a_run_that_no_store_took_is_not_paid_for_again_when_its_note_could_not_be_posted(
+    tmp_path: Path,
+) -> None:
+    """S2, N3: the same process knows what came of it; the script has one answer."""
+    objects = ShakyObjects()
+    objects.down = True
+    with staged(tmp_path, Turn(text="report")) as stage:
+        configuration = stage.configuration()
+        investigator = stage.investigator(BucketSessions(objects, "memory://", stage.clock.now))
+        first = await investigator.conduct(order(), configuration, applied(configuration), "Why?")
+        again = await investigator.conduct(order(), configuration, applied(configuration), "Why?")
+    assert first.outcome.text == again.outcome.text == "report"

@@ -175,7 +175,8 @@ async def test_a_session_of_the_store_that_is_about_something_else_is_refused(tm
 async def test_an_id_that_is_nowhere_is_one_sentence(tmp_path: Path) -> None:
     with site(tmp_path) as here, pytest.raises(UsageFault) as refused:
         await here.run(here.direct(resume="nobody", message="Hello?"))
-    assert f"no session in nobody, and none of that id in {tmp_path / 'state' / 'sessions'}" in str(refused.value)
+    assert "nobody is no folder" in str(refused.value)
+    assert f"There is no session nobody in {tmp_path / 'state' / 'sessions'}" in str(refused.value)
     assert not (tmp_path / "state").exists(), "looking makes nothing"
 
 

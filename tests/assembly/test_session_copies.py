@@ -42,7 +42,7 @@ async def kept(sessions: Sessions, *entries: Entry, archive: bytes = b"", transc
     if archive:
         await session.archives.put("abc", pieces(archive))
     if transcript:
-        await session.keep("transcript.md", transcript)
+        await session.keep({"transcript.md": transcript})
     await session.release()
     return sessions
 
@@ -94,7 +94,19 @@ async def test_what_is_neither_folder_nor_session_is_one_sentence_that_names_bot
     store = await kept(FolderSessions(tmp_path / "store"), OPENED)
     with pytest.raises(UsageFault) as refused:
         await saved(named, store)
-    assert f"no session in {named}, and none of that id in {store.address}" in str(refused.value)
+    assert str(refused.value).startswith(f"{named} is no folder that --save-session has filled, and no id: ")
+
+
+async def test_the_beginning_of_an_id_is_enough_where_it_is_clear_whose_it_is(tmp_path: Path) -> None:
+    """S3"""
+    store = await kept(FolderSessions(tmp_path / "store"), OPENED, ORDERED)
+    assert (await saved("ab", store)).session_id == "abc"
+    await (await store.open("abd")).release()  # one that never began is none
+    other = await store.open("abe")
+    other.journal.append(OPENED)
+    await other.release()
+    with pytest.raises(UsageFault, match="2 sessions begin with ab"):
+        await saved("ab", store)
 
 
 async def test_a_name_that_no_disk_takes_is_one_sentence_too(tmp_path: Path) -> None:

@@ -254,3 +254,13 @@ def test_a_session_that_cannot_be_read_is_told_and_in_nobodys_way(site: Site) ->
 def test_what_a_session_quotes_tells_a_terminal_nothing(site: Site) -> None:
     site.keep("aaa111", "marmalade \x1b]0;owned\x07 \x1b[2J")
     assert "\x1b" not in site.type("search", "marmalade").out
+
+
+def test_what_is_no_session_is_in_nobodys_way(site: Site) -> None:
+    """A copy that somebody made beside it."""
+    place = site.keep("aaa111", "marmalade")
+    copy = place.with_name("aaa111.bak")
+    copy.mkdir()
+    (copy / "journal.jsonl").write_bytes((place / "journal.jsonl").read_bytes())
+    assert site.type("list").out.count("aaa111") == 1
+    assert site.type("search", "marmalade").code == 0

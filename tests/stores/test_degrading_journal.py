@@ -39,7 +39,11 @@ async def test_a_line_that_cannot_be_written_is_kept_in_memory_and_told_once(
     assert list(journal.entries()) == [FIRST, SECOND, THIRD]
     assert len(told) == 1
     assert "No space left" in told[0]
-    kept = FileJournal(tmp_path / "j")  # the lock is free again, and what was written is whole
+    with pytest.raises(JournalTaken):  # it is still ours, though nothing more is written
+        FileJournal(tmp_path / "j")
+    journal.close()
+    assert list(journal.entries()) == [FIRST, SECOND, THIRD]
+    kept = FileJournal(tmp_path / "j")
     kept.close()
     assert list(kept.entries()) == [FIRST]
 

@@ -223,3 +223,20 @@ async def test_an_endpoint_of_the_environment_that_says_http_is_spoken_to_in_pla
     async with _answering(_HEADERS, b"x-goog-generation: 1\r\nContent-Length: 2\r\n\r\n", b"hi", end=True) as there:
         monkeypatch.setenv(variable, there._endpoint)
         assert await BucketObjects(address).get("a") == b"hi"
+
+
+async def test_i1_what_a_store_repeats_of_a_request_is_told_to_nobody(ministack: Ministack) -> None:
+    """It quotes what was signed, credentials of a pod among it, which no mask knows."""
+    body = (
+        b"<Error><Code>SignatureDoesNotMatch</Code><Message>The signature does not match.</Message>"
+        b"<AWSAccessKeyId>AKIAPODSOWNKEY</AWSAccessKeyId><CanonicalRequest>x-amz-security-token:FQoGZXIvYXdzE"
+        b"</CanonicalRequest></Error>"
+    )
+    head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n" % len(body)
+    async with _answering(head, b"", body, end=True) as bucket:
+        with pytest.raises(ObjectsUnusable) as told:
+            await bucket.get("a")
+    sentence = str(told.value)
+    assert "SignatureDoesNotMatch: The signature does not match." in sentence
+    assert "AKIAPODSOWNKEY" not in sentence
+    assert "FQoGZXIvYXdzE" not in sentence

@@ -134,10 +134,10 @@ class Caller:
                 raw_usage=reply.raw_usage,
             )
         )
-        await self.recorder.outlive()  # it is paid for, and a person or a hook may take long before the next commit
         if self.spending is not None and cost:
             with suppress(JournalUnwritable):  # the answer is here; whether money may go on being spent is asked next
                 await self.spending.add(self.project, cost)
+        await self.recorder.outlive()  # it is paid for, and a person or a hook may take long before the next commit
 
     async def spent_today(self) -> Decimal:
         return Decimal(0) if self.spending is None else await self.spending.spent_today(self.project)

@@ -8,7 +8,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hummingbird.adapters.sources.registry import sources
 from hummingbird.adapters.stores.spending import SqliteSpending
@@ -39,6 +39,7 @@ from hummingbird.ports.tool import Tool
 from hummingbird.service.investigating import Conducted
 
 _log = logging.getLogger("hummingbird")
+Kept = TypeVar("Kept")
 
 
 class Investigating:
@@ -59,7 +60,9 @@ class Investigating:
         self._environment, self._held_back = for_runs(environment)
         self._clock, self._on_event = clock or SystemClock(), on_event
         self._spending = None if spending is None else SqliteSpending(spending, self._clock.now)
+        # for results that could not be told at once: what stands in no journal (N8), and whole runs that are in none
         self._seen: OrderedDict[str, tuple[FailureSeen, ...]] = OrderedDict()
+        self._unkept: OrderedDict[str, Conducted] = OrderedDict()
 
     async def known(self, order: WorkOrder) -> bool:
         try:
@@ -80,6 +83,8 @@ class Investigating:
         tools: Sequence[Tool] = (),
         bot_ids: frozenset[int] = frozenset(),
     ) -> Conducted:
+        if order.id in self._unkept:
+            return self._unkept[order.id]
         trouble = _Trouble(order)
         session = await held(self._sessions, order.session_id, trouble, needed=order.cause is Cause.REPLY)
         outcome: Outcome | None = None
@@ -91,7 +96,10 @@ class Investigating:
                 entries = tuple(session.journal.entries())
         finally:
             await session.put_away()
-        return conducted(entries, outcome, failures=self._seen.get(order.id, ()), trouble=trouble)
+        done = conducted(entries, outcome, failures=self._seen.get(order.id, ()), trouble=trouble)
+        if not session.journal.whole:
+            _remember(self._unkept, order.id, done)
+        return done
 
     async def _run(
         self,
@@ -123,13 +131,7 @@ class Investigating:
             return await _ended(agent, order, text)
         finally:
             await agent.aclose()
-            self._remember(order, seen.found)
-
-    def _remember(self, order: WorkOrder, failures: tuple[FailureSeen, ...]) -> None:
-        """For a result that could not be told at once: they stand in no journal (N8)."""
-        self._seen[order.id] = failures
-        while len(self._seen) > CONDUCTED_REMEMBERED:
-            self._seen.popitem(last=False)
+            _remember(self._seen, order.id, seen.found)
 
     def _agent(self, order: WorkOrder, configuration: Configuration, applied: Applied, **parts: Any) -> Agent:
         settings, environment = configuration.settings, self._environment
@@ -170,6 +172,12 @@ class _Trouble(list[str]):
         _log.warning("%s: %s", self._about, sentence)
         if sentence not in self:
             self.append(sentence)
+
+
+def _remember(known: OrderedDict[str, Kept], order_id: str, made: Kept) -> None:
+    known[order_id] = made
+    while len(known) > CONDUCTED_REMEMBERED:
+        known.popitem(last=False)
 
 
 def _done(entries: Sequence[Entry], order: WorkOrder) -> Sequence[Entry]:

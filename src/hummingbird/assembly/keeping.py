@@ -7,9 +7,10 @@ from typing import Protocol
 
 from hummingbird.adapters.stores.archives import FolderArchives
 from hummingbird.adapters.stores.degrading import NOT_KEPT, DegradingJournal
-from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
+from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal, read
 from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.domain.errors import JournalTaken, JournalUnwritable
+from hummingbird.domain.journal import Entry
 from hummingbird.domain.sessions import JOURNAL, check_session_id
 from hummingbird.ports.archives import Archives
 from hummingbird.ports.clock import Clock
@@ -57,10 +58,18 @@ class FolderKeeping:
             raise
         except JournalUnwritable as error:
             self._on_trouble(f"{NOT_KEPT} {error}")
-            return DegradingJournal(None, self._on_trouble)
+            return DegradingJournal(None, self._on_trouble, _readable(path))
 
     def give_back(self, journal: Journal) -> None:
         journal.close()
+
+
+def _readable(path: Path) -> list[Entry]:
+    """What can be read of a session that cannot be written. Raises JournalDamaged, SessionUnreadable."""
+    try:
+        return read(path)
+    except OSError:
+        return []
 
 
 class HeldKeeping:

@@ -18,6 +18,7 @@ from hummingbird.assembly.keeping import session_folder
 from hummingbird.domain.envelope import migrated
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.journal import Entry, SessionOpened
+from hummingbird.domain.session_limits import CONTEXT_BYTES
 from hummingbird.domain.sessions import ARCHIVE, CONTEXT, JOURNAL, METADATA, TRANSCRIPT, About, about, check_session_id
 from hummingbird.ports.sessions import Session, Sessions
 
@@ -35,10 +36,10 @@ class Saved:
     folder: Path | None = None
 
 
-async def saved(named: str, store: Sessions) -> Saved:
-    """The session in that folder, or of that id. Raises UsageFault if there is none, JournalDamaged and
+async def saved(said: str, store: Sessions) -> Saved:
+    """The session in that folder, or whose id begins so. Raises UsageFault if there is none, JournalDamaged and
     SessionUnreadable, ObjectsUnusable."""
-    folder = Path(named)
+    folder = Path(said)
     try:
         is_folder = await asyncio.to_thread(folder.is_dir)
     except OSError as error:
@@ -46,15 +47,11 @@ async def saved(named: str, store: Sessions) -> Saved:
     if is_folder:
         return await asyncio.to_thread(_in_folder, folder)
     try:
-        entries = await store.entries(check_session_id(named))
-    except UsageFault:
-        entries = ()
-    if not entries:
-        raise UsageFault(
-            f"There is no session in {named}, and none of that id in {store.address}. Name a folder that "
-            "--save-session has filled, or an id that `hummingbird sessions list` shows."
-        )
-    return Saved(f"session {named} of {store.address}", named, about(entries))
+        session_id = await named(store, said)
+    except UsageFault as error:
+        raise UsageFault(f"{said} is no folder that --save-session has filled, and no id: {error}") from error
+    entries = await store.entries(session_id)
+    return Saved(f"session {session_id} of {store.address}", session_id, about(entries))
 
 
 def _in_folder(folder: Path) -> Saved:
@@ -72,7 +69,8 @@ def _entries(folder: Path) -> Sequence[Entry]:
         if (folder / JOURNAL).is_file():
             return read(folder / JOURNAL)
         if (folder / CONTEXT).is_file():
-            return migrated((folder / CONTEXT).read_bytes(), uuid4().hex)
+            with (folder / CONTEXT).open("rb") as file:
+                return migrated(file.read(CONTEXT_BYTES + 1), uuid4().hex)
     except OSError as error:
         raise _unusable(folder, error) from error
     return ()
@@ -91,6 +89,22 @@ def prepared(folder: Path, going_on: Saved | None = None) -> Path:
     if there and not ours and not same:
         raise UsageFault(f"{folder} holds another session already ({there}); name another folder to save this in.")
     return folder.absolute()
+
+
+async def named(sessions: Sessions, beginning: str) -> str:
+    """The one session whose id begins so. Raises UsageFault for none and for several."""
+    if await sessions.file(check_session_id(beginning), METADATA) is not None:
+        return beginning
+    found = [one.session_id for one in await sessions.listed() if one.session_id.startswith(beginning)]
+    if beginning in found:
+        return beginning
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageFault(f"{len(found)} sessions begin with {beginning}: write more of the id.")
+    raise UsageFault(
+        f"There is no session {beginning} in {sessions.address}; `hummingbird sessions list` shows what there is."
+    )
 
 
 async def transferred(source: Sessions, target: Sessions, session_id: str) -> None:
@@ -127,9 +141,8 @@ async def _copied(source: Sessions, session: Session, entries: Sequence[Entry]) 
     for entry in entries[len(session.journal.entries()) :]:
         session.journal.append(entry)
     await session.journal.commit()
-    for name in _READ_WHOLE:
-        if (content := await source.file(session.id, name)) is not None:
-            await session.keep(name, content)
+    files = {name: await source.file(session.id, name) for name in _READ_WHOLE}
+    await session.keep({name: content for name, content in files.items() if content is not None})
 
 
 @contextmanager

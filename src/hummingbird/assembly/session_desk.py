@@ -12,13 +12,13 @@ from pathlib import Path
 from hummingbird.adapters.stores.index import opened
 from hummingbird.assembly.places import places
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
-from hummingbird.assembly.session_copies import prepared, sessions_in, transferred
+from hummingbird.assembly.session_copies import named, prepared, sessions_in, transferred
 from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Configuration
-from hummingbird.domain.errors import HummingbirdError, JournalDamaged, SessionUnreadable, UsageFault
+from hummingbird.domain.errors import HummingbirdError, JournalDamaged, ObjectsUnusable, SessionUnreadable
 from hummingbird.domain.journal import Entry
-from hummingbird.domain.session_limits import SEGMENTS_AT_ONCE
-from hummingbird.domain.sessions import Summary, check_session_id, summary
+from hummingbird.domain.session_limits import SESSIONS_AT_ONCE
+from hummingbird.domain.sessions import Summary, summary
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.session_index import Hit, SessionIndex
 from hummingbird.ports.sessions import Kept, Sessions
@@ -41,9 +41,9 @@ class SessionDesk:
         """Brings the index up to date. What cannot be read is told and left out."""
         kept, known = await self.sessions.listed(), await self._index.stamps()
         changed = [one for one in reversed(kept) if known.get(one.session_id) != one.stamp]
-        for begin in range(0, len(changed), SEGMENTS_AT_ONCE):
+        for begin in range(0, len(changed), SESSIONS_AT_ONCE):
             on_progress(begin, len(changed))
-            some = changed[begin : begin + SEGMENTS_AT_ONCE]
+            some = changed[begin : begin + SESSIONS_AT_ONCE]
             found = await asyncio.gather(*(self._read(one) for one in some))
             for one, entries in zip(some, found, strict=True):
                 if entries:
@@ -66,19 +66,7 @@ class SessionDesk:
 
     async def named(self, beginning: str) -> str:
         """The one session whose id begins so. Raises UsageFault for none and for several."""
-        check_session_id(beginning)
-        known = [one.session_id for one in await self.sessions.listed()]
-        found = [one for one in known if one.startswith(beginning)]
-        if beginning in found:
-            return beginning
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise UsageFault(f"{len(found)} sessions begin with {beginning}: write more of the id.")
-        raise UsageFault(
-            f"There is no session {beginning} in {self.sessions.address}; `hummingbird sessions list` shows those that "
-            "there are."
-        )
+        return await named(self.sessions, beginning)
 
     async def entries(self, session_id: str) -> Sequence[Entry]:
         """Raises JournalDamaged, SessionUnreadable."""
@@ -100,9 +88,9 @@ class SessionDesk:
         theirs = {one.session_id for one in await self._index.listed(len(kept) + 1_000_000, project)}
         return [one for one in kept if one.session_id in theirs]
 
-    async def remove(self, session_id: str) -> bool:
-        """Raises JournalTaken while somebody has it."""
-        removed = await self.sessions.remove(session_id)
+    async def remove(self, session_id: str, stamp: str = "") -> bool:
+        """False if it has another stamp by now: something happened in it. Raises JournalTaken while somebody has it."""
+        removed = await self.sessions.remove(session_id, stamp)
         with suppress(HummingbirdError):  # the next refresh does it
             await self._index.forget(session_id)
         return removed
@@ -110,7 +98,7 @@ class SessionDesk:
     async def _read(self, kept: Kept) -> Sequence[Entry]:
         try:
             return await self.sessions.entries(kept.session_id)
-        except (JournalDamaged, SessionUnreadable) as error:
+        except (JournalDamaged, SessionUnreadable, ObjectsUnusable) as error:
             _log.warning("Session %s is not in the index: %s", kept.session_id, error)
             return ()
 

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,10 +129,9 @@ def rm(
 
     async def work(desk: SessionDesk) -> int:
         if ids:
-            wanted = [await desk.named(one) for one in dict.fromkeys(ids)]
+            wanted = {await desk.named(one): "" for one in dict.fromkeys(ids)}
         else:
-            found = await desk.older_than(moment, project)
-            wanted = [one.session_id for one in found]
+            wanted = {one.session_id: one.stamp for one in await desk.older_than(moment, project)}
         if not wanted:
             click.echo("There is nothing to remove.")
             return 0
@@ -146,13 +145,13 @@ def rm(
     return _done(config, work)
 
 
-async def _removed(desk: SessionDesk, wanted: Sequence[str]) -> int:
-    """Goes on after one that could not be removed, and says so."""
+async def _removed(desk: SessionDesk, wanted: Mapping[str, str]) -> int:
+    """By their ids and the stamps that they had. Goes on after one that could not be removed, and says so."""
     left = False
-    for session_id in wanted:
+    for session_id, stamp in wanted.items():
         try:
-            await desk.remove(session_id)
-            click.echo(f"{session_id} is removed")
+            gone = await desk.remove(session_id, stamp)
+            click.echo(f"{session_id} {'is removed' if gone else 'went on meanwhile, or is gone already'}")
         except JournalTaken:
             click.echo(f"hummingbird: {session_id} is in use and was left alone.", err=True)
             left = True

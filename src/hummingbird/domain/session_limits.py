@@ -5,6 +5,7 @@ SESSION_ID_CHARS = 128
 JOURNAL_BYTES = 256 * 1024 * 1024  # several hundred thousand entries; a run that needs more has gone wrong
 SEGMENT_BYTES = 128 * 1024  # of a journal's tail in a bucket, which each commit writes anew, before it is sealed
 SEGMENTS_AT_ONCE = 16  # sealed ones that are read at the same time
+SESSIONS_AT_ONCE = 4  # that are read to be indexed: each may be as long as a journal can
 CONTEXT_BYTES = 64 * 1024 * 1024  # of a context.json that is brought up to date
 SUMMARY_CHARS = 120  # of a session's title
 
@@ -13,6 +14,14 @@ LEASE_S = 60.0  # that it stays somebody's who gives no sign of life
 LEASE_BEAT_S = 15.0  # between two signs
 COMMIT_S = 30.0  # for a bucket to take a commit, tries included, before the run goes on without it
 COMMIT_REST_S = 60.0  # before a bucket that did not is tried again
+
+# Buckets
+OBJECT_WHOLE_S = 6 * 3600.0  # for one answer to be read to its end: its reader may be slow, the store may not
+OBJECT_PIECE_BYTES = 5 * 1024 * 1024  # the smallest part that S3 and Google take; 10,000 of them are 48 GiB
+OBJECT_PIECES_AT_ONCE = 4  # on their way up; each is held until it has arrived
+OBJECT_CHUNK_BYTES = 1024 * 1024
+GOOGLE_PAUSE_S = 1.0  # before Google is asked again, which takes a write a second of one name
+GOOGLE_PAUSE_CAP_S = 8.0
 
 # S4: the index
 SEARCH_HITS = 20

@@ -33,10 +33,14 @@ METADATA = "metadata.json"
 BESIDE = (CONTEXT, TRANSCRIPT, ARCHIVE, METADATA)  # what stands beside a journal
 
 
+def is_session_id(name: str) -> bool:
+    plain = name.replace("-", "").replace("_", "")
+    return plain.isascii() and plain.isalnum() and len(name) <= SESSION_ID_CHARS
+
+
 def check_session_id(session_id: str) -> str:
     """Itself. Raises UsageFault: an id is a file's name and a part of an address."""
-    letters = session_id.replace("-", "").replace("_", "")
-    if not (letters.isascii() and letters.isalnum() and len(session_id) <= SESSION_ID_CHARS):
+    if not is_session_id(session_id):
         raise UsageFault(
             f"Session id {shortened(session_id, 80)!a} is not usable: at most {SESSION_ID_CHARS} letters, digits, - "
             "and _."

@@ -2,7 +2,7 @@
 time; whoever lost it to another one is told so before it does anything more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,9 +34,9 @@ class Session(Protocol):
     @property
     def archives(self) -> Archives: ...
 
-    async def keep(self, name: str, content: bytes) -> None:
-        """A file beside the journal; replaces the one of that name. Raises ObjectsUnusable, and JournalTaken where
-        somebody else has the session by now."""
+    async def keep(self, files: Mapping[str, bytes]) -> None:
+        """Files beside the journal, by name; replaces those that there are. Raises ObjectsUnusable, and JournalTaken
+        where somebody else has the session by now."""
         ...
 
     async def catch_up(self) -> None:
@@ -78,7 +78,8 @@ class Sessions(Protocol):
         """The last changed first."""
         ...
 
-    async def remove(self, session_id: str) -> bool:
-        """With everything it has; False if there was nothing. Raises JournalTaken while somebody has it. Half of one
-        that could not be removed whole is no session any more, and is removed the next time."""
+    async def remove(self, session_id: str, stamp: str = "") -> bool:
+        """With everything it has; False if there was nothing, or if it has another `stamp` by now. Raises JournalTaken
+        while somebody has it. Half of one that could not be removed whole is no session any more, and is removed the
+        next time."""
         ...

@@ -2,7 +2,7 @@
 ends, or stands still until somebody lets it go on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from hummingbird.domain.journal import Entry
 from hummingbird.ports.archives import Archive
@@ -107,9 +107,9 @@ class MortalSession:
     def id(self) -> str:
         return self._session.id
 
-    async def keep(self, name: str, content: bytes) -> None:
+    async def keep(self, files: Mapping[str, bytes]) -> None:
         await self._life.moment()
-        await self._session.keep(name, content)
+        await self._session.keep(files)
 
     async def catch_up(self) -> None:
         await self._life.moment()
@@ -149,5 +149,5 @@ class MortalSessions:
     async def listed(self) -> Sequence[Kept]:
         return await self._sessions.listed()
 
-    async def remove(self, session_id: str) -> bool:
-        return await self._sessions.remove(session_id)
+    async def remove(self, session_id: str, stamp: str = "") -> bool:
+        return await self._sessions.remove(session_id, stamp)

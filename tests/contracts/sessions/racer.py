@@ -50,7 +50,7 @@ async def write(session: Session, name: str, random: Random) -> None:
             return
         tell(*(f"stored {text}" for text in texts))
         if random.random() < 0.2:
-            await session.keep("transcript.md", texts[-1].encode())
+            await session.keep({"transcript.md": texts[-1].encode()})
         await asyncio.sleep(random.random() * 0.02)
 
 

@@ -63,7 +63,7 @@ async def test_a_session_whose_older_file_cannot_be_reached_is_let_go_of_s1(
         raise ObjectsUnusable("The disk failed.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(FolderSessions, "file", fails)
+        patch.setattr(FolderSessions, "_older", fails)
         with pytest.raises(ObjectsUnusable):
             await stage.opened()
     await stage.told(OPENED)

@@ -109,7 +109,8 @@ class _Race:
         elif one.send(signal.SIGSTOP):
             self._stops += 1
             self._stopped.append(one)
-            wait_s = LEASE_S * self._random.uniform(0.2, 3)
+            longest = 3 if self._overtaking else 0.5  # whoever stops with a lock stops them all
+            wait_s = LEASE_S * self._random.uniform(0.2, longest)
             asyncio.get_running_loop().call_later(wait_s, self._go_on, one)
 
     def _go_on(self, one: _Racer) -> None:

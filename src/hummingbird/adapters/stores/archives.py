@@ -3,21 +3,18 @@ what is in it was made where untrusted commands run."""
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import TypeVar
 
-from hummingbird.domain.errors import ArchiveTooLarge, ArchiveUnusable, UsageFault
+from hummingbird.domain.errors import ArchiveTooLarge, ArchiveUnusable
 from hummingbird.domain.limits import ARCHIVE_BYTES, FRAME_BYTES
+from hummingbird.domain.sessions import ARCHIVE, check_session_id
 from hummingbird.ports.archives import Archive
 
 T = TypeVar("T")
-
-NAME = "sandbox.tar.gz"
-_SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class FolderArchives:
@@ -29,7 +26,7 @@ class FolderArchives:
 
     async def put(self, session_id: str, chunks: AsyncIterator[bytes]) -> int:
         path = self._path(session_id)
-        part = path.with_name(f".{NAME}.{token_hex(4)}.part")
+        part = path.with_name(f".{ARCHIVE}.{token_hex(4)}.part")
         file = await self._done(lambda: _opened(path, part))
         try:
             size = await self._fill(file, chunks)
@@ -77,9 +74,7 @@ class FolderArchives:
             raise _unusable(self._folder, error) from error
 
     def _path(self, session_id: str) -> Path:
-        if not _SESSION.fullmatch(session_id):
-            raise UsageFault(f"Session id {session_id[:80]!r} is not usable: letters, digits, - and _ only.")
-        return self._folder / session_id / NAME
+        return self._folder / check_session_id(session_id) / ARCHIVE
 
 
 async def bounded(chunks: AsyncIterator[bytes], most_bytes: int) -> AsyncIterator[bytes]:
@@ -89,15 +84,15 @@ async def bounded(chunks: AsyncIterator[bytes], most_bytes: int) -> AsyncIterato
         size += len(chunk)
         if size > most_bytes:
             raise ArchiveTooLarge(
-                f"What the sandbox holds packs to more than {most_bytes} bytes; remove what is no longer needed from "
-                "/tmp/data. The checkpoint before this one was kept."
+                f"What the sandbox holds packs to more than {most_bytes} bytes; remove what is no longer needed "
+                "from /tmp/data. The checkpoint before this one was kept."
             )
         yield chunk
 
 
 def _opened(path: Path, part: Path) -> int:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{NAME}.*.part"):  # of a process that died; a session has one at a time
+    for left in path.parent.glob(f".{ARCHIVE}.*.part"):  # of a process that died; a session has one at a time
         left.unlink(missing_ok=True)
     return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 

@@ -52,12 +52,13 @@ class BucketJournal:
         *,
         tail: Tail,
         version: Version,
-        lines: Sequence[bytes],
+        size: int,
+        entries: list[Entry],
     ) -> None:
         self._objects, self._place, self._now = objects, place, now
         self._tail, self._version = tail, version
-        self._entries = [load(line, number) for number, line in enumerate(lines, 1)]
-        self._size = sum(map(len, lines))
+        self._entries = entries
+        self._size = size
         self._pending: list[bytes] = []
         self._turn = asyncio.Lock()  # one write of the tail at a time
         self._lost = False
@@ -210,6 +211,7 @@ class BucketJournal:
             if rest > 0:
                 await asyncio.sleep(rest)
                 continue
+            self._rests_until = 0.0  # a lease that ran out while we rest would be somebody else's
             with suppress(JournalUnwritable, JournalDamaged):
                 await self._to_its_end(self._store(anyway=True))
             self._said_at = time.monotonic()
@@ -264,7 +266,8 @@ async def claimed(
         raise taken(place)
     try:
         lines = [*await sealed_lines(objects, place, head), *tail.lines]
-        return BucketJournal(objects, place, now, tail=tail, version=version, lines=lines)
+        entries, size = await asyncio.to_thread(_loaded, lines), sum(map(len, lines))
+        return BucketJournal(objects, place, now, tail=tail, version=version, size=size, entries=entries)
     except BaseException:
         free = msgspec.structs.replace(head, serial=head.serial + 1, holder="", until=0.0)
         with suppress(ObjectsUnusable):
@@ -281,7 +284,11 @@ async def read(objects: VersionedObjects, place: str) -> Sequence[Entry] | None:
     tail = parsed(found.content)
     if tail.head.removed:
         return []
-    lines = [*await sealed_lines(objects, place, tail.head), *tail.lines]
+    return await asyncio.to_thread(_loaded, [*await sealed_lines(objects, place, tail.head), *tail.lines])
+
+
+def _loaded(lines: Sequence[bytes]) -> list[Entry]:
+    """Beside the event loop: a long one takes seconds, and others share that."""
     return [load(line, number) for number, line in enumerate(lines, 1)]
 
 

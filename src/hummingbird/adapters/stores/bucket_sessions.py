@@ -3,7 +3,7 @@ the files beside it. Whoever writes there confirms first that the session is sti
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from secrets import token_hex
 
@@ -23,10 +23,10 @@ from hummingbird.domain.errors import (
 )
 from hummingbird.domain.journal import Entry, dump
 from hummingbird.domain.limits import ARCHIVE_BYTES
-from hummingbird.domain.session_limits import CONTEXT_BYTES, JOURNAL_BYTES, LEASE_S
-from hummingbird.domain.sessions import ARCHIVE, CONTEXT, check_session_id
+from hummingbird.domain.session_limits import CONTEXT_BYTES, LEASE_S, SEGMENTS_AT_ONCE
+from hummingbird.domain.sessions import ARCHIVE, CONTEXT, check_session_id, is_session_id
 from hummingbird.ports.archives import Archive
-from hummingbird.ports.objects import Listed, Looked, VersionedObjects
+from hummingbird.ports.objects import Listed, Looked, Version, VersionedObjects
 from hummingbird.ports.sessions import Kept
 
 ROOM = "sessions"
@@ -45,12 +45,13 @@ class BucketSession:
     def id(self) -> str:
         return self._id
 
-    async def keep(self, name: str, content: bytes) -> None:
+    async def keep(self, files: Mapping[str, bytes]) -> None:
         try:
             await self.journal.confirm()
         except JournalBehind as error:
             raise ObjectsUnusable(str(error)) from error
-        await self._objects.put(f"{_place(self._id)}/{name}", content)
+        for name, content in files.items():
+            await self._objects.put(f"{_place(self._id)}/{name}", content)
 
     async def catch_up(self) -> None:
         await self.journal.catch_up()
@@ -115,27 +116,25 @@ class BucketSessions:
         found: dict[str, list[Listed]] = {}
         for one in await self._objects.listed(ROOM):
             _, session_id, *_ = one.name.split("/")
-            found.setdefault(session_id, []).append(one)
+            if is_session_id(session_id):
+                found.setdefault(session_id, []).append(one)
         there = [(session_id, some) for session_id, some in found.items() if not await self._leaving(some)]
         kept = [told for session_id, some in there if (told := _kept(session_id, some))]
         return sorted(kept, key=lambda one: (-one.changed_at, one.session_id))
 
-    async def remove(self, session_id: str) -> bool:
+    async def remove(self, session_id: str, stamp: str = "") -> bool:
         """First marked as removed, so that what is left of it never looks like a session; its tail goes last."""
         place = _place(session_id)
-        names = [one.name for one in await self._objects.listed(place)]
-        if not names:
+        found = await looked(self._objects, place)
+        listed = await self._objects.listed(place)
+        kept = _kept(session_id, listed) if stamp else None
+        if not listed or (stamp and (kept is None or kept.stamp != stamp)):
             return False
-        found = await self._objects.look(f"{place}/{NAME}", JOURNAL_BYTES)
         head = _head(found.content) if found else Head()
         if head.holder and self._now() < head.until:
             raise taken(place)
-        until = self._now() + LEASE_S
-        gone = Head(serial=head.serial + 1, holder=token_hex(16), until=until, removed=True)
-        version = await swapped(self._objects, f"{place}/{NAME}", written(Tail(gone)), found.version if found else None)
-        if version is None:
-            raise taken(place)
-        await self._emptied(place)
+        gone = Head(serial=head.serial, holder=token_hex(16), removed=True)
+        await self._emptied(place, gone, found.version if found else None)
         return True
 
     async def _leaving(self, some: Sequence[Listed]) -> bool:
@@ -151,17 +150,28 @@ class BucketSessions:
         head = _head(found.content)
         if not head.removed or self._now() < head.until:
             return False
-        ours = msgspec.structs.replace(head, serial=head.serial + 1, until=self._now() + LEASE_S)
-        if await swapped(self._objects, f"{place}/{NAME}", written(Tail(ours)), found.version) is None:
-            raise taken(place)
-        await self._emptied(place)
+        ours = msgspec.structs.replace(head, holder=token_hex(16))
+        await self._emptied(place, ours, found.version)
         return True
 
-    async def _emptied(self, place: str) -> None:
+    async def _emptied(self, place: str, head: Head, known: Version | None) -> None:
+        """In steps, before each of which we make sure that it is still ours to remove: whoever was stopped in between
+        for too long finds that somebody else has begun it anew, and leaves that alone."""
         last = f"{place}/{NAME}"
+        head, known = await self._marked(place, head, known)
         others = [one.name for one in await self._objects.listed(place) if one.name != last]
-        await asyncio.gather(*(self._objects.delete(name) for name in others))
+        for begin in range(0, len(others), SEGMENTS_AT_ONCE):
+            head, known = await self._marked(place, head, known)
+            await asyncio.gather(*(self._objects.delete(name) for name in others[begin : begin + SEGMENTS_AT_ONCE]))
+        await self._marked(place, head, known)
         await self._objects.delete(last)
+
+    async def _marked(self, place: str, head: Head, known: Version | None) -> tuple[Head, Version]:
+        ours = msgspec.structs.replace(head, serial=head.serial + 1, until=self._now() + LEASE_S)
+        version = await swapped(self._objects, f"{place}/{NAME}", written(Tail(ours)), known)
+        if version is None:
+            raise taken(place)
+        return ours, version
 
     async def _older(self, session_id: str) -> tuple[Entry, ...]:
         """One that has no journal, of a format before there were any."""

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store, from_url
 
 from hummingbird.domain.limits import CONNECT_TIMEOUT_S, OBJECT_ANSWER_S, OBJECT_RETRIES
+from hummingbird.domain.session_limits import GOOGLE_PAUSE_CAP_S, GOOGLE_PAUSE_S, OBJECT_WHOLE_S
 
 Store: TypeAlias = S3Store | GCSStore | AzureStore | MemoryStore
 CLOUDS = ("s3://", "gs://", "az://")
@@ -23,7 +24,6 @@ _ENDPOINTS = {  # those that obstore looks at
     "gs://": ("GOOGLE_BASE_URL",),
     "az://": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 }
-_WHOLE_S = 6 * 3600.0  # for one answer to be read to its end: its reader may be slow, the store may not
 
 
 def opened(address: str, *, endpoint: str, region: str, ca_bundle: str) -> Store:
@@ -32,6 +32,9 @@ def opened(address: str, *, endpoint: str, region: str, ca_bundle: str) -> Store
     place = {"endpoint": endpoint, "region": region} if address.startswith("s3://") else {}
     given: Any = {name: value for name, value in place.items() if value}
     patience: Any = {"max_retries": OBJECT_RETRIES, "retry_timeout": timedelta(seconds=OBJECT_ANSWER_S)}
+    if address.startswith("gs://"):  # it takes a write a second of one name, and asks for patience with 429 else
+        first, most = timedelta(seconds=GOOGLE_PAUSE_S), timedelta(seconds=GOOGLE_PAUSE_CAP_S)
+        patience["backoff"] = {"init_backoff": first, "max_backoff": most, "base": 2}
     options = _options(_in_plain(address, endpoint), ca_bundle)
     store = from_url(address, config=given, client_options=options, retry_config=patience)
     assert isinstance(store, S3Store | GCSStore | AzureStore), "the address was looked at before"
@@ -41,7 +44,7 @@ def opened(address: str, *, endpoint: str, region: str, ca_bundle: str) -> Store
 def _options(in_plain: bool, ca_bundle: str) -> Any:
     """`timeout` would end a large object's flow however lively it is, so silence is what is bounded."""
     options: dict[str, Any] = {
-        "timeout": timedelta(seconds=_WHOLE_S),
+        "timeout": timedelta(seconds=OBJECT_WHOLE_S),
         "read_timeout": timedelta(seconds=OBJECT_ANSWER_S),
         "connect_timeout": timedelta(seconds=CONNECT_TIMEOUT_S),
     }

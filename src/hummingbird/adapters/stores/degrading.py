@@ -23,18 +23,24 @@ class DegradingJournal:
         self._on_trouble = on_trouble
         self._kept = list(earlier)
         self._told = journal is None
+        self._apart = False  # whether what is new is in memory alone
         self._behind = False
+
+    @property
+    def apart(self) -> bool:
+        """Whether what is new is in memory alone, for good."""
+        return self._journal is None or self._apart
 
     @property
     def whole(self) -> bool:
         """Whether what was appended is where it belongs, as far as that is known."""
-        return self._journal is not None and not self._behind
+        return self._journal is not None and not self._behind and not self._apart
 
     def entries(self) -> Sequence[Entry]:
-        return self._kept if self._journal is None else self._journal.entries()
+        return self._kept if self._journal is None or self._apart else self._journal.entries()
 
     def append(self, entry: Entry) -> None:
-        if self._journal is not None:
+        if self._journal is not None and not self._apart:
             try:
                 self._journal.append(entry)
                 return
@@ -45,11 +51,11 @@ class DegradingJournal:
         self._kept.append(entry)
 
     async def outlive(self) -> None:
-        if self._journal is not None:
+        if self._journal is not None and not self._apart:
             await self._stored(self._journal.outlive())
 
     async def commit(self) -> None:
-        if self._journal is not None:
+        if self._journal is not None and not self._apart:
             await self._stored(self._journal.commit())
 
     async def _stored(self, storing: Awaitable[None]) -> None:
@@ -66,12 +72,14 @@ class DegradingJournal:
 
     def close(self) -> None:
         if self._journal is not None:
-            self._kept = list(self._journal.entries())
+            self._kept = list(self.entries())
             self._journal.close()
             self._journal = None
 
     def _degrade(self, error: JournalUnwritable | JournalDamaged) -> None:
-        self.close()
+        """The journal stays open: what it has is still ours alone."""
+        if not self._apart and self._journal is not None:
+            self._apart, self._kept = True, list(self._journal.entries())
         self._tell(f"{NOT_KEPT} {error}")
 
     def _tell(self, sentence: str) -> None:

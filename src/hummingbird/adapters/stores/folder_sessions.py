@@ -7,7 +7,7 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -20,7 +20,8 @@ from hummingbird.adapters.stores.journal import FileJournal, locked, read
 from hummingbird.domain.envelope import migrated
 from hummingbird.domain.errors import ObjectsUnusable
 from hummingbird.domain.journal import Entry
-from hummingbird.domain.sessions import CONTEXT, JOURNAL, check_session_id
+from hummingbird.domain.session_limits import CONTEXT_BYTES
+from hummingbird.domain.sessions import CONTEXT, JOURNAL, check_session_id, is_session_id
 from hummingbird.ports.archives import Archive
 from hummingbird.ports.sessions import Kept
 
@@ -41,8 +42,9 @@ class FolderSession:
     def id(self) -> str:
         return self._id
 
-    async def keep(self, name: str, content: bytes) -> None:
-        await self._objects.put(f"{self._id}/{name}", content)
+    async def keep(self, files: Mapping[str, bytes]) -> None:
+        for name, content in files.items():
+            await self._objects.put(f"{self._id}/{name}", content)
 
     async def catch_up(self) -> None:
         """A file that was not written once is not written any more."""
@@ -102,9 +104,9 @@ class FolderSessions:
             raise self._unusable(error) from error
         return sorted(found, key=lambda kept: (-kept.changed_at, kept.session_id))
 
-    async def remove(self, session_id: str) -> bool:
+    async def remove(self, session_id: str, stamp: str = "") -> bool:
         try:
-            return await asyncio.to_thread(self._remove, self._path(session_id))
+            return await asyncio.to_thread(self._remove, self._path(session_id), stamp)
         except OSError as error:
             raise self._unusable(error) from error
 
@@ -118,22 +120,35 @@ class FolderSessions:
     async def _older(self, session_id: str, begun: Sequence[Entry]) -> Sequence[Entry]:
         """How a session of an older format begins. One that was killed while it was brought up to date has the first
         of these entries and an older file; no other session has that little and a file."""
-        if len(begun) > 1 or not (older := await self.file(session_id, CONTEXT)):
+        if len(begun) > 1:
             return ()
-        return migrated(older, session_id)
+        older = await asyncio.to_thread(self._context, session_id)
+        return migrated(older, session_id) if older else ()
+
+    def _context(self, session_id: str) -> bytes:
+        """Not more of it than there may be, and a little: whoever reads it says that it is too large."""
+        try:
+            with (self._path(session_id) / CONTEXT).open("rb") as file:
+                return file.read(CONTEXT_BYTES + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def _listed(self) -> list[Kept]:
         if not self.folder.is_dir():
             return []
         with os.scandir(self.folder) as found:
-            folders = [one.path for one in found if not one.name.startswith(".") and one.is_dir()]
+            folders = [one.path for one in found if is_session_id(one.name) and one.is_dir()]
         return [kept for one in folders if (kept := _kept(Path(one)))]
 
-    def _remove(self, path: Path) -> bool:
+    def _remove(self, path: Path, stamp: str) -> bool:
         self._tidy()
-        if not path.is_dir():
+        if not path.is_dir() or not _is_still(path, stamp):
             return False
         with locked(path / JOURNAL):  # nobody has it, and nobody gets it
+            if not _is_still(path, stamp):
+                return False
             leaving = path.with_name(f"{_LEAVING}{path.name[:64]}-{token_hex(4)}")
             path.rename(leaving)
         shutil.rmtree(leaving, ignore_errors=True)
@@ -153,6 +168,11 @@ class FolderSessions:
             f"The sessions in {self.folder} cannot be used: {error.strerror or 'the disk failed'}. "
             "Check the folder, its owner and the disk."
         )
+
+
+def _is_still(folder: Path, stamp: str) -> bool:
+    kept = _kept(folder) if stamp else None
+    return not stamp or (kept is not None and kept.stamp == stamp)
 
 
 def _kept(folder: Path) -> Kept | None:

@@ -52,6 +52,7 @@ class LedgerFile:
                 self._bring_up_to_date(connection)
                 self._stay()
                 connection.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes is seen again
+                connection.execute("PRAGMA secure_delete = ON")  # what was removed is not left in the file
                 yield connection
             finally:
                 connection.close()  # takes back what was not committed

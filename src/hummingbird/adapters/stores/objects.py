@@ -16,6 +16,7 @@ from hummingbird.adapters.stores.folder_objects import FolderObjects
 from hummingbird.adapters.stores.object_names import check_name, check_prefix
 from hummingbird.domain.errors import ObjectsUnusable
 from hummingbird.domain.limits import ERROR_TEXT_CHARS
+from hummingbird.domain.session_limits import OBJECT_CHUNK_BYTES, OBJECT_PIECE_BYTES, OBJECT_PIECES_AT_ONCE
 from hummingbird.domain.text import shortened
 from hummingbird.ports.objects import Flow, Listed, Looked, Objects, Version
 
@@ -25,11 +26,11 @@ _SOMEBODY_WAS_FIRST = (AlreadyExistsError, PreconditionError, NotModifiedError, 
 _NO_BUCKET = re.compile(  # AWS and Google; Azure; Azure's deletes. An object's name has neither < nor spaces
     r"<Code>(NoSuchBucket|ContainerNotFound|ContainerBeingDeleted)</Code>|The specified container does not exist"
 )
-_QUERY = re.compile(r"\?[^\s\"]*")  # of an address; it may be signed
+_QUERY = re.compile(r"(?<=\w)\?[^\s\"]+")  # of an address; it may be signed
+_BODY = re.compile(r"(status code: \d+[^:<]*).*", re.DOTALL)
+_CODE = re.compile(r"<Code>([\w.-]{1,64})</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]{1,200})</Message>")
 _MORE = re.compile(r"\n\s*Debug source:.*", re.DOTALL)
-_PIECE_BYTES = 5 * 1024 * 1024  # the smallest part that S3 and Google take; 10 000 of them are 48 GiB
-_PIECES_AT_ONCE = 4  # on their way up; each is held until it has arrived
-_CHUNK_BYTES = 1024 * 1024
 
 
 def objects_at(address: str, *, endpoint: str = "", region: str = "", ca_bundle: str = "") -> Objects:
@@ -112,7 +113,9 @@ class BucketObjects:
         feed = Feed(chunks)
         async with feed:
             await self._tried(
-                obstore.put_async(store, name, feed, chunk_size=_PIECE_BYTES, max_concurrency=_PIECES_AT_ONCE)
+                obstore.put_async(
+                    store, name, feed, chunk_size=OBJECT_PIECE_BYTES, max_concurrency=OBJECT_PIECES_AT_ONCE
+                )
             )
         return feed.size
 
@@ -124,7 +127,7 @@ class BucketObjects:
         return Flow(self._chunks(answer), answer.meta["size"], answer.meta["last_modified"].timestamp())
 
     async def _chunks(self, answer: "obstore.GetResult") -> AsyncGenerator[bytes, None]:
-        pieces = aiter(answer.stream(min_chunk_size=_CHUNK_BYTES))
+        pieces = aiter(answer.stream(min_chunk_size=OBJECT_CHUNK_BYTES))
         while (piece := await self._tried(anext(pieces, None))) is not None:
             yield bytes(piece)
 
@@ -193,5 +196,8 @@ def _version(told: Any) -> Version:
 
 
 def _words(said: str) -> str:
+    """Without the body of an answer, which may repeat what was signed, but for the code and the message in it."""
     plain = _QUERY.sub("?…", _MORE.sub("", said))
-    return shortened("".join(char if char.isprintable() else " " for char in plain), ERROR_TEXT_CHARS)
+    told = [found[1] for pattern in (_CODE, _MESSAGE) if (found := pattern.search(plain))]
+    head = ": ".join((_BODY.sub(r"\1", plain), *told))
+    return shortened("".join(char if char.isprintable() else " " for char in head), ERROR_TEXT_CHARS)

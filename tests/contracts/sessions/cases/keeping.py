@@ -110,7 +110,7 @@ async def files_beside_the_journal_are_kept_and_replaced(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED)
     for content in (b"1\xff", b"", b"2" * 100_000):
-        await session.keep("transcript.md", content)
+        await session.keep({"transcript.md": content})
         assert await stage.sessions.file(ID, "transcript.md") == content
     assert await stage.sessions.file(ID, "metadata.json") is None
     assert await stage.entries() == [OPENED]
@@ -120,7 +120,7 @@ async def keeping_a_file_stores_what_was_appended_before_it(stage: Stage) -> Non
     """A file that is made of the journal is never ahead of it."""
     session = await stage.opened()
     session.journal.append(OPENED)
-    await session.keep("transcript.md", b"made of it")
+    await session.keep({"transcript.md": b"made of it"})
     assert await stage.entries() == [OPENED]
 
 

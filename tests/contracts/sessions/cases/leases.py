@@ -1,12 +1,15 @@
 """Whoever gave no sign of life for too long may be followed by another one, and learns of it before it does anything
 more (S1)."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from hummingbird.adapters.stores import bucket_sessions
 from hummingbird.domain.errors import ArchiveUnusable, JournalTaken
+from hummingbird.ports.objects import Listed
 from hummingbird.ports.sessions import Session
 from tests.contracts.sessions.stage import ID, OPENED, Stage, chunks, committed, said
+from tests.contracts.sessions.unreliable import UnreliableObjects
 
 
 async def _overtaken(stage: Stage) -> tuple[Session, Session]:
@@ -40,10 +43,10 @@ async def a_commit_of_somebody_who_was_overtaken_stores_nothing(stage: Stage) ->
 
 async def a_file_of_somebody_who_was_overtaken_is_not_kept(stage: Stage) -> None:
     one, other = await _overtaken(stage)
-    await other.keep("transcript.md", b"newer")
+    await other.keep({"transcript.md": b"newer"})
     before = await stage.stored()
     with pytest.raises(JournalTaken):
-        await one.keep("transcript.md", b"old")
+        await one.keep({"transcript.md": b"old"})
     await _untouched(stage, before, other)
 
 
@@ -122,10 +125,10 @@ async def what_somebody_still_seals_of_a_removed_session_is_not_in_the_way(stage
 async def a_removal_that_died_in_the_middle_leaves_no_session(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED)
-    await session.keep("context.json", b'[{"role":"user","content":"why?"}]')
+    await session.keep({"context.json": b'[{"role":"user","content":"why?"}]'})
     await session.release()
     with stage.patch.context() as patch:
-        patch.setattr(bucket_sessions.BucketSessions, "_emptied", _dies)
+        patch.setattr(UnreliableObjects, "delete", _dies)
         with pytest.raises(_DiedError):
             await stage.sessions.remove(ID)
     assert await stage.entries() == []
@@ -143,12 +146,36 @@ async def a_removal_that_died_in_the_middle_leaves_no_session(stage: Stage) -> N
 async def a_removal_that_died_in_the_middle_is_done_the_next_time(stage: Stage) -> None:
     await stage.told(OPENED)
     with stage.patch.context() as patch:
-        patch.setattr(bucket_sessions.BucketSessions, "_emptied", _dies)
+        patch.setattr(UnreliableObjects, "delete", _dies)
         with pytest.raises(_DiedError):
             await stage.sessions.remove(ID)
     stage.leases_run_out()
     assert await stage.sessions.remove(ID)
     assert await stage.stored() == {}
+
+
+async def a_removal_that_hung_leaves_alone_what_was_begun_meanwhile(stage: Stage) -> None:
+    """A derived id is begun anew while somebody is stopped in the middle of removing it."""
+    await stage.told(OPENED)
+    begun: list[bool] = []
+
+    async def hangs(objects: UnreliableObjects, prefix: str) -> Sequence[Listed]:
+        found = await listed(objects, prefix)
+        if not begun and await stage.entries() == []:  # marked by now
+            begun.append(True)
+            stage.leases_run_out()
+            fresh = await stage.opened()
+            await committed(fresh, *said(2))
+            await fresh.keep({"transcript.md": b"new"})
+        return found
+
+    listed = UnreliableObjects.listed
+    with stage.patch.context() as patch:
+        patch.setattr(UnreliableObjects, "listed", hangs)
+        with pytest.raises(JournalTaken):
+            await stage.sessions.remove(ID)
+    assert begun
+    assert await stage.entries() == list(said(2))
 
 
 class _DiedError(Exception):

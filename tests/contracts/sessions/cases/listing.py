@@ -33,7 +33,7 @@ async def a_stamp_is_another_one_after_every_commit(stage: Stage) -> None:
 async def a_stamp_stays_when_a_file_was_read_or_nothing_happened(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED)
-    await session.keep("transcript.md", b"x")
+    await session.keep({"transcript.md": b"x"})
     await session.release()
     before = list(await stage.sessions.listed())
     await stage.entries()
@@ -45,7 +45,7 @@ async def a_size_is_that_of_all_its_files(stage: Stage) -> None:
     await stage.told(OPENED)
     (before,) = await stage.sessions.listed()
     session = await stage.opened()
-    await session.keep("transcript.md", b"x" * 100_000)
+    await session.keep({"transcript.md": b"x" * 100_000})
     await session.release()
     (after,) = await stage.sessions.listed()
     assert 100_000 - 1000 < after.size - before.size < 100_000 + 1000

@@ -44,7 +44,7 @@ async def an_older_session_is_brought_up_to_date_once(stage: Stage) -> None:
 async def a_journal_is_what_counts_beside_an_older_file(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED, *said(1))
-    await session.keep("context.json", _OLD)
+    await session.keep({"context.json": _OLD})
     await session.release()
     assert await stage.entries() == [OPENED, *said(1)]
     assert list((await stage.opened()).journal.entries()) == [OPENED, *said(1)]

@@ -11,7 +11,7 @@ async def a_session_is_removed_with_all_it_has(stage: Stage) -> None:
     session = await stage.opened()
     for number in range(6):
         await committed(session, *said(number))
-    await session.keep("context.json", b"{}")
+    await session.keep({"context.json": b"{}"})
     await session.archives.put(ID, chunks(b"packed"))
     await session.release()
     await stage.told(OPENED, session_id="another")
@@ -63,3 +63,28 @@ async def left_overs_without_a_journal_are_removed(stage: Stage) -> None:
     await stage.write("transcript.md", b"left")
     assert await stage.sessions.remove(ID)
     assert await stage.stored() == {}
+
+
+async def one_that_changed_since_it_was_listed_is_not_removed(stage: Stage) -> None:
+    await stage.told(OPENED)
+    (kept,) = await stage.sessions.listed()
+    await stage.told(*said(1))
+    assert not await stage.sessions.remove(ID, kept.stamp)
+    assert await stage.entries() == [OPENED, *said(1)]
+    (kept,) = await stage.sessions.listed()
+    assert await stage.sessions.remove(ID, kept.stamp)
+    assert await stage.stored() == {}
+
+
+async def a_session_that_went_on_since_it_was_seen_is_not_removed(stage: Stage) -> None:
+    """Retention asks a person, and that takes time."""
+    await stage.told(OPENED)
+    (seen,) = await stage.sessions.listed()
+    session = await stage.opened()
+    await committed(session, *said(1))
+    await session.release()
+    assert not await stage.sessions.remove(ID, seen.stamp)
+    assert await stage.entries() == [OPENED, *said(1)]
+    (now,) = await stage.sessions.listed()
+    assert await stage.sessions.remove(ID, now.stamp)
+    assert await stage.entries() == []
