@@ -30,7 +30,8 @@ _SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(frozen=True)
 class Sink:
-    """`plant` really writes a text there. `on`: the only journey that leads there, if not both do."""
+    """`plant` puts a text where `collect` takes it from: into the file, the bucket or the lab's world where those are
+    kept, else into what was overheard of them. `on`: the only journey that leads there, if not both do."""
 
     name: str
     collect: Callable[[Trail], Parts]
