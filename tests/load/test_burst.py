@@ -25,7 +25,6 @@ from hummingbird.lab.scene import Scene
 from hummingbird.lab.vendors.script import Fault, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.assembly.test_serving import environment, served
-from tests.real_parts import program
 
 PATIENCE_S = 100.0
 LANES = 8
@@ -48,7 +47,6 @@ class Stage:
 
 @contextmanager
 def staged(folder: Path, script: Script, requests: int, slots: int) -> Iterator[Stage]:
-    program("bwrap")
     with Scene(find(CASE)) as scene, VendorLab(script) as vendor:
         (folder / "look.md").write_text("Find out why the pipeline failed.")
         file = folder / "hummingbird.yaml"

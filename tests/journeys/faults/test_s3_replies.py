@@ -41,9 +41,9 @@ async def begun(stage: Stage, bucket: Bucket) -> tuple[Ours, list[Entry]]:
         (Answer(500), (0, TRIES)),
         (Answer(503), (0, 2 * TRIES)),
         (Answer(503), (1, 2 * TRIES)),
-        (Cut(written=False), (2, 2 * TRIES)),
+        (Cut(written=False), (1, 2 * TRIES)),
     ],
-    ids=["no-answer", "500", "503-for-two-tries", "after-the-first-look", "when-it-is-claimed"],
+    ids=["no-answer", "500", "503-for-two-tries", "503-when-it-is-opened", "no-answer-when-it-is-opened"],
 )
 async def test_s2_a_reply_to_a_session_that_cannot_be_read_now_is_answered_with_all_that_was_when_s3_is_back(
     fault: Fault, when: tuple[int, int], bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -10,6 +10,7 @@ from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.journal import read
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.config.configuration import Configuration
+from hummingbird.domain.errors import ObjectsUnusable
 from hummingbird.domain.journal import Entry, RunEnded, RunStarted, UserSaid
 from hummingbird.domain.orders import Cause
 from hummingbird.domain.sessions import about
@@ -42,11 +43,15 @@ class Torn:
         path = self._folder / name / "session" / NAME
         path.parent.mkdir(parents=True)
         path.write_bytes(journal)
-        self.lab.script.extend(Turn(text="Line 61."))
         asked = order(order_id="reply", cause=Cause.REPLY)
         investigator = self._investigator(name)
         before = read(self._folder / "first" / "session" / NAME)[:whole]
         assert await investigator.known(asked) is about(before).is_of(PROJECT, asked.mr_iid)
+        if not whole:  # nothing is left to go on with, and nobody answers a reply without what came before
+            with pytest.raises(ObjectsUnusable, match="no session session any more"):
+                await investigator.conduct(asked, self._configuration, applied(self._configuration), "Which line?")
+            return
+        self.lab.script.extend(Turn(text="Line 61."))
         conducted = await investigator.conduct(
             asked, self._configuration, applied(self._configuration), "Which line is it?"
         )
