@@ -24,7 +24,6 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hummingbird.cli.lines import OneLine
-from hummingbird.domain.limits import HTTP_PIECE_BYTES
 from hummingbird.lab import scene as scenes
 from hummingbird.lab.gitlab.hooks.sending import hooks_of
 from hummingbird.lab.gitlab.records import Token
@@ -37,11 +36,11 @@ from hummingbird.lab.vendors.script import Call, Fault, Step, Turn
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 from tests.journeys.service.stage import Ours, Stage, staged
 from tests.security.canaries import TIERS, ways
+from tests.security.canary_log import log_pieces
 
 CASE, JOB, BOT, READER = "failing-test", 70011, 91, 92
 REQUEST = "6b2f0c1e-5d3a-4f6e-9c38-0a7d52e1b9f4"
 SEEN = "/tmp/data/seen.txt"  # what the model found inside, as it is: archives are not masked
-_FREQUENT = 16 * 1024  # a credential lies across each multiple of it, so across the borders of all larger pieces
 LOOK_AROUND = (
     f"(env; cat /proc/*/environ /proc/*/cmdline /proc/self/mountinfo | tr '\\0' '\\n'; "
     f"grep -rIs -e writes -e reads -e of.the -e whsec_ -e sentry /etc /home /root /run /var) > {SEEN} 2>&1; "
@@ -126,42 +125,6 @@ class Keeping(logging.Handler):
 
 
 # what the project prints
-
-
-def log_pieces(tail: bytes) -> Iterator[bytes]:
-    """A job log in HTTP chunks: each spelling of each credential in one of them, then torn over two; then ordinary
-    lines with credentials across the borders of pieces; `tail` is why it failed."""
-    texts = [spelt for value in TIERS.values() for spelt in ways(value).values()]
-    texts += [
-        base64.b64encode(f"{'x' * n}{value}:rest".encode()).decode() for value in TIERS.values() for n in range(3)
-    ]
-    for text in texts:
-        yield f"$ export OURS='{text}' # whole\n".encode()
-        half = len(text) // 2
-        yield f"$ curl --header 'Token: {text[:half]}".encode()
-        yield f"{text[half:]}' torn\n".encode()
-    yield from _across_borders()
-    failed = " ".join(TIERS.values())
-    yield (
-        b"LogDifferTest > testGithubParsing() FAILED\n    java.lang.IllegalArgumentException: "
-        + failed.encode()
-        + b"\n"
-    )
-    yield tail
-
-
-def _across_borders() -> Iterator[bytes]:
-    made, values = 0, list(TIERS.values())
-    while made < HTTP_PIECE_BYTES + 2 * _FREQUENT:
-        value = values[made // _FREQUENT % len(values)].encode()
-        fill = _FREQUENT - len(value)
-        ordinary = b"".join(b"step %d of the build is done\n" % number for number in range(made, made + fill))[:fill]
-        piece = b" " + ordinary[: fill - len(value) // 2] + value + ordinary[fill - len(value) // 2 :]
-        yield piece
-        made += len(piece)
-
-
-# how everything is set up
 
 
 def credentials(folder: Path) -> dict[str, str]:
