@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.cache import report as cache_report
+from benchmarks.chat import report as chat_report
 from benchmarks.concurrency import report as crowd_report
 from benchmarks.evidence import report as evidence_report
 from benchmarks.overhead import drive, imports
@@ -47,6 +48,10 @@ def sessions(quick: bool) -> None:
     session_report.report(quick=quick)
 
 
+def chat(quick: bool) -> None:
+    chat_report.report(quick=quick)
+
+
 def evidence(quick: bool, logs: Path | None = None) -> None:
     evidence_report.report(logs, quick=quick)
 
@@ -61,6 +66,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "sources": sources,
     "service": service,
     "sessions": sessions,
+    "chat": chat,
     "evidence": evidence,
 }
 

@@ -13,7 +13,8 @@ from typing import Any
 from hummingbird.adapters.models.registry import Models
 from hummingbird.adapters.stores.journal import MemoryJournal
 from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.domain.journal import ModelCalled, NoticeShown

@@ -17,7 +17,8 @@ from benchmarks.overhead.meter import peak_rss_mb
 from hummingbird.adapters.models.registry import Models
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.assembly.clock import SystemClock

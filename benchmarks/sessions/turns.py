@@ -19,7 +19,8 @@ from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
 from hummingbird.adapters.stores.objects import BucketObjects
 from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.assembly.clock import SystemClock

@@ -11,7 +11,8 @@ import msgspec
 
 from hummingbird.adapters.stores.journal import MemoryJournal
 from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.domain.conversation import Conversation
@@ -137,7 +138,7 @@ def stage(
 def check_outcome(outcome: Outcome, entries: Sequence[Entry]) -> None:
     assert list(problems(outcome.messages)) == []
     assert outcome.text.strip()
-    assert Conversation.of(entries).view() == list(outcome.messages)
+    assert Conversation.of(entries).whole() == list(outcome.messages)
     assert Ledger.of(entries).bill() == outcome.bill
     ended = entries[-1]
     assert isinstance(ended, RunEnded)

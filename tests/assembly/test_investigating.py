@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.assembly.chat_mind import memory_of
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.assembly.secrets import for_runs
 from hummingbird.domain.errors import JournalTaken, MissingSetting, ObjectsUnusable
@@ -22,6 +24,7 @@ from hummingbird.domain.journal import (
     ToolFinished,
     UserSaid,
 )
+from hummingbird.domain.memory import Page, Paper
 from hummingbird.domain.messages import NoticeKind
 from hummingbird.domain.orders import Cause, Overrides
 from hummingbird.lab.vendors.script import Fault, Turn
@@ -29,6 +32,7 @@ from hummingbird.ports.sessions import Sessions
 from tests.assembly.conducting import (
     MODEL,
     ORCHESTRATOR,
+    PROJECT,
     TASK,
     ShakyObjects,
     Stage,
@@ -327,3 +331,16 @@ async def test_l2_a_run_that_no_store_took_is_not_paid_for_again_when_its_note_c
         first = await investigator.conduct(order(), configuration, applied(configuration), "Why?")
         again = await investigator.conduct(order(), configuration, applied(configuration), "Why?")
     assert first.outcome.text == again.outcome.text == "report"
+
+
+async def test_a_workflow_is_told_what_chats_remember_of_its_project_and_of_no_other(tmp_path: Path) -> None:
+    """C7: project memory for workflows."""
+    memory = memory_of(tmp_path / "home")
+    for project, fact in ((PROJECT, "The staging cluster is called otter."), ("else/where", "Badgers dig.")):
+        await memory.of_project(project).change(Paper.MEMORY, partial(Page.add, text=fact, day="2026-11-16"))
+    with staged(tmp_path, Turn(text="ok")) as stage:
+        configuration = configured(tmp_path / "config", f"model: {MODEL}")
+        told = Investigating(FolderSessions(stage.sessions), stage.environment, memory=tmp_path / "home")
+        await told.conduct(order(), configuration, applied(configuration), "Why?")
+        system = str(stage.lab.requests[0].body["system"])
+    assert ("otter" in system, "Badgers" in system) == (True, False)

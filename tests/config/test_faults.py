@@ -65,7 +65,7 @@ FAULTS = {
     "a wait above the cap": (
         "settings:\n  settle_seconds: 90000\n", "settings.settle_seconds", 2, "no less than settle_seconds"
     ),
-    "room by a summary": (WORKFLOW + "    context: compact\n", "workflows.look.context", 4, "'wrap_up'"),
+    "no engine's name": (WORKFLOW + "    context: Make room\n", "workflows.look.context", 4, "pattern"),
     "negative money": ("settings:\n  budgets:\n    usd_per_day: -1\n", "settings.budgets.usd_per_day", 3, "above 0"),
     "money as text": ("settings:\n  budgets:\n    usd_per_day: lots\n", "settings.budgets.usd_per_day", 3, "a number"),
     "no prompt": ("workflows:\n  look:\n    model: x\n", "workflows.look.prompt", 2, "must be written"),

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.domain.events import Event, Recorded

@@ -6,6 +6,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hummingbird.domain.journal import (
+    Compacted,
+    CompactionSkipped,
+    CompactionUndone,
+    Delegated,
     EchoesDropped,
     EndReason,
     Entry,
@@ -27,6 +31,7 @@ from hummingbird.domain.journal import (
     ToolFinished,
     ToolOutcome,
     ToolStarted,
+    TurnUndone,
     UserSaid,
 )
 from hummingbird.domain.messages import AssistantMessage, Echo, NoticeKind, ToolCall
@@ -123,6 +128,7 @@ KINDS: dict[type[Entry], st.SearchStrategy[Entry]] = {
         cost_usd=prices,
         kept=st.booleans(),
         raw_usage=json_objects,
+        purpose=st.sampled_from(["turn", "turn", "title"]),
     ),
     ModelFailed: st.builds(
         ModelFailed,
@@ -133,6 +139,20 @@ KINDS: dict[type[Entry], st.SearchStrategy[Entry]] = {
         sentence=texts,
         retry_after_s=st.none() | times,
     ),
+    Compacted: st.builds(
+        Compacted,
+        at=times,
+        first=st.integers(-2, 12),
+        last=st.integers(-2, 12),
+        summary=notice_texts,
+        since=st.integers(0, 20),
+        until=st.integers(0, 20),
+        tokens_before=counts,
+        tokens_after=counts,
+    ),
+    CompactionSkipped: st.builds(CompactionSkipped, at=times, reason=texts, tokens=counts),
+    CompactionUndone: st.builds(CompactionUndone, at=times),
+    TurnUndone: st.builds(TurnUndone, at=times, text=texts),
     ToolStarted: st.builds(ToolStarted, at=times, call_id=ids, name=names, arguments=texts),
     ToolFinished: st.builds(
         ToolFinished,
@@ -159,5 +179,14 @@ KINDS: dict[type[Entry], st.SearchStrategy[Entry]] = {
         answered=st.booleans(),
     ),
 }
+
+KINDS[Delegated] = st.builds(
+    Delegated,
+    at=times,
+    call_id=ids,
+    task=st.integers(1, 2_000),
+    entry=st.one_of(KINDS[ToolDecided], KINDS[ToolStarted], KINDS[ToolFinished]),
+    arguments=texts,
+)
 
 entries: st.SearchStrategy[Entry] = st.one_of(*KINDS.values())

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from hummingbird.domain.conversation import Conversation
 from hummingbird.domain.history import from_chat
 from hummingbird.domain.journal import (
+    Compacted,
+    CompactionUndone,
     EchoesDropped,
     EndReason,
     Entry,
@@ -36,6 +38,7 @@ from hummingbird.domain.journal import (
     ToolFinished,
     ToolOutcome,
     ToolStarted,
+    TurnUndone,
     UserSaid,
 )
 from hummingbird.domain.messages import AssistantMessage, Echo, NoticeKind, ToolCall, as_chat
@@ -119,7 +122,21 @@ class _Writer:
             outcome = ToolOutcome.UNKNOWN if self._conversation.started(call.id) else ToolOutcome.SKIPPED
             self._write(ToolFinished(call_id=call.id, name=call.name, text="[interrupted]", outcome=outcome))
         if self._seldom():
+            self._revise()
+        if self._seldom():
             self._write(PrefixChanged(system=self._text(), tools=self._draw(tools), reason="new rules"))
+
+    def _revise(self) -> None:
+        """What a person or the context engine does to a conversation between two turns."""
+        said = [entry.text for entry in self.entries if isinstance(entry, UserSaid)]
+        match self._one_of(("compact", "compact", "restore", "take back")):
+            case "compact":
+                last = self._draw(st.integers(1, max(1, len(self._conversation.view()))))
+                self._write(Compacted(first=1, last=last, summary=f"{MARK}{self._text()}", since=1, until=2))
+            case "restore":
+                self._write(CompactionUndone())
+            case "take back" if said:
+                self._write(TurnUndone(text=said[-1]))
 
     def _turn(self) -> bool:
         """One call and what it leads to; False when the run ends, or its process, with it."""

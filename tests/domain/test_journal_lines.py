@@ -73,7 +73,7 @@ def test_an_unknown_price_is_not_a_price_of_zero() -> None:
 
 def test_the_format_is_written_although_it_is_the_usual_one() -> None:
     """L1. A later version must be able to tell."""
-    assert b'"format":1' in dump(SessionOpened(session_id="s", system="", format=JOURNAL_FORMAT))
+    assert b'"format":2' in dump(SessionOpened(session_id="s", system="", format=JOURNAL_FORMAT))
 
 
 def test_half_a_surrogate_pair_is_refused_before_anything_is_written() -> None:

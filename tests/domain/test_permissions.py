@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.journal import Entry, RunStarted, ToolDecided, dump, load
+from hummingbird.domain.journal import Delegated, Entry, RunStarted, ToolDecided, dump, load
 from hummingbird.domain.limits import JUDGED_CHARS
 from hummingbird.domain.permissions import (
     ALLOWED,
@@ -266,7 +266,7 @@ def test_what_a_person_is_shown_hides_credentials_and_nothing_else() -> None:
     """T9, T7: however JSON writes them; and no character that a screen would not show."""
     secrets = Secrets(['se"cret\\value', "other-secret"])
     shown = command("run", {"c": 'x se"cret\\value', "other-secret": ["a\u202eb\x1b[0m\u00a0"]}).shown(secrets.mask)
-    assert shown == r'run {"c":"x [masked]","[masked]":["a\u202eb\u001b[0m\u00a0"]}'
+    assert shown == r'run {"c":"x [masked]","[masked]":["a\u202eb\u001b[0m\xa0"]}'
     assert shown.isprintable()
 
 
@@ -283,6 +283,14 @@ def test_a_session_has_the_grants_that_its_journal_says() -> None:
     ]
     assert session_grants([*others, entry, *others]) == {"k": Scope.SESSION}
     assert load(dump(entry), 1) == entry
+
+
+def test_a_yes_to_a_sub_agent_is_one_to_the_session() -> None:
+    """T9, C8"""
+    entry = ToolDecided(call_id="a", name="it", by="Ada", decision=ALLOWED, key="k", scope="session")
+    once = msgspec.structs.replace(entry, key="once", scope="once")
+    below = [Delegated(call_id="p", task=1001, entry=each) for each in (entry, once)]
+    assert session_grants(below) == {"k": Scope.SESSION}
 
 
 def test_a_journal_from_before_there_were_grants_still_loads() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from hummingbird.domain.journal import (
+    Delegated,
     EndReason,
     Entry,
     HistoryImported,
@@ -37,6 +38,14 @@ HISTORY = (
     ("entry", "expected"),
     [
         (UserSaid(text="hi"), [(Who.PERSON, "hi")]),
+        (
+            Delegated(call_id="p", task=1001, entry=ToolStarted(call_id="a", name="look", arguments="{}")),
+            [(Who.TOOL, "look {}")],
+        ),
+        (
+            Delegated(call_id="p", task=1, entry=ToolFinished(call_id="a", name="rm", text="no"), arguments="x"),
+            [(Who.TOOL, "rm x"), (Who.TOOL, "no")],
+        ),
         (UserSaid(text="stop", source=Source.STEER), [(Who.PERSON, "stop")]),
         (UserSaid(text="{}", source=Source.ORDER), [(Who.RUN, "{}")]),
         (

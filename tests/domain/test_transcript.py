@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from hummingbird.domain.journal import (
+    Delegated,
     EndReason,
     Entry,
     Happening,
@@ -22,6 +23,7 @@ from hummingbird.domain.journal import (
     ToolDecided,
     ToolFinished,
     ToolOutcome,
+    ToolStarted,
     UserSaid,
 )
 from hummingbird.domain.messages import AssistantMessage, NoticeKind, ToolCall
@@ -68,6 +70,25 @@ def test_a_session_as_people_read_it() -> None:
         "## Ended: completed\n\n"
         "---\n\n3 model calls, 0 tokens in (0% cached), 0 out, cost unknown for 3 of 3 calls\n"
     )  # fmt: skip
+
+
+def test_what_sub_agents_called_is_told_apart_from_the_session_s_own() -> None:
+    """T9, C8."""
+    own = (
+        ToolDecided(call_id="a", name="rm", by="Ada", decision="allowed"),
+        ToolStarted(call_id="a", name="rm", arguments='{"x": 1}'),
+        ToolFinished(call_id="a", name="rm", text="gone"),
+    )
+    denied = ToolFinished(call_id="b", name="rm", text="Denied.", outcome=ToolOutcome.DENIED)
+    journal: list[Entry] = [Delegated(call_id="p", task=1001, entry=each) for each in own]
+    journal.append(Delegated(call_id="p", task=1002, entry=denied, arguments='{"x": 2}'))
+    assert transcript(journal).startswith(
+        "> Sub-agent 1001:\n\n> rm was allowed by Ada\n\n"
+        '> Sub-agent 1001:\n\n- `rm` with\n\n```\n{"x": 1}\n```\n\n'
+        "> Sub-agent 1001:\n\n### rm (ok, 0.0 s)\n\n```\ngone\n```\n\n"
+        '> Sub-agent 1002:\n\n- `rm` with\n\n```\n{"x": 2}\n```\n\n'
+        "### rm (denied, 0.0 s)\n\n```\nDenied.\n```\n\n"
+    )
 
 
 def test_a_fallback_for_an_answer_is_shown_where_the_run_ends() -> None:

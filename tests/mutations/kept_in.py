@@ -3,6 +3,10 @@
 from tests.mutations.mutation import Mutation
 
 _SECRETS = "tests/security/test_service_secrets.py"
+_CHAT = (
+    "tests/security/test_chat_canaries.py"
+    "::test_no_credential_is_anywhere_after_a_conversation_that_is_full_of_them_i1_i2"
+)
 _TROUBLE = "tests/adapters/forge/test_forge_trouble.py"
 
 KEPT_IN = (
@@ -45,6 +49,22 @@ KEPT_IN = (
         "cookies=cookies, follow_redirects=False",
         "cookies=cookies, follow_redirects=True",
         (f"{_TROUBLE}::test_g3_redirects_are_not_followed",),
+    ),
+    Mutation(
+        "I1",
+        "What a model says is shown as it streams, with the credentials in it",
+        "hummingbird/agent/turn.py",
+        "reply = await model.generate(request, deltas if self.streaming else None)",
+        "reply = await model.generate(request, self._tell if self.streaming else None)",
+        (_CHAT,),
+    ),
+    Mutation(
+        "I2",
+        "Commands on the user's machine are given every variable",
+        "hummingbird/assembly/chat_desk.py",
+        "harmless = {name: value for name, value in given.items() if self.secrets.mask(value) == value}",
+        "harmless = dict(given)",
+        (_CHAT,),
     ),
     Mutation(
         "I2",

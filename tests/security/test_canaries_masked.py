@@ -9,7 +9,8 @@ import pytest
 
 from hummingbird.adapters.queues.sqlite import SqliteQueue
 from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.agent.untold import untold
 from hummingbird.assembly.clock import SystemClock

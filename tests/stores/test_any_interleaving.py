@@ -18,7 +18,8 @@ from hummingbird.adapters.stores import bucket_journal
 from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.objects import BucketObjects
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.assembly.held_session import held
 from hummingbird.assembly.investigating import _done, _ended

@@ -132,7 +132,7 @@ async def test_a_file_that_another_process_holds_is_waited_for_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """T9: reading goes on meanwhile."""
-    monkeypatch.setattr("hummingbird.adapters.stores.grants.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("hummingbird.adapters.tables.locking.LOCK_WAIT_S", 0.05)
     path = tmp_path / "grants.jsonl"
     await grants(path).save("one", A)
     with path.open("rb") as held:

@@ -12,6 +12,7 @@ from hummingbird.domain.session_limits import (
     INDEXED_CHARS,
     SEARCH_HITS,
     SEARCH_LOOKED_AT,
+    SEARCH_PASSED,
     SEARCH_PER_SESSION,
     SEARCH_RANKED,
     SEARCH_WORDS,
@@ -205,8 +206,12 @@ async def test_of_very_many_texts_those_of_the_newest_sessions_are_compared(inde
     assert await found(index, '"common common"') == ["best"]
 
 
-async def test_a_very_long_session_hides_no_other(index: SessionIndex, path: Path) -> None:
+@pytest.mark.parametrize("passed", [SEARCH_PASSED, 5], ids=["passed-over-one-by-one", "begun-anew-behind-it"])
+async def test_a_very_long_session_hides_no_other(
+    passed: int, index: SessionIndex, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S4: not even two of them; one goes on after others were put."""
+    monkeypatch.setattr("hummingbird.adapters.stores.index.SEARCH_PASSED", passed)
     words = [f"common {'filling ' * (number % 7)}" for number in range(SEARCH_LOOKED_AT + 10)]
     for number in range(SEARCH_HITS):
         await put(index, f"s{number}", session(f"s{number}", "a common word"))
@@ -290,6 +295,6 @@ async def test_an_id_that_is_none_is_refused(index: SessionIndex, name: str) -> 
 
 def test_the_bounds_of_a_search_fit_each_other() -> None:
     """S4"""
-    assert 0 < SEARCH_PER_SESSION < SEARCH_HITS < SEARCH_RANKED < SEARCH_LOOKED_AT
+    assert 0 < SEARCH_PER_SESSION < SEARCH_HITS < SEARCH_RANKED < SEARCH_LOOKED_AT < SEARCH_PASSED
     assert SNIPPET_TOKENS <= 64, "SQLite takes no more"
     assert SEARCH_WORDS >= 1

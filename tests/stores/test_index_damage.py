@@ -191,7 +191,8 @@ async def test_processes_that_put_the_same_and_other_sessions_at_once_lose_and_d
 async def test_processes_that_find_the_index_damaged_at_once_begin_one_new_index(path: Path) -> None:
     """S4: while they write, again and again; in the end each puts what is missing, as its callers do."""
     made(path)
-    others = [await start(path, name, 60) for name in ("one", "two", "three")]
+    rounds = 240  # so many that somebody still writes when it is damaged
+    others = [await start(path, name, rounds) for name in ("one", "two", "three")]
     for kept in (0, 100, 0):
         await asyncio.sleep(0.4)
         with suppress(FileNotFoundError):  # it was just put aside
@@ -203,7 +204,7 @@ async def test_processes_that_find_the_index_damaged_at_once_begin_one_new_index
     assert all("was damaged; it is begun anew" in line for line in troubles)
     index = made(path)
     for name in ("one", "two", "three", "shared"):
-        await put(index, name, growing(name, 60), "60")
-    assert await index.stamps() == dict.fromkeys(("one", "two", "three", "shared"), "60")
-    assert raw(path, "SELECT count(*) FROM texts") == [(240,)]
+        await put(index, name, growing(name, rounds), f"{rounds}")
+    assert await index.stamps() == dict.fromkeys(("one", "two", "three", "shared"), f"{rounds}")
+    assert raw(path, "SELECT count(*) FROM texts") == [(4 * rounds,)]
     assert whole(path)

@@ -69,14 +69,19 @@ def pressures(limits: Limits, spent: Spent) -> list[Pressure]:
     return sorted(_all(limits, spent), key=lambda pressure: -pressure.share)
 
 
+def ceiling(limits: Limits, window: int) -> int:
+    """Tokens that the context may have: the run's own bound, and never more than the model reads."""
+    return min(limits.context_tokens or window, window)
+
+
 def _all(limits: Limits, spent: Spent) -> Iterator[Pressure]:
     left = limits.iterations - spent.iterations
     # the call that uses up the budget is the final one, so with one left the share counts as full
     share = 1.0 if left <= 1 else spent.iterations / limits.iterations
     yield Pressure(EndReason.MAX_ITERATIONS, "iterations", share, f"{left} of {limits.iterations} turns")
-    ceiling = min(limits.context_tokens or spent.window, spent.window)
-    tokens = f"{max(0, ceiling - spent.context_tokens):,} of {ceiling:,} tokens of context"
-    yield Pressure(EndReason.CONTEXT_LIMIT, "context", spent.context_tokens / ceiling, tokens)
+    most = ceiling(limits, spent.window)
+    tokens = f"{max(0, most - spent.context_tokens):,} of {most:,} tokens of context"
+    yield Pressure(EndReason.CONTEXT_LIMIT, "context", spent.context_tokens / most, tokens)
     if limits.usd is not None:
         yield _money("money", limits.usd, spent.usd, spent.unpriced)
     if limits.usd_per_day is not None:

@@ -15,9 +15,10 @@ class Interrupted(Exception):
 
 class Interruptible:
     """Runs one piece of work at a time. `stop()` cancels it; one that does not end within the grace period is
-    left behind, so that an interrupt always returns."""
+    left behind, so that an interrupt always returns. It goes on cleaning up."""
 
-    def __init__(self) -> None:
+    def __init__(self, grace_s: float = INTERRUPT_GRACE_S) -> None:
+        self._grace_s = grace_s
         self._task: asyncio.Task[Any] | None = None
         self._given_up: asyncio.Future[None] | None = None
         self._stopped = False
@@ -32,7 +33,7 @@ class Interruptible:
         self._stopped = True
         if self._task is not None and self._given_up is not None:
             self._task.cancel()
-            asyncio.get_running_loop().call_later(INTERRUPT_GRACE_S, _resolve, self._given_up)
+            asyncio.get_running_loop().call_later(self._grace_s, _resolve, self._given_up)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The work's result. Raises Interrupted when it was stopped."""

@@ -6,25 +6,27 @@ can be interrupted, and messages that have not been delivered yet.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from decimal import Decimal
-from random import Random
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from hummingbird.agent import prompts
-from hummingbird.agent.budget import Limits, Spent
+from hummingbird.agent.budget import Spent, ceiling
 from hummingbird.agent.described import described
 from hummingbird.agent.interruptible import Interrupted, Interruptible, being_cancelled
+from hummingbird.agent.making_room import RoomMaker
 from hummingbird.agent.outcomes import outcome_of
 from hummingbird.agent.recorder import Recorder
+from hummingbird.agent.setup import Setup
 from hummingbird.agent.state import RunState
 from hummingbird.agent.steps import (
     CallModel,
     Circumstances,
     End,
+    MakeRoom,
     Rebind,
     RunTools,
     Show,
@@ -35,11 +37,13 @@ from hummingbird.agent.steps import (
     decide,
 )
 from hummingbird.agent.tools.batch import Batch
-from hummingbird.agent.tools.permissions import Gate, Permissions
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.agent.tools.results import Inline, Shape
+from hummingbird.agent.tools.permissions import Gate
+from hummingbird.agent.tools.results import Inline
 from hummingbird.agent.turn import Caller
+from hummingbird.domain.chat_limits import PROGRESS_CHARS
+from hummingbird.domain.delegations import delegated
 from hummingbird.domain.errors import JournalTaken, JournalUnwritable, UsageFault
+from hummingbird.domain.events import Progressed
 from hummingbird.domain.history import NOT_RUN, UNKNOWN_OUTCOME, from_chat
 from hummingbird.domain.journal import (
     EchoesDropped,
@@ -58,48 +62,15 @@ from hummingbird.domain.journal import (
     ToolOutcome,
     UserSaid,
 )
-from hummingbird.domain.limits import ERROR_TEXT_CHARS, JOURNAL_FORMAT, MAX_OUTPUT_TOKENS, PRIMARY_COOL_DOWN_S
+from hummingbird.domain.limits import ERROR_TEXT_CHARS, JOURNAL_FORMAT, PRIMARY_COOL_DOWN_S
 from hummingbird.domain.messages import NoticeKind, ToolCall, as_chat
 from hummingbird.domain.runs import Outcome
-from hummingbird.domain.secrets import Secrets
 from hummingbird.domain.text import plain, shortened
-from hummingbird.ports.clock import Clock
+from hummingbird.domain.usage import Charge
 from hummingbird.ports.journal import Journal
-from hummingbird.ports.model import Model
-from hummingbird.ports.observer import Observer
-from hummingbird.ports.spending import Spending
-from hummingbird.ports.tool import CallAnother, Hook, ToolContext
+from hummingbird.ports.tool import CallAnother, ToolContext
 
 FINAL_SKIP = "[not run: tool calls are no longer run, write your answer]"
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a loop needs besides its journal. `models`: the primary first, then the fallback chain (L14). `shape` None:
-    results stay inline. `after_tools` is called after each batch of calls and returns at once."""
-
-    models: Sequence[Model]
-    toolbox: Toolbox
-    system: str
-    clock: Clock
-    limits: Limits = field(default_factory=Limits)
-    hooks: Sequence[Hook] = ()
-    permissions: Permissions | None = None
-    observers: Sequence[Observer] = ()
-    shape: Shape | None = None
-    after_tools: Callable[[], None] = _nothing
-    streaming: bool = False
-    continuation: str = prompts.CONTINUATION
-    max_output_tokens: int = MAX_OUTPUT_TOKENS
-    spending: Spending | None = None
-    project: str = ""
-    extras: Mapping[str, Any] = field(default_factory=dict)
-    secrets: Secrets = field(default_factory=Secrets)
-    random: Random = field(default_factory=Random)
 
 
 class Loop:
@@ -114,10 +85,13 @@ class Loop:
         self._session_id = session_id or uuid4().hex
         self._recorder = Recorder(journal, setup.clock, setup.observers)
         rules = setup.permissions
-        self._gate = None if rules is None else Gate(rules, setup.project, journal.entries, setup.secrets.mask)
-        self._work = Interruptible()
+        own = None if rules is None else Gate(rules, setup.project, journal.entries, setup.secrets.mask)
+        self.gate = setup.gate or own
+        self._work = Interruptible(setup.grace_s)
         self._busy = False
-        self._steers: deque[str] = deque()
+        self._steers: deque[tuple[str, Source]] = deque()
+        self._paid: dict[str, list[Charge]] = {}  # by calls that are not settled yet, and are when a run ends (L15)
+        self.room = RoomMaker(self._recorder, setup, journal.entries)
         models = {model.name: model for model in setup.models}
         self._chain = list(models)  # each once: a chain that names a model twice has no next one after it
         self._caller = Caller(
@@ -134,6 +108,14 @@ class Loop:
     @property
     def state(self) -> RunState:
         return self._recorder.state
+
+    @property
+    def setup(self) -> Setup:
+        return self._setup
+
+    def commit(self) -> Coroutine[Any, Any, None]:
+        """What was written so far outlives the machine then."""
+        return self._recorder.commit()
 
     def run(
         self, text: str, *, source: Source = Source.USER, history: Sequence[Any] = (), run_id: str = ""
@@ -156,9 +138,9 @@ class Loop:
         """Stops the model request, the running tools and any waiting; the run returns as interrupted (L19)."""
         self._work.stop()
 
-    def steer(self, text: str) -> None:
+    def steer(self, text: str, source: Source = Source.STEER) -> None:
         """Delivers a message at the next turn boundary of the active run (L19)."""
-        self._steers.append(plain(text))
+        self._steers.append((plain(text), source))
 
     def _alone(self, run: Coroutine[Any, Any, Outcome]) -> Coroutine[Any, Any, Outcome]:
         if not self._busy:
@@ -262,6 +244,8 @@ class Loop:
                 self._do_switch(model, reason)
             case Rebind(reason=reason):
                 self._recorder.record(EchoesDropped(reason=reason))
+            case MakeRoom():
+                await self.room.make()
             case Withhold(call_ids=call_ids):
                 self._recorder.record(ResultsWithheld(call_ids=call_ids))
             case End():
@@ -282,7 +266,9 @@ class Loop:
             window=self._caller.models[state.model].context_tokens,
         )
         continuation = setup.continuation if setup.limits.warns else ""
-        return Circumstances(setup.limits, self._chain, spent, setup.random, continuation)
+        crowded = self.room.wanted(ceiling(setup.limits, spent.window))
+        compacts = setup.engine.compacts
+        return Circumstances(setup.limits, self._chain, spent, setup.random, continuation, crowded, compacts)
 
     def _batch(self) -> Batch:
         """Bound to this run: what a tool that was left behind still has to say is not written any more."""
@@ -292,13 +278,20 @@ class Loop:
             if self.state.run.run_id == run_id and not self.state.ended:
                 self._recorder.record(entry)
 
+        def sub_agent_s(call_id: str, task: int, entry: Entry, wanted: str) -> None:
+            kept = delegated(call_id, task, entry, wanted, setup.secrets.mask)
+            if kept is not None and self.state.conversation.call(call_id) is not None:
+                record(kept)
+
         def remaining() -> Decimal | None:
             left = setup.limits.usd
             return None if left is None else max(Decimal(0), left - self.state.usd - batch.usd_under_way)
 
         def context(call_id: str, call: CallAnother) -> ToolContext:
             paid = batch.paid.setdefault(call_id, [])
-            return ToolContext(self.state.conversation.session_id, call_id, setup.extras, paid.append, remaining, call)
+            session_id, say = self.state.conversation.session_id, partial(self.steer, source=Source.SKILL)
+            tell, keep = partial(self._progressed, call_id), partial(sub_agent_s, call_id)
+            return ToolContext(session_id, call_id, setup.extras, paid.append, remaining, call, tell, say, keep)
 
         batch = Batch(
             setup.toolbox,
@@ -308,9 +301,15 @@ class Loop:
             setup.hooks,
             setup.shape or Inline(setup.secrets),
             setup.secrets.mask,
-            self._gate,
+            self.gate,
+            self._paid,
         )
         return batch
+
+    def _progressed(self, call_id: str, text: str) -> None:
+        started = self.state.conversation.call(call_id)
+        if started is not None:  # what was left behind has nothing to tell any more
+            self._recorder.tell(Progressed(call_id, started.name, shortened(text, PROGRESS_CHARS)))
 
     def _open_session(self, history: Sequence[Any]) -> None:
         system, tools = plain(self._setup.system), self._setup.toolbox.definitions
@@ -337,7 +336,7 @@ class Loop:
     def _choose_model(self) -> None:
         """The primary is tried again at a user message, once it has had time to cool down (L14)."""
         primary, state = self._chain[0], self.state
-        resting = self._setup.clock.now() - state.switched_at < PRIMARY_COOL_DOWN_S
+        resting = self._setup.clock.now() - state.left.get(primary, 0.0) < PRIMARY_COOL_DOWN_S
         if state.model != primary and not (state.model in self._chain and resting):
             self._do_switch(primary, "back to the configured model")
 
@@ -348,14 +347,17 @@ class Loop:
         """At a turn boundary, and not to a model that has its last word: what is left goes back to the sender."""
         while self._steers and self.state.between_turns and not self.state.final:
             self._choose_model()
-            self._hear(self._steers.popleft(), Source.STEER)
+            self._hear(*self._steers.popleft())
 
     def _hear(self, text: str, source: Source) -> None:
         """What a person pastes may be one of our own credentials, which no model and no journal is told (I1, I2)."""
         self._recorder.record(UserSaid(text=self._setup.secrets.mask_known(plain(text)), source=source))
 
     def _finish(self, call: ToolCall, text: str, outcome: ToolOutcome) -> None:
-        self._recorder.record(ToolFinished(call_id=call.id, name=call.name, text=text, outcome=outcome))
+        charges = tuple(self._paid.pop(call.id, ()))
+        self._recorder.record(
+            ToolFinished(call_id=call.id, name=call.name, text=text, outcome=outcome, charges=charges)
+        )
 
     def _settle(self, *, started_only: bool = False) -> None:
         for call in self.state.conversation.unsettled:
@@ -387,6 +389,6 @@ class Loop:
         )
 
     def _outcome(self) -> Outcome:
-        undelivered = tuple(self._steers)
+        undelivered = tuple(text for text, source in self._steers if source is Source.STEER)
         self._steers.clear()
         return outcome_of(self.state, undelivered)

@@ -11,9 +11,13 @@ from typing import SupportsIndex
 
 from hummingbird.agent.guard import often, repeats, signature
 from hummingbird.agent.meaning import Meaning, meaning
-from hummingbird.domain.conversation import Conversation
+from hummingbird.domain.conversation import Conversation, weight
 from hummingbird.domain.envelope import was_migrated
 from hummingbird.domain.journal import (
+    TURN,
+    Compacted,
+    CompactionSkipped,
+    CompactionUndone,
     EchoesDropped,
     EndReason,
     Entry,
@@ -31,6 +35,7 @@ from hummingbird.domain.journal import (
     SessionOpened,
     ToolFinished,
     ToolOutcome,
+    TurnUndone,
     UserSaid,
 )
 from hummingbird.domain.ledger import Ledger
@@ -62,9 +67,11 @@ class RunState:
     def __init__(self) -> None:
         self.conversation = Conversation()
         self.ledger = Ledger()
+        self.applied = 0  # entries
         self.model = ""
-        self.switched_at = 0.0
+        self.left: dict[str, float] = {}  # model → when another one last took over from it
         self.context_tokens = 0
+        self.crowded_tokens = 0  # of the context when it was last tried in vain to make room in it
         self.addressed = False  # whether anybody has said anything in this session
         self.final: EndReason | None = None
         self._begin(RunStarted(run_id="", model=""))
@@ -98,6 +105,7 @@ class RunState:
         self.suspicious = 0
         self.warned_repeats = False
         self.overflowed = False
+        self.made_room = False  # or tried to, since the last answer
         self._signatures = Signatures()
         self._batch: dict[str, ToolCall] = {}
         self._results: dict[str, ToolFinished] = {}
@@ -128,9 +136,14 @@ class RunState:
         return "".join(self.parts)
 
     def apply(self, entry: Entry) -> None:
+        self.applied += 1
         self.conversation.apply(entry)
         self.ledger.apply(entry)
         match entry:
+            case ModelCalled(purpose=purpose) | ModelAnswered(purpose=purpose) | ModelFailed(purpose=purpose) if (
+                purpose != TURN
+            ):
+                pass  # a side task's: on the bill, and nothing that a run waits for
             case ModelCalled():
                 self.failure = self.answer = None
             case ModelAnswered():
@@ -161,6 +174,10 @@ class RunState:
                 self._opened_epoch()
             case PrefixChanged():
                 self._opened_epoch()
+            case Compacted() | CompactionSkipped():
+                self._compacted(entry)
+            case CompactionUndone() | TurnUndone():
+                self._rewound()
             case RunEnded():
                 self.ended = entry
             case SessionOpened(system=system):
@@ -177,6 +194,7 @@ class RunState:
 
     def _answered(self, entry: ModelAnswered) -> None:
         self.iterations += 1
+        self.made_room = False
         self.failures.clear()
         message = entry.message
         self.answer = meaning(message, entry.finish)
@@ -240,6 +258,21 @@ class RunState:
             case _:
                 pass
 
+    def _compacted(self, entry: Compacted | CompactionSkipped) -> None:
+        """An overflow is over when there is room; when there is none, what comes next in the table is due."""
+        self.made_room = True
+        if isinstance(entry, CompactionSkipped):
+            self.crowded_tokens = entry.tokens
+            return
+        self.context_tokens, self.crowded_tokens, self.failure = entry.tokens_after, 0, None
+        self._opened_epoch()
+
+    def _rewound(self) -> None:
+        conversation = self.conversation
+        self.context_tokens = (len(conversation.system) + weight(conversation.view())) // BYTES_PER_TOKEN
+        self.crowded_tokens = 0
+        self._opened_epoch()
+
     def _opened_epoch(self) -> None:
         """What was paused cannot be sent again as it is in a new epoch: the model is asked to continue instead."""
         if self.answer is Meaning.PAUSED:
@@ -247,8 +280,8 @@ class RunState:
 
     def _switched(self, entry: ModelSwitched) -> None:
         """Notices are gone from the new epoch's view, so those still in force are due again (L8)."""
+        self.left[self.model] = entry.at
         self.model = entry.model
-        self.switched_at = entry.at
         self.failure = None
         self.failures.clear()
         self.shown.clear()

@@ -59,6 +59,11 @@ class Rebind:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeRoom:
+    """Ask the context engine (L20)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Withhold:
     call_ids: tuple[str, ...]
 
@@ -72,18 +77,21 @@ class End:
     sentence: str = ""
 
 
-Step: TypeAlias = CallModel | RunTools | SkipTools | Show | SwitchModel | Rebind | Withhold | End
+Step: TypeAlias = CallModel | RunTools | SkipTools | Show | SwitchModel | Rebind | MakeRoom | Withhold | End
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a decision depends on besides the journal."""
+    """What a decision depends on besides the journal. `crowded`: the context engine wants room; `compacts`: it makes
+    some when a provider says that there is none."""
 
     limits: Limits
     chain: Sequence[str]  # names of the models, the primary first
     spent: Spent
     random: Random
     continuation: str = ""
+    crowded: bool = False
+    compacts: bool = False
 
 
 def decide(state: RunState, now: Circumstances) -> Step:
@@ -96,6 +104,8 @@ def decide(state: RunState, now: Circumstances) -> Step:
         return _after_answer(state, state.answer, now)
     if state.final_calls >= FINAL_ATTEMPTS and not state.parts:
         return _ending(state.final or EndReason.MAX_ITERATIONS)
+    if now.crowded and not state.made_room and not state.final:
+        return MakeRoom()
     return _notice_due(state, now) or _call(state)
 
 
@@ -155,6 +165,8 @@ def _after_failure(state: RunState, failure: ModelFailed, now: Circumstances) ->
             return CallModel(again.final, again.insist, refresh=True, otherwise=_next_model(state, failure, rule, now))
         case Action.REBIND:
             return Rebind(failure.sentence)
+        case Action.WITHHOLD if now.compacts and not state.made_room:
+            return MakeRoom()
         case Action.WITHHOLD if state.conversation.unseen_results:
             return Withhold(state.conversation.unseen_results)
         case Action.END:

@@ -3,32 +3,23 @@ table says what happens after a failure."""
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from uuid import uuid4
 
-from hummingbird.agent.described import described
+from hummingbird.agent.attempts import answered, charge, failed
 from hummingbird.agent.interruptible import being_cancelled
 from hummingbird.agent.meaning import meaning
 from hummingbird.agent.recorder import Recorder
-from hummingbird.agent.recovery import happening
 from hummingbird.agent.steps import CallModel, End, SwitchModel
+from hummingbird.agent.told_deltas import ToldDeltas
 from hummingbird.agent.untold import untold
-from hummingbird.domain.errors import (
-    ConnectionLost,
-    HummingbirdError,
-    JournalUnwritable,
-    ReplyUnreadable,
-    TimedOut,
-    Unavailable,
-)
+from hummingbird.domain.errors import HummingbirdError, JournalUnwritable
 from hummingbird.domain.events import Delta
-from hummingbird.domain.journal import Finish, ModelAnswered, ModelCalled, ModelFailed
-from hummingbird.domain.limits import ERROR_TEXT_CHARS, MAX_OUTPUT_TOKENS
+from hummingbird.domain.journal import Finish, ModelCalled
+from hummingbird.domain.limits import MAX_OUTPUT_TOKENS
 from hummingbird.domain.messages import AssistantMessage, ToolCall
 from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.text import shortened
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.model import Model, ModelReply, ModelRequest
 from hummingbird.ports.spending import Spending
@@ -60,14 +51,17 @@ class Caller:
         if being_cancelled():  # an adapter may have swallowed it; what comes after an interrupt is not heard (L16)
             raise asyncio.CancelledError
         if isinstance(reply, HummingbirdError):
-            self._failed(model, request, reply)
+            self.recorder.record(failed(model, request, reply, self.secrets))
         else:
             await self._answered(model, request, reply)
         return None
 
     async def _generated(self, model: Model, request: ModelRequest) -> ModelReply | HummingbirdError:
+        deltas = ToldDeltas(self._tell, self.secrets)
         try:
-            return await model.generate(request, self._tell if self.streaming else None)
+            reply = await model.generate(request, deltas if self.streaming else None)
+            deltas.end()
+            return reply
         except JournalUnwritable:
             raise
         except HummingbirdError as error:
@@ -106,37 +100,12 @@ class Caller:
         )
         return request
 
-    def _failed(self, model: Model, request: ModelRequest, error: HummingbirdError) -> None:
-        self.recorder.record(
-            ModelFailed(
-                call_id=request.call_id,
-                model=model.name,
-                happening=happening(error),
-                sentence=shortened(self.secrets.mask(described(error)), ERROR_TEXT_CHARS),
-                retry_after_s=error.retry_after_s if isinstance(error, Unavailable) else None,
-                lost=isinstance(error, TimedOut | ConnectionLost | ReplyUnreadable),
-            )
-        )
-
     async def _answered(self, model: Model, request: ModelRequest, reply: ModelReply) -> None:
         told = untold(reply.message, self.secrets.mask_known)
         message = _with_unique_ids(told, self.recorder.state.conversation.call_ids, request.call_id)
-        cost = model.price(reply.usage) if reply.counted else None
-        self.recorder.record(
-            ModelAnswered(
-                call_id=request.call_id,
-                model=model.name,
-                message=message,
-                finish=reply.finish,
-                usage=reply.usage,
-                cost_usd=cost,
-                kept=_kept(message, reply.finish),
-                raw_usage=reply.raw_usage,
-            )
-        )
-        if self.spending is not None and cost:
-            with suppress(JournalUnwritable):  # the answer is here; whether money may go on being spent is asked next
-                await self.spending.add(self.project, cost)
+        entry = answered(model, request, reply, message, kept=_kept(message, reply.finish))
+        self.recorder.record(entry)
+        await charge(self.spending, self.project, entry.cost_usd)
         await self.recorder.outlive()  # it is paid for, and a person or a hook may take long before the next commit
 
     async def spent_today(self) -> Decimal:

@@ -7,7 +7,7 @@ from hummingbird.agent.state import RunState
 from hummingbird.agent.tools.findings import from_entries
 from hummingbird.assembly.models import DIGEST
 from hummingbird.domain.failures import FailureSeen
-from hummingbird.domain.journal import Entry, ModelAnswered, ModelSwitched, RunEnded, RunStarted
+from hummingbird.domain.journal import TURN, Entry, ModelAnswered, ModelSwitched, RunEnded, RunStarted
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.transcript import transcript
 from hummingbird.service.investigating import Conducted
@@ -47,7 +47,7 @@ def _answering(entries: Sequence[Entry], run_id: str) -> str:
     for entry in entries:
         if isinstance(entry, RunStarted):
             within = entry.run_id == run_id
-        elif within and isinstance(entry, ModelAnswered):
+        elif within and isinstance(entry, ModelAnswered) and entry.purpose == TURN:
             name = entry.model
     return name
 

@@ -58,6 +58,7 @@ class Executing:
                 chosen=parts.chosen,
                 clock=parts.clock,
                 on_event=parts.on_event,
+                memory=self._places.state,
             )
         )
 

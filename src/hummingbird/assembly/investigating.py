@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 from hummingbird.adapters.sources.registry import sources
 from hummingbird.adapters.stores.spending import SqliteSpending
+from hummingbird.agent.chat_prompt import project_memory
 from hummingbird.agent.outcomes import upto_end
 from hummingbird.agent.state import RunState
 from hummingbird.agent.tools.seen_failures import SeenFailures
+from hummingbird.assembly.chat_mind import remembered_of
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.conducted import conducted
 from hummingbird.assembly.declaring import declared
@@ -44,7 +46,8 @@ Kept = TypeVar("Kept")
 
 class Investigating:
     """Fulfils service.investigating.Investigator. `environment` is the whole one; runs are given less. `on_event` sees
-    every journal entry of every run as it happens."""
+    every journal entry of every run as it happens. `memory`: our own folder, in which what chats remember of projects
+    is; runs are told it and never write it (C7)."""
 
     def __init__(
         self,
@@ -55,8 +58,10 @@ class Investigating:
         chosen: Chosen | None = None,
         clock: Clock | None = None,
         on_event: Observer | None = None,
+        memory: Path | None = None,
     ) -> None:
         self._sessions, self._chosen = sessions, chosen or Chosen()
+        self._memory = memory
         self._environment, self._held_back = for_runs(environment)
         self._clock, self._on_event = clock or SystemClock(), on_event
         self._spending = None if spending is None else SqliteSpending(spending, self._clock.now)
@@ -139,7 +144,7 @@ class Investigating:
         return Agent(
             primary,
             fallback_models=others,
-            instructions=applied.prompt,
+            instructions=self._instructions(order.project, applied.prompt, parts["secrets"]),
             session_id=order.session_id,
             project=order.project,
             max_iterations=order.overrides.max_iterations or applied.max_iterations,
@@ -148,6 +153,7 @@ class Investigating:
             max_usd_per_day=applied.usd_per_day,
             max_seconds=applied.seconds_per_run,
             warns=True,
+            context=applied.declared.context,
             sandbox=wanted_sandbox(settings, self._chosen),
             max_inline_bytes=applied.max_inline_size,
             exec_timeout_s=settings.sandbox.exec_timeout_seconds,
@@ -159,6 +165,12 @@ class Investigating:
             clock=self._clock,
             **parts,
         )
+
+    def _instructions(self, project: str, prompt: str, secrets: Sequence[str]) -> str:
+        if self._memory is None:
+            return prompt
+        known = remembered_of(self._memory, project, secrets_of(self._environment, secrets))
+        return f"{prompt}\n\n{project_memory(known)}" if known else prompt
 
 
 class _Trouble(list[str]):

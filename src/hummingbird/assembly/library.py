@@ -8,30 +8,46 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
 from hummingbird.adapters.models.prices import PriceOverride
 from hummingbird.adapters.models.registry import NO_PRICES, Models
 from hummingbird.adapters.sandboxes.registry import Sandboxes, Wanted
-from hummingbird.agent.budget import CHAT, Limits
-from hummingbird.agent.loop import Loop, Setup
+from hummingbird.agent.loop import Loop
+from hummingbird.agent.making_room import SUMMARY, RoomMaker
 from hummingbird.agent.prompts import system_prompt
+from hummingbird.agent.setup import Setup
+from hummingbird.agent.tools.bench import Bench
+from hummingbird.agent.tools.clarify import Clarify
+from hummingbird.agent.tools.delegate import Delegate, Record
 from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.agent.tools.registry import Toolbox, enabled
 from hummingbird.assembly.benches import Benches
+from hummingbird.assembly.callbacks import Callbacks
+from hummingbird.assembly.ceilings import ceilings
 from hummingbird.assembly.clock import SystemClock
+from hummingbird.assembly.delegating import present, sub_agent
+from hummingbird.assembly.engines import engine_named
 from hummingbird.assembly.keeping import FolderKeeping, Keeping
 from hummingbird.assembly.plugins import plugin_hooks, plugin_tools
+from hummingbird.assembly.results import as_result
 from hummingbird.assembly.secrets import secrets_of
 from hummingbird.assembly.waiting_line import WaitingLine
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.journal import EndReason, Entry
 from hummingbird.domain.journal import Source as SaidBy
-from hummingbird.domain.limits import CHAT_ITERATIONS, EXEC_TIMEOUT_S, INTERRUPT_GRACE_S, MAX_INLINE_BYTES
-from hummingbird.domain.messages import Notice, as_chat
+from hummingbird.domain.limits import (
+    CHAT_ITERATIONS,
+    EXEC_TIMEOUT_S,
+    INTERRUPT_GRACE_S,
+    MAX_INLINE_BYTES,
+    SUBAGENT_ITERATIONS,
+)
 from hummingbird.domain.runs import Outcome
 from hummingbird.ports.clock import Clock
+from hummingbird.ports.context import ContextEngine
 from hummingbird.ports.journal import Journal
 from hummingbird.ports.observer import Observer
 from hummingbird.ports.source import Source
@@ -54,8 +70,12 @@ class Agent:
     other time. `permissions` says which calls run, which are asked about and which never run. `warns`: the model hears
     when a budget is nearly used up, as in workflows. `prices` and `ca_bundle` are for models; `secrets` are values that
     nobody may see besides those of the environment. `on_trouble` hears, in sentences, what could not be kept; with it,
-    a run goes on without a journal that cannot be written. The sync methods are for programs without an event loop;
-    inside one, await `achat`, `arun` and `ago_on`. Messages sent while a run is under way wait in line.
+    a run goes on without a journal that cannot be written. `context` says what a full context leads to: compact,
+    wrap_up, or a third party's engine; `auxiliary` maps a side task (summary) to the models that do it. `callbacks` see
+    what happens, one thing each, and answer questions. `delegates`: how many sub-agents may work at once, each for
+    `delegate_iterations` turns. `prompt` makes the system prompt of what the tools want said, in place of base rules
+    and `instructions`. The sync methods are for programs without an event loop; inside one, await `achat`, `arun` and
+    `ago_on`. Messages sent while a run is under way wait in line.
     """
 
     def __init__(
@@ -94,27 +114,36 @@ class Agent:
         secrets: Iterable[str] = (),
         on_trouble: Callable[[str], None] | None = None,
         clock: Clock | None = None,
+        context: str | ContextEngine = "compact",
+        auxiliary: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        callbacks: Callbacks | None = None,
+        delegates: int = 0,
+        delegate_iterations: int = SUBAGENT_ITERATIONS,
+        prompt: Callable[[str], str] | None = None,
+        grace_s: float = INTERRUPT_GRACE_S,
     ) -> None:
         found = dict(os.environ) if environment is None else environment
         self._clock = clock or SystemClock()
         folder = None if sessions_dir is None else Path(sessions_dir)
         self._keeping = keeping or FolderKeeping(folder, self._clock, on_trouble)
-        limits = replace(
-            CHAT,
-            iterations=max_iterations,
-            context_tokens=context_limit,
-            usd=_money(max_usd),
-            usd_per_day=_money(max_usd_per_day),
-            seconds=max_seconds,
+        limits = ceilings(
+            max_iterations,
+            context_limit,
+            max_usd,
+            max_usd_per_day,
+            max_seconds,
             warns=warns,
+            kept=self._keeping.spending is not None,
         )
-        _check(limits, kept=self._keeping.spending is not None)
         self._sources = list(sources)
         read = [tool for source in self._sources for tool in source.tools]
-        offered = [*tools, *read, *(plugin_tools() if plugins else ())]
+        self.delegate = self._made_delegate(delegates, delegate_iterations)
+        views = callbacks or Callbacks()
+        own = [*([self.delegate] if self.delegate else []), *([Clarify(views.clarifier)] if views.clarify else [])]
+        offered = [*tools, *read, *own, *(plugin_tools() if plugins else ())]
         self._tools = enabled(offered, toolsets, found)
         self._hidden = [tool.spec.name for tool in offered]
-        self._instructions = instructions
+        self._prompt = prompt or partial(system_prompt, workflow=instructions)
         toolbox = Toolbox(self._tools, hidden=self._hidden)
         self._models = Models(
             found,
@@ -123,21 +152,26 @@ class Agent:
             price_overrides=prices,
             ca_bundle=ca_bundle or None,
         )
-        primary = self._models.resolve(model, base_url=base_url, api_mode=api_mode)
+        self._resolve = partial(self._models.resolve, base_url=base_url, api_mode=api_mode)
         self._setup = Setup(
-            models=[primary, *map(self._models.resolve, fallback_models)],
+            models=[self._resolve(model), *map(self._models.resolve, fallback_models)],
             toolbox=toolbox,
-            system=system_prompt(toolbox.notes, instructions),
+            system=self._prompt(toolbox.notes),
             clock=self._clock,
             limits=limits,
             hooks=[*hooks, *(plugin_hooks() if plugins else ())],
-            permissions=permissions,
-            observers=[on_event] if on_event else [],
+            permissions=views.permissions(permissions),
+            observers=[*([on_event] if on_event else []), *views.observers()],
             streaming=streaming,
             spending=self._keeping.spending,
             project=project,
             secrets=secrets_of(found, [*secrets, *(value for source in self._sources for value in source.secrets)]),
+            engine=engine_named(context) if isinstance(context, str) else context,
+            side_models=list(map(self._models.resolve, auxiliary.get(SUMMARY, ()))),
+            grace_s=grace_s,
         )
+        self._equipment = self._setup, list(self._tools)
+        self._bench: Bench | None = None
         self._benches = self._made_benches(
             sandbox, found, on_trouble or _log.warning, max_inline_bytes=max_inline_bytes, exec_timeout_s=exec_timeout_s
         )
@@ -204,7 +238,7 @@ class Agent:
     async def _with_loop(
         self, work: Callable[[Loop], Awaitable[Outcome]], system_message: str | None, task_id: str | None
     ) -> Outcome:
-        setup = await self._equipped()
+        setup = await self.equipped()
         system = setup.system if system_message is None else system_message
         setup = replace(setup, system=system, extras={"task_id": task_id or uuid4().hex})
         self._loop = Loop(self._open_journal(), setup, self.session_id)
@@ -217,19 +251,64 @@ class Agent:
         finally:
             self._loop = self._event_loop = None
 
-    async def _equipped(self) -> Setup:
-        """The set-up of this session, with its sandbox where there is one."""
+    async def equipped(self) -> Setup:
+        """The set-up of this session, with its sandbox where there is one. Raises SandboxUnavailable."""
         if self._benches is None:
+            self._equipment = self._setup, self._tools
             return self._setup
-        bench = await self._benches.at(self.session_id, self._open_journal().entries())
-        toolbox = Toolbox([*bench.tools, *self._tools], hidden=self._hidden)
-        return replace(
+        bench = self._bench = await self._benches.at(self.session_id, self._open_journal().entries())
+        tools = [*bench.tools, *self._tools]
+        toolbox = Toolbox(tools, hidden=self._hidden)
+        setup = replace(
             self._setup,
             toolbox=toolbox,
-            system=system_prompt(toolbox.notes, self._instructions),
+            system=self._prompt(toolbox.notes),
             shape=bench.shape,
             after_tools=bench.bench.checkpoint,
         )
+        self._equipment = setup, tools
+        return setup
+
+    async def room(self, system: str | None = None) -> RoomMaker:
+        """What makes room in the session's conversation, or takes a turn of it back. Between two runs."""
+        setup = await self.equipped()
+        loop = Loop(self._open_journal(), replace(setup, system=setup.system if system is None else system))
+        return loop.room
+
+    async def put_file(self, path: str, content: bytes) -> None:
+        """Into the sandbox. Raises UsageFault where there is none, and what a sandbox raises."""
+        await self.equipped()
+        if self._bench is None:
+            raise UsageFault("There is no sandbox to put it into; choose one with --sandbox, or send less.")
+        async with self._bench.bench.using() as sandbox:
+            await sandbox.write_file(path, content)
+
+    def switch_model(self, name: str) -> str:
+        """From the next run on. Its full name. Raises UnknownModel, MissingSetting."""
+        primary = self._resolve(name)
+        others = [model for model in self._setup.models[1:] if model.name != primary.name]
+        self._setup = replace(self._setup, models=[primary, *others])
+        return primary.name
+
+    @property
+    def setup(self) -> Setup:
+        """As it is equipped now."""
+        return self._equipment[0]
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Those that it has now; those of its sandbox from the first run on."""
+        return self._equipment[1]
+
+    def _made_delegate(self, at_once: int, iterations: int) -> Delegate | None:
+        def begin(observer: Observer, usd: Decimal | None, record: Record) -> Loop:
+            assert self._loop is not None  # it is a tool that begins one
+            return sub_agent(self._loop, self.tools, observer, usd, iterations, record=record)
+
+        async def there(paths: Sequence[str]) -> Sequence[str]:
+            return await present(self._bench, paths)
+
+        return Delegate(begin, at_once=at_once, exist=there) if at_once else None
 
     def interrupt(self) -> None:
         """Stops the run under way; to be called on the event loop's thread (`interrupt_soon` from another one)."""
@@ -296,6 +375,10 @@ class Agent:
         archives = self._keeping.archives
         return Benches(sandboxes, self._tools, self._setup.secrets, archives, on_trouble=on_trouble, **bounds)
 
+    def put_down(self) -> None:
+        """Lets go of the session's journal; the next use opens it again."""
+        self._close_journal()
+
     def _open_journal(self) -> Journal:
         if self._journal is None:
             self._journal = self._keeping.journal(self.session_id)
@@ -307,46 +390,9 @@ class Agent:
             self._journal = None
 
 
-def _money(usd: Decimal | float | None) -> Decimal | None:
-    return None if usd is None else Decimal(str(usd))
-
-
-def _check(limits: Limits, *, kept: bool) -> None:
-    if limits.iterations < 1:
-        raise UsageFault(f"max_iterations is {limits.iterations}; give the agent at least one turn.")
-    if limits.context_tokens is not None and limits.context_tokens < 1:
-        raise UsageFault(f"context_limit is {limits.context_tokens}; give a number of tokens, or None.")
-    if limits.usd_per_day is not None and not kept:
-        raise UsageFault("max_usd_per_day needs sessions_dir: what was spent is recorded there.")
-
-
 async def _no_task_is_left() -> bool:
     """Stops what is still running; False when something does not stop."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     return not others or not (await asyncio.wait(others, timeout=INTERRUPT_GRACE_S))[1]
-
-
-def as_result(outcome: Outcome) -> dict[str, Any]:
-    """C2's dictionary. Calls, usage and cost are the session's so far, so that they belong together (L15). Notices are
-    scaffolding and are left out of `messages` (L8). `undelivered` came too late for an interrupted run."""
-    bill = outcome.bill
-    return {
-        "final_response": outcome.text,
-        "messages": [as_chat(message) for message in outcome.messages if not isinstance(message, Notice)],
-        "api_calls": bill.answered,
-        "completed": outcome.answered,
-        "exit_reason": outcome.reason.value,
-        "usage": {
-            "input_tokens": bill.usage.context,
-            "fresh_tokens": bill.usage.fresh,
-            "cache_read_tokens": bill.usage.cache_read,
-            "cache_write_tokens": bill.usage.cache_write,
-            "output_tokens": bill.usage.output,
-            "reasoning_tokens": bill.usage.reasoning,
-        },
-        "cost": None if bill.cost_usd is None else float(bill.cost_usd),
-        "session_id": outcome.session_id,
-        "undelivered": list(outcome.undelivered),
-    }

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from hummingbird.adapters.models.names import CLAUDE_KEYS, GEMINI_KEYS, OPENAI_KEY, parse_name, setting
 from hummingbird.adapters.models.prices import PriceOverride
 from hummingbird.config.settings import Prices
+from hummingbird.domain.errors import MissingSetting
 
 DIGEST = "digest"
 # By the key that is set, the first of these. Mid-priced ones: a run takes some twenty calls.
@@ -29,6 +30,18 @@ def chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) 
     wanted = [model or default_model(environment), *fallbacks]
     until = next((at for at, name in enumerate(wanted) if parse_name(name)[0] == DIGEST), len(wanted))
     return (*wanted[:until], DIGEST)
+
+
+def chat_chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The models of a conversation. Rules alone cannot hold one, so `digest` is among them only where it is named.
+    Raises MissingSetting where there is no model at all."""
+    wanted = model or default_model(environment)
+    if wanted == DIGEST and not model:
+        keys = ", ".join((CLAUDE_KEYS[0], GEMINI_KEYS[0], OPENAI_KEY))
+        raise MissingSetting(
+            f"There is no model to talk to: set one of {keys}, or name one with --model or chat.model."
+        )
+    return (wanted, *fallbacks)
 
 
 def price_overrides(prices: Mapping[str, Prices]) -> Mapping[str, PriceOverride]:

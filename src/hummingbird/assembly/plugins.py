@@ -18,21 +18,22 @@ HOOKS = "hummingbird.hooks"
 Find = Callable[[str], Iterable[EntryPoint]]
 
 
-def _installed(group: str) -> Iterable[EntryPoint]:
+def installed(group: str) -> Iterable[EntryPoint]:
     return entry_points(group=group)
 
 
-def plugin_tools(find: Find = _installed) -> list[Tool]:
+def plugin_tools(find: Find = installed) -> list[Tool]:
     """Raises BrokenTool, naming the entry point."""
-    return [tool for point in find(TOOLS) for tool in _several(_loaded(point, "spec"))]
+    return [tool for point in find(TOOLS) for tool in _several(loaded(point, "spec"))]
 
 
-def plugin_hooks(find: Find = _installed) -> list[Hook]:
+def plugin_hooks(find: Find = installed) -> list[Hook]:
     """Raises BrokenTool, naming the entry point: a guard that cannot be loaded must not be missing silently."""
-    return [hook for point in find(HOOKS) for hook in _several(_loaded(point, "before_tool"))]
+    return [hook for point in find(HOOKS) for hook in _several(loaded(point, "before_tool"))]
 
 
-def _loaded(point: EntryPoint, mark: str) -> Any:
+def loaded(point: EntryPoint, mark: str) -> Any:
+    """What it names, or makes: something that has `mark`. Raises BrokenTool."""
     try:
         found = point.load()
         return found if hasattr(found, mark) and not isinstance(found, type) else found()

@@ -19,7 +19,7 @@ from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.assembly.keeping import SPENDING, session_folder
 from hummingbird.assembly.looking import Looking
-from hummingbird.assembly.places import places
+from hummingbird.assembly.places import places, state_folder
 from hummingbird.assembly.replaying import project_in, replayed, subject_in
 from hummingbird.assembly.run_parts import Parts, Ran, Wish
 from hummingbird.assembly.session_copies import Saved, prepared, saved, sessions_in, transferred
@@ -137,6 +137,7 @@ class _Running:
                 chosen=parts.chosen,
                 clock=parts.clock,
                 on_event=parts.on_event,
+                memory=state_folder(parts.environment),
             )
             conducted = await investigating.conduct(
                 wanted,

@@ -38,7 +38,7 @@ def for_runs(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]
 
 
 def tool_secrets(configuration: Configuration, environment: Mapping[str, str]) -> list[str]:
-    """The values of all variables that workflows read with, however they are called."""
+    """The values of all variables that workflows read with and servers of tools are given, however they are called."""
     names: set[str] = set()
     for workflow in configuration.workflows.values():
         sources = workflow.data_sources
@@ -46,4 +46,12 @@ def tool_secrets(configuration: Configuration, environment: Mapping[str, str]) -
         names.update(one.token_env for one in declared if one is not None)
         for entry in workflow.projects.values():
             names.update((entry.tokens.gitlab, entry.tokens.testing_farm))
+    for server in configuration.chat.mcp_servers.values():
+        names.update((*server.env, *server.headers_env.values()))
     return [value for name in sorted(names) if (value := environment.get(name, "").strip())]
+
+
+def chat_secrets(configuration: Configuration, environment: Mapping[str, str]) -> Secrets:
+    """All that a conversation must not show: one for every place it is shown or kept in."""
+    given, held_back = for_runs(environment)
+    return secrets_of(given, [*held_back, *tool_secrets(configuration, environment)])

@@ -198,6 +198,7 @@ class Serving:
             chosen=self._chosen,
             clock=self._clock,
             on_event=self._on_event,
+            memory=self._places.state,
         )
 
     @asynccontextmanager

@@ -17,10 +17,10 @@ from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import HummingbirdError, JournalDamaged, ObjectsUnusable, SessionUnreadable
 from hummingbird.domain.journal import Entry
-from hummingbird.domain.session_limits import SESSIONS_AT_ONCE
+from hummingbird.domain.session_limits import SEARCH_HITS, SESSIONS_AT_ONCE
 from hummingbird.domain.sessions import Summary, summary
 from hummingbird.ports.clock import Clock
-from hummingbird.ports.session_index import Hit, SessionIndex
+from hummingbird.ports.session_index import Hit, SessionIndex, Spoken
 from hummingbird.ports.sessions import Kept, Sessions
 
 _log = logging.getLogger("hummingbird")
@@ -61,8 +61,11 @@ class SessionDesk:
     async def listed(self, limit: int, project: str = "", text: str = "") -> Sequence[Summary]:
         return await self._index.listed(limit, project, text)
 
-    async def search(self, words: str, limit: int, project: str = "") -> Sequence[Hit]:
-        return await self._index.search(words, limit, project)
+    async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[Hit]:
+        return await self._index.search(query, limit, project)
+
+    async def around(self, session_id: str, number: int, before: int, after: int, part: int = 0) -> Sequence[Spoken]:
+        return await self._index.around(session_id, number, before, after, part)
 
     async def named(self, beginning: str) -> str:
         """The one session whose id begins so. Raises UsageFault for none and for several."""

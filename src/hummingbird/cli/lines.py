@@ -2,6 +2,9 @@
 
 import logging
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 from hummingbird.assembly.secrets import secrets_of
@@ -22,3 +25,19 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         return visible(super().formatMessage(record))
+
+
+@contextmanager
+def logged(*, verbose: bool) -> Iterator[None]:
+    """What went wrong is told; with `verbose` also what was decided, and why."""
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(OneLine("%(message)s"))
+    lines.setLevel(logging.INFO if verbose else logging.WARNING)
+    log = logging.getLogger("hummingbird")
+    log.setLevel(lines.level)
+    logging.getLogger().addHandler(lines)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(lines)
+        log.setLevel(logging.NOTSET)

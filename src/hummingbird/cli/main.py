@@ -7,6 +7,8 @@ from importlib import import_module
 import click
 
 from hummingbird import __version__
+from hummingbird.cli.acp import acp
+from hummingbird.cli.chat import chat
 from hummingbird.cli.config import config
 from hummingbird.cli.demo import demo
 from hummingbird.cli.doctor import doctor
@@ -29,7 +31,7 @@ def commands() -> None:
     """Hummingbird finds why a GitLab pipeline failed and says so with evidence."""
 
 
-for each in (config, demo, doctor, explain, init, lab, queue, run, sandbox, serve, sessions):
+for each in (acp, chat, config, demo, doctor, explain, init, lab, queue, run, sandbox, serve, sessions):
     commands.add_command(each)
 
 

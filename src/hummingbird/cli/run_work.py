@@ -1,11 +1,8 @@
 """`hummingbird run`: reads what is to be looked at, prints answers to standard output, all else to standard error."""
 
 import asyncio
-import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -14,7 +11,7 @@ from hummingbird.assembly.asking import Nothing
 from hummingbird.assembly.run_parts import Parts, Ran, Wish
 from hummingbird.assembly.running import run as run_orders
 from hummingbird.assembly.sandboxes import Chosen, check_chosen
-from hummingbird.cli.lines import OneLine
+from hummingbird.cli.lines import logged
 from hummingbird.cli.printing import printed
 from hummingbird.cli.progress import Progress
 from hummingbird.config.load import find, load
@@ -34,7 +31,7 @@ def run(config: str | None, wish: Wish, chosen: Chosen, *, verbose: bool) -> int
     )
     codes: list[int] = []
     try:
-        with _logged(verbose=verbose):
+        with logged(verbose=verbose):
             asyncio.run(run_orders(parts, wish, body, lambda done: codes.append(_shown(done))))
     except KeyboardInterrupt:
         _tell_how_to_go_on(wish)
@@ -82,19 +79,3 @@ def _tell_how_to_go_on(wish: Wish) -> None:
 
 def _tell(sentence: str) -> None:
     click.echo(sentence, err=True)
-
-
-@contextmanager
-def _logged(*, verbose: bool) -> Iterator[None]:
-    """What went wrong is told; with `verbose` also what was decided, and why."""
-    lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(OneLine("%(message)s"))
-    lines.setLevel(logging.INFO if verbose else logging.WARNING)
-    log = logging.getLogger("hummingbird")
-    log.setLevel(lines.level)
-    logging.getLogger().addHandler(lines)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(lines)
-        log.setLevel(logging.NOTSET)

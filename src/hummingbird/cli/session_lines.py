@@ -5,6 +5,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from hummingbird.domain.journal import (
+    TURN,
+    Compacted,
+    CompactionSkipped,
+    CompactionUndone,
+    Delegated,
     Entry,
     ModelAnswered,
     ModelCalled,
@@ -14,8 +19,10 @@ from hummingbird.domain.journal import (
     RunEnded,
     RunStarted,
     SessionOpened,
+    ToolDecided,
     ToolFinished,
     ToolStarted,
+    TurnUndone,
     UserSaid,
 )
 from hummingbird.domain.sessions import Summary
@@ -81,9 +88,8 @@ def told(entry: Entry) -> Iterator[str]:
         case NoticeShown():
             yield f"notice ({entry.notice.value}): {shortened(' '.join(entry.text.split()), _SHOWN)}"
         case ModelCalled():
-            yield f"? {entry.model} is asked, {entry.messages} messages" + (
-                f", try {entry.attempt}" * (entry.attempt > 1)
-            )
+            what = f"{entry.messages} messages" if entry.purpose == TURN else f"for a {entry.purpose}"
+            yield f"? {entry.model} is asked, {what}" + f", try {entry.attempt}" * (entry.attempt > 1)
         case ModelAnswered():
             if entry.message.text:
                 yield f"· {shortened(' '.join(entry.message.text.split()), _SHOWN)}"
@@ -96,10 +102,35 @@ def told(entry: Entry) -> Iterator[str]:
             yield f"  {entry.name} begins"
         case ToolFinished():
             yield f"  {entry.name}: {entry.outcome.value}, {len(entry.text.encode('utf-8', 'replace')):,} bytes"
+        case Delegated():
+            if entry.arguments:
+                yield f"    sub-agent {entry.task}: wanted {entry.entry.name} {shortened(entry.arguments, _SHOWN)}"
+            yield f"    sub-agent {entry.task}: {_delegated(entry.entry)}"
+        case Compacted():
+            tokens = f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens"
+            yield f"· entries {entry.since} to {entry.until} became a summary, {tokens}"
+        case CompactionSkipped():
+            yield f"· no room was made: {entry.reason}"
+        case CompactionUndone():
+            yield "· the last summary was taken back"
+        case TurnUndone():
+            yield f"· taken back: {shortened(' '.join(entry.text.split()), _SHOWN)}"
         case RunEnded():
             yield f"■ {entry.reason.value}" + (f": {entry.sentence}" if entry.sentence else "")
         case _:
             yield type(entry).__name__
+
+
+def _delegated(own: ToolDecided | ToolStarted | ToolFinished) -> str:
+    """With what was called: no answer of the session's own says it."""
+    match own:
+        case ToolDecided():
+            why = f"{own.by}: {own.reason}" if own.reason else own.by
+            return f"{own.name} is {own.decision} by {shortened(why, _SHOWN)}"
+        case ToolStarted():
+            return f"→ {own.name} {shortened(own.arguments, _SHOWN)}"
+        case ToolFinished():
+            return f"{own.name}: {own.outcome.value}, {own.seconds:.1f} s"
 
 
 def _moment(at: float) -> str:

@@ -2,15 +2,25 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from hummingbird.config.defaults import NOTHING, default
-from hummingbird.config.kinds import Address, Line, Names, Part, Texts, Variable, Variables, fault
+from hummingbird.config.kinds import Address, Engine, Line, Names, Part, Texts, Variable, Variables, fault
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.permissions import Action, Rule
 from hummingbird.domain.tools import Effect
 
+TASKS = ("summary",)  # that have models of their own
 EffectName = Literal["read", "write", "exec", "send"]
+
+
+def _task(name: str) -> str:
+    if name not in TASKS:
+        raise fault(f"expected a side task that there is: {', '.join(TASKS)}")
+    return name
+
+
+Task = Annotated[str, AfterValidator(_task)]
 
 
 class Delegation(Part):
@@ -67,6 +77,7 @@ class McpServer(Part):
     url: Address = default("chat.mcp_servers.*.url")
     headers_env: Names[Line, Variable] = default("chat.mcp_servers.*.headers_env")
     tools: Texts = default("chat.mcp_servers.*.tools")
+    read_tools: Texts = default("chat.mcp_servers.*.read_tools")
 
     @model_validator(mode="after")
     def _one_way_in(self) -> "McpServer":
@@ -78,11 +89,12 @@ class McpServer(Part):
 class ChatSettings(Part):
     model: Line = default("chat.model")
     max_turns: int = default("chat.max_turns", ge=1, le=10_000)
+    context: Engine = default("chat.context")
     delegation: Delegation = Field(default_factory=Delegation)
     compression: Compression = Field(default_factory=Compression)
     fallback_providers: Texts = default("chat.fallback_providers")
-    auxiliary: Names[Line, SideTask] = Field(
-        default_factory=lambda: NOTHING, description="Name of a side task, like summary or title → its model."
+    auxiliary: Names[Task, SideTask] = Field(
+        default_factory=lambda: NOTHING, description="Name of a side task (summary) → its model."
     )
     memory: Memory = Field(default_factory=Memory)
     toolsets: Texts | None = default("chat.toolsets")

@@ -137,7 +137,7 @@ _WORKFLOW = _rows(
     (
         "context",
         "wrap_up",
-        "What a full context leads to: a report of what was found until then. Nothing else is offered yet.",
+        "What a full context leads to: a report (wrap_up), a summary of its middle (compact), or a plug-in's engine.",
     ),
     ("nothing_found", "line", "What is posted when there is nothing to say: one line, or nothing."),
     (
@@ -175,6 +175,7 @@ _CHAT = _rows(
     "chat",
     ("model", "", "Model of conversations; empty: as settings.model says."),
     ("max_turns", CHAT_ITERATIONS, "Answers of the model to one message."),
+    ("context", "compact", "What a full context leads to: a summary of its middle, or a plug-in's engine."),
     ("delegation.max_iterations", SUBAGENT_ITERATIONS, "Answers of the model in one sub-agent."),
     ("delegation.max_concurrent", SUBAGENTS, "Sub-agents at the same time."),
     ("compression.threshold", COMPRESSION_SHARE, "Share of the context from which the middle is summarised."),
@@ -203,7 +204,8 @@ _MCP = _rows(
     ("env", (), "Variables that it is given."),
     ("url", "", "Address of a server that is reached over HTTP."),
     ("headers_env", NOTHING, "Header → variable with its value."),
-    ("tools", (), "Tools that are offered; none: none."),
+    ("tools", (), "Tools that are offered; none: none; * means all."),
+    ("read_tools", (), "Those of them that only read; every other one is asked about."),
 )
 
 TABLE: Mapping[str, Row] = MappingProxyType(

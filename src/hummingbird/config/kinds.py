@@ -131,6 +131,7 @@ Variable = Annotated[
 Address = Annotated[str, AfterValidator(_address), Field(json_schema_extra={"pattern": "^(https?://.+)?$"})]
 Server = Annotated[Address, AfterValidator(_place)]
 Cluster = Annotated[Server, AfterValidator(_cluster)]
+Engine = Annotated[str, Field(pattern="^[a-z][a-z0-9_-]{0,63}$")]  # of a full context (L20)
 Expression = Annotated[str, AfterValidator(_expression), Field(json_schema_extra={"format": "regex"})]
 Quantity = Annotated[
     str,

@@ -49,6 +49,20 @@ def find(option: str | None, environment: Mapping[str, str], folder: Path) -> Pa
     return usual if usual.exists() else None
 
 
+def find_named(option: str | None, environment: Mapping[str, str], folder: Path) -> tuple[Path | None, str]:
+    """--config or CONFIG_PATH alone, for what works in folders that others filled: a hummingbird.yaml there may have
+    come with a repository, and could name programs to start, rules that allow, and servers to send tokens to. The
+    sentence says that there is one."""
+    if option or environment.get(PATH_VARIABLE, ""):
+        return find(option, environment, folder), ""
+    if not (folder / FILE_NAME).exists():
+        return None, ""
+    return None, (
+        f"The {FILE_NAME} of this folder is not read, since anybody could have put it there: name it with --config or "
+        f"{PATH_VARIABLE} if it is yours."
+    )
+
+
 def load(path: Path | None, environment: Mapping[str, str] | None) -> Configuration:
     """Raises ConfigurationBroken. See `examine`."""
     return examine(path, environment).sound()

@@ -34,7 +34,7 @@ _EXAMPLES: Mapping[str, Any] = MappingProxyType(
 )
 _SOURCES = "workflows.*.data_sources"
 _NAMES: Mapping[str, str] = MappingProxyType(
-    {"settings.prices": "MODEL", "chat.auxiliary": "title", "chat.mcp_servers": "NAME", "projects": '"group/project"'}
+    {"settings.prices": "MODEL", "chat.auxiliary": "summary", "chat.mcp_servers": "NAME", "projects": '"group/project"'}
 )
 
 

@@ -11,6 +11,7 @@ from hummingbird.config.defaults import NOTHING, default
 from hummingbird.config.kinds import (
     Address,
     Cluster,
+    Engine,
     Expressions,
     Line,
     Names,
@@ -92,7 +93,7 @@ class Workflow(Part):
     max_inline_size: Annotated[int, Field(ge=256)] | None = default("workflows.*.max_inline_size")
     max_runs_per_mr: Annotated[int, Field(ge=0)] | None = default("workflows.*.max_runs_per_mr")
     internal_notes: bool | None = default("workflows.*.internal_notes")
-    context: Literal["wrap_up"] = default("workflows.*.context")
+    context: Engine = default("workflows.*.context")
     nothing_found: Literal["line", "silence"] = default("workflows.*.nothing_found")
     inline_findings: bool = default("workflows.*.inline_findings")
     budgets: Budgets = Field(default_factory=Budgets)

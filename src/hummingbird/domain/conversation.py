@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from hummingbird.domain.encoded import Encoded
 from hummingbird.domain.history import NOT_RUN, UNKNOWN_OUTCOME, add_answer, from_chat, repair
 from hummingbird.domain.journal import (
+    TURN,
+    Compacted,
+    CompactionUndone,
     EchoesDropped,
     Entry,
     HistoryImported,
@@ -22,9 +25,18 @@ from hummingbird.domain.journal import (
     ToolFinished,
     ToolOutcome,
     ToolStarted,
+    TurnUndone,
     UserSaid,
 )
-from hummingbird.domain.messages import AssistantMessage, Message, Notice, ToolCall, ToolMessage, UserMessage
+from hummingbird.domain.messages import (
+    AssistantMessage,
+    Message,
+    Notice,
+    NoticeKind,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from hummingbird.domain.tools import ToolDefinition
 
 WITHHELD = "[this result was too long for the model's window and is not shown]"
@@ -45,6 +57,7 @@ class Conversation:
         self._open: dict[str, ToolMessage | ToolCall] = {}
         self._started: set[str] = set()
         self._sent = 0
+        self._compacted: list[tuple[Notice, list[Message]]] = []  # what stands in the view, and what it stands for
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "Conversation":
@@ -63,6 +76,11 @@ class Conversation:
     def unsettled(self) -> list[ToolCall]:
         """Calls of the last answer that have no result yet."""
         return [call for call in self._open.values() if isinstance(call, ToolCall)]
+
+    def call(self, call_id: str) -> ToolCall | None:
+        """One of the last answer's, while it has no result."""
+        found = self._open.get(call_id)
+        return found if isinstance(found, ToolCall) else None
 
     def started(self, call_id: str) -> bool:
         return call_id in self._started
@@ -87,6 +105,8 @@ class Conversation:
                 self._finish(entry)
                 return
         match entry:
+            case ModelCalled(purpose=purpose) | ModelAnswered(purpose=purpose) if purpose != TURN:
+                pass
             case ModelCalled(messages=count):
                 self._close()
                 self._sent = count
@@ -112,6 +132,12 @@ class Conversation:
                 self._open_epoch(keep_notices=True)
             case ModelSwitched():
                 self._open_epoch(keep_notices=False)
+            case Compacted():
+                self._compact(entry)
+            case CompactionUndone():
+                self._restore()
+            case TurnUndone(text=text):
+                self._take_back(text)
             case _:
                 pass
 
@@ -168,11 +194,79 @@ class Conversation:
             for m in self._messages
         ]
 
+    @property
+    def compactions(self) -> int:
+        """How many are in force."""
+        return len(self._compacted)
+
+    def whole(self) -> list[Message]:
+        """The view as if nothing had been compacted: for those that keep it."""
+        messages = list(self.view())
+        for notice, taken in reversed(self._compacted):
+            if notice in messages:
+                at = messages.index(notice)
+                messages[at : at + 1] = taken
+        return repair([_bare(m) for m in messages])[0] if self._compacted else messages
+
+    def _lasts(self, notice: Notice) -> bool:
+        return any(notice == summary for summary, _ in self._compacted)
+
+    def _compact(self, entry: Compacted) -> None:
+        self._close()
+        notice = Notice(NoticeKind.SUMMARY, entry.summary)
+        first, last = self._between_pairs(entry.first, entry.last)
+        taken = self._messages[first:last]
+        self._compacted.append((notice, [m for m in taken if not isinstance(m, Notice) or self._lasts(m)]))
+        self._messages = [*self._messages[:first], notice, *self._messages[last:]]
+        self._open_epoch(keep_notices=True)
+
+    def _between_pairs(self, first: int, last: int) -> tuple[int, int]:
+        """Calls and their results are on the same side, whatever an engine thought."""
+        results = [isinstance(message, ToolMessage) for message in self._messages] + [False]
+        first = min(max(0, first), len(self._messages))
+        last = min(max(first, last), len(self._messages))
+        while results[first]:
+            first += 1
+        while last > first and results[last]:
+            last -= 1
+        return first, max(first, last)
+
+    def _restore(self) -> None:
+        self._close()
+        notice, messages = self._compacted.pop() if self._compacted else (None, [])
+        if notice in self._messages:
+            at = self._messages.index(notice)
+            self._messages = [*self._messages[:at], *messages, *self._messages[at + 1 :]]
+            self._open_epoch(keep_notices=True)
+
+    def _take_back(self, text: str) -> None:
+        """What was said right after something else may have become one message with it."""
+        self._close()
+        for at in reversed(range(len(self._messages))):
+            said = self._messages[at]
+            if isinstance(said, UserMessage) and (said.text == text or said.text.endswith(f"\n\n{text}")):
+                before = said.text[: -len(text)].removesuffix("\n\n") if text else said.text
+                kept = [UserMessage(before)] if before and said.text != text else []
+                self._messages = [*self._messages[:at], *kept]
+                self._forget_compactions()
+                self._open_epoch(keep_notices=True)
+                return
+
+    def _forget_compactions(self) -> None:
+        """Those whose summary is neither in the view nor in what another one stands for."""
+        there: list[Message] = list(self._messages)
+        kept = []
+        for notice, taken in reversed(self._compacted):
+            if notice in there:
+                kept.append((notice, taken))
+                there += taken
+        self._compacted = kept[::-1]
+
     def _open_epoch(self, *, keep_notices: bool) -> None:
         self._close()
         self.epoch += 1
         self.encoded, self.cached, self._sent = Encoded(), 0, 0
-        kept = (m for m in self._messages if keep_notices or not isinstance(m, Notice))
+        kept = (m for m in self._messages if keep_notices or not isinstance(m, Notice) or self._lasts(m))
         self._messages = repair([_bare(m) for m in kept])[0]
 
 
@@ -180,3 +274,14 @@ def _bare(message: Message) -> Message:
     if isinstance(message, AssistantMessage) and (message.echo is not None or message.paused):
         return AssistantMessage(message.text, message.reasoning, message.calls)
     return message
+
+
+def weight(messages: Iterable[Message]) -> int:
+    """Characters that a model has to read, roughly: for shares, not for bills."""
+    return sum(map(_weight, messages))
+
+
+def _weight(message: Message) -> int:
+    if isinstance(message, AssistantMessage):
+        return len(message.text) + sum(len(call.name) + len(call.arguments) for call in message.calls)
+    return len(message.text)

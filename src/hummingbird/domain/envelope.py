@@ -33,14 +33,14 @@ _ELSE = "restore it from a copy, or start a new session."
 
 def context_json(entries: Sequence[Entry]) -> bytes:
     """The same bytes for the same entries. Without notices, which were scaffolding, and without what only the
-    provider that wrote it can read."""
+    provider that wrote it can read; with all that compactions took out of the model's view."""
     conversation = Conversation.of(entries)
     envelope = {
         "format_version": CONTEXT_FORMAT,
         "session_id": conversation.session_id,
         "model": _model(entries),
         "system": conversation.system,
-        "messages": [as_chat(m) for m in conversation.view() if not isinstance(m, Notice)],
+        "messages": [as_chat(m) for m in conversation.whole() if not isinstance(m, Notice)],
     }
     return json.dumps(envelope, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
@@ -67,8 +67,11 @@ def was_migrated(entry: HistoryImported) -> bool:
 
 
 def _model(entries: Sequence[Entry]) -> str:
-    told = (entry.model for entry in reversed(entries) if isinstance(entry, RunStarted | ModelSwitched | ModelAnswered))
-    return next(told, "")
+    for entry in reversed(entries):
+        match entry:
+            case RunStarted(model=model) | ModelSwitched(model=model) | ModelAnswered(model=model, purpose="turn"):
+                return model
+    return ""
 
 
 def _opened(content: bytes) -> tuple[str, str, list[Any]]:

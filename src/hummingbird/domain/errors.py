@@ -50,6 +50,7 @@ HummingbirdError
     ├── ArchiveUnusable      a checkpoint cannot be stored or read back: disk full, no permission
     ├── ObjectsUnusable      the store of large things cannot be reached, or does not take or give one
     ├── QueueUnusable        a queue cannot be opened or reached, or is not set up as we need it
+    ├── NothingGained        a compaction that would save too little, or whose summary failed
     ├── ReceiptExpired       a message was held for too long: it may be with somebody else by now
     └── ScriptDeparted       a replayed session and the conversation are not the same
 """
@@ -260,6 +261,10 @@ class ObjectsUnusable(PlatformError):
 
 
 class QueueUnusable(PlatformError):
+    pass
+
+
+class NothingGained(PlatformError):
     pass
 
 

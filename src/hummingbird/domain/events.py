@@ -33,5 +33,21 @@ class CallDelta:
     part: str
 
 
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """A tool that is running says how far it is, in one line. Stands in no journal."""
+
+    call_id: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence for whoever watches, about what is part of no run: a server that is gone, a process that ended."""
+
+    sentence: str
+
+
 Delta: TypeAlias = TextDelta | ReasoningDelta | CallDelta
-Event: TypeAlias = Recorded | Delta
+Event: TypeAlias = Recorded | Delta | Progressed | Told

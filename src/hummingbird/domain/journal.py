@@ -73,6 +73,10 @@ class Source(StrEnum):
     USER = "user"
     ORDER = "order"
     STEER = "steer"
+    SKILL = "skill"
+
+
+TURN = "turn"  # the purpose of a call that the conversation waits for; others are side tasks
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
@@ -119,13 +123,14 @@ class ModelCalled(_Entry, frozen=True, kw_only=True, tag="model_called"):
     model: str
     messages: int
     attempt: int = 1
-    purpose: str = "turn"
+    purpose: str = TURN
     final: bool = False
     tools_disabled: bool = False
 
 
 class ModelAnswered(_Entry, frozen=True, kw_only=True, tag="model_answered"):
-    """`kept` False: the answer is billed and on record, but not part of the conversation (L9)."""
+    """`kept` False: the answer is billed and on record, but not part of the conversation (L9). So is that of a side
+    task, which is no turn (`purpose`)."""
 
     call_id: str
     model: str
@@ -135,6 +140,7 @@ class ModelAnswered(_Entry, frozen=True, kw_only=True, tag="model_answered"):
     cost_usd: Decimal | None = None
     kept: bool = True
     raw_usage: dict[str, Any] = {}
+    purpose: str = TURN
 
 
 class ModelFailed(_Entry, frozen=True, kw_only=True, tag="model_failed"):
@@ -146,6 +152,7 @@ class ModelFailed(_Entry, frozen=True, kw_only=True, tag="model_failed"):
     sentence: str
     retry_after_s: float | None = None
     lost: bool = False
+    purpose: str = TURN
 
 
 class ToolStarted(_Entry, frozen=True, kw_only=True, tag="tool_started"):
@@ -178,6 +185,17 @@ class ToolDecided(_Entry, frozen=True, kw_only=True, tag="tool_decided"):
     scope: str = ""
 
 
+class Delegated(_Entry, frozen=True, kw_only=True, tag="delegated"):
+    """What a sub-agent was allowed, began or finished (T9, C8), for the call `call_id` that made it; `task` is its
+    number. On record and nothing more: no part of the conversation, and its charges are on that call's own entry.
+    `arguments`: of a call that was settled and never began, for the answer that wanted it is not here."""
+
+    call_id: str
+    task: int
+    entry: ToolDecided | ToolStarted | ToolFinished
+    arguments: str = ""
+
+
 class ResultsWithheld(_Entry, frozen=True, kw_only=True, tag="results_withheld"):
     """Results the model has never seen were too long for its window; a stub stands in for them."""
 
@@ -205,6 +223,37 @@ class PrefixChanged(_Entry, frozen=True, kw_only=True, tag="prefix_changed"):
     reason: str
 
 
+class Compacted(_Entry, frozen=True, kw_only=True, tag="compacted"):
+    """From here on `summary` stands in the conversation for its messages from `first` up to `last` (L20). What they
+    were is in the journal, in the entries `since` to `until`, the first of which is 1. Opens a new wire epoch."""
+
+    first: int
+    last: int
+    summary: str
+    since: int
+    until: int
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+class CompactionSkipped(_Entry, frozen=True, kw_only=True, tag="compaction_skipped"):
+    """There was to be more room, and there is not: the conversation stays as it is (L20)."""
+
+    reason: str
+    tokens: int = 0
+
+
+class CompactionUndone(_Entry, frozen=True, kw_only=True, tag="compaction_undone"):
+    """The messages that the last compaction took out are back. Opens a new wire epoch."""
+
+
+class TurnUndone(_Entry, frozen=True, kw_only=True, tag="turn_undone"):
+    """The last message with this text, and all that came after it, is no longer part of the conversation. Opens a new
+    wire epoch."""
+
+    text: str
+
+
 class RunEnded(_Entry, frozen=True, kw_only=True, tag="run_ended"):
     """`answered`: the text is the model's answer, not a fallback for one."""
 
@@ -227,10 +276,15 @@ Entry: TypeAlias = (
     | ToolStarted
     | ToolFinished
     | ToolDecided
+    | Delegated
     | ResultsWithheld
     | ModelSwitched
     | EchoesDropped
     | PrefixChanged
+    | Compacted
+    | CompactionSkipped
+    | CompactionUndone
+    | TurnUndone
     | RunEnded
 )
 

@@ -8,10 +8,10 @@ from hummingbird.domain.usage import LOST, Bill, Charge, total
 
 
 class Ledger:
-    """Apply entries in order; read `charges` and `bill()`."""
+    """Apply entries in order; read `charges` and `bill()`. `settled`: attempts whose end is known."""
 
     def __init__(self) -> None:
-        self._settled: list[Charge] = []
+        self.settled: list[Charge] = []
         self._called: dict[str, ModelCalled] = {}
         self.known_usd = Decimal(0)
         self.unknown = 0
@@ -27,7 +27,7 @@ class Ledger:
     def charges(self) -> list[Charge]:
         """Settled attempts, then those whose end nobody saw: they may have been billed."""
         lost = (Charge(call.model, call.purpose, LOST) for call in self._called.values())
-        return [*self._settled, *lost]
+        return [*self.settled, *lost]
 
     def bill(self) -> Bill:
         return total(self.charges)
@@ -51,7 +51,7 @@ class Ledger:
         return called.purpose if called else "turn"
 
     def _add(self, charge: Charge) -> None:
-        self._settled.append(charge)
+        self.settled.append(charge)
         if charge.cost_usd is not None:
             self.known_usd += charge.cost_usd
         elif charge.usage is not None:

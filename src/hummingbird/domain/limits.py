@@ -51,7 +51,7 @@ INLINE_RESULT_BYTES = 16 * 1024
 MAX_OUTPUT_TOKENS = 16_000
 BYTES_PER_TOKEN = 4
 
-JOURNAL_FORMAT = 1
+JOURNAL_FORMAT = 2  # 2: compactions, and turns that were taken back
 QUICK_FLUSH_S = 0.005  # a disk this quick may hold the event loop; far below what a person notices
 TOOL_NAME_CHARS = 64
 

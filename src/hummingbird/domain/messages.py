@@ -23,6 +23,7 @@ class NoticeKind(StrEnum):
     CONTINUATION = "continuation"
     INTERRUPTED = "interrupted"
     RENEWED = "renewed"
+    SUMMARY = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class ToolMessage:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
+    """A summary stands for a part of the conversation, so it outlasts the epoch it was made in; others do not."""
+
     kind: NoticeKind
     text: str
 

@@ -7,7 +7,6 @@ kept.
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from hummingbird.domain.catastrophes import normalised
 from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.journal import Entry, ToolDecided
+from hummingbird.domain.journal import Delegated, Entry, ToolDecided
 from hummingbird.domain.limits import JUDGED_CHARS
 from hummingbird.domain.patterns import Disguised, Pattern
 from hummingbird.domain.tools import Effect, ToolSpec
@@ -74,10 +74,10 @@ class Command:
         return hashlib.sha256(f"{self.tool}\n{self.text}".encode()).hexdigest()
 
     def shown(self, mask: Callable[[str], str]) -> str:
-        """For people: credentials masked, and everything that a screen would not show written as its escape."""
+        """For people: credentials masked, and everything that a screen would not show, or show as something else,
+        written as its escape (C6)."""
         masked = _STRING.sub(lambda found: _json(mask(msgspec.json.decode(found[0]))), self.text)
-        text = mask(masked)
-        return f"{self.tool} " + "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+        return f"{self.tool} {normalised(mask(masked))}"
 
     @property
     def too_long(self) -> bool:
@@ -228,10 +228,11 @@ def judge(
 
 
 def session_grants(entries: Iterable[Entry]) -> dict[str, Scope]:
-    """What was granted for the rest of a session, by the decisions in its journal: so it survives a resume."""
+    """What was granted for the rest of a session, by the decisions in its journal: so it survives a resume. A yes to a
+    sub-agent is one to the session (C8)."""
     return {
         entry.key: Scope.SESSION
-        for entry in entries
+        for entry in (each.entry if isinstance(each, Delegated) else each for each in entries)
         if isinstance(entry, ToolDecided) and entry.scope == Scope.SESSION and entry.decision == ALLOWED and entry.key
     }
 

@@ -10,7 +10,8 @@ from hummingbird.domain.usage import Bill
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`answered`: `text` is the model's own answer. `undelivered`: messages that came too late to be read."""
+    """`answered`: `text` is the model's own answer. `messages`: all of them, also those that compactions took out of
+    the model's view. `undelivered`: messages that came too late to be read."""
 
     session_id: str
     run_id: str

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from hummingbird.domain.history import from_chat
 from hummingbird.domain.journal import (
+    TURN,
+    Delegated,
     Entry,
     HistoryImported,
     ModelAnswered,
@@ -48,12 +50,15 @@ def _said(entry: Entry) -> Iterator[Words]:
     match entry:
         case UserSaid(text=text, source=source):
             yield Words(Who.RUN if source is Source.ORDER else Who.PERSON, text)
-        case ModelAnswered(message=message):
+        case ModelAnswered(message=message, purpose=purpose) if purpose == TURN:
             yield Words(Who.MODEL, message.text)
         case ToolStarted(name=name, arguments=arguments):
             yield Words(Who.TOOL, f"{name} {arguments}")
         case ToolFinished(text=text):
             yield Words(Who.TOOL, text)
+        case Delegated(entry=own, arguments=arguments):
+            yield Words(Who.TOOL, f"{own.name} {arguments}" if arguments else "")
+            yield from _said(own)
         case RunEnded(text=text, sentence=sentence):
             yield Words(Who.RUN, "\n".join(filter(None, (text, sentence))))
         case HistoryImported(messages=chat):

@@ -11,6 +11,7 @@ import msgspec
 
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.journal import (
+    TURN,
     Entry,
     HistoryImported,
     ModelAnswered,
@@ -123,7 +124,7 @@ def summary(entries: Iterable[Entry], session_id: str = "") -> Summary:
                 model, reason, runs = entry.model, "", runs + 1
             case ModelSwitched():
                 model = entry.model
-            case ModelAnswered():
+            case ModelAnswered(purpose=purpose) if purpose == TURN:
                 model, answers = entry.model, answers + 1
             case UserSaid() if entry.source is not Source.ORDER and not said:
                 said = entry.text

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hummingbird.domain.journal import (
+    TURN,
     EndReason,
     Entry,
     ModelAnswered,
@@ -40,6 +41,10 @@ def _step(now: Status, entry: Entry) -> Status:
     match entry:
         case RunStarted(model=model):
             return Status(doing="starting", model=model)
+        case ModelCalled(purpose=purpose) if purpose != TURN:
+            return replace(now, doing=f"a side task: {purpose}")
+        case ModelAnswered(purpose=purpose) | ModelFailed(purpose=purpose) if purpose != TURN:
+            return replace(now, doing="thinking")
         case ModelCalled(model=model):
             return replace(now, doing="waiting for the model", model=model, sentence="")
         case ModelAnswered(usage=usage):

@@ -31,7 +31,8 @@ class ToolSpec:
 
     `source` names where a read-only tool gets its material; `metadata` is what that source says of itself and joins
     each result (T6). `trusted`: what the tool returns are our own words; any other tool's results could have been
-    written by outsiders, and the model reads them inside a fence (T8).
+    written by outsiders, and the model reads them inside a fence (T8). `foreign`: its description is somebody else's,
+    who cannot know our other tools.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ToolSpec:
     source: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = False
+    foreign: bool = False
 
     @property
     def alone(self) -> bool:

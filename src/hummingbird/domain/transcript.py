@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from hummingbird.domain.history import from_chat
 from hummingbird.domain.journal import (
+    Compacted,
+    CompactionUndone,
+    Delegated,
     Entry,
     HistoryImported,
     ModelAnswered,
@@ -14,6 +17,8 @@ from hummingbird.domain.journal import (
     SessionOpened,
     ToolDecided,
     ToolFinished,
+    ToolStarted,
+    TurnUndone,
     UserSaid,
 )
 from hummingbird.domain.ledger import Ledger
@@ -55,12 +60,30 @@ def _paragraphs(entry: Entry) -> Iterator[str]:
             yield f"> {name} was {decision} by {by}{': ' + reason if reason else ''}"
         case ToolFinished(name=name, text=text, outcome=outcome, seconds=seconds):
             yield f"### {name} ({outcome.value}, {seconds:.1f} s)\n\n{_fenced(text)}"
+        case Delegated():
+            yield from _delegated(entry)
+        case Compacted(since=since, until=until):
+            yield f"> Entries {since} to {until} were taken out of the model's view; a summary stands for them."
+        case CompactionUndone():
+            yield "> What the last summary stood for is in the model's view again."
+        case TurnUndone():
+            yield "> The last message and what came of it were taken back: the model does not see them any more."
         case RunEnded(reason=reason, text=text, sentence=sentence, answered=answered):
             yield f"## Ended: {reason.value}" + (f"\n\n{sentence}" if sentence else "")
             if not answered:
                 yield text
         case _:
             pass
+
+
+def _delegated(entry: Delegated) -> Iterator[str]:
+    """Told apart from the session's own calls. No answer says what was called, so this does."""
+    own = entry.entry
+    yield f"> Sub-agent {entry.task}:"
+    if isinstance(own, ToolStarted) or entry.arguments:
+        yield f"- `{own.name}` with"
+        yield _fenced(own.arguments if isinstance(own, ToolStarted) else entry.arguments)
+    yield from _paragraphs(own)
 
 
 def _imported(message: Message) -> Iterator[str]:

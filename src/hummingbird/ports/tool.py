@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
 
 from hummingbird.domain.errors import CallDenied
+from hummingbird.domain.journal import Entry
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.domain.usage import Charge
 
@@ -37,6 +38,14 @@ def _paid_to_nobody(charge: Charge) -> None:
     """Outside a run there is no bill."""
 
 
+def _unheard(text: str) -> None:
+    """Nobody watches, and nobody answers."""
+
+
+def _kept_by_nobody(task: int, entry: Entry, wanted: str) -> None:
+    """Outside a run there is no journal."""
+
+
 def _no_ceiling() -> Decimal | None:
     return None
 
@@ -54,6 +63,10 @@ class ToolContext:
     `call` runs another tool on the model's behalf, past the same hooks and permissions, and returns its output as it
     came; to be awaited on the run's event loop while this call lasts. It raises a ModelMistake for what the model
     should hear (no such tool, invalid arguments, denied, too slow), and what the other tool raises. One level deep.
+    `progress` shows a line to whoever watches. `say` puts a message into the conversation as if the user had said it,
+    once the calls of this turn are done (C9: skills). `record` writes an entry of a sub-agent, named by its number,
+    into the run's journal as far as that keeps such (T9, C8), with the arguments of a call that is settled and never
+    began; nothing any more once this call is over. It raises JournalUnwritable.
     """
 
     session_id: str
@@ -62,6 +75,9 @@ class ToolContext:
     charge: Callable[[Charge], None] = _paid_to_nobody
     remaining_usd: Callable[[], Decimal | None] = _no_ceiling
     call: CallAnother = _no_other_tools
+    progress: Callable[[str], None] = _unheard
+    say: Callable[[str], None] = _unheard
+    record: Callable[[int, Entry, str], None] = _kept_by_nobody
 
 
 class Tool(Protocol):

@@ -113,3 +113,19 @@ def test_of_a_refusal_as_long_as_a_request_only_the_beginning_is_read() -> None:
     error = classify("host.example", 422, {"detail": "context size " * 200_000})
     assert isinstance(error, RequestRefused)
     assert len(str(error)) < 2 * ERROR_TEXT_CHARS
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "registry.example/library/gemma:2b does not support tools",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "tools param requires --jinja flag",
+        "No endpoints found that support tool use.",
+        "Function calling is not enabled for this model",
+    ],
+)
+def test_g6_a_model_that_takes_no_tools_is_told_with_what_to_do_about_it(message: str) -> None:
+    error = classify("a server", 400, said(message))
+    assert isinstance(error, RequestRefused)
+    assert str(error).startswith("This model takes no tools at a server (400): name another model, or talk without")

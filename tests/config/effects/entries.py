@@ -1,5 +1,5 @@
-"""Which test shows that changing a key changes what happens (G8): each key of the table, `chat` left out, which is for
-conversations. A test is named by its file, below tests/, and its function."""
+"""Which test shows that changing a key changes what happens (G8, G9): each key of the table. A test is named by its
+file, below tests/, and its function."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -83,7 +83,7 @@ WORKFLOW = {
     "max_inline_size": INLINE,
     "max_runs_per_mr": RUNS,
     "internal_notes": INTERNAL,
-    "context": ONLY,
+    "context": OWN.format("models", "context_says_what_a_full_context_leads_to"),
     "nothing_found": OWN.format("notes", "nothing_found_is_a_line_or_silence"),
     "inline_findings": OWN.format("notes", "inline_findings_stand_on_lines_of_the_diff"),
     "ignore_users": IGNORED,
@@ -108,6 +108,30 @@ SOURCES = {
     "testing_farm.artifacts": OWN.format("sources", "artifacts_are_read_below_what_is_declared"),
     "testing_farm.private_addresses": OWN.format("sources", "private_addresses_are_read_only_where_that_is_said"),
 }
+RULE = OWN.format("chat", "permissions_decide_what_becomes_of_a_call")
+NAMED = OWN.format("chat", "reason_and_name_of_a_rule_are_what_the_model_and_the_journal_read")
+STARTED = OWN.format("chat", "mcp_servers_with_a_command_are_started_as_they_are_described")
+FAR = OWN.format("chat", "mcp_servers_with_a_url_are_asked_there_with_their_headers")
+KEPT = OWN.format("chat", "memory_limits_are_how_much_is_kept")
+CHAT = {
+    "model": OWN.format("chat", "model_is_the_one_that_answers"),
+    "max_turns": OWN.format("chat", "max_turns_ends_a_run"),
+    "context": OWN.format("chat", "context_is_the_engine_that_makes_room"),
+    "delegation.max_iterations": OWN.format("chat", "delegation_max_iterations_ends_a_sub_agent"),
+    "delegation.max_concurrent": OWN.format("chat", "delegation_max_concurrent_is_how_many_work_at_a_time"),
+    "compression.threshold": OWN.format("chat", "compression_threshold_is_when_the_middle_is_summarised"),
+    "compression.protect_last_n": OWN.format("chat", "compression_protect_last_n_is_what_stays"),
+    "fallback_providers": OWN.format("chat", "fallback_providers_take_over"),
+    "auxiliary.*.model": OWN.format("chat", "auxiliary_model_writes_the_summary"),
+    "auxiliary.*.fallback_providers": OWN.format("chat", "auxiliary_fallback_providers_take_over_in_the_side_task"),
+    "memory.memory_char_limit": KEPT,
+    "memory.user_char_limit": KEPT,
+    "toolsets": OWN.format("chat", "toolsets_are_what_is_offered"),
+    **{f"permissions[].{key}": RULE for key in ("action", "tool", "argument", "pattern", "effects")},
+    **{f"permissions[].{key}": NAMED for key in ("reason", "name")},
+    **{f"mcp_servers.*.{key}": STARTED for key in ("command", "args", "env", "tools", "read_tools")},
+    **{f"mcp_servers.*.{key}": FAR for key in ("url", "headers_env")},
+}
 SPENT = {
     "usd_per_run": BUDGETS,
     "usd_per_day": BUDGETS,
@@ -123,6 +147,7 @@ EFFECTS: Mapping[str, str] = MappingProxyType(
             ("budgets", SPENT),
             ("workflows.*", WORKFLOW),
             ("workflows.*.data_sources", SOURCES),
+            ("chat", CHAT),
         )
         for key, test in keys.items()
     }

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,11 +10,13 @@ from hummingbird.adapters.models.registry import Models
 from hummingbird.assembly.models import price_overrides
 from hummingbird.config.load import load
 from hummingbird.domain.errors import ConfigurationBroken
-from hummingbird.domain.journal import EndReason, ToolFinished
+from hummingbird.domain.journal import Compacted, EndReason, ToolFinished
 from hummingbird.domain.usage import Usage
 from hummingbird.lab.vendors.script import Fault, Turn
+from hummingbird.lab.vendors.server import VendorLab
 from tests.adapters.models.resolved import made, url
-from tests.assembly.conducting import MODEL, applied, configured, order, shell, staged
+from tests.assembly.conducting import MODEL, Stage, applied, configured, order, shell, staged
+from tests.config.effects.talking import Improvised
 
 OTHER = "anthropic:claude-haiku-5-5"
 REFUSED = Fault("status", status=401, type="authentication_error")
@@ -63,11 +66,35 @@ async def test_with_more_iterations_the_same_run_is_completed(tmp_path: Path) ->
 @pytest.mark.parametrize(("limit", "reason"), [(1_000, EndReason.CONTEXT_LIMIT), (60_000, EndReason.COMPLETED)])
 @LEVELS
 async def test_context_limit_ends_a_run(tmp_path: Path, level: str, limit: int, reason: EndReason) -> None:
-    """And `wrap_up`, all that `context` can be, makes a report of what was found until then."""
+    """And `wrap_up` makes a report of what was found until then."""
     settings, workflow = levels(level, f"context_limit: {limit}", "context_limit: 50000")
     with staged(tmp_path, shell("seq 900"), Turn(text="so far")) as stage:
         done = await stage.conduct(order(), settings=settings, workflow=workflow)
     assert (done.outcome.reason, done.outcome.text) == (reason, "so far")
+
+
+@pytest.mark.parametrize(
+    ("context", "summaries", "reason"),
+    [("wrap_up", False, EndReason.CONTEXT_LIMIT), ("compact", True, EndReason.COMPLETED)],
+)
+async def test_context_says_what_a_full_context_leads_to(
+    tmp_path: Path, context: str, summaries: bool, reason: EndReason
+) -> None:
+    """L20: a report, or room for more."""
+    count = iter(range(100))
+
+    def answer(request: dict[str, Any]) -> Turn:
+        """Works for 24 turns, or until it may not; a side task has no tools."""
+        over = next(count) >= 24 or "last turn" in str(request["messages"][-2:])
+        work = shell(f"seq {1000 + len(request['messages'])} 1300")
+        return work if request.get("tools") and not over else Turn(text="so far")
+
+    workflow = f"context: {context}\ncontext_limit: 11000"
+    with VendorLab(Improvised(answer)) as lab:
+        stage = Stage(tmp_path, lab)
+        done = await stage.conduct(order(), settings="max_iterations: 40", workflow=workflow)
+        made = [one for one in stage.entries() if isinstance(one, Compacted)]
+    assert (bool(made), done.outcome.reason) == (summaries, reason)
 
 
 @pytest.mark.parametrize(("size", "in_a_file"), [(256, True), (4096, False)])
@@ -95,7 +122,7 @@ async def test_prompt_is_what_the_model_is_told(tmp_path: Path) -> None:
     assert ("Find out why" in second, "Count the birds." in second) == (False, True)
 
 
-@pytest.mark.parametrize("line", ["context: compact", "action: open_an_issue", "nothing_found: shout"])
+@pytest.mark.parametrize("line", ["context: Make Room", "action: open_an_issue", "nothing_found: shout"])
 def test_what_is_not_offered_is_refused_and_not_ignored(tmp_path: Path, line: str) -> None:
     with pytest.raises(ConfigurationBroken, match=line.split(":", maxsplit=1)[0]):
         configured(tmp_path, workflow=line)

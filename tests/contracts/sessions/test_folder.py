@@ -1,6 +1,7 @@
 """The contract on a directory (S1), and what can happen to one alone."""
 
 import asyncio
+import gc
 import shutil
 import time
 from pathlib import Path
@@ -124,6 +125,50 @@ async def test_a_commit_that_meets_a_flush_which_has_just_ended_does_not_wait_fo
     await session.journal.commit()
     await first
     await session.release()
+
+
+async def test_a_slow_disk_gives_back_what_nobody_waits_for_any_more_c4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread goes on after Ctrl-C and gets the lock; whoever opens the session next has it all the same."""
+    lock, sessions = journals._lock, FolderSessions(tmp_path)
+
+    def slow(path: Path, fd: int) -> None:
+        time.sleep(0.01)
+        lock(path, fd)
+        time.sleep(0.01)
+
+    monkeypatch.setattr(journals, "_lock", slow)
+    for ticks in range(41):
+        opening = asyncio.ensure_future(sessions.open(ID))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.015 * (ticks % 2))  # before it has the lock, and with it
+        assert opening.cancel()
+        began = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert time.monotonic() - began < 0.2
+        await (await sessions.open(ID)).release()
+    assert _names(tmp_path) == []
+
+
+async def test_an_opening_that_is_given_up_and_fails_says_nothing_more_c4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sessions, other = FolderSessions(tmp_path), FolderSessions(tmp_path)
+    theirs = await other.open(ID)
+    opening = asyncio.ensure_future(sessions.open(ID))
+    await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    with pytest.raises(JournalTaken):
+        await sessions.open(ID)
+    await theirs.release()
+    await (await sessions.open(ID)).release()
+    gc.collect()
+    assert not caplog.records
 
 
 def _names(folder: Path) -> list[str]:

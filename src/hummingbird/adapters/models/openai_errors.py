@@ -37,6 +37,12 @@ _REASONING = re.compile(
     r"|(?:invalid|corrupted) (?:thought )?signature|different conversation",
     re.IGNORECASE | re.DOTALL,
 )
+# Ollama; vLLM and llama.cpp without the option for it; OpenRouter
+_TOOLLESS = re.compile(
+    r"(?:not|n't) support (?:tool|function)|(?:tools?|function calling|tool use) (?:is|are) not (?:supported|enabled)"
+    r"|tool choice requires|tools param requires|no endpoints found that support tool",
+    re.IGNORECASE,
+)
 _HTTP_STATUS = re.compile(r"[45][0-9]{2}")
 _READ_CHARS = 10_000  # of what a server says: FastAPI repeats the whole request when it refuses it
 # Codes that stand in a failed answer instead of a status.
@@ -79,6 +85,9 @@ def classify(server: str, status: int, answer: Any) -> HummingbirdError:
         return CredentialRefused(f"{server} refused the credential ({status}): check the API key.{quote}")
     if status in _PASSING or status >= 500:
         return Unavailable(f"{server} is not available right now ({status}).{quote}")
+    if _TOOLLESS.search(words.message):
+        advice = 'name another model, or talk without tools (hummingbird chat --toolsets "")'
+        return RequestRefused(f"This model takes no tools at {server} ({status}): {advice}.{quote}")
     return RequestRefused(f"{server} refused the request ({status}).{quote}")
 
 

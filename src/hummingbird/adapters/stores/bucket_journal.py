@@ -105,18 +105,20 @@ class BucketJournal:
 
     async def release(self) -> None:
         """With all that could be stored. Never raises. Takes nothing any more."""
-        if self._beating is None:
-            return
-        beating, self._beating = self._beating, None
+        if self._beating is not None:
+            beating, self._beating = self._beating, None
+            await self._to_its_end(self._released(beating))
+
+    async def _released(self, beating: asyncio.Task[None]) -> None:
         beating.cancel()
         await asyncio.wait((beating,))
         self._rests_until = 0.0
         if not self._lost:
             with suppress(JournalUnwritable, JournalDamaged, ObjectsUnusable):
                 if self._entries:
-                    await self._to_its_end(self._store(anyway=True, holder="", until=0.0))
+                    await self._store(anyway=True, holder="", until=0.0)
                 else:
-                    await self._to_its_end(self._vanish())
+                    await self._vanish()
         self._lost = True
 
     async def _vanish(self) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from hummingbird.adapters.stores.archives import bounded
 from hummingbird.adapters.stores.bucket_journal import BucketJournal, claimed, looked, read, swapped, taken
+from hummingbird.adapters.stores.opening import Openings
 from hummingbird.adapters.stores.tail import HEAD_BYTES, NAME, Head, Tail, parsed, written
 from hummingbird.domain.envelope import migrated
 from hummingbird.domain.errors import (
@@ -87,12 +88,16 @@ class BucketSessions:
 
     def __init__(self, objects: VersionedObjects, address: str, now: Callable[[], float]) -> None:
         self._objects, self._address, self._now = objects, address.rstrip("/"), now
+        self._openings = Openings[BucketSession]()
 
     @property
     def address(self) -> str:
         return self._address
 
     async def open(self, session_id: str) -> BucketSession:
+        return await self._openings.opened(session_id, self._opened(session_id))
+
+    async def _opened(self, session_id: str) -> BucketSession:
         place = _place(session_id)
         found = await looked(self._objects, place)
         if found is not None and await self._removed(place, found):

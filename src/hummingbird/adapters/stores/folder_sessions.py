@@ -17,6 +17,7 @@ import msgspec
 from hummingbird.adapters.stores.archives import FolderArchives
 from hummingbird.adapters.stores.folder_objects import FolderObjects
 from hummingbird.adapters.stores.journal import FileJournal, locked, read
+from hummingbird.adapters.stores.opening import Openings
 from hummingbird.domain.envelope import migrated
 from hummingbird.domain.errors import ObjectsUnusable
 from hummingbird.domain.journal import Entry
@@ -64,12 +65,16 @@ class FolderSessions:
     def __init__(self, folder: Path, named: str = "") -> None:
         self.folder, self._named = folder, named
         self._objects = FolderObjects(folder)
+        self._openings = Openings[FolderSession]()
 
     @property
     def address(self) -> str:
         return self._named or str(self.folder)
 
     async def open(self, session_id: str) -> FolderSession:
+        return await self._openings.opened(session_id, self._opened(session_id))
+
+    async def _opened(self, session_id: str) -> FolderSession:
         path = self._path(session_id)
         session = FolderSession(session_id, self.folder, await asyncio.to_thread(FileJournal, path / JOURNAL))
         try:

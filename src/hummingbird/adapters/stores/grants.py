@@ -5,9 +5,7 @@ read, and may be masked or cut. Knows nothing of rules.
 """
 
 import asyncio
-import fcntl
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,11 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from hummingbird.adapters.tables.locking import sync_directory, wait_for_lock
 from hummingbird.domain.errors import JournalUnwritable, UsageFault
-from hummingbird.domain.limits import LOCK_WAIT_S
 from hummingbird.domain.permissions import Grant
-
-_TRY_AGAIN_S = 0.02
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,24 +84,13 @@ class FileGrants:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            self._wait_for_lock(fd)
+            wait_for_lock(fd, f"Another process holds the grants {self._path}; end it.")
             yield fd
             os.fsync(fd)
             for directory in (self._path.parent, *(directory.parent for directory in missing)):
-                _sync_directory(directory)
+                sync_directory(directory)
         finally:
             os.close(fd)
-
-    def _wait_for_lock(self, fd: int) -> None:
-        """Not for ever: a thread that hangs in the kernel could not be interrupted."""
-        until = time.monotonic() + LOCK_WAIT_S
-        while True:
-            try:
-                return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() > until:
-                    raise JournalUnwritable(f"Another process holds the grants {self._path}; end it.") from error
-                time.sleep(_TRY_AGAIN_S)
 
     def _unusable(self, error: OSError) -> JournalUnwritable:
         return JournalUnwritable(f"The file of grants {self._path} cannot be used: {error.strerror}.")
@@ -132,11 +117,3 @@ def _append(fd: int, line: bytes) -> None:
     done = 0
     while done < len(line):
         done += os.write(fd, line[done:])
-
-
-def _sync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

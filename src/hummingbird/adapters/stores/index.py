@@ -10,6 +10,7 @@ those of the newest sessions are compared when there are many.
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -27,6 +28,7 @@ from hummingbird.domain.session_limits import (
     SEARCH_HITS,
     SEARCH_LOOKED_AT,
     SEARCH_LOOKS,
+    SEARCH_PASSED,
     SEARCH_PER_SESSION,
     SEARCH_RANKED,
     SNIPPET_TOKENS,
@@ -54,8 +56,8 @@ _FIRST_VERSION = (
 _LISTED = (
     "SELECT summary FROM sessions WHERE (:text = '' OR instr(told, :text)) {} ORDER BY changed_at DESC LIMIT :limit"
 )
-_NEWEST = """SELECT rowid, bm25(words, 1.0, 0.0) FROM words WHERE words MATCH ? AND rowid < ?
-    ORDER BY rowid DESC"""
+_NEWEST = """SELECT rowid, CASE WHEN wanted(rowid) THEN bm25(words, 1.0, 0.0) END FROM words
+    WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC"""
 _TEXT = "SELECT * FROM texts WHERE id = ?"
 _SNIPPETS = "SELECT rowid, snippet(words, 0, ?, ?, '…', ?) FROM words WHERE words MATCH ?"
 _BEFORE = """SELECT * FROM texts WHERE session = :session AND (number, part) < (:number, :part)
@@ -160,20 +162,29 @@ def _found(index: sqlite3.Connection, asked: Iterable[Question], limit: int) -> 
 
 def _newest(index: sqlite3.Connection, question: str, limit: int) -> list[tuple[int, float]]:
     """Numbers of texts, and how good each is, the less the better: enough of them, of enough sessions. What is left of
-    a very long session is passed over."""
+    a very long session is passed over: in the same statement, because SQLite goes through all texts that have a word
+    whenever it begins to compare some; anew only where very much is left of it."""
     found: list[tuple[int, float]] = []
-    sessions: set[int] = set()
+    sessions: Counter[int] = Counter()
+    index.create_function("wanted", 1, lambda number: sessions[session_of(number)] < SEARCH_LOOKED_AT)
     below = first_text(2**31)
     for _ in range(SEARCH_LOOKS):
-        before = len(found)
-        for number, score in islice(index.execute(_NEWEST, (question, below)), SEARCH_LOOKED_AT):
+        passed = 0
+        for number, score in index.execute(_NEWEST, (question, below)):
+            if score is None:
+                passed += 1
+                if passed == SEARCH_PASSED:
+                    break
+                continue
             found.append((number, score))
-            sessions.add(session_of(number))
-            if len(found) >= SEARCH_RANKED and len(sessions) >= limit:
+            sessions[session_of(number)] += 1
+            if len(found) >= SEARCH_RANKED and (
+                len(sessions) >= limit or len(found) >= SEARCH_LOOKED_AT * SEARCH_LOOKS
+            ):
                 return found
-        if len(found) < before + SEARCH_LOOKED_AT:
-            break
-        below = first_text(session_of(found[-1][0]))
+        else:
+            return found
+        below = first_text(session_of(number))
     return found
 
 

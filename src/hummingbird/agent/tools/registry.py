@@ -107,7 +107,7 @@ def _definition(spec: ToolSpec, tools: Mapping[str, Tool], absent: Set[str]) -> 
     sentences = [text for name, text in spec.mentions.items() if name in tools]
     description = plain(" ".join([spec.description.strip(), *sentences]))
     for name in sorted(absent | set(spec.mentions)):
-        if name not in tools and re.search(rf"\b{re.escape(name)}\b", description):
+        if name not in tools and not spec.foreign and re.search(rf"\b{re.escape(name)}\b", description):
             raise BrokenTool(f"The description of {spec.name} names {name}, which is not enabled; use `mentions`.")
     # through JSON and back, so that it equals what a resumed session reads from its journal
     return ToolDefinition(spec.name, description, msgspec.json.decode(msgspec.json.encode(spec.schema)))

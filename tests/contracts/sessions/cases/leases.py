@@ -1,12 +1,13 @@
 """Whoever gave no sign of life for too long may be followed by another one, and learns of it before it does anything
 more (S1)."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from hummingbird.domain.errors import ArchiveUnusable, JournalTaken
-from hummingbird.ports.objects import Listed
+from hummingbird.ports.objects import Listed, Version
 from hummingbird.ports.sessions import Session
 from tests.contracts.sessions.stage import ID, OPENED, Stage, chunks, committed, said
 from tests.contracts.sessions.unreliable import UnreliableObjects
@@ -184,3 +185,42 @@ class _DiedError(Exception):
 
 async def _dies(*_: object) -> None:
     raise _DiedError
+
+
+async def a_lease_that_is_got_after_nobody_waits_for_it_is_given_back_c4(stage: Stage) -> None:
+    """Ctrl-C while the bucket takes its time: the prompt is back at once, and the next message waits for the release
+    instead of being told of another process."""
+    await stage.told(OPENED)
+    swap, written, gate = stage.between.swap, asyncio.Event(), asyncio.Event()
+
+    async def slow(name: str, content: bytes, known: Version | None) -> Version | None:
+        version = await swap(name, content, known)
+        written.set()
+        await gate.wait()
+        return version
+
+    stage.patch.setattr(stage.between, "swap", slow)
+    sessions = stage.sessions
+    opening = asyncio.ensure_future(sessions.open(ID))
+    await written.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(opening, 0.2)
+    following = asyncio.ensure_future(sessions.open(ID))
+    await asyncio.sleep(0.05)
+    assert not following.done()
+    gate.set()
+    await (await following).release()
+    assert await stage.entries() == [OPENED]
+
+
+async def a_release_that_is_cancelled_at_any_moment_gives_the_lease_back_c4(stage: Stage) -> None:
+    await stage.told(OPENED)
+    for ticks in range(1, 13):
+        session = await stage.opened()
+        release = asyncio.ensure_future(session.release())
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        release.cancel()
+        await asyncio.wait({release})
+    assert (await stage.opened()).journal.entries() == [OPENED]

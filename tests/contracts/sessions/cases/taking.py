@@ -42,6 +42,24 @@ async def of_many_who_open_at_once_one_has_it(stage: Stage) -> None:
     assert await stage.entries() == list(said(0, 1, 2, 3))
 
 
+async def an_opening_that_is_given_up_at_any_moment_keeps_nobody_from_the_next_c4(stage: Stage) -> None:
+    """Ctrl-C just after Enter: neither a thread nor a write that is on its way is called back by it."""
+    sessions = stage.sessions
+    for ticks in range(41):
+        opening = asyncio.ensure_future(sessions.open(ID))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        if opening.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+        else:
+            await opening.result().release()
+        session = await sessions.open(ID)
+        await committed(session, *said(ticks))
+        await session.release()
+    assert await stage.entries() == list(said(*range(41)))
+
+
 async def another_session_is_not_in_the_way(stage: Stage) -> None:
     await committed(await stage.opened(), OPENED)
     await committed(await stage.opened("another"), OPENED, *said(1))

@@ -1,0 +1,1 @@
+"""What somebody at a terminal waits for: an interrupt, a key, the prompt, a search, and what the prompt weighs."""

@@ -1,0 +1,134 @@
+"""How long a key takes to appear on the screen while an answer streams at 200 deltas a second (C1), and for how long
+the screen stands still while ten megabytes are pasted. In a pseudo-terminal, with the scripted partner of the tests;
+beside a bare prompt of prompt_toolkit with nothing to do, and one above which the same deltas are printed as
+prompt_toolkit's own `patch_stdout` does it.
+"""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from benchmarks.chat.spread import share
+
+_ROOT = Path(__file__).parents[2]
+_PROGRAM = _ROOT / "tests" / "chat" / "bird_program.py"
+_BARE = _ROOT / "benchmarks" / "chat" / "bare_prompt.py"
+_LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"  # none of them is streamed, or part of an escape sequence
+_PASTE = b"0123456789abcde\n" * 640 * 1024
+
+
+class Terminal:
+    """A program in a terminal of its own. Close it."""
+
+    def __init__(self, *words: str, environment: Mapping[str, str] | None = None) -> None:
+        given = {**(os.environ if environment is None else environment), "PYTHONPATH": str(_ROOT)}
+        self.process, self._side = pty.fork()
+        if self.process == 0:
+            os.execve(sys.executable, [sys.executable, *words], {**given, "TERM": "xterm-256color"})
+        fcntl.ioctl(self._side, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        os.set_blocking(self._side, False)
+
+    def write(self, content: bytes) -> None:
+        while content:
+            try:
+                content = content[os.write(self._side, content) :]
+            except BlockingIOError:
+                select.select([], [self._side], [], 0.1)
+
+    def read(self, seconds: float) -> bytes:
+        if not select.select([self._side], [], [], seconds)[0]:
+            return b""
+        try:
+            return os.read(self._side, 65_536)
+        except BlockingIOError:
+            return b""
+
+    def wait_for(self, wanted: bytes, seconds: float = 15.0) -> None:
+        began, seen = time.perf_counter(), b""
+        while wanted not in seen:
+            seen = seen[-4_096:] + self.read(0.05)
+            if time.perf_counter() - began > seconds:
+                raise TimeoutError(f"{wanted!r} did not appear: {seen[-500:]!r}")
+
+    def drain(self, seconds: float) -> None:
+        until = time.perf_counter() + seconds
+        while (left := until - time.perf_counter()) > 0:
+            self.read(left)
+
+    def longest_pause(self, content: bytes, until: bytes) -> float:
+        """Between two pieces of output, while this is written."""
+        last, longest, seen = time.perf_counter(), 0.0, b""
+        while until not in seen:
+            if content:
+                with suppress(BlockingIOError):
+                    content = content[os.write(self._side, content[:4_096]) :]
+            if piece := self.read(0.0005):
+                now = time.perf_counter()
+                last, longest, seen = now, max(longest, now - last), seen[-4_096:] + piece
+        return longest
+
+    def close(self) -> None:
+        os.kill(self.process, signal.SIGTERM)
+        os.waitpid(self.process, 0)
+
+
+def echoes(terminal: Terminal, keys: int) -> list[float]:
+    taken = []
+    for number in range(keys):
+        letter = _LETTERS[number % len(_LETTERS)].encode()
+        terminal.drain(0.013)  # out of step with what is redrawn
+        began = time.perf_counter()  # before it is written: whoever reads it may run before we go on
+        terminal.write(letter)
+        terminal.wait_for(letter)
+        taken.append(time.perf_counter() - began)
+        if number % len(_LETTERS) == len(_LETTERS) - 1:
+            terminal.write(b"\x15")
+            terminal.drain(0.1)
+    terminal.write(b"\x15")
+    terminal.drain(0.1)
+    return sorted(taken)
+
+
+def report(keys: int) -> None:
+    print(f"## Chat: how long a typed key takes to appear, {keys} keys\n")
+    print("| prompt | meanwhile | p50 ms | p99 ms | longest ms | p50 ÷ bare, idle |")
+    print("|---|---|--:|--:|--:|--:|")
+    bare = _bare(keys)
+    _row("bare prompt_toolkit", "nothing", bare, bare)
+    _row("bare prompt_toolkit, `patch_stdout`", "200 deltas/s", _bare(keys, "stream"), bare)
+    terminal = Terminal(str(_PROGRAM))
+    try:
+        terminal.wait_for(b"ready")
+        terminal.drain(1.0)
+        _row("**Hummingbird**", "nothing", echoes(terminal, keys), bare)
+        terminal.write(b"slow 120\r")
+        terminal.wait_for(b"answering")
+        _row("**Hummingbird**", "200 deltas/s", echoes(terminal, keys), bare)
+        pause = terminal.longest_pause(b"\x1b[200~" + _PASTE + b"\x1b[201~", b"characters]")
+        print(f"\nWhile {len(_PASTE):,} bytes are pasted, the screen stands still for {pause * 1000:.0f} ms at most.\n")
+    finally:
+        terminal.close()
+
+
+def _bare(keys: int, *how: str) -> list[float]:
+    terminal = Terminal(str(_BARE), *how)
+    try:
+        terminal.wait_for(b"bare>")
+        terminal.drain(1.0)
+        return echoes(terminal, keys)
+    finally:
+        terminal.close()
+
+
+def _row(name: str, meanwhile: str, taken: list[float], bare: list[float]) -> None:
+    p50, p99, ratio = share(taken, 0.5), share(taken, 0.99), share(taken, 0.5) / share(bare, 0.5)
+    print(f"| {name} | {meanwhile} | {p50:.1f} | {p99:.1f} | {max(taken) * 1000:.1f} | {ratio:.1f}× |", flush=True)

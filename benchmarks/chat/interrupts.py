@@ -1,0 +1,195 @@
+"""How long an interrupt takes (L19, C3): until `say` has returned, until the next message is answered, and until every
+process that the command had started is gone. In one process with the chat as it is put together for a terminal, its
+vendor a stand-in; the commands ignore SIGTERM and scatter into other sessions. Processes are watched by their numbers.
+"""
+
+import asyncio
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+
+from benchmarks.chat.spread import told
+from hummingbird.assembly.chat_desk import ChatParts
+from hummingbird.assembly.chatting import partner_of
+from hummingbird.assembly.partner import ChatPartner
+from hummingbird.assembly.sandboxes import Chosen
+from hummingbird.config.load import load
+from hummingbird.domain.events import Event, Recorded, TextDelta
+from hummingbird.domain.journal import ModelFailed
+from hummingbird.lab.vendors.script import Call, Fault, Script, Step, Turn
+from hummingbird.lab.vendors.server import VendorLab
+from tests.journeys.chat.processes import Process, running
+from tests.sandbox_image import sandbox_image
+
+PROMPT_S = 0.2
+SLEEPS = ("sleep 7300", "sleep 7301", "sleep 7302")
+STUBBORN = '(trap "" TERM; sleep 7301) & setsid sleep 7302 & sleep 7300'
+LONG = Turn(text=" ".join(f"word{number}" for number in range(400)))
+NEXT = Turn(text="The next one is answered.")
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is interrupted. `gone_s`: in which time its processes are to be gone; None: there are none."""
+
+    name: str
+    step: Step
+    under_way: Callable[[list[Event], VendorLab], bool]
+    gone_s: float | None = None
+    backend: str = "bubblewrap"
+
+
+@dataclass(slots=True)
+class Taken:
+    returned: list[float]
+    answered: list[float]
+    gone: list[float]
+
+
+def _streams(events: list[Event], _: VendorLab) -> bool:
+    return any(isinstance(event, TextDelta) for event in events)
+
+
+def _asked(_: list[Event], lab: VendorLab) -> bool:
+    return lab.script.remaining == 1
+
+
+def _rests(events: list[Event], _: VendorLab) -> bool:
+    return any(isinstance(event, Recorded) and isinstance(event.entry, ModelFailed) for event in events)
+
+
+def _runs(_: list[Event], __: VendorLab) -> bool:
+    lines = [one.line for one in running(b"sleep 730")]
+    return all(any(line.startswith(sleep.encode()) for line in lines) for sleep in SLEEPS)
+
+
+def deeds(*, podman: bool) -> Iterator[Deed]:
+    yield Deed("model call, streaming", Fault("stall", after=40, turn=LONG), _streams)
+    yield Deed("model call, silent", Fault("slow", delay_s=600, turn=NEXT), _asked)
+    yield Deed("back-off, 60 s wanted", Fault("status", status=503, retry_after="60"), _rests)
+    yield Deed("command of the host", Turn(calls=(Call("terminal", {"command": STUBBORN}),)), _runs, 0.2)
+    sandboxed = Turn(calls=(Call("sandbox_exec", {"command": STUBBORN}),))
+    yield Deed("command in bubblewrap", sandboxed, _runs, 0.2)
+    if podman:
+        yield Deed("command in podman", sandboxed, _runs, 2.0, "podman")
+
+
+def report(times: int, *, podman: bool) -> None:
+    print(f"## Chat: from an interrupt until…, {times} times each\n")
+    print(
+        "| under way | `say` returned ms: p50, most | next answer ms: p50, most | processes gone ms: p50, most "
+        "| targets |"
+    )
+    print("|---|--:|--:|--:|---|")
+    for deed in deeds(podman=podman):
+        taken = asyncio.run(_measured(deed, times))
+        gone = told(taken.gone) if taken.gone else "—"
+        target = f"{PROMPT_S * 1000:.0f} ms" + (f", gone {deed.gone_s * 1000:,.0f} ms" if deed.gone_s else "")
+        row = f"| {deed.name} | {told(taken.returned)} | {told(taken.answered)} | {gone} | {target} |"
+        print(row, flush=True)
+    print()
+
+
+async def _measured(deed: Deed, times: int) -> Taken:
+    """The sandbox is there before; each time is a message of its own in one conversation."""
+    taken = Taken([], [], [])
+    events: list[Event] = []
+    warm = Turn(calls=(Call("sandbox_exec", {"command": "true"}),))
+    with _home(deed.backend) as (parts, lab):
+        partner = await partner_of(_watched(parts, events))
+        try:
+            lab.script.extend(warm, NEXT)
+            await partner.say("begin")
+            for _ in range(times):
+                await _once(deed, partner, lab, events, taken)
+        finally:
+            await partner.close()
+    return taken
+
+
+async def _once(deed: Deed, partner: ChatPartner, lab: VendorLab, events: list[Event], taken: Taken) -> None:
+    lab.script.extend(deed.step, NEXT)
+    events.clear()
+    saying = asyncio.create_task(partner.say("do it"))
+    async with asyncio.timeout(PATIENCE_S):
+        while not deed.under_way(events, lab):  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    watch = Watch(running(b"sleep 730") if deed.gone_s else [])
+    began = watch.begin()
+    partner.interrupt()
+    await saying
+    taken.returned.append(time.perf_counter() - began)
+    outcome = await partner.say("and now?")
+    taken.answered.append(time.perf_counter() - began)
+    assert outcome.text == NEXT.text, outcome
+    if deed.gone_s:
+        taken.gone.append(await asyncio.to_thread(watch.gone))
+
+
+class Watch:
+    """When the last of them ended, seen from a thread of its own."""
+
+    def __init__(self, processes: list[Process]) -> None:
+        self._left = processes
+        self._began = self._ended = 0.0
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def begin(self) -> float:
+        self._began = time.perf_counter()
+        self._thread.start()
+        return self._began
+
+    def _look(self) -> None:
+        while self._left and time.perf_counter() - self._began < PATIENCE_S:
+            time.sleep(0.002)
+            self._left = [one for one in self._left if one.alive]
+        self._ended = time.perf_counter()
+
+    def gone(self) -> float:
+        self._thread.join()
+        assert not self._left, self._left
+        return self._ended - self._began
+
+
+@contextmanager
+def _home(backend: str) -> Iterator[tuple[ChatParts, VendorLab]]:
+    settings = {"sandbox": {"backend": backend, **({"image": sandbox_image()} if backend == "podman" else {})}}
+    allowed = {"permissions": [{"action": "allow", "tool": "terminal"}]}
+    with tempfile.TemporaryDirectory() as folder, VendorLab(Script()) as lab:
+        file, work = Path(folder) / "hummingbird.yaml", Path(folder) / "work"
+        work.mkdir()
+        file.write_text(yaml.safe_dump({"settings": settings, "chat": allowed}))
+        environment = {
+            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            "HUMMINGBIRD_HOME": str(Path(folder) / "state"),
+            "OPENAI_BASE_URL": lab.openai_url,
+            "OPENAI_API_KEY": "k-123456789",
+        }
+        configuration = load(file, environment)
+        chosen = Chosen(backend=backend)
+        yield (
+            ChatParts(
+                configuration=configuration,
+                environment=environment,
+                workspace=work,
+                chosen=chosen,
+                model="openai:gpt-6.1-terra",
+            ),
+            lab,
+        )
+
+
+def _watched(parts: ChatParts, events: list[Event]) -> ChatParts:
+    def observe(event: Event) -> None:
+        events.append(event)
+
+    return replace(parts, on_event=observe)

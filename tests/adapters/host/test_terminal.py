@@ -1,0 +1,274 @@
+"""C5: commands of the host: their output, their time, and those that go on beside the conversation."""
+
+import asyncio
+import re
+import resource
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hummingbird.adapters.host.rolling import Rolling
+from hummingbird.adapters.host.terminal import Terminal
+from hummingbird.adapters.host.workspace import Workspace
+from hummingbird.agent.tools.registry import Toolbox
+from hummingbird.domain.errors import ArgumentsInvalid, CallDenied, CommandFailed, UsageFault
+from hummingbird.domain.host_limits import (
+    BACKGROUND_FINISHED,
+    BACKGROUND_KEPT_BYTES,
+    COMMAND_BYTES,
+    COMMAND_KEPT_BYTES,
+    PROCESS_READ_BYTES,
+)
+from hummingbird.domain.tools import Effect
+from hummingbird.ports.tool import ToolContext
+from tests.adapters.host.hosting import ENVIRONMENT, called, context, processes_with, seen_soon
+
+
+@pytest.fixture
+async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
+    made = Terminal(tmp_path, {**ENVIRONMENT, "GIVEN": "yes"})
+    yield made
+    await made.close()
+
+
+async def run(terminal: Terminal, command: str, **arguments: Any) -> tuple[str, str]:
+    return await called(terminal.tools[0], command=command, **arguments)
+
+
+async def process(terminal: Terminal, action: str, **arguments: Any) -> tuple[str, str]:
+    return await called(terminal.tools[1], action=action, **arguments)
+
+
+async def test_c5_a_command_runs_in_the_workspace_and_says_how_it_ended(terminal: Terminal, tmp_path: Path) -> None:
+    note, output = await run(terminal, "pwd; echo oops >&2; exit 3")
+    assert output == f"{tmp_path}\noops\n"
+    assert re.fullmatch(r"Exit code 3 after 0\.\d s\.", note)
+    assert (await run(terminal, "kill -KILL $$"))[0].startswith("Exit code 137")
+    assert (await run(terminal, "no-such-program"))[0].startswith("Exit code 127")
+
+
+async def test_c5_a_command_gets_the_environment_it_is_given_and_nobody_to_type(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITLAB_TOKEN", "glpat-canary")
+    _, output = await run(terminal, "env; cat; test -t 0 || echo no terminal")
+    assert "GIVEN=yes" in output
+    assert "canary" not in output
+    for line in ("NO_COLOR=1", "PAGER=cat", "GIT_TERMINAL_PROMPT=0", "no terminal"):
+        assert line in output
+
+
+async def test_c5_bytes_that_are_no_text_and_nuls_come_through(terminal: Terminal) -> None:
+    _, output = await run(terminal, r"printf 'a\000b\377c'")
+    assert output == "a\ufffdb\ufffdc"
+
+
+async def test_c5_output_without_end_is_bounded_in_memory_and_in_time(terminal: Terminal) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    note, output = await run(terminal, "echo begin; yes", timeout_s=0.6)
+    assert note.startswith("Ended after 0.6 s with everything it had started.")
+    assert output.startswith("begin\ny\n")
+    assert output.endswith("y\n")
+    assert "bytes of the output were not kept" in output
+    assert len(output) < COMMAND_KEPT_BYTES + 100
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+    assert not processes_with("begin; yes")
+
+
+async def test_c5_all_that_was_written_before_the_end_is_there(terminal: Terminal) -> None:
+    for _ in range(5):
+        assert (await run(terminal, "head -c 300000 /dev/zero | tr '\\0' x; echo; echo last"))[1].endswith("\nlast\n")
+
+
+async def test_c5_the_last_line_is_shown_while_a_command_runs(terminal: Terminal) -> None:
+    seen: list[str] = []
+    await called(
+        terminal.tools[0],
+        context(seen.append),
+        command="printf '\\033[31mstep 1\\033[0m\\n'; sleep 0.8; echo step 2; sleep 0.7",
+    )
+    assert seen[0] == "step 1"
+    assert seen[-1] == "step 2"
+
+
+async def test_c5_a_background_command_gets_a_number_and_can_be_listed_read_and_killed(terminal: Terminal) -> None:
+    note, output = await run(terminal, "echo up; sleep 71.25; echo never", background=True)
+    assert note.startswith("In the background. Process 1 running 0 s. Bytes 0 to 3 of 3.")
+    assert output == "up\n"
+    assert (await process(terminal, "list"))[1] == "1 running 0 s: echo up; sleep 71.25; echo never"
+    assert terminal.standing() == ("1 running 0 s: echo up; sleep 71.25; echo never",)
+    assert (await process(terminal, "read", number=1))[1] == ""
+    assert (await process(terminal, "read", number=1, offset=0))[1] == "up\n"
+    assert (await process(terminal, "kill", number=1))[1] == "Process 1 was ended: echo up; sleep 71.25; echo never"
+    assert not processes_with("71.25")
+    assert terminal.standing() == ()
+    assert "1 was ended by you after 0 s" in (await process(terminal, "list"))[1]
+
+
+async def test_c5_reading_goes_on_where_it_stopped(terminal: Terminal) -> None:
+    await run(terminal, "for i in $(seq 20000); do echo line $i; done; sleep 72.25", background=True)
+    assert await seen_soon(lambda: terminal.numbered(1).output.total > 200_000)
+    first = await process(terminal, "read", number=1, offset=0)
+    assert len(first[1]) == PROCESS_READ_BYTES
+    assert f"Go on with offset {PROCESS_READ_BYTES}." in first[0]
+    second = await process(terminal, "read", number=1)
+    assert (first[1] + second[1]).startswith("line 1\nline 2\n")
+    beyond = await process(terminal, "read", number=1, offset=BACKGROUND_KEPT_BYTES // 2)
+    assert "before them were not kept" in beyond[0]
+
+
+async def test_c5_what_fails_at_once_in_the_background_is_said_at_once(terminal: Terminal) -> None:
+    note, output = await run(terminal, "echo broken; exit 4", background=True)
+    assert "Process 1 ended with exit code 4 after 0 s" in note
+    assert output == "broken\n"
+    assert terminal.news() == ()
+
+
+async def test_c5_the_end_of_a_background_process_is_news_once(terminal: Terminal) -> None:
+    await run(terminal, "sleep 73.25", background=True)
+    await run(terminal, "sleep 0.6; exit 6", background=True)
+    assert terminal.news() == ()
+    assert await seen_soon(lambda: len(terminal.standing()) == 1)
+    assert [re.sub(r"\d s", "N s", line) for line in terminal.news()] == [
+        "Process 2 ended with exit code 6 after N s: sleep 0.6; exit 6."
+    ]
+    assert terminal.news() == ()
+    await terminal.stop(1)
+    assert terminal.news() == ()
+
+
+async def test_c5_what_a_command_leaves_running_holds_nobody_up_and_gets_a_number(terminal: Terminal) -> None:
+    """#77178: a daemon keeps the pipe open; #115490: and is listed."""
+    began = time.monotonic()
+    note, output = await run(terminal, "sleep 74.25 & echo started")
+    assert time.monotonic() - began < 2
+    assert output == "started\n"
+    assert note == "Exit code 0. Something it started still runs; that is process 1 now."
+    assert terminal.standing() == ("1 running 0 s: sleep 74.25 & echo started",)
+    assert "left something running" in (await process(terminal, "list"))[1]
+    assert await terminal.stop(None) == "1 process was ended."
+    assert not processes_with("74.25")
+
+
+async def test_c5_stop_says_what_it_did(terminal: Terminal) -> None:
+    assert await terminal.stop(None) == "Nothing runs in the background."
+    with pytest.raises(UsageFault, match=r"There is no process 9\. There are: none\."):
+        await terminal.stop(9)
+    await run(terminal, "true", background=True)
+    assert await terminal.stop(1) == "Process 1 had ended before: true"
+
+
+async def test_c5_stop_ends_also_what_is_being_waited_for(terminal: Terminal) -> None:
+    call = asyncio.ensure_future(run(terminal, "sleep 75.25"))
+    assert await seen_soon(lambda: len(processes_with("75.25")) > 1)
+    assert await terminal.stop(None) == "1 process was ended."
+    assert (await call)[0] == "It was ended by the user."
+
+
+async def test_c5_only_so_many_are_kept(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):
+        await run(terminal, "sleep 76.25", background=True)
+    monkeypatch.setattr("hummingbird.adapters.host.terminal.BACKGROUND_RUNNING", 2)
+    with pytest.raises(CommandFailed, match="End one of them first"):
+        await run(terminal, "sleep 76.5", background=True)
+    assert "What it left running was ended" in (await run(terminal, "sleep 76.75 & true"))[0]
+    assert await seen_soon(lambda: not processes_with("76.5") and not processes_with("76.75"))
+    assert len(terminal.standing()) == 2
+    monkeypatch.setattr("hummingbird.adapters.host.terminal.BACKGROUND_FINISHED", 3)
+    await terminal.stop(None)
+    for _ in range(5):
+        await run(terminal, "true", background=True)
+    assert (await process(terminal, "list"))[1].count("\n") <= 4
+    assert BACKGROUND_FINISHED > 3
+
+
+async def test_c6_a_catastrophe_is_refused_here_too(terminal: Terminal, tmp_path: Path) -> None:
+    with pytest.raises(CallDenied, match=r"Refused, whatever is approved: It deletes / with everything in it\."):
+        await run(terminal, "touch ran; r''m -rf /")
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_c5_a_command_that_cannot_be_run_says_why(terminal: Terminal, tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="Put a longer one into a file"):
+        await run(terminal, "echo " + "x" * COMMAND_BYTES)
+    with pytest.raises(CommandFailed, match="at most"):
+        await run(terminal, "echo \0")
+    with pytest.raises(ArgumentsInvalid, match="To read, give the number"):
+        await process(terminal, "read")
+    with pytest.raises(CommandFailed, match="There is no process 7"):
+        await process(terminal, "kill", number=7)
+    gone = Terminal(tmp_path / "gone", ENVIRONMENT)
+    with pytest.raises(CommandFailed, match="could not be started: No such file or directory"):
+        await run(gone, "true")
+    await terminal.close()
+    with pytest.raises(CommandFailed, match="closed"):
+        await run(terminal, "true")
+
+
+def test_c5_processes_go_on_from_one_event_loop_to_the_next(tmp_path: Path) -> None:
+    """C2: a library without a loop of its own calls with a new one each time."""
+    terminal = Terminal(tmp_path, ENVIRONMENT)
+    asyncio.run(run(terminal, "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; sleep 77.25", background=True))
+    time.sleep(0.5)
+    assert asyncio.run(process(terminal, "read", number=1, offset=0))[1] == "1\n2\n3\n4\n5\n"
+    asyncio.run(terminal.close())
+    assert not processes_with("77.25")
+
+
+def test_c5_nothing_of_ours_stays_open(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, ENVIRONMENT)
+    asyncio.run(run(terminal, "true"))
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(5):
+        asyncio.run(run(terminal, "true"))
+        asyncio.run(run(terminal, "sleep 5", timeout_s=0.05))
+    assert len([*Path("/proc/self/fd").iterdir()]) <= before
+
+
+def test_t9_commands_can_do_anything_and_looking_after_them_runs_something(tmp_path: Path) -> None:
+    commands, processes = (tool.spec for tool in Terminal(tmp_path, ENVIRONMENT).tools)
+    assert commands.effects == {Effect.EXEC, Effect.WRITE, Effect.SEND}
+    assert processes.effects == {Effect.EXEC}
+    assert {commands.toolset, processes.toolset} == {"terminal"}
+
+
+def test_c5_what_a_model_is_told_of_these_tools_is_short(tmp_path: Path) -> None:
+    tools = [*Workspace(tmp_path).tools, *Terminal(tmp_path, ENVIRONMENT).tools]
+    for tool in Toolbox(tools).definitions:
+        assert len(tool.name) + len(tool.description) + len(str(dict(tool.schema))) <= 1_100, tool.name
+
+
+def test_c5_a_rolling_output_keeps_both_ends_whatever_the_pieces() -> None:
+    text = b"".join(b"%06d\n" % n for n in range(10_000))
+    for size in (1, 7, 1000, 70_000):
+        rolling = Rolling(1_000)
+        for at in range(0, len(text), size):
+            rolling.add(text[at : at + size])
+        assert rolling.total == len(text)
+        assert rolling.part(0, 9_999).content == text[:500]
+        assert rolling.part(len(text) - 500, 9_999).content == text[-500:]
+        assert rolling.part(500, 9_999).lost == len(text) - 1_000
+        assert rolling.part(len(text) + 5, 10).content == b""
+        assert rolling.whole().startswith(text[:500] + b"\n[69000 bytes")
+        assert rolling.last_line() == "009999"
+
+
+async def test_c2_background_processes_belong_to_the_task_of_their_run(terminal: Terminal) -> None:
+    """Also what a command that was waited for leaves running; another task's go on."""
+    words = ["c2-mine", "c2-left", "c2-other"]
+    mine = ToolContext("session", "call", extras={"task_id": "nightly"})
+    other = ToolContext("session", "call", extras={"task_id": "weekly"})
+    tool = terminal.tools[0]
+    await called(tool, mine, command=f"exec -a {words[0]} sleep 60", background=True)
+    await called(tool, mine, command=f"(exec -a {words[1]} sleep 60) >/dev/null 2>&1 &")
+    await called(tool, other, command=f"exec -a {words[2]} sleep 60", background=True)
+    assert [line.split()[0] for line in terminal.standing("nightly")] == ["1", "2"]
+    assert len(terminal.standing()) == 3
+    assert await terminal.stop_task("nightly") == 2
+    assert terminal.standing("nightly") == ()
+    assert [bool(processes_with(word)) for word in words] == [False, False, True]
+    assert await terminal.stop_task("nightly") == await terminal.stop_task("") == 0
+    assert len(terminal.standing("weekly")) == 1

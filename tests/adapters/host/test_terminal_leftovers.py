@@ -1,0 +1,141 @@
+"""C5: everything that a command started is gone when somebody wants it gone, however it hid and however we went."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hummingbird.adapters.host.terminal import Terminal
+from tests.adapters.host.hosting import ENVIRONMENT, called, processes_with, seen_soon, started
+
+GONE_S = 0.2
+SLACK_S = 0.3  # for a machine that is busy with other tests; the kernel and we need a tenth of it
+
+# Each starts processes that carry {0} in their arguments, and stays
+HIDING = {
+    "plainly": "sleep {0}",
+    "deaf": "trap '' TERM HUP INT; while :; do sleep {0}; done",
+    "in a session of its own": "setsid sleep {0} & sleep {0}",
+    "forked twice": "( (sleep {0} &) & ) ; sleep {0}",
+    "as a daemon": "python3 -c 'import os,time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
+    'os.chdir("/"); time.sleep({0})\' ; sleep {0}',
+    "a deaf silent daemon": "setsid nohup sh -c \"trap '' TERM; while :; do sleep {0}; done\" >/dev/null 2>&1 & "
+    "sleep {0}",
+    "forking all the time": "while :; do sleep {0} & sleep 0.01; done",
+    "stopped": "sleep {0} & kill -STOP $!; sleep {0}",
+    "without the environment": "env -i /bin/sleep {0} & env -i /usr/bin/setsid /bin/sleep {0}",
+}
+
+
+def number(name: str) -> str:
+    """Of seconds that nobody else on this machine sleeps."""
+    return f"9{os.getpid()}.{abs(hash(name)) % 10**6}"
+
+
+def alive(word: str) -> bool:
+    return bool(processes_with(word))
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path, ENVIRONMENT)
+
+
+@pytest.mark.parametrize("how", HIDING)
+async def test_c5_interrupting_a_command_ends_all_that_it_started(terminal: Terminal, how: str) -> None:
+    word = number(how)
+    call = asyncio.ensure_future(called(terminal.tools[0], command=HIDING[how].format(word)))
+    await settled(word)
+    began = time.monotonic()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert not alive(word)
+    assert time.monotonic() - began < GONE_S + SLACK_S
+    assert terminal.standing() == ()
+
+
+async def settled(word: str) -> None:
+    """It runs, and has had time to hide."""
+    assert await seen_soon(lambda: alive(f"sleep\0{word}") or alive(f"sleep({word}"))
+    await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("how", ["deaf", "as a daemon"])
+async def test_c5_a_command_whose_time_is_over_is_gone_with_all_that_it_started(terminal: Terminal, how: str) -> None:
+    word = number(f"time {how}")
+    began = time.monotonic()
+    note, _ = await called(terminal.tools[0], command=HIDING[how].format(word), timeout_s=0.4)
+    assert note.startswith("Ended after 0.4 s")
+    assert not alive(word)
+    assert time.monotonic() - began < 0.4 + GONE_S + SLACK_S
+
+
+async def test_c5_close_ends_whatever_runs(terminal: Terminal) -> None:
+    words = {how: number(f"close {how}") for how in HIDING}
+    run = terminal.tools[0]
+    commands = [HIDING[how].format(word) for how, word in words.items()]
+    await asyncio.gather(*(called(run, command=command, background=True) for command in commands))
+    await asyncio.gather(*map(settled, words.values()))
+    began = time.monotonic()
+    await terminal.close()
+    assert not [how for how, word in words.items() if alive(word)]
+    assert time.monotonic() - began < GONE_S + 2 * SLACK_S
+
+
+async def test_c5_a_command_that_kills_its_guardian_does_not_get_away(terminal: Terminal) -> None:
+    word = number("kills")
+    command = f"setsid sleep {word} & sleep 0.1; kill -KILL $PPID; sleep {word}"
+    note, _ = await called(terminal.tools[0], command=command)
+    assert note == "Nobody knows how it ended: what watched over it was killed."
+    assert await seen_soon(lambda: not alive(word), 1)
+
+
+OURS = """
+import asyncio, sys
+from pathlib import Path
+from hummingbird.adapters.host.terminal import Terminal
+from hummingbird.ports.tool import ToolContext
+
+async def main():
+    terminal = Terminal(Path(sys.argv[1]), {"PATH": sys.argv[2]})
+    context = ToolContext("s", "c")
+    run = terminal.tools[0]
+    background = [run({"command": command, "background": True}, context) for command in sys.argv[3:-1]]
+    await asyncio.gather(*background, run({"command": sys.argv[-1]}, context))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+async def test_c5_nothing_outlives_us_however_we_end(tmp_path: Path, end: signal.Signals) -> None:
+    """#80204: processes that ignore SIGTERM, left behind with process 1 as their parent."""
+    words = {how: number(f"{end} {how}") for how in HIDING}
+    commands = [HIDING[how].format(word) for how, word in words.items()]
+    ours = started(OURS, tmp_path, ENVIRONMENT["PATH"], *commands)
+    try:
+        await asyncio.gather(*map(settled, words.values()))
+    finally:
+        ours.send_signal(end)
+        ours.wait()
+    began = time.monotonic()
+    assert await seen_soon(lambda: not any(map(alive, words.values())), 2), [h for h, w in words.items() if alive(w)]
+    assert time.monotonic() - began < GONE_S + 2 * SLACK_S
+    assert await seen_soon(lambda: not processes_with(str(tmp_path)), 1)
+
+
+async def test_c5_the_end_of_the_thread_that_started_it_is_no_reason_to_end_it(terminal: Terminal) -> None:
+    word = number("thread")
+    starting = called(terminal.tools[0], command=f"sleep {word}", background=True)
+    thread = threading.Thread(target=asyncio.run, args=[starting])
+    thread.start()
+    thread.join()
+    await asyncio.sleep(0.2)
+    assert alive(word)
+    await terminal.close()
+    assert not alive(word)

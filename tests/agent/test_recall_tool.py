@@ -1,0 +1,289 @@
+"""C7: what was said before, here and in other sessions."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hummingbird.adapters.stores.index import SqliteSessionIndex
+from hummingbird.agent.tools.past import _letters, found_here, said_around
+from hummingbird.agent.tools.recall import Recall
+from hummingbird.domain.errors import ArgumentsInvalid, HummingbirdError, JournalUnwritable, NothingThere
+from hummingbird.domain.journal import (
+    Compacted,
+    Delegated,
+    Entry,
+    HistoryImported,
+    ModelAnswered,
+    ToolFinished,
+    ToolStarted,
+    UserSaid,
+)
+from hummingbird.domain.messages import AssistantMessage
+from hummingbird.domain.mind_limits import RECALL_BYTES
+from hummingbird.domain.secrets import Secrets
+from hummingbird.domain.session_words import words_of
+from hummingbird.domain.sessions import summary
+from hummingbird.ports.session_index import Hit, Spoken
+from tests.agent.minds import Listener
+from tests.domain.entries import entries as any_entries
+
+SHA = "3f1c9a7e0b"
+NAMES = [
+    "src/hummingbird/agent/loop.py:120",
+    SHA.upper(),
+    "tests/unit/test_x.py::TestA::test_b[1-ü]",
+    "https://example.org/a?b=c#d",
+    "ÜBERLAUF",
+    "u\u0308berlauf",
+    "打包失败",
+    "STRASSE",
+    "log line",
+]
+TALK: list[Entry] = [
+    UserSaid(text="Why does src/hummingbird/agent/loop.py:120 fail?", at=1_800_000_000.0),
+    ModelAnswered(call_id="m", model="m", message=AssistantMessage(f"Commit {SHA} broke it: Überlauf in der Straße.")),
+    ToolStarted(call_id="1", name="sandbox_exec", arguments='{"command":"see https://example.org/a?b=c#d"}'),
+    ToolFinished(call_id="1", name="sandbox_exec", text="FAILED tests/unit/test_x.py::TestA::test_b[1-ü]\n打包失败了"),
+    UserSaid(text="And the\nlog line?"),
+]
+
+
+def here(*entries: Entry) -> Recall:
+    return Recall(None, lambda: entries)
+
+
+async def search(recall: Recall, query: str, session_id: str = "session-1") -> str:
+    return await Listener(session_id).call(recall, {"action": "search", "query": query})
+
+
+async def read(recall: Recall, number: int, **given: Any) -> str:
+    return await Listener().call(recall, {"action": "read", "number": number, **given})
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_name_is_found_in_this_session_as_it_is_written_in_any_case(name: str) -> None:
+    """C7: paths, commits, tests, addresses, umlauts of both kinds, scripts without spaces."""
+    told = await search(here(*TALK), name)
+    assert "session current:\n  #" in told
+    assert '<untrusted tool="recall"' in told
+
+
+async def test_what_a_compaction_took_out_of_the_view_is_found_and_read() -> None:
+    """L20: the journal keeps everything."""
+    entries = [*TALK, Compacted(first=0, last=5, summary="Things were said.", since=1, until=5), UserSaid(text="go on")]
+    assert "#4 tool: FAILED tests/unit" in await search(here(*entries), "TestA::test_b")
+    told = await read(here(*entries), 4, before=1, after=1)
+    assert told.startswith("[Session current, messages 3 to 5.]")
+    assert "#4 tool:\nFAILED tests/unit/test_x.py::TestA::test_b[1-ü]\n打包失败了\n#5 person: And the log line?" in told
+
+
+async def test_the_whole_query_comes_before_all_words_and_those_before_some_and_new_before_old() -> None:
+    """C7"""
+    texts = ["red fox here", "fox that is red", "only a fox", "red fox again", "nothing"]
+    found = found_here([UserSaid(text=text) for text in texts], "red fox", 5)
+    assert [place.said.number for place in found] == [4, 1, 2, 3]
+    quoted = found_here([UserSaid(text=text) for text in texts], '"is red" again', 5)
+    assert [place.said.number for place in quoted] == [4, 2]
+
+
+async def test_it_does_not_find_itself() -> None:
+    """C7: its own calls hold what was looked for."""
+    own: list[Entry] = [
+        ToolStarted(call_id="1", name="recall", arguments='{"query":"otter"}'),
+        ToolFinished(call_id="1", name="recall", text="otter"),
+    ]
+    assert (await search(here(*own), "otter")).startswith("Nothing was found. Other sessions are not searched")
+    asked, told = ToolStarted(call_id="1", name="recall", arguments='"otter"'), own[1]
+    assert isinstance(told, ToolFinished)
+    below = [Delegated(call_id="p", task=1001, entry=each) for each in (asked, told)]
+    assert (await search(here(*below), "otter")).startswith("Nothing was found.")
+
+
+async def test_what_a_sub_agent_called_is_found() -> None:
+    """C7, T9"""
+    began = ToolStarted(call_id="1", name="terminal", arguments='{"command":"feed otter"}')
+    assert "feed otter" in await search(here(Delegated(call_id="p", task=1001, entry=began)), "otter")
+
+
+async def test_a_long_message_is_read_in_pieces_and_nothing_of_it_is_out_of_reach() -> None:
+    """C7"""
+    text = "".join(f"line {n} of it\n" for n in range(1000))
+    recall, seen, offset = here(UserSaid(text=text), *TALK), "", 0
+    while True:
+        told = await read(recall, 1, offset=offset, after=0)
+        assert len(told.encode()) < RECALL_BYTES + 600
+        body = told.split("#1 person:\n", 1)[1]
+        piece, _, rest = body.partition("\n[characters ")
+        if not rest:
+            seen += body.rpartition("\n</untrusted")[0]
+            break
+        seen, offset = seen + piece, int(rest.split("offset ")[1].split("]")[0])
+    assert seen == text
+
+
+async def test_one_goes_further_by_another_number_and_answers_stay_short() -> None:
+    """C7"""
+    recall = here(*[UserSaid(text=f"message {n} " + "word " * 2000) for n in range(1, 101)])
+    told = await read(recall, 50)
+    assert [f"#{n} person" in told for n in (44, 45, 50, 55, 56)] == [False, True, True, True, False]
+    told = await read(recall, 55, before=20, after=20)
+    assert len(told.encode()) < RECALL_BYTES + 600
+    assert "#55 person" in told
+    assert "message 100 " in await read(recall, 100)
+    for number in (101, 10**12):
+        with pytest.raises(NothingThere, match=f"no message {number} in session current"):
+            await read(recall, number)
+
+
+async def test_messages_of_a_history_that_was_brought_along_have_numbers_of_their_own() -> None:
+    """C4: one entry of the journal holds all of them."""
+    chat = tuple({"role": role, "content": f"{role} {n}"} for n in range(30) for role in ("user", "assistant"))
+    recall = here(HistoryImported(messages=chat), UserSaid(text="now"))
+    assert "#1.40 person: user 20" in await search(recall, "user 20")
+    told = await read(recall, 1, part=40, before=1, after=1)
+    assert "#1.39 model: assistant 19\n#1.40 person:\nuser 20\n#1.41 model: assistant 20" in told
+
+
+async def test_secrets_are_masked_before_anything_is_cut() -> None:
+    """T7: half a secret could not be recognised."""
+    secret = "correct-horse-battery"
+    recall = Recall(None, lambda: [UserSaid(text="x" * 2990 + secret + " needle")], Secrets([secret]))
+    for told in (await search(recall, "needle"), await read(recall, 1), await read(recall, 1, offset=2990)):
+        assert "horse" not in told
+        assert "correct-h" not in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"action": "search"},
+        {"action": "search", "query": " \n"},
+        {"action": "read"},
+        {"action": "read", "number": 0},
+        {"action": "read", "number": 1, "before": 21},
+    ],
+)
+async def test_what_makes_no_sense_is_said(arguments: dict[str, Any]) -> None:
+    """C7"""
+    with pytest.raises(ArgumentsInvalid):
+        await Listener().call(here(*TALK), arguments)
+
+
+@pytest.mark.parametrize("query", ['"', '""', "\ud800", "\0", "*", "a" * 100_000, "NEAR( OR", "word " * 5000])
+async def test_any_query_will_do(query: str) -> None:
+    """C7: bad input."""
+    assert await search(here(*TALK), query)
+
+
+class Broken:
+    """An index that fails as told; None: it never answers."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self._error = error
+
+    async def search(self, query: str, limit: int = 1, project: str = "") -> Sequence[Hit]:
+        if self._error is None:
+            await asyncio.sleep(60)
+        assert self._error is not None
+        raise self._error
+
+    async def around(self, session_id: str, number: int, before: int, after: int, part: int = 0) -> Sequence[Spoken]:
+        await self.search("")
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (
+            JournalUnwritable("The index is locked; end the other process."),
+            "The index is locked; end the other process.",
+        ),
+        (OSError(5, "Input/output error"), "it is broken."),
+        (None, "the index did not answer within 0.05 s."),
+    ],
+)
+async def test_an_index_in_trouble_is_told_and_this_session_is_still_searched(
+    error: HummingbirdError | None, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C7: bad input."""
+    monkeypatch.setattr("hummingbird.agent.tools.recall.RECALL_INDEX_S", 0.05)
+    recall = Recall(Broken(error), lambda: TALK)
+    told = await search(recall, SHA)
+    assert f"Other sessions could not be searched: {why}]" in told
+    assert f"#2 model: Commit {SHA}" in told
+    assert (await search(recall, "unheard of")).startswith("Nothing was found. Other sessions could not")
+    with pytest.raises(NothingThere, match="could not be read"):
+        await read(recall, 1, session="other")
+
+
+async def indexed(path: Path, sessions: dict[str, list[Entry]]) -> SqliteSessionIndex:
+    index = SqliteSessionIndex(path / "index.sqlite", str, pytest.fail)
+    for name, entries in sessions.items():
+        await index.put(name, "1", summary(entries, name), entries)
+    return index
+
+
+async def test_other_sessions_are_found_read_and_walked_through(tmp_path: Path) -> None:
+    """C7: with the real index; this session's own copy in it is not shown twice."""
+    talk: list[Entry] = [UserSaid(text=f"said {n} about the otter") for n in range(30)]
+    sessions = {f"s{n}": [UserSaid(text=f"title {n}"), *talk] for n in range(8)}
+    index = await indexed(tmp_path, {**sessions, "session-1": talk})
+    recall = Recall(index, lambda: talk)
+    told = await search(recall, "otter")
+    assert told.count("session s") == 5
+    assert "session session-1" not in told
+    assert told.count("session current:") == 1
+    assert len(told.encode()) < RECALL_BYTES + 600
+    told = await read(recall, 12, session="s3")
+    assert "#7 person: said 5" in told
+    assert "#12 person:\nsaid 10 about the otter\n#13" in told
+    assert "#17 person: said 15" in told
+    assert "#18 " not in told
+    with pytest.raises(NothingThere, match="no message 3 in session s99"):
+        await read(recall, 3, session="s99")
+    with pytest.raises(NothingThere, match="is not usable"):
+        await read(recall, 3, session="../up")
+
+
+@given(st.lists(any_entries, max_size=6))
+def test_what_is_searched_is_what_was_said(entries: list[Entry]) -> None:
+    """C7: the quick way over an entry finds the same letters as the slow one."""
+    for entry in entries:
+        assert all(text in _letters(entry) for _, text in words_of(entry))
+
+
+@given(st.lists(any_entries, max_size=8), st.integers(1, 8), st.integers(0, 3), st.integers(0, 3))
+def test_any_window_is_a_part_of_what_was_said(entries: list[Entry], number: int, before: int, after: int) -> None:
+    """C7"""
+    everything = said_around(entries, 1, 0, 0, 1000)
+    window = said_around(entries, number, 0, before, after)
+    place = next((n for n, said in enumerate(everything) if said.number >= number), len(everything))
+    expected = everything[max(0, place - before) : place + after + 1] if number <= len(entries) else []
+    assert window == expected
+
+
+def test_a_hundred_thousand_entries_are_searched_before_a_person_notices() -> None:
+    """C7"""
+    entries: list[Entry] = []
+    for n in range(25_000):
+        entries += [
+            UserSaid(text=f"look at job {n}, it failed with Überlauf in tests/test_{n}.py::test_x"),
+            ModelAnswered(call_id="c", model="m", message=AssistantMessage("I will read the log of it. " * 5)),
+            ToolStarted(call_id=f"t{n}", name="sandbox_exec", arguments='{"command":"grep -n x"}'),
+            ToolFinished(call_id=f"t{n}", name="sandbox_exec", text="a line of output of a command\n" * 40),
+        ]
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        found = found_here(entries, "test_777.py::TEST_X", 5, "recall")
+        took.append(time.perf_counter() - began)
+        assert found[0].said.number == 777 * 4 + 1
+    assert min(took) < 3.0

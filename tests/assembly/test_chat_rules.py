@@ -1,0 +1,166 @@
+"""What tools may do in a chat (C6, T9): plan mode and catastrophes hold whatever the rules say."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hummingbird.agent.tools.permissions import Gate, Ruling
+from hummingbird.assembly.chat_rules import PLAN, NoCatastrophes, PlanOnly, permissions, usual
+from hummingbird.config.chat import ChatSettings, Permission
+from hummingbird.domain.permissions import CAREFUL, Action, Command, Grant, Scope, judge
+from hummingbird.domain.tools import Effect, ToolSpec
+from hummingbird.lab.scripted import ScriptedClock
+from hummingbird.lab.vendors.script import Turn
+from hummingbird.ports.tool import Tool
+from tests.agent.stage import tool
+from tests.assembly.chats import Yes, calling, home
+
+EVERYTHING = Permission(action="allow", tool="*")
+CHANGES = frozenset({Effect.WRITE, Effect.SEND})
+
+
+def settings(*rules: Permission) -> ChatSettings:
+    return ChatSettings(permissions=rules)
+
+
+async def tools_of_a_full_desk(folder: Path) -> list[Tool]:
+    """All that a chat offers; skills and servers need something to offer."""
+    skill = folder / "work" / ".hummingbird" / "skills" / "mend"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: mend\ndescription: Mends.\n---\nMend it.\n")
+    with home(folder) as here:
+        async with here.chat(toolsets=None) as mine:
+            agent = mine._made()
+            async with mine._turn():
+                return list(agent.tools)
+
+
+async def ruled(gate: Gate, one: Tool, arguments: Mapping[str, Any]) -> Ruling:
+    return await gate.rule(one.spec, arguments, lambda _: None)
+
+
+async def test_in_plan_mode_every_tool_that_changes_or_sends_is_denied_whatever_else_holds(tmp_path: Path) -> None:
+    """C6: with a rule that allows everything, a saved grant and somebody who says yes."""
+    offered = await tools_of_a_full_desk(tmp_path)
+    names = {one.spec.name for one in offered}
+    assert {"terminal", "file_edit", "memory", "sandbox_exec", "todo", "recall", "delegate", "skill"} <= names
+    yes, folder = Yes(Scope.ALWAYS), tmp_path / "state"
+    planned = permissions(settings(EVERYTHING), plan=True, asker=yes, folder=folder, clock=ScriptedClock())
+    assert planned.saved is not None
+    gate = Gate(planned, "p", tuple, str)
+    arguments = {"command": "make", "path": "x"}
+    changing = [one for one in offered if one.spec.effects & CHANGES]
+    assert {"terminal", "file_edit"} <= {one.spec.name for one in changing}
+    for one in changing:
+        command = Command.of(one.spec, arguments)
+        assert command is not None
+        await planned.saved.save("p", Grant(command.key, "it", "somebody"))
+        ruling = await ruled(gate, one, arguments)
+        assert not ruling.allowed, one.spec.name
+        assert "plan mode" in ruling.told
+    assert yes.asked == []
+    others = [one for one in offered if not one.spec.effects & CHANGES]
+    assert all([(await ruled(gate, one, arguments)).allowed for one in others])
+
+
+async def test_what_can_change_the_host_says_so(tmp_path: Path) -> None:
+    """C6: plan mode is as good as what tools say of themselves."""
+    effects = {one.spec.name: one.spec.effects for one in await tools_of_a_full_desk(tmp_path)}
+    assert effects["terminal"] >= CHANGES
+    assert Effect.WRITE in effects["file_edit"]
+    assert not effects["sandbox_exec"] & CHANGES
+    assert not [name for name in ("file_read", "file_search", "recall", "todo") if effects[name] & CHANGES]
+
+
+@pytest.mark.parametrize("plan", [True, False])
+async def test_plan_mode_is_enforced_in_a_chat_c6(tmp_path: Path, *, plan: bool) -> None:
+    yes = Yes()
+    write = calling("terminal", command="touch made")
+    with home(tmp_path, write, Turn(text="ok")) as here:
+        async with here.chat(plan=plan, asker=yes) as mine:
+            await mine.say("go")
+            assert mine.standing().plan is plan
+            action = {one.name: one.action for one in mine.tools()}
+    assert (tmp_path / "work" / "made").exists() is not plan
+    assert len(yes.asked) == (not plan)
+    assert action["terminal"] == ("deny" if plan else "ask")
+
+
+@pytest.mark.parametrize("command", ["rm -rf /", "rm -fr ~", "mkfs.ext4 /dev/sda1", ":(){ :|:& };:"])
+async def test_catastrophes_are_refused_before_anybody_is_asked(tmp_path: Path, command: str) -> None:
+    """C6: with rules that allow everything and with none."""
+    yes = Yes()
+    everything = "settings: {}\nchat:\n  permissions:\n  - {action: allow, tool: '*'}\n"
+    for text in ("", everything):
+        with home(tmp_path, calling("terminal", command=command), Turn(text="ok")) as here:
+            async with here.chat(asker=yes, configuration=here.configuration(text)) as mine:
+                await mine.say("go")
+            told = str(here.lab.requests[-1].body["messages"][-1])
+            assert "refused in every mode" in told
+    assert yes.asked == []
+
+
+async def test_a_hook_that_looks_for_catastrophes_leaves_the_rest_alone() -> None:
+    hook = NoCatastrophes()
+    host, box = tool("terminal", toolset="terminal"), tool("sandbox_exec", toolset="sandbox")
+    assert await hook.before_tool(host.spec, {"command": "ls -la"}) is None
+    assert await hook.before_tool(host.spec, {"command": 7}) is None
+    assert await hook.before_tool(box.spec, {"command": "rm -rf /"}) is None
+    assert await hook.after_tool(host.spec, {}, "x") is None
+
+
+async def test_a_rule_that_denies_is_absolute_and_a_grant_is_for_one_call(tmp_path: Path) -> None:
+    """T9"""
+    host = tool("terminal", toolset="terminal", effects=frozenset({Effect.WRITE, Effect.EXEC}))
+    deny = Permission(action="deny", tool="terminal", argument="command", pattern="git push*")
+    yes = Yes(Scope.ALWAYS)
+    made = permissions(settings(EVERYTHING, deny), plan=False, asker=yes, folder=tmp_path, clock=ScriptedClock())
+    gate = Gate(made, "p", tuple, str)
+    assert not (await ruled(gate, host, {"command": "git push --force"})).allowed
+    assert (await ruled(gate, host, {"command": "git status"})).allowed
+    careful = permissions(settings(), plan=False, asker=yes, folder=tmp_path, clock=ScriptedClock())
+    gate = Gate(careful, "p", tuple, str)
+    for command in ("make a", "make a", "make b", "make a "):
+        assert (await ruled(gate, host, {"command": command})).allowed
+    assert [question.text for question in yes.asked][:2] == [
+        'terminal {"command":"make a"}',
+        'terminal {"command":"make b"}',
+    ]
+    again = Gate(careful, "p", tuple, str)
+    before = len(yes.asked)
+    assert (await ruled(again, host, {"command": "make a"})).allowed
+    assert len(yes.asked) == before
+    elsewhere = Gate(careful, "another project", tuple, str)
+    await ruled(elsewhere, host, {"command": "make a"})
+    assert len(yes.asked) == before + 1
+
+
+def test_where_nobody_can_be_asked_and_nothing_kept_there_is_no_place_for_it() -> None:
+    made = permissions(settings(), plan=False, asker=None, folder=None, clock=ScriptedClock())
+    assert (made.saved, made.asker) == (None, None)
+
+
+def test_what_usually_holds_is_said_without_arguments() -> None:
+    host = tool("terminal", effects=frozenset({Effect.WRITE})).spec
+    patterned = Permission(action="allow", tool="terminal", argument="command", pattern="make *").rule()
+    assert usual([patterned], host) == "ask"
+    assert usual([EVERYTHING.rule()], host) == "allow"
+    assert usual([EVERYTHING.rule(), PLAN], host) == "deny"
+    assert judge([], {}, tool("look").spec, {}, CAREFUL).action is Action.ALLOW
+
+
+async def test_plan_mode_refuses_what_only_runs_something_whatever_a_rule_allows_c6() -> None:
+    """A plug-in's tool that says no more of itself than that it runs."""
+    plan = PlanOnly()
+    for name, effects, refused in (
+        ("deploy", {Effect.EXEC}, True),
+        ("deploy", {Effect.READ, Effect.EXEC}, True),
+        ("look", {Effect.READ}, False),
+        ("sandbox_exec", {Effect.EXEC}, False),
+        ("process", {Effect.EXEC}, False),
+        ("process", {Effect.EXEC, Effect.WRITE}, True),
+    ):
+        spec = ToolSpec(name, name, {"type": "object"}, effects=frozenset(effects))
+        assert (await plan.before_tool(spec, {}) is not None) is refused, (name, effects)

@@ -1,0 +1,315 @@
+"""Sub-agents (C8): beside each other, for themselves, on the parent's bill, and told by what really happened."""
+
+import asyncio
+import json
+import subprocess
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hummingbird.agent.budget import CHAT
+from hummingbird.agent.tools.permissions import Permissions
+from hummingbird.agent.tools.recall import Recall
+from hummingbird.agent.tools.todo import TodoTool
+from hummingbird.assembly.chat_rules import PLAN, NoCatastrophes
+from hummingbird.assembly.delegating import present
+from hummingbird.domain.chat_limits import FINDINGS_CHARS, PROMPT_GRACE_S
+from hummingbird.domain.errors import SandboxUnavailable, UsageFault
+from hummingbird.domain.events import Progressed
+from hummingbird.domain.journal import EndReason, ToolFinished, ToolOutcome
+from hummingbird.domain.ledger import Ledger
+from hummingbird.domain.permissions import Action, Rule
+from hummingbird.domain.tools import Effect
+from hummingbird.domain.usage import LOST
+from hummingbird.lab.scripted import calls, says
+from hummingbird.ports.tool import Tool
+from tests.agent.stage import tool
+from tests.assembly.family import CENT, Cast, Family, delegates, until, waits
+
+
+async def test_three_work_at_once_each_with_a_context_of_its_own_and_answers_stand_in_order_c8() -> None:
+    tasks = {f"task {n}": [waits(0.03, then=says(f"found {n}"))] for n in range(5)}
+    model = Cast(go=[delegates(*tasks), says("done")], **tasks)
+    family = Family(model)
+    told = await family.told()
+    assert [one["findings"] for one in told] == [f"found {n}" for n in range(5)]
+    assert {one["status"] for one in told} == {"completed"}
+    assert model.most_at_once == 3
+    [first] = model.of("task 0")
+    assert [m.text for m in first.messages] == ["task 0"]
+    assert "another agent" in first.system
+    assert first.system != model.of("go")[0].system
+    model.assert_consumed()
+
+
+async def test_the_parent_reads_status_findings_and_files_and_no_story_c8() -> None:
+    look = tool("look", "nothing to see " * 50)
+    story = [calls(("look", '{"n": 1}'), text="First I will look around."), says("It is /tmp/data/a.txt, not /tmp/b.")]
+    family = Family(Cast(go=[delegates("t"), says("done")], t=story), [look])
+    family.there = ["/tmp/data/a.txt"]
+    [told] = await family.told()
+    assert told == {
+        "task": 1001,
+        "status": "completed",
+        "findings": "It is /tmp/data/a.txt, not /tmp/b.",
+        "files": ["/tmp/data/a.txt"],
+        "tool_calls": 1,
+        "failed_calls": 0,
+    }
+    assert "look around" not in "".join(m.text for m in family.play.loop.state.conversation.view())
+
+
+@pytest.mark.parametrize("name", ["delegate", "memory", "clarify", "skill"])
+async def test_what_is_not_for_sub_agents_is_not_there_and_cannot_be_called_c8(name: str) -> None:
+    others = [tool(one) for one in ("memory", "clarify", "skill", "look")]
+    child = [calls((name, '{"tasks": ["x"]}')), says("could not")]
+    family = Family(Cast(go=[delegates("t"), says("done")], t=child), others)
+    [told] = await family.told()
+    [first, second] = family.model.of("t")
+    assert [one.name for one in first.tools] == ["look"]
+    assert "look" in second.messages[-1].text  # what there is instead
+    assert (told["tool_calls"], told["failed_calls"]) == (1, 1)
+
+
+async def test_a_sub_agent_has_turns_of_its_own_and_says_that_they_were_used_up_c8() -> None:
+    busy = [calls(("look", f'{{"n": {n}}}'), text=f"step {n}") for n in range(3)]
+    family = Family(Cast(go=[delegates("t"), says("done")], t=[*busy, says("this far")]), [tool("look")], iterations=4)
+    [told] = await family.told()
+    assert (told["status"], told["findings"]) == ("max_iterations, partial", "this far")
+    assert family.play.loop.state.iterations == 2
+
+
+async def test_what_was_found_before_the_time_was_up_is_not_lost_c8() -> None:
+    """Users' pain 13: a time-out that was all or nothing, although the file was there."""
+    made = calls(("look", '{"command": "make > /tmp/data/report.md"}'), text="The build fails in step 2.")
+    family = Family(Cast(go=[delegates("t", timeout_s=0.1), says("done")], t=[made, waits()]), [tool("look")])
+    family.there = ["/tmp/data/report.md"]
+    began = time.monotonic()
+    [told] = await family.told()
+    assert time.monotonic() - began < 2
+    assert told["status"] == "timed_out, partial"
+    assert told["findings"] == "The build fails in step 2."
+    assert told["files"] == ["/tmp/data/report.md"]
+    assert family.play.loop.state.ended is not None
+    assert family.play.loop.state.ended.text == "done"
+
+
+async def test_nothing_found_is_not_told_as_if_something_were_c8() -> None:
+    """Users' pain 12: fabricated success."""
+    family = Family(Cast(go=[delegates("t", timeout_s=0.05), says("done")], t=[waits()]))
+    family.there = ["/etc/passwd"]
+    [told] = await family.told()
+    assert (told["status"], told["findings"], told["files"], told["tool_calls"]) == ("timed_out", "", [], 0)
+
+
+async def test_one_is_cancelled_by_its_number_and_the_others_go_on_c8() -> None:
+    """Users' pain 13: neither status nor cancel."""
+    model = Cast(
+        go=[delegates("a", "b", "c"), says("done")], a=[waits()], b=[waits(0.2, then=says("b"))], c=[says("c")]
+    )
+    family = Family(model, at_once=2)
+    run = asyncio.create_task(family.told())
+    await until(lambda: len(model.requests) == 3)
+    first, second, third = family.delegate.standing()
+    assert first.startswith("1001 sub-agent, 0 s, 0 turns, waiting for the model: a")
+    assert "1002" in second
+    assert third.endswith(": c")
+    assert family.delegate.cancel(1001) == "Sub-agent 1001 cancelled."
+    with pytest.raises(UsageFault, match="no sub-agent 7"):
+        family.delegate.cancel(7)
+    told = await run
+    assert [one["status"] for one in told] == ["cancelled", "completed", "completed"]
+    assert family.delegate.standing() == ()
+    shown = [event.text for event in family.play.seen if isinstance(event, Progressed)]
+    assert any("1002 sub-agent" in text for text in shown)
+    assert "sub-agent 1001 ended: cancelled" in shown
+
+
+async def test_those_that_had_not_begun_never_begin_when_all_are_cancelled_c8() -> None:
+    model = Cast(go=[delegates("a", "b"), says("done")], a=[waits()], b=[])
+    family = Family(model, at_once=1)
+    run = asyncio.create_task(family.told())
+    await until(lambda: len(model.requests) == 2)
+    assert family.delegate.cancel() == "2 sub-agents cancelled."
+    assert [one["status"] for one in await run] == ["cancelled", "cancelled, not begun"]
+
+
+async def test_one_that_breaks_takes_none_along_c8() -> None:
+    model = Cast(go=[delegates("a", "b"), says("done")], a=[ValueError("boom")], b=[says("fine")])
+    told = await Family(model).told()
+    assert [one["status"] for one in told] == ["unexpected_error", "completed"]
+    assert "boom" in told[0]["trouble"]
+
+
+async def test_an_interrupt_does_not_wait_for_sub_agents_l19() -> None:
+    """Users' pain 13: the parent froze."""
+    stubborn = tool("look", _stubborn)
+    model = Cast(go=[delegates("a", "b")], a=[waits()], b=[calls(("look", "{}")), says("never")])
+    family = Family(model, [stubborn], grace_s=PROMPT_GRACE_S)
+    run = asyncio.create_task(family.play.run("go"))
+    await until(lambda: len(model.requests) == 3)
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    family.play.loop.interrupt()
+    outcome = await run
+    assert time.monotonic() - began < PROMPT_GRACE_S + 0.1
+    assert outcome.reason is EndReason.INTERRUPTED
+    assert family.delegate.standing() == () or await _gone(family)
+
+
+async def _gone(family: Family) -> bool:
+    await until(lambda: not family.delegate.standing())
+    return True
+
+
+async def _stubborn(**_: Any) -> str:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0.6)
+    return "at last"
+
+
+async def test_what_sub_agents_pay_is_on_the_parent_s_bill_l15() -> None:
+    child = [calls(("look", '{"n": 1}')), says("found")]
+    family = Family(Cast(go=[delegates("a", "b"), says("done")], a=child, b=child), [tool("look")])
+    outcome = await family.play.run("go")
+    assert (outcome.bill.known_usd, outcome.bill.attempts) == (6 * CENT, 6)
+    charges = family.play.written(ToolFinished)[-1].charges
+    assert [one.purpose for one in charges] == ["delegate"] * 4
+
+
+@pytest.mark.parametrize("way", ["cancelled", "timed out", "interrupted", "left behind"])
+async def test_what_sub_agents_paid_is_on_the_bill_however_they_end_l15(way: str) -> None:
+    """A call that was under way may have been billed: it is there too, as of unknown outcome."""
+    look = tool("look", _stubborn) if way == "left behind" else tool("look")
+    last: Any = says("never") if way == "left behind" else waits()
+    more = {"timeout_s": 0.2} if way == "timed out" else {}
+    model = Cast(go=[delegates("a", **more), says("done")], a=[calls(("look", '{"n": 1}')), last])
+    family = Family(model, [look], grace_s=0.05)
+    run = asyncio.create_task(family.play.loop.run("go"))
+    await until(lambda: len(model.requests) == (2 if way == "left behind" else 3))
+    await asyncio.sleep(0.02)
+    if way == "cancelled":
+        family.delegate.cancel()
+    elif way != "timed out":
+        family.play.loop.interrupt()
+    outcome = await run
+    ledger = Ledger.of(family.play.journal.entries())
+    parent = 1 if way in {"interrupted", "left behind"} else 2
+    assert outcome.bill.known_usd == (parent + 1) * CENT
+    assert outcome.bill == ledger.bill()
+    lost = [one for one in ledger.charges if one.outcome == LOST]
+    assert len(lost) == (0 if way == "left behind" else 1)
+    assert all(one.purpose == "delegate" for one in lost)
+    await _gone(family)
+
+
+async def test_money_is_drawn_from_what_the_parent_has_left_l6() -> None:
+    """And promised once, however many calls ask for it at the same time."""
+    greedy = [calls(("look", f'{{"n": {n}}}')) for n in range(20)]
+    scripts = {task: [*greedy, says("never")] for task in "abcd"}
+    limits = CHAT.__class__(iterations=60, context_tokens=None, usd=Decimal("0.25"), warns=False)
+    two = calls(
+        ("delegate", '{"tasks": ["a", "b"]}'),
+        ("delegate", '{"tasks": ["c", "d"]}'),
+    )
+    model = Cast(go=[two, says("done")], **scripts)
+    family = Family(model, [tool("look", trusted=True)], limits=limits, iterations=50, at_once=4)
+    outcome = await family.play.loop.run("go")
+    spent = outcome.bill.known_usd
+    assert Decimal("0.2") < spent < Decimal("0.25") + 10 * CENT  # each takes two more calls to come to its end
+
+
+async def test_without_money_nothing_is_begun_l6() -> None:
+    limits = CHAT.__class__(iterations=60, context_tokens=None, usd=CENT, warns=False)
+    model = Cast(go=[delegates("a"), says("done")], a=[says("short")])
+    family = Family(model, limits=limits)
+    await family.play.loop.run("go")
+    assert len(model.of("a")) <= 1
+
+
+async def test_plan_mode_and_the_list_of_catastrophes_hold_below_c6() -> None:
+    """C8: sub-agents may do no more than their parent."""
+    ran: list[str] = []
+    host = tool(
+        "terminal", lambda **given: ran.append(given["command"]), toolset="terminal", effects=frozenset({Effect.WRITE})
+    )
+    send = tool("post", lambda: ran.append("post"), effects=frozenset({Effect.SEND}))
+    everything = Rule(Action.ALLOW, name="everything")
+    child = [calls(("terminal", '{"command": "ls"}'), ("post", "{}")), says("denied")]
+    for rules, hooks, lines in (
+        ((PLAN, everything), [], child),
+        ((everything,), [NoCatastrophes()], [calls(("terminal", '{"command": "rm -rf /"}')), says("denied")]),
+    ):
+        model = Cast(go=[delegates("t"), says("done")], t=list(lines))
+        family = Family(model, [host, send], permissions=Permissions(rules), hooks=hooks)
+        [told] = await family.told()
+        assert told["failed_calls"] == told["tool_calls"] > 0
+        assert ran == []
+
+
+async def test_lists_and_memories_of_a_session_are_a_sub_agent_s_own_c7() -> None:
+    entries: list[Any] = []
+    family_tools: list[Tool] = [TodoTool(lambda: entries), Recall(None, lambda: entries)]
+    create = calls(("todo", '{"action": "create", "texts": ["look around"]}'))
+    complete = calls(("todo", '{"action": "complete", "numbers": [1]}'))
+    search = calls(("recall", '{"action": "search", "query": "look around"}'))
+    model = Cast(go=[delegates("t"), says("done")], t=[create, complete, search, says("ok")])
+    family = Family(model, family_tools)
+    [told] = await family.told()
+    assert (told["tool_calls"], told["failed_calls"]) == (3, 0)
+    results = [m.text for m in model.of("t")[-1].messages]
+    assert "completed: look around" in results[4]
+    assert "session current" in results[6]
+    assert family.play.loop.state.conversation.tools[1].name == "todo"
+
+
+async def test_findings_have_an_end_c8() -> None:
+    family = Family(Cast(go=[delegates("t"), says("done")], t=[says("x" * 3 * FINDINGS_CHARS)]))
+    [told] = await family.told()
+    assert told["findings"] == "x" * FINDINGS_CHARS + "…"
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"tasks": []}, {"tasks": [""]}, {"tasks": ["x"] * 9}, {"tasks": ["x"], "timeout_s": 0}]
+)
+async def test_what_cannot_be_delegated_is_a_mistake_c8(arguments: Mapping[str, Any]) -> None:
+    family = Family(Cast(go=[calls(("delegate", json.dumps(arguments))), says("well")]))
+    await family.play.run("go")
+    assert family.play.written(ToolFinished)[-1].outcome is ToolOutcome.MISTAKE
+
+
+class HostBench:
+    """A bench whose sandbox is a shell here."""
+
+    def __init__(self, trouble: Exception | None = None) -> None:
+        self.bench, self._trouble = self, trouble
+
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Any]:
+        if self._trouble:
+            raise self._trouble
+
+        async def execute(command: str) -> Any:
+            done = await asyncio.to_thread(subprocess.run, ["sh", "-c", command], capture_output=True, check=False)
+            return SimpleNamespace(stdout=done.stdout)
+
+        yield SimpleNamespace(exec=execute)
+
+
+async def test_only_files_that_are_there_are_artefacts(tmp_path: Path) -> None:
+    """C8, users' pain 12; a name is no command."""
+    names = [str(tmp_path / name) for name in ("a.txt", "with space", "$(touch evil)", "it's", "missing")]
+    for name in ("a.txt", "with space", "$(touch evil)", "it's"):
+        (tmp_path / name).write_text("x")
+    assert await present(HostBench(), names) == names[:-1]  # type: ignore[arg-type]  # as much of one as it takes
+    assert not (tmp_path / "evil").exists()
+    assert await present(None, names) == ()
+    assert await present(HostBench(SandboxUnavailable("no")), names) == ()  # type: ignore[arg-type]  # as above

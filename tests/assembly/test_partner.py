@@ -1,0 +1,274 @@
+"""A conversation as its partner keeps it (C3, C4): for a turn at a time, by its journal, whoever wrote it."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from hummingbird.domain.errors import HummingbirdError, JournalTaken, UsageFault
+from hummingbird.domain.journal import (
+    Compacted,
+    EndReason,
+    Entry,
+    RunStarted,
+    Source,
+    ToolDecided,
+    TurnUndone,
+    UserSaid,
+    dump,
+)
+from hummingbird.domain.permissions import Scope
+from hummingbird.lab.vendors.script import Fault, Turn
+from tests.assembly.chats import MODEL, OTHER, Home, Yes, calling, home
+
+LONG = "word " * 1_500
+
+
+async def test_between_two_turns_the_session_is_anybody_s_and_what_they_write_is_seen_c4(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="one"), Turn(text="two"), Turn(text="three")) as here:
+        async with here.chat() as mine:
+            await mine.say("first")
+            session = mine.standing().session_id
+            async with here.chat(resume=session[:8]) as theirs:
+                await theirs.say("second")
+                with pytest.raises(UsageFault, match="no session"):
+                    await mine.resume("zzzz")
+            assert mine.standing().bill.attempts == 1
+            await mine.say("third")
+            assert here.heard(2) == ["first", "one", "second", "two", "third"]
+            assert mine.standing().bill.attempts == 3
+        assert len([one for one in here.entries(session) if isinstance(one, RunStarted)]) == 3
+
+
+async def test_while_a_turn_is_under_way_nobody_else_has_the_session_c4(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="one"), Fault("slow", delay_s=0.4, turn=Turn(text="two"))) as here:
+        async with here.chat() as mine, here.chat() as theirs:
+            await mine.say("first")
+            session = mine.standing().session_id
+            run = asyncio.create_task(mine.say("second"))
+            await asyncio.sleep(0.15)
+            with pytest.raises(JournalTaken):
+                await theirs.resume(session)
+            assert (await run).text == "two"
+            assert (await theirs.resume(session)).session_id == session
+
+
+async def test_the_prompt_that_a_chat_began_with_stays_while_memory_changes_c7(tmp_path: Path) -> None:
+    """L5: the cache hangs on it. The next session has the new one."""
+    memory = tmp_path / "state" / "memory" / "MEMORY.md"
+    with home(tmp_path, *[Turn(text="ok")] * 3) as here:
+        memory.parent.mkdir(parents=True)
+        memory.write_text("The user likes tea.")
+        async with here.chat() as mine:
+            await mine.say("one")
+            session = mine.standing().session_id
+        memory.write_text("The user likes coffee.")
+        async with here.chat(resume=session) as mine:
+            await mine.say("two")
+            await mine.new()
+            await mine.say("three")
+        assert "likes tea" in here.system(0)
+        assert here.system(1) == here.system(0)
+        assert "likes coffee" in here.system(2)
+        assert "likes tea" not in here.system(2)
+
+
+async def test_broken_memory_is_one_sentence_and_the_chat_goes_on(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="ok")) as here:
+        memory = tmp_path / "state" / "memory" / "MEMORY.md"
+        memory.mkdir(parents=True)
+        async with here.chat() as mine:
+            assert (await mine.say("hello")).text == "ok"
+            assert len([one for one in here.told if "MEMORY.md" in one]) == 1
+            assert "MEMORY.md" in mine.memory()
+        assert memory.is_dir()
+
+
+async def test_another_model_answers_from_the_next_message_on_c3(tmp_path: Path) -> None:
+    with home(tmp_path, *[Turn(text="ok")] * 3) as here:
+        async with here.chat() as mine:
+            await mine.say("one")
+            assert await mine.switch_model(OTHER) == OTHER
+            assert mine.standing().model == OTHER
+            await mine.say("two")
+            await mine.new()
+            await mine.say("three")
+            with pytest.raises(HummingbirdError):
+                await mine.switch_model("nobody:knows-it")
+            assert mine.standing().model == OTHER
+        assert [request.body["model"] for request in here.lab.requests] == [
+            MODEL.split(":")[1],
+            *[OTHER.split(":")[1]] * 2,
+        ]
+
+
+async def test_a_chosen_model_is_taken_also_right_after_a_fallback_c3(tmp_path: Path) -> None:
+    """L14: what rests is the model that failed, not the one that a person asks for."""
+    both = f"settings:\n  model: {MODEL}\nchat:\n  fallback_providers: [{OTHER}]\n"
+    refused = Fault("status", status=400, type="invalid_request_error", message="no")
+    with home(tmp_path, refused, Turn(text="fallback"), Turn(text="chosen")) as here:
+        async with here.chat(configuration=here.configuration(both)) as mine:
+            assert (await mine.say("one")).text == "fallback"
+            await mine.switch_model("anthropic:claude-opus-4-5")
+            await mine.say("two")
+        assert here.lab.requests[-1].body["model"] == "claude-opus-4-5"
+
+
+async def test_a_person_looks_at_a_compaction_applies_it_and_takes_it_back_c3(tmp_path: Path) -> None:
+    answers = [Turn(text=f"{n} {LONG}") for n in range(14)]
+    notes, again = Turn(text="## State\nnotes"), Turn(text="## State\nother notes")
+    with home(tmp_path, *answers, notes, Turn(text="on"), again, Turn(text="back")) as here:
+        async with here.chat() as mine:
+            assert "stays as it is" in (await mine.compress()).refusal
+            for n in range(14):
+                await mine.say(f"ask {n}")
+            session = mine.standing().session_id
+            preview = await mine.compress("the cache")
+            assert (preview.messages > 0, preview.refusal) == (True, "")
+            assert "notes" in preview.summary
+            assert preview.tokens_after < preview.tokens_before
+            assert not [one for one in here.entries(session) if isinstance(one, Compacted)]
+            await mine.say("more")
+            with pytest.raises(UsageFault, match="gone on since"):
+                await mine.apply(preview)
+            paid = mine.standing().bill.attempts
+            again_preview = await mine.compress()
+            assert mine.standing().bill.attempts == paid + 1
+            await mine.apply(again_preview)
+            with pytest.raises(UsageFault):
+                await mine.apply(again_preview)
+            assert mine.standing().context_tokens < preview.tokens_before
+            assert await mine.uncompress()
+            assert not await mine.uncompress()
+            await mine.say("and now?")
+            assert here.heard(-1)[:3] == ["ask 0", answers[0].text, "ask 1"]
+
+
+async def test_a_message_is_taken_back_and_stays_in_the_journal_c3(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="one"), Turn(text="two"), Turn(text="three")) as here:
+        async with here.chat() as mine:
+            with pytest.raises(UsageFault, match="no message"):
+                await mine.undo()
+            await mine.say("first")
+            await mine.say("second")
+            assert await mine.undo() == "second"
+            session = mine.standing().session_id
+        async with here.chat(resume=session) as later:
+            await later.say("better")
+            assert here.heard(2) == ["first", "one", "better"]
+        said = [one.text for one in here.entries(session) if isinstance(one, UserSaid)]
+        assert said == ["first", "second", "better"]
+        assert [one.text for one in here.entries(session) if isinstance(one, TurnUndone)] == ["second"]
+
+
+async def test_new_and_resume_go_from_one_session_to_another_c3(tmp_path: Path) -> None:
+    with home(tmp_path, *[Turn(text=f"answer {n}") for n in range(4)]) as here:
+        async with here.chat() as mine:
+            await mine.say("about apples")
+            first = mine.standing().session_id
+            second = await mine.new()
+            assert (second != first, mine.todos(), mine.standing().bill.attempts) == (True, (), 0)
+            await mine.say("about pears")
+            found = await mine.resume(first)
+            assert (found.session_id, found.entries) == (first, len(here.entries(first)))
+            assert mine.standing().bill.attempts == 1
+            await mine.say("more apples")
+            assert here.heard(2) == ["about apples", "answer 0", "more apples"]
+            listed = [one.session_id for one in await mine.listed(10)]
+            assert set(listed) == {first, second}
+            assert [hit.summary.session_id for hit in await mine.search("pears", 5)] == [second]
+        async with here.chat(newest=True) as later:
+            assert later.standing().session_id == first
+            await later.say("still apples")
+        assert len(here.heard(3)) == 5
+
+
+async def test_what_one_session_is_about_is_not_what_the_next_is_about_c4(tmp_path: Path) -> None:
+    """What was read in one project is not told in another."""
+    with home(tmp_path, *[Turn(text="ok")] * 3) as here:
+        async with here.chat() as mine:
+            await mine.say("plain")
+            plain = mine.standing().session_id
+        order = UserSaid(text='{"project": "acme/widgets", "mr_iid": 7, "workflow": "gone"}', source=Source.ORDER)
+        ordered, other = _told_otherwise(here, plain, "f" * 32, order), _told_otherwise(here, plain, "e" * 32)
+        async with here.chat() as mine:
+            await mine.resume(ordered)
+            await mine.say("about the project")
+            await mine.resume(other)
+            await mine.say("about nothing")
+        assert "acme/widgets" in here.system(1)
+        assert "acme/widgets" not in here.system(2)
+
+
+def _told_otherwise(here: Home, session: str, name: str, *more: Entry) -> str:
+    """The same session as a workflow that nobody has any more would have begun it: with another prompt."""
+    first, *lines = here.journal_of(session).read_text().splitlines()
+    opened = json.dumps(json.loads(first) | {"session_id": name, "system": "You look at failures."})
+    here.journal_of(name).parent.mkdir()
+    said = [dump(entry).decode().strip() for entry in more]
+    here.journal_of(name).write_text("\n".join([opened, *said, *lines]) + "\n")
+    return name
+
+
+async def test_stop_ends_the_run_sub_agents_and_processes_c3(tmp_path: Path) -> None:
+    yes = Yes()
+    sleeping = calling("terminal", command="sleep 60", background=True)
+    with home(tmp_path, sleeping, Turn(text="started"), Fault("stall", turn=Turn(text="never"))) as here:
+        async with here.chat(asker=yes) as mine:
+            await mine.say("start it")
+            [process] = mine.standing().background
+            run = asyncio.create_task(mine.say("go on"))
+            await asyncio.sleep(0.15)
+            began = time.monotonic()
+            assert await mine.stop()
+            assert (await run).reason is EndReason.INTERRUPTED
+            assert time.monotonic() - began < 1.5
+            assert mine.standing().background == ()
+            with pytest.raises(UsageFault, match="no number"):
+                await mine.stop("all of it")
+            assert "had ended before" in await mine.stop(process.split()[0])
+            with pytest.raises(UsageFault):
+                await mine.stop("1001")
+
+
+async def test_an_interrupt_counts_also_before_the_message_was_sent_l19(tmp_path: Path) -> None:
+    """The prompt is back in 0.2 s while a server of tools is still starting; the message was not said."""
+    server = (
+        f"settings:\n  model: {MODEL}\nchat:\n  mcp_servers:\n    slow:\n      command: sleep\n      args: ['30']\n"
+        "      tools: ['*']\n"
+    )
+    with home(tmp_path) as here:
+        async with here.chat(configuration=here.configuration(server), toolsets=("mcp", "todo")) as mine:
+            run = asyncio.create_task(mine.say("hello"))
+            await asyncio.sleep(0.1)
+            began = time.monotonic()
+            mine.interrupt()
+            with pytest.raises(UsageFault, match="before it was sent"):
+                await run
+            assert time.monotonic() - began < 2.0
+            assert not here.journal_of(mine.standing().session_id).exists()
+
+
+async def test_grants_are_shown_and_hold_for_that_call_in_that_session_c6(tmp_path: Path) -> None:
+    yes = Yes(Scope.SESSION)
+    run, other = calling("terminal", command="echo one"), calling("terminal", command="echo two")
+    turns = [run, run, other, Turn(text="done"), run, Turn(text="again")]
+    with home(tmp_path, *turns) as here:
+        async with here.chat(asker=yes) as mine:
+            await mine.say("go")
+            assert [question.text for question in yes.asked] == [
+                'terminal {"command":"echo one"}',
+                'terminal {"command":"echo two"}',
+            ]
+            assert len(mine.grants()) == 2
+            assert mine.grants()[0] == 'terminal {"command":"echo one"} (session)'
+            session = mine.standing().session_id
+        async with here.chat(asker=yes, resume=session) as later:
+            await later.say("again")
+        assert len(yes.asked) == 2
+        async with here.chat(asker=yes) as another:
+            assert not another.grants()
+        decided = [one for one in here.entries(session) if isinstance(one, ToolDecided)]
+        assert len(decided) == 4

@@ -1,0 +1,143 @@
+"""A conversation with a scripted partner, to be run in a real terminal: what is said chooses what happens."""
+
+import asyncio
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from hummingbird.chat.converse import converse
+from hummingbird.chat.headless import Piping, answer_lines, answer_one, query_text
+from hummingbird.chat.terminal import Setting
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.events import Progressed, ReasoningDelta
+from hummingbird.domain.journal import ToolFinished, ToolStarted
+from hummingbird.domain.permissions import Question, Scope
+from hummingbird.domain.runs import Outcome
+from hummingbird.domain.todos import Todo, TodoState
+from hummingbird.domain.tools import Effect
+from tests.chat.scripted_partner import ScriptedPartner
+
+ANSWER = """# Birds
+
+A **hummingbird** hovers.
+
+1. it drinks
+2. it flies
+
+| wing | beats |
+|------|-------|
+| left | 80    |
+
+```python
+def hover() -> str:
+    return "there"
+```
+
+That was *all* of it.
+"""
+_QUESTION = Question(
+    "terminal", 'terminal {"command":"make all"}', "the default", "k", frozenset({Effect.EXEC}), tuple(Scope)
+)
+
+
+async def slowly(partner: ScriptedPartner, seconds: float) -> str:
+    words = "".join(f"word{number} " + ("\n\n" if number % 40 == 39 else "") for number in range(int(seconds * 200)))
+    return await partner.stream(words, size=7, pause_s=0.005)
+
+
+async def tools(partner: ScriptedPartner) -> str:
+    partner.show(ReasoningDelta("I reason about it.\n\n"))
+    partner.record(ToolStarted(call_id="t1", name="terminal", arguments='{"command":"make all"}'))
+    partner.show(Progressed("t1", "terminal", "compiling wings.c"))
+    await asyncio.sleep(0.6)
+    partner.record(ToolFinished(call_id="t1", name="terminal", text="line one\nline two", seconds=0.6))
+    partner.list = [Todo(1, "look at the wings", TodoState.IN_PROGRESS)]
+    partner.record(ToolStarted(call_id="t2", name="todo", arguments="{}"))
+    partner.record(ToolFinished(call_id="t2", name="todo", text="ok"))
+    return await partner.stream("done with tools")
+
+
+async def asked(partner: ScriptedPartner, delay_s: float = 0.0, times: int = 0) -> str:
+    streaming = asyncio.ensure_future(slowly(partner, 20))
+    try:
+        await asyncio.sleep(delay_s)
+        answer = await partner.asker.ask(replace(_QUESTION, text=f"{_QUESTION.text} {'long ' * times}END"))
+    finally:
+        streaming.cancel()
+    return await partner.stream(f"\n\nanswered {answer.scope} {answer.words}")
+
+
+async def stubborn(partner: ScriptedPartner) -> str:
+    """Takes its time to end."""
+    try:
+        return await slowly(partner, 60)
+    except asyncio.CancelledError:
+        await asyncio.sleep(4)
+        return await partner.stream("ended at last")
+
+
+async def clarified(partner: ScriptedPartner) -> str:
+    return await partner.stream(f"chose {await partner.clarifier.clarify('Which wing?', ['left', 'right'])!r}")
+
+
+async def played(partner: ScriptedPartner, text: str) -> str:
+    words = text.split()
+    match words[0] if words else "":
+        case "markdown":
+            return await partner.stream(ANSWER, pause_s=0.002)
+        case "slow":
+            return await slowly(partner, float(words[1]))
+        case "tools":
+            return await tools(partner)
+        case "ask":
+            return await asked(partner, float(words[1]), int(words[2])) if words[1:] else await asked(partner)
+        case "stubborn":
+            return await stubborn(partner)
+        case "clarify":
+            return await clarified(partner)
+        case "long":
+            return await partner.stream("".join(f"line {number}\n" for number in range(20_000)), size=4_000)
+        case "fail":
+            raise UsageFault("There is no model: name one with --model.")
+        case "nasty":
+            return await partner.stream("nasty \x1b]0;owned\x07 \x1b[2J &#27;[31m \u202e end")
+        case _:
+            return await partner.stream(f"heard {len(text)} characters: {text[:60]}")
+
+
+async def _partner_of(observer: object, asker: object, clarifier: object) -> ScriptedPartner:
+    partner = ScriptedPartner(observer, asker, clarifier)  # type: ignore[arg-type]  # the ports' own types, unspelled
+    partner.script = played
+    if "BIRD_CLOSED" in os.environ:
+        partner.on_close = Path(os.environ["BIRD_CLOSED"]).touch
+    return partner
+
+
+def _described(outcome: Outcome) -> dict[str, object]:
+    return {"final_response": outcome.text, "exit_reason": outcome.reason.value, "cost": outcome.bill.cost_usd}
+
+
+async def _piped(arguments: list[str]) -> int:
+    piping = Piping(Path.cwd(), _described, as_json="--json" in arguments, watched=sys.stderr.isatty())
+    if "-q" in arguments:
+        text = query_text(arguments[arguments.index("-q") + 1], sys.stdin.buffer)
+        return await answer_one(_partner_of, text, piping)
+    return await answer_lines(_partner_of, sys.stdin.buffer, piping)
+
+
+async def _conversed() -> int:
+    setting = Setting(
+        start=Path.cwd(),
+        environment=os.environ,
+        history=Path(os.environ["BIRD_HISTORY"]) if "BIRD_HISTORY" in os.environ else None,
+        mask=lambda text: text.replace("hunter2", "[masked]"),
+        colour="NO_COLOR" not in os.environ,
+        greeting="bird is here",
+    )
+    return await converse(_partner_of, setting)
+
+
+if __name__ == "__main__":
+    headless = len(sys.argv) > 1 or not sys.stdin.isatty()
+    sys.exit(asyncio.run(_piped(sys.argv[1:]) if headless else _conversed()))

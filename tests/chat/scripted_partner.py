@@ -1,0 +1,165 @@
+"""A partner that says what its script says, as slowly as it says. What is asked of it is kept in `heard`."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from hummingbird.chat.partner import Offered, Preview, Standing
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.events import Event, Recorded, TextDelta
+from hummingbird.domain.journal import EndReason, Entry, ModelAnswered, ModelCalled, RunEnded, RunStarted
+from hummingbird.domain.messages import AssistantMessage
+from hummingbird.domain.runs import Outcome
+from hummingbird.domain.sessions import Summary
+from hummingbird.domain.todos import Todo
+from hummingbird.domain.usage import Bill, Usage
+from hummingbird.ports.observer import Observer
+from hummingbird.ports.permissions import Asker
+from hummingbird.ports.person import Clarifier
+from hummingbird.ports.session_index import Hit
+
+BILL = Bill(3, 3, Usage(fresh=200, cache_read=800, output=50), Decimal("0.0123"), 0)
+SESSION = "abcdef123456"
+
+
+class ScriptedPartner:
+    """`script` is called with each message: a text that is said at once, or a coroutine function's work."""
+
+    def __init__(self, observer: Observer, asker: Asker, clarifier: Clarifier) -> None:
+        self.observer = observer
+        self.asker = asker
+        self.clarifier = clarifier
+        self.heard: list[str] = []
+        self.steered: list[str] = []
+        self.script: Callable[[ScriptedPartner, str], object] = lambda partner, text: f"heard {text}"
+        self.undelivered: tuple[str, ...] = ()
+        self.list: list[Todo] = []
+        self.attached: dict[str, bytes] = {}
+        self.takes_files = True
+        self.shelf = asyncio.Event()  # cleared, it takes for ever to put a file away
+        self.shelf.set()
+        self.closed = False
+        self.on_close: Callable[[], object] = lambda: None
+        self.preview = Preview(12, 9_000, 2_000, "They talked about **birds**.")
+        self._task: asyncio.Task[object] | None = None
+        self._interrupted = False
+
+    def show(self, event: Event) -> None:
+        self.observer(event)
+
+    def record(self, entry: Entry) -> None:
+        self.observer(Recorded(entry))
+
+    async def stream(self, text: str, size: int = 8, pause_s: float = 0.0) -> str:
+        """Deltas of `size` characters, one each `pause_s` whatever else takes time; then all of it as an answer."""
+        clock = asyncio.get_running_loop().time
+        due = clock()
+        self.record(ModelCalled(call_id="m1", model="scripted:bird", messages=1))
+        for at in range(0, len(text), size):
+            self.show(TextDelta(text[at : at + size]))
+            due += pause_s
+            await asyncio.sleep(max(0.0, due - clock()))
+        self.record(ModelAnswered(call_id="m1", model="scripted:bird", message=AssistantMessage(text)))
+        return text
+
+    async def say(self, text: str) -> Outcome:
+        self.heard.append(text)
+        self._interrupted = False
+        self.record(RunStarted(run_id="r1", model="scripted:bird"))
+        self._task = asyncio.ensure_future(self._played(text))
+        try:
+            answer = str(await self._task)
+            reason, answered = EndReason.COMPLETED, True
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+            answer, reason, answered = "", EndReason.INTERRUPTED, False
+        self.record(RunEnded(run_id="r1", reason=reason, text=answer, answered=answered))
+        undelivered, self.undelivered = self.undelivered, ()
+        return Outcome(SESSION, "r1", reason, answer, answered, "", (), 1, BILL, undelivered)
+
+    async def _played(self, text: str) -> object:
+        answer = self.script(self, text)
+        if asyncio.iscoroutine(answer):
+            return await answer
+        return await self.stream(str(answer))
+
+    def interrupt(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._interrupted = True
+            self._task.cancel()
+
+    def steer(self, text: str) -> None:
+        if self._task is None or self._task.done():
+            raise UsageFault("Nothing runs that could be steered.")
+        self.steered.append(text)
+
+    def standing(self) -> Standing:
+        return Standing(SESSION, "scripted:bird", 12_000, 100_000, BILL)
+
+    async def attach(self, name: str, content: bytes) -> str:
+        if not self.takes_files:
+            raise UsageFault("There is no sandbox: choose one with --sandbox.")
+        await self.shelf.wait()
+        self.attached[name] = content
+        return f"/kept/{name}"
+
+    async def new(self) -> str:
+        self.heard.append("/new")
+        return "fedcba"
+
+    async def resume(self, beginning: str) -> Summary:
+        if not SESSION.startswith(beginning):
+            raise UsageFault(f"No session's id begins with {beginning}.")
+        return Summary(SESSION, title="birds", changed_at=1.0)
+
+    async def listed(self, limit: int, words: str = "") -> Sequence[Summary]:
+        return [Summary(SESSION, title="birds", changed_at=1.0)]
+
+    async def search(self, words: str, limit: int) -> Sequence[Hit]:
+        return []
+
+    async def switch_model(self, name: str) -> str:
+        self.heard.append(f"/model {name}")
+        return f"scripted:{name}"
+
+    def tools(self) -> Sequence[Offered]:
+        return [Offered("terminal", "terminal", "Runs a command on this machine.", "ask")]
+
+    async def compress(self, focus: str = "") -> Preview:
+        return self.preview
+
+    async def apply(self, preview: Preview) -> None:
+        self.heard.append("/apply")
+
+    async def uncompress(self) -> bool:
+        return False
+
+    async def undo(self) -> str:
+        if not self.heard:
+            raise UsageFault("There is no message to take back.")
+        return self.heard.pop()
+
+    async def undo_edit(self) -> str:
+        return "a.py is as it was."
+
+    async def stop(self, which: str = "") -> str:
+        self.interrupt()
+        return f"Stopped {which or 'everything'}."
+
+    def memory(self) -> str:
+        return "# Memory\n\nfacts"
+
+    def todos(self) -> Sequence[Todo]:
+        return self.list
+
+    def grants(self) -> Sequence[str]:
+        return ["terminal ls: this session"]
+
+    async def save(self, folder: str) -> Path:
+        return Path(folder)
+
+    async def close(self) -> None:
+        self.closed = True
+        self.on_close()

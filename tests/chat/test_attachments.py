@@ -1,0 +1,116 @@
+"""What goes along with a message (C1): long pastes and mentioned files."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from hummingbird.chat.attachments import Composer, Pastes, is_long, repaired
+from hummingbird.chat.limits import INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
+from hummingbird.domain.errors import SandboxBroken, UsageFault
+
+
+class Shelf:
+    def __init__(self, *, full: bool = False) -> None:
+        self.kept: dict[str, bytes] = {}
+        self.full = full
+
+    async def attach(self, name: str, content: bytes) -> str:
+        if self.full:
+            raise UsageFault("There is no sandbox: choose one with --sandbox.")
+        self.kept[name] = content
+        return f"/kept/{name}"
+
+
+def composer(start: Path, shelf: Shelf | None = None) -> Composer:
+    return Composer(start, (shelf or Shelf()).attach, Pastes())
+
+
+def test_c1_a_long_paste_is_one_with_many_letters_or_lines() -> None:
+    assert is_long("x" * (PASTE_CHARS + 1))
+    assert is_long("\n" * 201)
+    assert not is_long("x\n" * 200)
+
+
+async def test_c1_a_placeholder_is_expanded_when_it_is_sent(tmp_path: Path) -> None:
+    made = composer(tmp_path)
+    placeholder = made.pastes.keep("y" * 9_000)
+    assert re.fullmatch(r"\[pasted 1-[0-9a-f]{6}: 9,000 characters\]", placeholder)
+    assert await made.composed(f"look: {placeholder}!") == f"look: {'y' * 9_000}!"
+    other = composer(tmp_path).pastes.keep("z" * 9_000)  # of equal number and length, in another conversation
+    assert await made.composed(other) == other
+
+
+async def test_c1_what_is_too_long_is_put_away_whole_and_the_message_names_the_path(tmp_path: Path) -> None:
+    shelf = Shelf()
+    made = composer(tmp_path, shelf)
+    text = "first line\n" + "é" * MESSAGE_BYTES
+    message = await made.composed(f"look: {made.pastes.keep(text)}!")
+    assert shelf.kept == {"pasted-1.txt": text.encode()}
+    assert "/kept/pasted-1.txt" in message
+    assert "first line" in message
+    assert len(message.encode()) <= MESSAGE_BYTES
+    assert message.startswith("look: ")
+    assert message.endswith("!")
+
+
+async def test_c1_where_nothing_can_be_put_away_a_sentence_says_so(tmp_path: Path) -> None:
+    made = composer(tmp_path, Shelf(full=True))
+    with pytest.raises(
+        UsageFault, match=r"leave the toolset sandbox in, or put it into a file of the workspace"
+    ) as told:
+        await made.composed(made.pastes.keep("x" * (INLINE_BYTES + 1)))
+    assert "--sandbox" not in str(told.value)
+
+
+async def test_c1_where_nothing_can_be_put_away_the_message_may_be_longer(tmp_path: Path) -> None:
+    made = composer(tmp_path, Shelf(full=True))
+    text = "x" * (INLINE_BYTES - 6)
+    assert await made.composed(f"look: {made.pastes.keep(text)}") == f"look: {text}"
+    assert await made.composed(text) == text
+
+
+async def test_c1_a_sandbox_that_fails_is_not_taken_for_none(tmp_path: Path) -> None:
+    async def full(name: str, content: bytes) -> str:
+        raise SandboxBroken("The disk of the sandbox is full.")
+
+    with pytest.raises(UsageFault, match=r"cannot be put away as a file: The disk of the sandbox is full"):
+        await Composer(tmp_path, full, Pastes()).composed("x" * (MESSAGE_BYTES + 1))
+
+
+async def test_c1_a_mentioned_file_goes_along_in_a_fence_that_its_content_cannot_close(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("```\ncode\n```\n")
+    message = await composer(tmp_path).composed("read @a.md, please")
+    assert message == "read @a.md, please\n\nThe file a.md:\n````\n```\ncode\n```\n````"
+
+
+async def test_c1_what_is_not_a_file_below_the_start_is_left_as_it_is(tmp_path: Path) -> None:
+    start = tmp_path / "start"
+    start.mkdir()
+    (tmp_path / "secret").write_text("hidden")
+    (start / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(start / "pipe")
+    for text in ("@nothing", "@../secret", f"@{tmp_path}/secret", "@link", "@pipe", "@.", "me@example.com", "@a\x00b"):
+        assert await composer(start).composed(text) == text
+
+
+async def test_c1_a_pasted_text_does_not_choose_what_is_read(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("hidden")
+    made = composer(tmp_path)
+    assert "hidden" not in await made.composed(made.pastes.keep("@key " * 3_000))
+
+
+async def test_c1_long_and_binary_files_are_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "long").write_text("first\n" + "é" * MENTION_BYTES)
+    (tmp_path / "binary").write_bytes(b"\x00\x01")
+    message = await composer(tmp_path).composed("@long @binary")
+    assert "read it with file_read" in message
+    assert "first" in message
+    assert "binary is not text" in message
+    assert len(message) < 10_000
+
+
+def test_c1_what_is_no_utf_8_is_replaced() -> None:
+    assert repaired("a\udcffb") == ("a\ufffdb", True)
+    assert repaired("añ😀") == ("añ😀", False)

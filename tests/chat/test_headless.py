@@ -1,0 +1,130 @@
+"""Without a terminal (C1, L12): answers on standard output and nothing else, exit codes, JSON lines, broken pipes."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hummingbird.chat.limits import MESSAGE_BYTES
+from hummingbird.domain.journal import RunEnded, load
+from tests.chat.window import PROGRAM, environment
+
+COMMAND = [sys.executable, "-W", "error", str(PROGRAM)]
+
+
+def ran(*arguments: str, said: bytes = b"", folder: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *arguments], input=said, capture_output=True, env=environment(), timeout=60, check=False, cwd=folder
+    )
+
+
+def test_c1_one_question_prints_the_answer_and_nothing_else() -> None:
+    done = ran("-q", "markdown")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"# Birds\n\nA **hummingbird** hovers.")
+    assert done.stderr == b""
+
+
+def test_c1_a_query_from_standard_input_may_be_long_and_not_utf_8() -> None:
+    done = ran("-q", "-", said=b"\xff" + b"x" * (MESSAGE_BYTES + 1))
+    assert done.returncode == 0
+    assert b"all of them in the file /kept/message.tx" in done.stdout
+    assert done.stderr.decode().count("not all UTF-8") == 1
+
+
+def test_c1_json_is_one_event_a_line_and_the_result_last() -> None:
+    done = ran("-q", "tools", "--json")
+    lines = done.stdout.splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds[0] == "run_started"
+    assert {"tool_started", "progress", "tool_finished", "reasoning_delta", "text_delta"} <= set(kinds)
+    assert isinstance(load(lines[-2], 1), RunEnded)
+    assert json.loads(lines[-1]) == {
+        "kind": "result",
+        "final_response": "done with tools",
+        "exit_reason": "completed",
+        "cost": "0.0123",
+    }
+
+
+def test_c1_each_piped_line_is_a_message_or_a_command() -> None:
+    done = ran(said="first\n\n/cost\n/nonsense\nfail\nlast ünit".encode())
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert out.index("characters: first") < out.index("tokens of context") < out.index("characters: last ünit")
+    assert "There is no command /nonsense" in err
+    assert "There is no model: name one with --model." in err
+    assert done.returncode == 2
+
+
+def test_c1_commands_speak_json_too() -> None:
+    done = ran("--json", said=b"/cost\nhello\n")
+    kinds = [json.loads(line)["kind"] for line in done.stdout.splitlines()]
+    assert kinds[0] == "said"
+    assert kinds[-1] == "result"
+
+
+def test_c1_an_at_file_goes_along(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("wing")
+    assert ran("-q", "see @a.txt", folder=tmp_path).stdout.startswith(
+        b"heard 40 characters: see @a.txt\n\nThe file a.txt"
+    )
+
+
+def test_t9_nobody_is_asked_and_the_denial_says_how_to_allow_it() -> None:
+    done = ran("-q", "ask", "--json")
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert "answered None" in result["final_response"]
+    assert "add a rule to chat.permissions" in result["final_response"]
+
+
+def test_l12_an_interrupted_question_ends_with_130(tmp_path: Path) -> None:
+    process = subprocess.Popen([*COMMAND, "-q", "slow 30", "--json"], stdout=subprocess.PIPE, env=environment())
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate()[0]
+    assert process.wait(10) == 130
+    assert json.loads(rest.splitlines()[-1])["exit_reason"] == "interrupted"
+
+
+@pytest.mark.parametrize("arguments", [["-q", "slow 30", "--json"], ["--json"]])
+def test_c1_a_reader_that_goes_away_ends_it_quietly(arguments: list[str]) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b"slow 30\nanother\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    process.stdout.close()
+    began = time.monotonic()
+    assert process.wait(10) == 141
+    assert time.monotonic() - began < 5
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    process.stdin.close()
+
+
+def test_c1_what_goes_on_is_told_to_a_terminal_on_standard_error() -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [*COMMAND, "-q", "tools"], stdout=subprocess.PIPE, stderr=theirs, env=environment(), timeout=60, check=False
+    )
+    os.close(theirs)
+    told = os.read(ours, 65_536).decode()
+    os.close(ours)
+    assert done.stdout == b"done with tools\n"
+    assert "→ terminal" in told
+    assert "✓ terminal: ok" in told

@@ -1,0 +1,279 @@
+"""The terminal as a person has it: a real one, drawn by tmux (C1, C3)."""
+
+import re
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.chat.window import Window
+
+Windows = Callable[..., Window]
+
+
+def test_c1_markdown_streams_into_the_scrollback_and_the_status_line_says_where_one_stands(window: Windows) -> None:
+    bird = window()
+    bird.send("markdown")
+    seen = bird.wait_for("That was all of it.")
+    assert "# Birds" in seen
+    assert "A hummingbird hovers." in seen
+    assert '```python\ndef hover() -> str:\n    return "there"\n```' in seen
+    assert re.search(r"wing +beats\n *─+\n *left +80", seen)
+    assert "ready · scripted:bird · context 12% · $0.0123 · cache 80% · abcdef12" in bird.last(1)
+    assert "\x1b[1m" in bird.coloured()
+
+
+def test_c1_typing_is_echoed_while_an_answer_streams_and_what_is_sent_then_waits_in_order(window: Windows) -> None:
+    bird = window()
+    bird.send("slow 2")
+    bird.wait_for("word20 ")
+    bird.type("typed meanwhile")
+    bird.wait_for("› typed meanwhile", 0.5)
+    bird.press("Enter")
+    bird.send("and one more")
+    bird.wait_for("queued: typed meanwhile\nqueued: and one more\n›")
+    bird.wait_for("2 queued")
+    bird.wait_for("heard 12 characters: and one more")
+    whole = bird.all()
+    assert whole.index("word399") < whole.index("> typed meanwhile") < whole.index("> and one more")
+    assert whole.count("word399") == 1
+
+
+def test_c3_ctrl_c_interrupts_and_gives_back_what_was_waiting(window: Windows) -> None:
+    bird = window()
+    bird.send("slow 20")
+    bird.wait_for("word20 ")
+    bird.send("one that waits")
+    bird.wait_for("1 queued")
+    bird.type("a draft")
+    bird.wait_for("› a draft")
+    bird.press("C-c")
+    bird.wait_for("■ interrupted", 1.0)
+    bird.wait_for("› one that waits\n  a draft\nready", 1.0)
+    bird.press("Enter")
+    bird.wait_for("heard 22 characters")
+
+
+def test_c3_ctrl_c_twice_leaves_in_the_middle_of_a_run(window: Windows) -> None:
+    bird = window()
+    bird.send("slow 20")
+    bird.wait_for("word20 ")
+    bird.press("C-c")
+    bird.press("C-c")
+    seen = bird.wait_for("ENDED 0")
+    assert "hummingbird chat --resume abcdef123456" in seen
+
+
+def test_l19_the_prompt_is_there_although_the_run_takes_its_time_to_end(window: Windows) -> None:
+    bird = window()
+    bird.send("stubborn")
+    bird.wait_for("word20 ")
+    bird.press("C-c")
+    bird.send("typed after it")
+    bird.wait_for("queued: typed after it", 1.0)
+    assert "ended at last" not in bird.screen()
+    bird.wait_for("heard 14 characters: typed after it")
+
+
+def test_c3_ctrl_c_clears_the_input_which_up_brings_back_and_ctrl_d_leaves(window: Windows) -> None:
+    bird = window()
+    bird.type("not lost")
+    bird.wait_for("› not lost")
+    bird.press("C-c")
+    bird.wait_for(lambda seen: "not lost" not in seen)
+    bird.press("Up")
+    bird.wait_for("› not lost")
+    time.sleep(2.1)  # or the next Ctrl-C would be the second one
+    bird.press("C-c")
+    bird.wait_for(lambda seen: "not lost" not in seen)
+    bird.press("C-d")
+    bird.wait_for("ENDED 0")
+
+
+def test_c1_a_resize_while_an_answer_streams_loses_and_repeats_nothing(window: Windows) -> None:
+    bird = window()
+    bird.send("slow 3")
+    bird.wait_for("word100 ")
+    bird.resize(60, 20)
+    bird.wait_for(lambda seen: all(len(line) <= 60 for line in seen.splitlines()) and "›" in seen)
+    bird.wait_for("word300 ")
+    bird.resize(120, 35)
+    bird.wait_for("word599")
+    bird.wait_for("ready")
+    numbers = [int(found) for found in re.findall(r"word(\d+)", bird.all())]
+    assert numbers == list(range(600))
+    bird.send("still there")
+    bird.wait_for("heard 11 characters: still there")
+
+
+def test_c1_without_colour_the_same_content_comes_without_a_single_escape_sequence(window: Windows) -> None:
+    bird = window(NO_COLOR="1")
+    bird.send("markdown")
+    bird.wait_for("That was all of it.")
+    bird.wait_for("ready")
+    assert "\x1b" not in bird.coloured()
+    assert "# Birds" in bird.screen()
+
+
+def test_c1_escape_sequences_of_a_model_are_shown_and_not_obeyed(window: Windows) -> None:
+    bird = window()
+    before = bird.title()
+    bird.send("nasty")
+    seen = bird.wait_for("end")
+    assert r"nasty \x1b]0;owned\x07 \x1b[2J" in seen
+    assert r"\u202e end" in seen
+    assert "bird is here" in seen  # the screen was not cleared
+    assert bird.title() == before
+
+
+def test_c1_a_tool_shows_its_start_its_progress_and_what_came_and_the_list_as_it_changes(window: Windows) -> None:
+    bird = window()
+    bird.send("/verbose")
+    bird.send("tools")
+    bird.wait_for("compiling wings.c")
+    seen = bird.wait_for("done with tools")
+    assert '→ terminal {"command":"make all"}' in seen
+    assert "✓ terminal: ok, 17 bytes, 0.6 s\n    line one\n    line two" in seen
+    assert "[>] 1. look at the wings" in seen
+    assert "I reason about it." in seen
+    assert "compiling" not in seen
+
+
+def test_t9_a_question_is_answered_while_the_answer_streams_and_gives_the_draft_back(window: Windows) -> None:
+    bird = window()
+    bird.send("ask 0.3 0")
+    bird.type("y and a draft")
+    bird.wait_for("y once · s for this session · a always · n no")
+    assert 'terminal {"command":"make all"}' in bird.screen()
+    assert "word" in bird.screen()
+    bird.send("s")
+    bird.wait_for("answered session")
+    bird.wait_for("› y and a draft")
+
+
+def test_t9_words_are_a_no_with_words_and_an_interrupt_takes_the_question_off(window: Windows) -> None:
+    bird = window()
+    bird.send("ask")
+    bird.wait_for("n no")
+    bird.send("use ninja instead")
+    bird.wait_for("answered None use ninja instead")
+    bird.wait_for("ready")
+    bird.send("ask")
+    bird.wait_for("n no")
+    bird.press("C-c")
+    bird.wait_for("the question is withdrawn")
+    bird.wait_for(lambda seen: "n no" not in seen.split("withdrawn")[-1] and "\n›\nready" in seen)
+
+
+def test_t9_in_a_small_window_a_long_call_is_printed_whole_and_the_keys_are_seen(window: Windows) -> None:
+    bird = window(columns=50, rows=12)
+    bird.send("ask 0 200")
+    bird.wait_for("all of it is above")
+    bird.wait_for("y once")
+    bird.wait_for("\n?\n")
+    printed = "".join(bird.all().split())
+    assert '{"command":"makeall"}' + "long" * 200 + "END" in printed
+    bird.send("n")
+    bird.wait_for("answered None")
+
+
+def test_c5_a_clarifying_question_takes_a_number_and_esc_says_nothing(window: Windows) -> None:
+    bird = window()
+    bird.send("clarify")
+    bird.wait_for("a number, your own words")
+    bird.send("2")
+    bird.wait_for("chose 'right'")
+    bird.send("clarify")
+    bird.wait_for("a number, your own words")
+    bird.press("Escape")
+    bird.wait_for("chose ''")
+
+
+def test_c1_ten_megabytes_can_be_pasted_and_are_put_away_as_a_file(window: Windows) -> None:
+    bird = window()
+    bird.paste(b"0123456789abcde\n" * 640 * 1024)
+    bird.wait_for(lambda seen: re.search(r"› \[pasted 1-[0-9a-f]{6}: 10,485,760 characters\]", seen) is not None, 20)
+    bird.send(" what is it?")
+    bird.wait_for("[10,485,760 characters, all of them in the file /kept/past")
+
+
+def test_c1_a_paste_that_was_not_sent_is_there_again_tomorrow(window: Windows, tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    bird = window(BIRD_HISTORY=history)
+    bird.type("look at ")
+    bird.paste(b"0123456789abcde\n" * 6 * 1024)
+    bird.wait_for("98,304 characters]")
+    bird.press("C-c")
+    bird.press("Up")
+    bird.wait_for("› look at [pasted 1-")
+    bird.press("C-c")
+    bird.wait_for("ENDED 0")
+    bird.wait_for("The history keeps 65,536 characters of it; the last 32,776 are not kept")
+    again = window(BIRD_HISTORY=history)
+    again.press("Up")
+    again.wait_for("› look at [pasted 1-")
+    again.press("Enter")
+    again.wait_for("look at [65,528 characters, all of them in the file")
+
+
+def test_c1_a_paste_keeps_its_lines_and_bytes_that_are_no_text_are_said_once(window: Windows) -> None:
+    bird = window()
+    bird.paste(b"first\nsecond \xff\n")
+    seen = bird.wait_for("second �")
+    assert "› first\n  second �" in seen
+    bird.paste(b"\xfe")
+    bird.wait_for("  �")
+    bird.wait_for("not all UTF-8")
+    assert bird.screen().count("not all UTF-8") == 1
+
+
+def test_c1_new_lines_history_search_and_completion(window: Windows, tmp_path: Path) -> None:
+    (tmp_path / "wings.py").write_text("flap = 80\n")
+    bird = window(BIRD_HISTORY=str(tmp_path / "state" / "history"))
+    bird.type("one")
+    bird.press("C-j")
+    bird.type("two")
+    bird.press("M-Enter")
+    bird.type("hunter2")
+    bird.wait_for("› one\n  two\n  hunter2")
+    bird.press("Enter")
+    bird.wait_for("heard 15 characters")
+    bird.type("/mod")
+    bird.wait_for("shows or changes the model")
+    bird.press("C-u")
+    bird.type("@win")
+    bird.wait_for("wings.py")
+    bird.press("Tab")
+    bird.wait_for("› @wings.py")
+    bird.press("Enter")
+    bird.press("Enter")
+    bird.wait_for("The file wings.py")
+    bird.press("C-r")
+    bird.type("one")
+    bird.wait_for("› one\n  two")
+    bird.press("Enter")
+    kept = tmp_path / "state" / "history"
+    assert "hunter2" not in kept.read_text()
+    assert "[masked]" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_c5_whoever_closes_the_window_leaves_and_nothing_goes_on_behind_it(window: Windows, tmp_path: Path) -> None:
+    bird = window(BIRD_CLOSED=str(tmp_path / "closed"))
+    bird.send("slow 60")
+    bird.wait_for("word20 ")
+    bird.close()
+    until = time.monotonic() + 10
+    while not (tmp_path / "closed").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_c3_compress_shows_what_it_would_do_and_asks(window: Windows) -> None:
+    bird = window()
+    bird.send("/compress")
+    bird.wait_for("9,000 → 2,000 tokens (78% less)")
+    bird.wait_for("y yes · n no")
+    assert "They talked about birds." in bird.screen()
+    bird.send("y")
+    bird.wait_for("Done; /compress undo takes it back.")

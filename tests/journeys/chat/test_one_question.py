@@ -1,0 +1,113 @@
+"""`hummingbird chat -q` and pipes (C1): exit codes, lines of JSON, megabytes that are no text."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from hummingbird.domain.journal import Entry, load
+from hummingbird.domain.ledger import Ledger
+from hummingbird.lab.vendors.script import Fault
+from tests.chat.window import environment
+from tests.journeys.chat.processes import below
+from tests.journeys.chat.stage import Home, calling, parsed, saying, until
+
+MEGABYTES = 5
+
+
+def test_l12_one_question_ends_with_0_and_prints_nothing_but_the_answer(home: Home) -> None:
+    home.lab.script.extend(calling("terminal", command="touch made"), saying("# It is **so**"))
+    ran = home.piped("-q", "is it so?")
+    assert (ran.returncode, ran.stdout) == (0, "# It is **so**\n")
+    assert "nobody can be asked here" in home.asked()
+    assert "chat.permissions" in home.asked(), "the model can say how it would be allowed"
+    assert not (home.workspace / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [(401, "refused the credential (401): check the API key"), (402, "no credit or quota left (402): top it up")],
+)
+def test_l12_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_to_do(
+    status: int, sentence: str, home: Home
+) -> None:
+    home.lab.script.extend(Fault("status", status=status, message="no"))
+    ran = home.piped("-q", "anybody?")
+    assert ran.returncode == 1
+    assert sentence in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_c1_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_to_do(home: Home) -> None:
+    home.lab.script.extend(
+        Fault("status", status=400, message="registry.example/library/gemma:2b does not support tools"),
+        saying("Without tools I answer."),
+    )
+    ran = home.piped("-q", "hello")
+    assert ran.returncode == 1
+    assert ran.stderr.count("takes no tools") == 1
+    assert 'name another model, or talk without tools (hummingbird chat --toolsets "")' in ran.stderr
+    again = home.piped("-q", "hello", "--toolsets", "")
+    assert (again.returncode, again.stdout) == (0, "Without tools I answer.\n")
+    assert not home.lab.requests[-1].body.get("tools")
+
+
+def test_c1_every_line_of_json_can_be_read_and_they_sum_up_to_the_bill(home: Home) -> None:
+    home.lab.script.extend(calling("sandbox_exec", command="echo one"), saying("Two calls."))
+    ran = home.piped("-q", "count", "--json")
+    assert ran.returncode == 0, ran.stderr
+    lines = list(parsed(ran.stdout))
+    *_, result = lines
+    assert (result["kind"], result["final_response"], result["api_calls"]) == ("result", "Two calls.", 2)
+    bill = Ledger.of(_entries(ran.stdout)).bill()
+    assert float(bill.known_usd) == result["cost"] > 0
+    assert (bill.usage.context, bill.usage.output) == (
+        result["usage"]["input_tokens"],
+        result["usage"]["output_tokens"],
+    )
+    assert "".join(line["text"] for line in lines if line["kind"] == "text_delta") == "Two calls."
+
+
+def _entries(lines: str) -> Iterator[Entry]:
+    known = {"text_delta", "reasoning_delta", "call_delta", "progress", "told", "result"}
+    for number, (line, one) in enumerate(zip(lines.splitlines(), parsed(lines), strict=True), 1):
+        if one["kind"] not in known:
+            yield load(line.encode(), number)
+
+
+def test_c1_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home) -> None:
+    home.lab.script.extend(saying("One."), saying("Two."))
+    ran = home.piped(stdin=b"first\n/cost\nsecond\n")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("One.\n")
+    assert ran.stdout.endswith("Two.\n")
+    assert "$" in ran.stdout
+    assert "first" in home.asked()
+    assert len(home.sessions()) == 1
+
+
+def test_c1_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Home) -> None:
+    home.lab.script.extend(saying("I looked at the file."))
+    ran = home.piped("-q", "-", stdin=b"\xff\xfe\x80 line\n" * (MEGABYTES * 1024 * 1024 // 9))
+    assert (ran.returncode, ran.stdout) == (0, "I looked at the file.\n")
+    assert ran.stderr.count("not all UTF-8") == 1
+    assert "all of them in the file" in home.asked()
+    assert len(home.asked()) < 200_000
+
+
+def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> None:
+    home.configure({"permissions": [{"action": "allow", "tool": "terminal"}]})
+    home.lab.script.extend(calling("terminal", command="sleep 304 & sleep 305"))
+    running = subprocess.Popen(
+        home.words("-q", "wait"), env=environment(**home.given), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    found = until(lambda: [one for one in below(running.pid) if b"sleep 305" in one.line], 10)
+    started = below(running.pid)
+    os.kill(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=10)
+    assert running.returncode == 130, told
+    assert b"Traceback" not in told
+    assert found
+    until(lambda: not [one for one in started if one.alive], 2, lambda: [one for one in started if one.alive])

@@ -1,0 +1,100 @@
+"""An ordinary piece of work in a terminal: a question, commands, an edit, a list (C1, C3, C5, C6, C7)."""
+
+from collections.abc import Callable
+
+from hummingbird.lab.vendors.script import Fault
+from tests.journeys.chat.stage import Bird, Home, calling, saying
+
+Chat = Callable[..., Bird]
+
+
+def test_c1_c5_the_first_message_is_answered_with_a_command_in_the_sandbox(home: Home, chat: Chat) -> None:
+    home.lab.script.extend(
+        calling("sandbox_exec", command="echo found-$((40 + 2)); ls /home"),
+        saying("It is **42**, as the sandbox says."),
+    )
+    bird = chat("--verbose").ready()
+    seen = bird.answered("What is it?", "It is 42, as the sandbox says.")
+    assert "found-42" in seen
+    assert "✓ sandbox_exec: ok" in seen
+    assert "found-42" in home.asked()
+    assert bird.all().count("Hummingbird. /help lists commands") == 1
+
+
+def test_t9_a_command_of_the_host_runs_after_a_yes_and_a_yes_for_the_session_is_not_asked_for_again(
+    home: Home, chat: Chat
+) -> None:
+    home.lab.script.extend(
+        *(calling("terminal", command="touch refused"), saying("Then not.")),
+        *(calling("terminal", command="touch once"), saying("Made once.")),
+        *(calling("terminal", command="echo x >> session"), saying("Made for the session.")),
+        *(calling("terminal", command="echo x >> session"), saying("Made without a question.")),
+        *(calling("terminal", command="echo y >> session"), saying("Another command, refused.")),
+    )
+    bird = chat().ready()
+    for message, answer, end in (
+        ("first", "n", "Then not."),
+        ("second", "y", "Made once."),
+        ("third", "s", "Made for the session."),
+    ):
+        bird.send(message)
+        bird.wait_below(f"> {message}", "y once · s for this session · a always · n no")
+        bird.send(answer)
+        bird.wait_for(end)
+    assert not (home.workspace / "refused").exists()
+    assert (home.workspace / "once").exists()
+    bird.answered("fourth", "Made without a question.")
+    assert (home.workspace / "session").read_text() == "x\nx\n"
+    bird.send("fifth")
+    bird.wait_below("> fifth", "n no")
+    bird.send("use touch instead")
+    bird.wait_for("Another command, refused.")
+    assert "use touch instead" in home.asked()
+    bird.send("/approve")
+    bird.wait_below("> /approve", '{"command": "echo x >> session"} (session)')
+
+
+def test_c5_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it_changes(
+    home: Home, chat: Chat
+) -> None:
+    (home.workspace / "wing.py").write_text("beats = 60\nleft = True\n")
+    home.configure({"permissions": [{"action": "allow", "tool": "file_edit"}]})
+    home.lab.script.extend(
+        calling("todo", action="create", texts=["look at the wing", "mend it"]),
+        calling("file_read", path="wing.py"),
+        Fault("slow", delay_s=0.2, turn=calling("todo", action="update", numbers=[1], state="in_progress")),
+        calling("file_edit", path="wing.py", old="beats = 60", new="beats = 80"),
+        Fault("slow", delay_s=0.2, turn=calling("todo", action="complete", numbers=[1])),
+        saying("Eighty now."),
+        saying("As it was."),
+    )
+    bird = chat().ready()
+    seen = bird.answered("make it faster", "Eighty now.")
+    assert "-beats = 60" in seen
+    assert "+beats = 80" in seen
+    assert (home.workspace / "wing.py").read_text() == "beats = 80\nleft = True\n"
+    assert "[ ] 1. look at the wing" in seen
+    assert seen.index("[ ] 1. look at the wing") < seen.index("[>] 1.") < seen.index("[x] 1.")
+    bird.send("/undo edit")
+    bird.wait_below("> /undo edit", "wing.py")
+    assert (home.workspace / "wing.py").read_text() == "beats = 60\nleft = True\n"
+    bird.send("/todo")
+    bird.wait_below("> /todo", "[ ] 2. mend it")
+    bird.answered("and now?", "As it was.")
+
+
+def test_c6_plan_mode_changes_nothing_although_the_configuration_allows_everything(home: Home, chat: Chat) -> None:
+    home.configure({"permissions": [{"action": "allow", "tool": "*"}]})
+    home.lab.script.extend(
+        calling("file_edit", path="new.txt", new="text"),
+        calling("terminal", command="touch made"),
+        calling("sandbox_exec", command="echo looked"),
+        saying("That is my plan."),
+    )
+    bird = chat("--plan").ready()
+    seen = bird.answered("do it", "That is my plan.")
+    assert "PLAN" in bird.last(1)
+    assert seen.count("is not allowed by the plan mode") + seen.count("plan mode") >= 2
+    assert "✓ sandbox_exec: ok" in seen
+    assert list(home.workspace.iterdir()) == []
+    assert "this is plan mode" in home.asked()
