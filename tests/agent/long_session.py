@@ -135,7 +135,7 @@ class LongSession:
 
     async def _plain(self, number: int, ask: str, known: dict[str, str]) -> None:
         await self.said(ask, [*self._work(number, known), self._answer(number, known)])
-        self.facts.became[ask] = "answered: "
+        self.facts.became[ask] = "answered"
 
     async def _interrupted(self, number: int, ask: str, known: dict[str, str]) -> None:
         def stop(_: ModelRequest) -> ModelReply:
@@ -157,7 +157,7 @@ class LongSession:
         await self.said(ask, [steered, *others, self._answer(number, known)])
         self.facts.asks.append(steer)
         self.facts.identifiers += [known["host"], known["address"]]
-        self.facts.became |= {ask: "answered: ", steer: "answered: "}
+        self.facts.became |= {ask: "answered", steer: "answered"}
 
     async def _undone(self, number: int, ask: str, known: dict[str, str]) -> None:
         """And said again in other words. Nothing of it need be found."""

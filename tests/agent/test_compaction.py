@@ -10,6 +10,7 @@ from hummingbird.adapters.stores.journal import MemoryJournal
 from hummingbird.agent.budget import CHAT, Limits
 from hummingbird.agent.compaction import Compacting, WrappingUp
 from hummingbird.agent.state import RunState
+from hummingbird.domain.chat_limits import SUMMARY_ASK_CHARS
 from hummingbird.domain.errors import ContextOverflow, NothingGained, RequestRefused, Unavailable, UsageFault
 from hummingbird.domain.journal import (
     Compacted,
@@ -76,9 +77,21 @@ async def test_the_summary_quotes_what_was_asked_and_says_what_became_of_it() ->
     await play.run("Now mend it, and run tests/test_cache.py::test_slow.")
     [made] = play.written(Compacted)
     assert "> Why is `src/cache.py` slow?\n> It was quick in !41." in made.summary
-    assert "answered: It was the cache." in made.summary
+    assert "] answered\n> Why" in made.summary
+    assert '<untrusted tool="answers"' in made.summary.split("It was the cache.")[0].splitlines()[-2]
     assert "under way: you are working on it\n> Now mend it, and run" in made.summary
     assert "tests/test_cache.py::test_slow [" in made.summary
+
+
+async def test_what_is_worked_on_is_never_cut_however_long_it_is() -> None:
+    """L20, users' pain 1: in a long chain of tools the ask itself is among what is taken out."""
+    model = ScriptedModel([says("Hello."), *turns(30, full_at=30), says("done")], context_tokens=WINDOW)
+    play = long_stage(model, [ScriptedModel([says("## State\nnothing")])])
+    await play.run("Hello")
+    wish = " ".join(f"Point {number}: keep it." for number in range(SUMMARY_ASK_CHARS // 10))
+    await play.run(wish)
+    [made] = play.written(Compacted)
+    assert f"> {wish}" in made.summary
 
 
 async def test_below_the_threshold_nothing_happens() -> None:

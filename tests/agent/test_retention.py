@@ -102,7 +102,8 @@ async def test_what_is_finished_is_never_open_and_what_was_taken_back_never_come
 
 def asked_in(summary: str) -> list[tuple[int, str, str]]:
     """Number, what became of it, text; as the summary lists them."""
-    section = summary.split("what became of it.", 1)[1].split("\n\nOpen items", 1)[0].split("\n\nNames that", 1)[0]
+    section = summary.split("what became of it.", 1)[1].split("\n\nHow the answers", 1)[0]
+    section = section.split("\n\nOpen items", 1)[0].split("\n\nNames that", 1)[0]
     found = re.findall(r"^\[(\d+)\] (.+)\n((?:>.*\n?)+)", section, flags=re.MULTILINE)
     return [
         (int(number), became, "\n".join(line.removeprefix(">").removeprefix(" ") for line in quoted.splitlines()))

@@ -231,8 +231,9 @@ async def test_without_money_nothing_is_begun_l6() -> None:
     limits = CHAT.__class__(iterations=60, context_tokens=None, usd=CENT, warns=False)
     model = Cast(go=[delegates("a"), says("done")], a=[says("short")])
     family = Family(model, limits=limits)
-    await family.play.loop.run("go")
-    assert len(model.of("a")) <= 1
+    (told,) = await family.told()
+    assert model.of("a") == []
+    assert told["status"] == "cost_limit, not begun"
 
 
 async def test_plan_mode_and_the_list_of_catastrophes_hold_below_c6() -> None:

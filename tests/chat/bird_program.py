@@ -121,8 +121,10 @@ def _described(outcome: Outcome) -> dict[str, object]:
 async def _piped(arguments: list[str]) -> int:
     piping = Piping(Path.cwd(), _described, as_json="--json" in arguments, watched=sys.stderr.isatty())
     if "-q" in arguments:
-        text = query_text(arguments[arguments.index("-q") + 1], sys.stdin.buffer)
-        return await answer_one(_partner_of, text, piping)
+        asked = arguments[arguments.index("-q") + 1]
+        if asked == "-":
+            return await answer_one(_partner_of, query_text(sys.stdin.buffer), piping, typed=False)
+        return await answer_one(_partner_of, asked, piping)
     return await answer_lines(_partner_of, sys.stdin.buffer, piping)
 
 

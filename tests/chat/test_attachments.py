@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.chat.attachments import Composer, Pastes, is_long, repaired
+from hummingbird.chat.attachments import Composer, Pastes, is_long, put_aside, repaired
 from hummingbird.chat.limits import INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
 from hummingbird.domain.errors import SandboxBroken, UsageFault
 
@@ -99,6 +99,13 @@ async def test_c1_a_pasted_text_does_not_choose_what_is_read(tmp_path: Path) -> 
     (tmp_path / "key").write_text("hidden")
     made = composer(tmp_path)
     assert "hidden" not in await made.composed(made.pastes.keep("@key " * 3_000))
+    assert "hidden" in await made.composed("see @key")
+
+
+def test_c1_a_paste_that_would_mention_a_file_is_put_aside_however_short_it_is() -> None:
+    assert put_aside("see @key")
+    assert put_aside('from\n@"a b"')
+    assert not put_aside("write to me@example.com, or to nobody")
 
 
 async def test_c1_long_and_binary_files_are_named_with_what_to_do(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_c1_one_question_prints_the_answer_and_nothing_else() -> None:
 def test_c1_a_query_from_standard_input_may_be_long_and_not_utf_8() -> None:
     done = ran("-q", "-", said=b"\xff" + b"x" * (MESSAGE_BYTES + 1))
     assert done.returncode == 0
-    assert b"all of them in the file /kept/message.tx" in done.stdout
+    assert b"all of them in the file /kept/pasted-1.t" in done.stdout
     assert done.stderr.decode().count("not all UTF-8") == 1
 
 

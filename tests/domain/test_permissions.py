@@ -285,6 +285,14 @@ def test_a_session_has_the_grants_that_its_journal_says() -> None:
     assert load(dump(entry), 1) == entry
 
 
+def test_a_yes_for_a_session_holds_where_it_was_given() -> None:
+    """T9: the same command does another thing in another folder."""
+    entry = ToolDecided(call_id="a", name="it", by="Ada", decision=ALLOWED, key="k", scope="session", where="/here")
+    assert load(dump(entry), 1) == entry
+    assert session_grants([entry], "/here") == {"k": Scope.SESSION}
+    assert session_grants([entry], "/there") == {}
+
+
 def test_a_yes_to_a_sub_agent_is_one_to_the_session() -> None:
     """T9, C8"""
     entry = ToolDecided(call_id="a", name="it", by="Ada", decision=ALLOWED, key="k", scope="session")

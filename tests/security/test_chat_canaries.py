@@ -46,6 +46,7 @@ def call(name: str, **arguments: Any) -> Turn:
 def turns(key: str) -> list[Turn]:
     return [
         call("terminal", command="env > seen.txt; env; tr '\\0' '\\n' < /proc/self/environ"),
+        call("terminal", command="tail -n 1 secrets.env; sleep 2"),  # long enough that its last line is told
         call("file_read", path="secrets.env"),
         call("file_search", pattern="chat-"),
         call("mcp_shop_env"),
@@ -104,6 +105,8 @@ def test_no_credential_is_anywhere_after_a_conversation_that_is_full_of_them_i1_
     places |= {f"home: {name}": content for name, content in files(home)}
     places["what a command was given"] = (workspace / "seen.txt").read_text()
     assert len(places) > 9
+    told = [json.loads(line) for line in done.stdout.splitlines() if b'"progress"' in line]
+    assert [one["text"] for one in told if one.get("name") == "terminal"] == ["ACME_AUTH=[masked]"]
     for place, content in places.items():
         assert [name for name, value in VALUES.items() if found_in(content, value)] == [], place
 

@@ -309,7 +309,8 @@ class Loop:
     def _progressed(self, call_id: str, text: str) -> None:
         started = self.state.conversation.call(call_id)
         if started is not None:  # what was left behind has nothing to tell any more
-            self._recorder.tell(Progressed(call_id, started.name, shortened(text, PROGRESS_CHARS)))
+            masked = self._setup.secrets.mask(plain(text))  # before it is cut: half a credential is none that is known
+            self._recorder.tell(Progressed(call_id, started.name, shortened(masked, PROGRESS_CHARS)))
 
     def _open_session(self, history: Sequence[Any]) -> None:
         system, tools = plain(self._setup.system), self._setup.toolbox.definitions

@@ -1,7 +1,7 @@
 """What stands in a conversation for a part of it, and what the summariser is given to read (L20).
 
-Of one journal's entries: the user's words as they were said, by whom they were answered, open items, names. Only the
-prose is a model's, so only the prose is fenced, and lines of it with names that nobody mentioned are left out.
+Of one journal's entries: the user's words as they were said, what became of them, open items, names. What a model
+wrote, prose and how answers begin, is fenced, and lines of prose with names that nobody mentioned are left out.
 """
 
 import re
@@ -14,6 +14,7 @@ from hummingbird.domain.asks import Ask, asks, taken_back
 from hummingbird.domain.chat_limits import (
     SUMMARISED_RESULT_CHARS,
     SUMMARISED_TEXT_CHARS,
+    SUMMARY_ANSWERS,
     SUMMARY_ASK_CHARS,
     SUMMARY_ASKS_CHARS,
     SUMMARY_NAMES_CHARS,
@@ -101,7 +102,8 @@ def _lines(told: Told, most: int) -> Iterator[str]:
 
 
 def composed(told: Told, prose: str, *, recall: bool) -> str:
-    parts = [_heading(told, recall=recall), _asked(told), _open_items(told), _names(told), _prose(told, prose)]
+    asked = (_asked(told), _answers(told))
+    parts = [_heading(told, recall=recall), *asked, _open_items(told), _names(told), _prose(told, prose)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -115,20 +117,27 @@ def _heading(told: Told, *, recall: bool) -> str:
 
 
 def _asked(told: Told) -> str:
-    """Word for word what is taken out; what stays is there to be read, and only its outcome is told. When there is too
-    much, the older ones are told by their beginning."""
+    """Word for word what is taken out; what stays is there to be read, and only its outcome is told. What is worked on
+    is never cut. Of others that are long, or when there is too much, the ends are told, and how much is between."""
     budget, lines = SUMMARY_ASKS_CHARS, list[str]()
     for ask in reversed(told.asked):
         stays = not told.since <= ask.number <= told.until
         most = 80 if stays or budget <= 0 else SUMMARY_ASK_CHARS
+        most = len(ask.text) if ask.open and not stays else most
         quoted = "\n".join(f"> {line}" for line in _ends(ask.text, most).splitlines() or [""])
         lines.append(f"[{ask.number}] {ask.became}\n{quoted}")
         budget -= 0 if stays else len(lines[-1])
     listed = "\n".join(reversed(lines))
     return (
-        "What the user asked so far, word for word, by the number of its entry, with what became of it. Take up "
-        f"nothing again that is answered.\n{listed}"
+        "What the user asked so far, word for word but for the characters that are counted in brackets, by the number "
+        f"of its entry, with what became of it. Take up nothing again that is answered.\n{listed}"
     )
+
+
+def _answers(told: Told) -> str:
+    """They are a model's words, and a log may have put them into its mouth."""
+    lines = [f"[{ask.number}] {ask.answer}" for ask in told.asked if ask.answer]
+    return f"How the answers to them begin:\n{fenced(chr(10).join(lines[-SUMMARY_ANSWERS:]), 'answers')}" if lines else ""
 
 
 def _open_items(told: Told) -> str:

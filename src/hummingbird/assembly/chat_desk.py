@@ -23,7 +23,7 @@ from hummingbird.agent.tools.recall import Recall
 from hummingbird.agent.tools.skill import SkillTool
 from hummingbird.agent.tools.todo import TodoTool
 from hummingbird.assembly.chat_mind import Mind, memory_of, mind
-from hummingbird.assembly.chat_rules import NoCatastrophes, PlainPaths, PlanOnly, permissions
+from hummingbird.assembly.chat_rules import NoCatastrophes, PlainPaths, PlanOnly, permissions, searchable
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.declaring import declared
 from hummingbird.assembly.engines import engine_named
@@ -48,6 +48,7 @@ from hummingbird.ports.person import Clarifier
 from hummingbird.ports.source import Source
 from hummingbird.ports.tool import Tool
 
+WHEREABOUTS = "The workspace is "
 SANDBOX, TERMINAL, WORKSPACE, DELEGATE, MCP = "sandbox", "terminal", "workspace", "delegate", "mcp"
 TOOLSETS = (
     *(SANDBOX, WORKSPACE, TERMINAL, "todo", "memory", "recall", DELEGATE, "clarify", "skill", MCP),
@@ -98,7 +99,11 @@ class ChatDesk:
         state = self.places.state
         harmless = {name: value for name, value in given.items() if self.secrets.mask(value) == value}
         seal()  # what is held back from commands is not to be found in our own process either
-        self.workspace = Workspace(parts.workspace, (state, self.places.sessions), harmless, judged=True)
+        self.rules: Permissions = permissions(
+            parts.configuration.chat, plan=parts.plan, asker=parts.asker, folder=state, clock=parts.clock
+        )
+        own, showing = (state, self.places.sessions), searchable(self.rules.rules)
+        self.workspace = Workspace(parts.workspace, own, harmless, judged=True, showing=showing)
         self.terminal = Terminal(parts.workspace, harmless)
         self.servers = McpServers(
             self._servers() if MCP in self.toolsets else (),
@@ -106,12 +111,10 @@ class ChatDesk:
             mask=self.secrets.mask,
             ca_bundle=parts.configuration.settings.ca_bundle,
         )
-        self.rules: Permissions = permissions(
-            parts.configuration.chat, plan=parts.plan, asker=parts.asker, folder=state, clock=parts.clock
-        )
         chat = parts.configuration.chat.memory
         self.room = Room(chat.memory_char_limit, chat.user_char_limit)
         self._ready: asyncio.Task[None] | None = None
+        self._told: set[str] = set()
 
     async def ready(self, *, telling: bool = False) -> None:
         """Servers of tools are there, or are told to be missing. Waited for once, however often it is asked. `telling`:
@@ -125,8 +128,14 @@ class ChatDesk:
 
     async def _opened(self) -> None:
         await self.servers.open()
+        self.tell_trouble()
+
+    def tell_trouble(self) -> None:
+        """With servers of tools; each sentence once, also when it comes later."""
         for sentence in self.servers.trouble:
-            self.parts.on_trouble(sentence)
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self.parts.on_trouble(sentence)
 
     async def close(self) -> None:
         if self._ready is not None:
@@ -189,9 +198,13 @@ class ChatDesk:
     def _prompt(self, parts: PromptParts, about: About, notes: str) -> str:
         return chat_prompt(self.prompt_parts(parts, about, notes))
 
+    @property
+    def whereabouts(self) -> str:
+        return f"{WHEREABOUTS}{self.parts.workspace}." if WORKSPACE in self.toolsets else ""
+
     def prompt_parts(self, parts: PromptParts, about: About, notes: str) -> PromptParts:
         """With where it all happens, which every tool's notes are about."""
-        where = [f"The workspace is {self.parts.workspace}."] if WORKSPACE in self.toolsets else []
+        where = [self.whereabouts] if self.whereabouts else []
         if about.project:
             where.append(f"The conversation is about the GitLab project {about.project}.")
         applied = self._applied(about) if about.prompted else None

@@ -15,7 +15,7 @@ from hummingbird.agent.chat_prompt import CHAT_RULES, sizes
 from hummingbird.agent.interruptible import Interrupted, Interruptible
 from hummingbird.agent.making_room import RoomMaker
 from hummingbird.agent.state import RunState
-from hummingbird.assembly.chat_desk import About, ChatDesk
+from hummingbird.assembly.chat_desk import WHEREABOUTS, About, ChatDesk
 from hummingbird.assembly.chat_mind import Mind, memory_of
 from hummingbird.assembly.chat_rules import usual
 from hummingbird.assembly.library import Agent
@@ -307,8 +307,9 @@ class ChatPartner:
 
     def _frozen(self) -> str | None:
         """The prompt that a chat began with stays its prompt (C7, L5); memory that has changed is for the next."""
-        system = self._state.conversation.system
-        return system if system.startswith(CHAT_RULES[:200]) else None
+        system, here = self._state.conversation.system, self._desk.whereabouts
+        same_place = here in system if here else WHEREABOUTS not in system  # its files are those of another folder
+        return system if system.startswith(CHAT_RULES[:200]) and same_place else None
 
     async def _leave(self, *, keep_mind: bool = False) -> None:
         agent, self._agent, self._preview = self._agent, None, None
@@ -330,6 +331,7 @@ class ChatPartner:
     async def _watched(self) -> None:
         while True:
             await asyncio.sleep(NEWS_S)
+            self._desk.tell_trouble()
             for sentence in self._desk.terminal.news():
                 if self._desk.parts.on_event is not None:
                     self._desk.parts.on_event(Told(sentence))

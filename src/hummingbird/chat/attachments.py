@@ -1,7 +1,8 @@
 """What goes along with a message: pastes that stand in the input as placeholders, and files that are mentioned as
 @path (C1). Nothing is cut off silently: what is too long for a message is put away where the model's tools can read it.
 
-Only what was typed mentions files: a pasted text must not choose what is read from this machine.
+Only what was typed mentions files: a pasted text must not choose what is read from this machine. Where nobody can tell
+what was typed, nothing mentions any.
 """
 
 import asyncio
@@ -47,6 +48,11 @@ def is_long(text: str) -> bool:
     return len(text) > PASTE_CHARS or text.count("\n") > PASTE_LINES
 
 
+def put_aside(text: str) -> bool:
+    """Whether a paste stands in the input as a placeholder: for its length, or because it would mention files."""
+    return is_long(text) or _MENTION.search(text) is not None
+
+
 class Pastes:
     """Long pastes of this conversation, by their placeholder: one from another conversation is only text, because
     each marks its own."""
@@ -73,11 +79,13 @@ class Pastes:
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """Makes the message that is sent of the text that was typed, and remembers what that was."""
+    """Makes the message that is sent of the text that was typed, and remembers what that was. `mentions`: whether @path
+    in it means a file."""
 
     start: Path
     attach: Attach
     pastes: Pastes
+    mentions: bool = True
     _typed: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     async def composed(self, text: str) -> str:
@@ -87,7 +95,7 @@ class Composer:
             parts = await self._put_away(parts)
         message = "".join(part for _, part in parts)
         typed = "\n".join(part for number, part in self.pastes.parts(text) if number == 0)
-        files = await self._mentioned(typed) if len(typed) <= MESSAGE_BYTES else []
+        files = await self._mentioned(typed) if self.mentions and len(typed) <= MESSAGE_BYTES else []
         made = "\n\n".join([message, *files])
         if made != text:
             self._typed[made] = text

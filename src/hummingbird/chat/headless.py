@@ -64,10 +64,10 @@ class Piping:
     verbose: bool = False
 
 
-async def answer_one(partner_of: PartnerOf, text: str, piping: Piping) -> int:
-    """One message; the exit code."""
+async def answer_one(partner_of: PartnerOf, text: str, piping: Piping, *, typed: bool = True) -> int:
+    """One message; the exit code. What was not `typed` is somebody's text, which mentions no files."""
     async with _Desk(partner_of, piping) as desk:
-        return await desk.said(text)
+        return await desk.said(text if typed else desk.pastes.keep(text))
 
 
 async def answer_lines(partner_of: PartnerOf, lines: BinaryIO, piping: Piping) -> int:
@@ -89,10 +89,8 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def query_text(query: str, stdin: BinaryIO) -> str:
-    """What -q says: itself, or all of standard input for -. Raises InputUnreadable."""
-    if query != "-":
-        return query
+def query_text(stdin: BinaryIO) -> str:
+    """All of standard input. Raises InputUnreadable."""
     content = stdin.read(PIPED_BYTES + 1)
     if len(content) > PIPED_BYTES:
         raise InputUnreadable(f"Standard input is longer than {PIPED_BYTES:,} bytes: put it into a file and name that.")
@@ -115,6 +113,7 @@ class _Desk:
         self._narrator = Narrator(Watched(self.streams))
         self._narrator.verbose = piping.verbose
         self._events = JsonEvents(self.streams.write) if piping.as_json else None
+        self.pastes = Pastes()
         self._next: list[str] = []
         self._breaks = 0
         self.busy = False
@@ -123,7 +122,7 @@ class _Desk:
     async def __aenter__(self) -> "_Desk":
         nobody = Nobody()
         self.partner = await self._partner_of(self._observed, nobody, nobody)
-        self._composer = Composer(self._piping.start, self.partner.attach, Pastes())
+        self._composer = Composer(self._piping.start, self.partner.attach, self.pastes)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -228,7 +227,7 @@ class _Desk:
         """Whoever piped the command meant it."""
         return True
 
-    def answered(self, text: str) -> bool:
+    def approved(self, answer: str) -> bool:
         return False
 
     def next(self, text: str) -> None:

@@ -22,7 +22,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import ColorDepth
 
-from hummingbird.chat.attachments import Pastes, is_long, repaired
+from hummingbird.chat.attachments import Pastes, is_long, put_aside, repaired
 from hummingbird.chat.blocks import Block, Blocks
 from hummingbird.chat.completion import ChatCompleter, completable
 from hummingbird.chat.history import KeptHistory
@@ -230,7 +230,7 @@ class Terminal:
         if broken and not self._told_of_bytes:
             self._told_of_bytes = True
             self.say("· what was pasted is not all UTF-8; the rest stands as �", Tone.DIM)
-        self.buffer.insert_text(self.pastes.keep(text) if is_long(text) else text)
+        self.buffer.insert_text(self.pastes.keep(text) if put_aside(text) else text)
 
     def declined(self) -> None:
         self.questions.decline()

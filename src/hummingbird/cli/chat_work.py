@@ -56,8 +56,9 @@ def chat(config: str | None, wish: ChatWish, chosen: Chosen, *, verbose: bool) -
     with logged(verbose=verbose):
         if wish.query is None:
             return asyncio.run(answer_lines(made, standard_input(), piping))
-        query = wish.query if wish.query != "-" else query_text("-", standard_input())
-        return asyncio.run(answer_one(made, query, piping))
+        if wish.query == "-":
+            return asyncio.run(answer_one(made, query_text(standard_input()), piping, typed=False))
+        return asyncio.run(answer_one(made, wish.query, piping))
 
 
 async def _partner(

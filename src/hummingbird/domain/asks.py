@@ -22,17 +22,20 @@ from hummingbird.domain.messages import UserMessage
 from hummingbird.domain.text import shortened
 
 UNDER_WAY = "under way: you are working on it"
+ANSWERED = "answered"
 EARLIER = "from before this session"
 ANSWER_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """`number` of its entry in the journal, which begins with 1."""
+    """`number` of its entry in the journal, which begins with 1. `became` is our word for it, `answer` how a model's
+    answer begins."""
 
     number: int
     text: str
     became: str = UNDER_WAY
+    answer: str = ""
 
     @property
     def open(self) -> bool:
@@ -50,7 +53,8 @@ def asks(entries: Iterable[Entry]) -> list[Ask]:
                 said = (one for one in from_chat(chat)[0] if isinstance(one, UserMessage))
                 found = [Ask(number, one.text, EARLIER) for one in said]
             case RunEnded():
-                found = [replace(ask, became=_became(entry)) if ask.open else ask for ask in found]
+                became, answer = _became(entry)
+                found = [replace(ask, became=became, answer=answer) if ask.open else ask for ask in found]
             case RunStarted():
                 lost = "its process ended before it was answered"
                 found = [replace(ask, became=lost) if ask.open else ask for ask in found]
@@ -84,12 +88,12 @@ def undone_turns(entries: Sequence[Entry]) -> dict[int, int]:
     return found
 
 
-def _became(ended: RunEnded) -> str:
+def _became(ended: RunEnded) -> tuple[str, str]:
     if ended.answered:
-        return f"answered: {shortened(ended.text, ANSWER_CHARS)}"
+        return ANSWERED, shortened(ended.text, ANSWER_CHARS)
     if ended.reason is EndReason.INTERRUPTED:
-        return "interrupted by the user"
-    return f"ended early ({ended.reason.value})"
+        return "interrupted by the user", ""
+    return f"ended early ({ended.reason.value})", ""
 
 
 def _last(found: Sequence[Ask], text: str) -> int:

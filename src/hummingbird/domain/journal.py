@@ -174,7 +174,8 @@ class ToolFinished(_Entry, frozen=True, kw_only=True, tag="tool_finished"):
 
 class ToolDecided(_Entry, frozen=True, kw_only=True, tag="tool_decided"):
     """A hook denied a call or rewrote its arguments or result (L18); a rule, a grant or a person allowed or denied it
-    (T9). Then `key` is the call that was judged, `scope` how long a person's yes holds for it."""
+    (T9). Then `key` is the call that was judged, `scope` how long a person's yes holds for it, and `where` in which
+    project or folder: the same words may mean another thing elsewhere."""
 
     call_id: str
     name: str
@@ -183,6 +184,7 @@ class ToolDecided(_Entry, frozen=True, kw_only=True, tag="tool_decided"):
     reason: str = ""
     key: str = ""
     scope: str = ""
+    where: str = ""
 
 
 class Delegated(_Entry, frozen=True, kw_only=True, tag="delegated"):

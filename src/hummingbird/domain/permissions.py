@@ -227,13 +227,14 @@ def judge(
     return Decision(Action.DENY, "the gate", "its arguments are not plain JSON", None, absolute=True)
 
 
-def session_grants(entries: Iterable[Entry]) -> dict[str, Scope]:
-    """What was granted for the rest of a session, by the decisions in its journal: so it survives a resume. A yes to a
-    sub-agent is one to the session (C8)."""
+def session_grants(entries: Iterable[Entry], where: str = "") -> dict[str, Scope]:
+    """What was granted there for the rest of a session, by the decisions in its journal: so it survives a resume. A
+    yes to a sub-agent is one to the session (C8)."""
     return {
         entry.key: Scope.SESSION
         for entry in (each.entry if isinstance(each, Delegated) else each for each in entries)
         if isinstance(entry, ToolDecided) and entry.scope == Scope.SESSION and entry.decision == ALLOWED and entry.key
+        if entry.where == where
     }
 
 

@@ -71,7 +71,7 @@ class Worker:
         self._groups: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._slots = Slots(max_runs, slot_pause_s)
-        self._next_look = 0.0
+        self._next_look = -math.inf
         self._later: OrderedDict[str, Envelope] = OrderedDict()
 
     @property

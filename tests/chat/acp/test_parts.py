@@ -246,11 +246,12 @@ async def test_c10_a_long_file_that_comes_along_is_put_away(tmp_path: Path) -> N
     assert long.encode() in next(iter(shelf.put.values()))
 
 
-async def test_c10_files_that_come_along_mention_no_others(tmp_path: Path) -> None:
+async def test_c10_no_text_chooses_what_is_read(tmp_path: Path) -> None:
+    """Editors link to files; what stands in a text may have been pasted."""
     (tmp_path / "secret.txt").write_text("hunter2")
     along = resource_block(embedded_text_resource("file:///x.md", "see @secret.txt"))
     assert "hunter2" not in await composed([text_block("read it"), along], tmp_path, Shelf().attach)
-    assert "hunter2" in await composed([text_block("read @secret.txt")], tmp_path, Shelf().attach)
+    assert "hunter2" not in await composed([text_block("read @secret.txt")], tmp_path, Shelf().attach)
 
 
 @pytest.mark.parametrize("uri", ["http://[broken", "file://", "", "zed:///agent/x", "file:///a%00b"])

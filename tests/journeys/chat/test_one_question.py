@@ -111,3 +111,13 @@ def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> Non
     assert b"Traceback" not in told
     assert found
     until(lambda: not [one for one in started if one.alive], 2, lambda: [one for one in started if one.alive])
+
+
+def test_c1_standard_input_does_not_choose_what_is_read(home: Home) -> None:
+    (home.workspace / "key.txt").write_text("hidden word")
+    home.lab.script.extend(saying("Seen."), saying("Read."))
+    assert home.piped("-q", "-", stdin=b"the log says @key.txt").returncode == 0
+    assert "@key.txt" in home.asked()
+    assert "hidden word" not in home.asked()
+    assert home.piped("-q", "what says @key.txt").returncode == 0
+    assert "hidden word" in home.asked()

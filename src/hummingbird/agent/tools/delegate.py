@@ -188,6 +188,9 @@ class Delegate:
             if job.ended_by:  # cancelled while it waited
                 return _never(job)
             job.began, job.usd = time.monotonic(), self._share(context.remaining_usd())
+            if job.usd == 0:  # even a last word would cost something (L6)
+                job.stop(EndReason.COST_LIMIT.value)
+                return _never(job)
             job.worker = self._begin(self._watching(job, context), job.usd, partial(context.record, job.number))
             alarm = asyncio.get_running_loop().call_later(limit, job.stop, "timed_out")
             try:

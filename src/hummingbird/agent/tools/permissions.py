@@ -58,6 +58,7 @@ class Ruling:
     reason: str
     key: str = ""
     scope: str = ""
+    where: str = ""
 
     @property
     def told(self) -> str:
@@ -98,7 +99,7 @@ class Gate:
 
     def _judge(self, spec: ToolSpec, arguments: Mapping[str, Any], saved: Mapping[str, Scope]) -> Decision:
         entries = self._entries()
-        self._granted |= session_grants(entries[self._folded :])
+        self._granted |= session_grants(entries[self._folded :], self._project)
         self._folded = len(entries)
         return judge(self._permissions.rules, {**saved, **self._granted}, spec, arguments, self._permissions.default)
 
@@ -140,7 +141,7 @@ class Gate:
         scope, trouble = await self._kept(asker, question, answer.scope)
         asked = f"asked because of {question.reason}; the answer was {answer.scope}"
         reason = ". ".join(part for part in (asked, words, trouble) if part)
-        return Ruling(True, asker.name, reason, question.key, scope)
+        return Ruling(True, asker.name, reason, question.key, scope, self._project)
 
     async def _kept(self, asker: Asker, question: Question, scope: Scope) -> tuple[Scope, str]:
         """How long the yes really holds, and why not longer."""

@@ -51,7 +51,7 @@ async def composed(blocks: Sequence[Any], workspace: Path, attach: Attach) -> st
     message = "\n\n".join(filter(None, ["".join(words), *files]))
     if not message.strip():
         raise UsageFault("The message is empty: say something.")
-    return await Composer(workspace, attach, pastes).composed(message)
+    return await Composer(workspace, attach, pastes, mentions=False).composed(message)  # typed or pasted, who knows
 
 
 def _named(before: Sequence[str], place: str) -> str:
