@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hummingbird.agent.tools.permissions import Gate, Ruling
-from hummingbird.assembly.chat_rules import PLAN, NoCatastrophes, PlanOnly, permissions, usual
+from hummingbird.assembly.chat_rules import PLAN, NoCatastrophes, PlanOnly, permissions, searchable, usual
 from hummingbird.config.chat import ChatSettings, Permission
 from hummingbird.domain.permissions import CAREFUL, Action, Command, Grant, Scope, judge
 from hummingbird.domain.tools import Effect, ToolSpec
@@ -109,6 +109,37 @@ async def test_a_hook_that_looks_for_catastrophes_leaves_the_rest_alone() -> Non
     assert await hook.before_tool(host.spec, {"command": 7}) is None
     assert await hook.before_tool(box.spec, {"command": "rm -rf /"}) is None
     assert await hook.after_tool(host.spec, {}, "x") is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "hidden"),
+    [
+        ([], None),
+        ([Permission(action="deny", tool="file_edit", argument="path", pattern="secrets/*")], None),
+        ([Permission(action="deny", tool="*", effects=("write",)), EVERYTHING], None),
+        (
+            [Permission(action="deny", tool="file_read", argument="path", pattern="secrets/*")],
+            {"Secrets/b", "secrets/a"},
+        ),
+        ([Permission(action="ask", effects=("read",), pattern="*secrets/a*")], {"secrets/a"}),
+        (
+            [
+                Permission(action="allow", tool="file_read", argument="path", pattern="secrets/a"),
+                Permission(action="ask", tool="file_read", argument="path", pattern="secrets/*"),
+            ],
+            {"Secrets/b"},
+        ),
+    ],
+)
+def test_a_search_shows_what_may_be_read_without_a_question(rules: list[Permission], hidden: set[str] | None) -> None:
+    """T9; None: nothing has to be judged at all."""
+    made = permissions(settings(*rules), plan=True, asker=None, folder=None, clock=ScriptedClock())
+    showing = searchable(made.rules)
+    if showing is None:
+        assert hidden is None
+        return
+    shows = showing({"pattern": "x"}, ".")
+    assert {path for path in (".", "secrets", "secrets/a", "Secrets/b", "src/a") if not shows(path)} == hidden
 
 
 async def test_a_rule_that_denies_is_absolute_and_a_grant_is_for_one_call(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hummingbird.adapters.host.workspace import Workspace
 from hummingbird.agent.budget import CHAT
 from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.agent.tools.recall import Recall
@@ -28,8 +29,10 @@ from hummingbird.domain.permissions import Action, Rule
 from hummingbird.domain.tools import Effect
 from hummingbird.domain.usage import LOST
 from hummingbird.lab.scripted import calls, says
+from hummingbird.lab.vendors.script import Turn
 from hummingbird.ports.tool import Tool
 from tests.agent.stage import tool
+from tests.assembly.chats import Yes, calling, home
 from tests.assembly.family import CENT, Cast, Family, delegates, until, waits
 
 
@@ -312,5 +315,42 @@ async def test_only_files_that_are_there_are_artefacts(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x")
     assert await present(HostBench(), names) == names[:-1]  # type: ignore[arg-type]  # as much of one as it takes
     assert not (tmp_path / "evil").exists()
-    assert await present(None, names) == ()
-    assert await present(HostBench(SandboxUnavailable("no")), names) == ()  # type: ignore[arg-type]  # as above
+    assert await present(None, names) == []
+    assert await present(HostBench(SandboxUnavailable("no")), names) == []  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize("bench", [None, HostBench(SandboxUnavailable("no"))])
+async def test_files_below_the_workspace_are_artefacts_too_by_either_name_c8(tmp_path: Path, bench: Any) -> None:
+    """Users' pain 13; what a link leads out to is none of it."""
+    root = tmp_path / "work"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub/a.txt").write_text("x")
+    (tmp_path / "outside").write_text("x")
+    (root / "out").symlink_to(tmp_path / "outside")
+    (root / "in").symlink_to("sub/a.txt")
+    there = ["sub/a.txt", "./sub/../sub/a.txt", str(root / "sub/a.txt"), "in"]
+    others = [
+        "sub",
+        "out",
+        "../outside",
+        str(tmp_path / "outside"),
+        "missing",
+        "https://sub/a.txt",
+        "a\0b",
+        "x" * 9_000,
+    ]
+    workspace = Workspace(root, judged=True)
+    assert await present(bench, [*others, *there], workspace.has) == there
+
+
+async def test_what_a_sub_agent_wrote_with_a_command_is_among_its_files_c8(tmp_path: Path) -> None:
+    """By the name that its answer has for it, as a chat asks for it."""
+    path = tmp_path / "work/made.txt"
+    write = calling("terminal", command=f"echo x > {path}")
+    answer = Turn(text=f"It is in {path}, not in {path}.orig.")
+    with home(tmp_path, calling("delegate", tasks=["write it"]), write, answer, Turn(text="done")) as here:
+        async with here.chat(asker=Yes()) as mine:
+            await mine.say("go")
+        told = str(here.lab.requests[-1].body["messages"][-1])
+    assert path.exists()
+    assert f'"files":["{path}"]' in told.replace("\\", "").replace(" ", "")

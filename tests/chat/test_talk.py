@@ -14,6 +14,8 @@ from hummingbird.chat.partner import Preview
 from hummingbird.chat.questions import Questions
 from hummingbird.chat.talk import Talk
 from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.permissions import Question, Scope
+from hummingbird.domain.tools import Effect
 from tests.chat.noted_screen import NotedScreen
 from tests.chat.scripted_partner import ScriptedPartner
 
@@ -196,8 +198,9 @@ async def test_c3_an_interrupted_command_leaves_the_prompt(stage: Stage) -> None
     assert not stage.questions.open
 
 
-async def test_t9_approve_answers_the_open_question_and_lists_grants_without_one(stage: Stage) -> None:
-    stage.partner.script = lambda partner, text: partner.clarifier.clarify("Which?", [])
+async def test_t9_approve_answers_the_question_for_permission_and_lists_grants_without_one(stage: Stage) -> None:
+    question = Question("terminal", "terminal ls", "the default", "k", frozenset({Effect.EXEC}), tuple(Scope))
+    stage.partner.script = lambda partner, text: partner.asker.ask(question)
     assert "terminal ls: this session" in await stage.did("/approve")
     assert "nothing to approve" in await stage.did("/approve session")
     assert "/approve once" in await stage.did("/approve maybe")
@@ -209,6 +212,33 @@ async def test_t9_approve_answers_the_open_question_and_lists_grants_without_one
     stage.now += 1
     await stage.did("/approve no")
     assert not stage.questions.open
+    assert "  not allowed" in stage.screen.text
+    stage.talk.submit("again")
+    await asyncio.sleep(0.01)
+    stage.now += 1
+    assert "allowed: once" in await stage.did("/approve")
+
+
+async def test_c3_approve_is_no_answer_to_a_question_for_words(stage: Stage) -> None:
+    """A plain one lists what was allowed, as it does without any question; the person still has the word."""
+    answers: list[str] = []
+
+    async def ask(partner: ScriptedPartner) -> str:
+        answers.append(await partner.clarifier.clarify("Which?", []))
+        return "thanks"
+
+    stage.partner.script = lambda partner, text: ask(partner)
+    stage.talk.submit("ask me")
+    await asyncio.sleep(0.01)
+    stage.now += 1
+    stage.talk.submit("/approve")
+    stage.talk.submit("/approve no")
+    await asyncio.sleep(0.01)
+    assert (answers, stage.questions.open) == ([], True)
+    assert "terminal ls: this session" in stage.screen.text
+    assert "No permission is asked for" in stage.screen.text
+    await stage.did("the second")
+    assert answers == ["the second"]
 
 
 @pytest.mark.parametrize(

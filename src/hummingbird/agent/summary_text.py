@@ -137,7 +137,9 @@ def _asked(told: Told) -> str:
 def _answers(told: Told) -> str:
     """They are a model's words, and a log may have put them into its mouth."""
     lines = [f"[{ask.number}] {ask.answer}" for ask in told.asked if ask.answer]
-    return f"How the answers to them begin:\n{fenced(chr(10).join(lines[-SUMMARY_ANSWERS:]), 'answers')}" if lines else ""
+    return (
+        f"How the answers to them begin:\n{fenced(chr(10).join(lines[-SUMMARY_ANSWERS:]), 'answers')}" if lines else ""
+    )
 
 
 def _open_items(told: Told) -> str:

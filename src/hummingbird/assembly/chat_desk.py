@@ -191,6 +191,7 @@ class ChatDesk:
             auxiliary=side,
             delegates=chat.delegation.max_concurrent if DELEGATE in self.toolsets else 0,
             delegate_iterations=chat.delegation.max_iterations,
+            on_host=self.workspace.has,
             prompt=partial(self._prompt, ready.parts, about),
             grace_s=PROMPT_GRACE_S,
         )

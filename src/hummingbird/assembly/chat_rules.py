@@ -4,14 +4,17 @@ past; commands that would end the machine or the home directory are refused befo
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hummingbird.adapters.host.searching import Showing
+from hummingbird.adapters.host.workspace_specs import READ, SEARCH
 from hummingbird.adapters.stores.grants import FileGrants
 from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.config.chat import ChatSettings
 from hummingbird.domain.catastrophes import catastrophe
-from hummingbird.domain.permissions import CAREFUL, Action, Rule, judge
+from hummingbird.domain.permissions import CAREFUL, Action, Command, Rule, judge
 from hummingbird.domain.tools import Effect, ToolSpec
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.permissions import Asker
@@ -43,6 +46,33 @@ def usual(rules: Sequence[Rule], spec: ToolSpec) -> str:
     """What holds for a tool where no rule speaks of its arguments."""
     general = [rule for rule in rules if not rule.pattern]
     return judge(general, {}, spec, {}, CAREFUL).action.value
+
+
+def searchable(rules: Sequence[Rule]) -> Showing | None:
+    """A search shows what `file_read` may read without a question (T9); None where no rule forbids anything of it. One
+    that was itself asked about, for a folder that `file_read` would ask about too, had a person's yes to what is there.
+    """
+    reading = _about(rules, READ)
+    denying = [rule for rule in _about(rules, SEARCH) if rule.action is Action.DENY and rule not in reading]
+    reading += [replace(rule, tool=READ.name) for rule in denying]  # so that a file is judged once
+    if all(rule.action is Action.ALLOW for rule in reading):
+        return None
+
+    def showing(arguments: Mapping[str, Any], start: str) -> Callable[[str], bool]:
+        def action(path: str) -> Action:
+            return judge(reading, {}, READ, {"path": path}).action
+
+        asked = judge(rules, {}, SEARCH, arguments).action is Action.ASK and action(start) is Action.ASK
+        fine = {Action.ALLOW, Action.ASK} if asked else {Action.ALLOW}
+        return lambda path: action(path) in fine
+
+    return showing
+
+
+def _about(rules: Sequence[Rule], spec: ToolSpec) -> list[Rule]:
+    """Those that speak of some calls of a tool."""
+    plainly = Command(spec.name, "{}", {})
+    return [rule for rule in rules if replace(rule, argument="", pattern="").speaks_of(spec, plainly)]
 
 
 class NoCatastrophes:

@@ -1,6 +1,7 @@
 """Sub-agents of an agent (C8): loops of their own, in memory, with what the parent has but what is not for them. What
 is decided about their calls, and what came of them, stands in the parent's journal (T9)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -72,15 +73,22 @@ def sub_agent(
     return Loop(journal, made)
 
 
-async def present(bench: Bench | None, paths: Sequence[str]) -> Sequence[str]:
-    """Which of these files the sandbox has. Nothing is known of those of one that is not there."""
-    if bench is None or not paths:
-        return ()
+async def present(
+    bench: Bench | None, paths: Sequence[str], on_host: Callable[[str], bool] | None = None
+) -> Sequence[str]:
+    """Which of these files the sandbox has, or the host where sub-agents work on it (C8, users' pain 13). Nothing is
+    known of those of a sandbox that is not there."""
+    there = set(await _in_sandbox(bench, paths)) if bench and paths else set()
+    if on_host is not None:
+        there |= set(await asyncio.to_thread(lambda: list(filter(on_host, paths))))
+    return [path for path in paths if path in there]
+
+
+async def _in_sandbox(bench: Bench, paths: Sequence[str]) -> Sequence[str]:
     shown = " ".join(map(quote, paths))
     try:
         async with bench.bench.using() as sandbox:
             done = await sandbox.exec(f'for f in {shown}; do [ -e "$f" ] && echo "$f"; done; true')
     except HummingbirdError:
         return ()
-    there = set(done.stdout.decode("utf-8", "replace").splitlines())
-    return [path for path in paths if path in there]
+    return done.stdout.decode("utf-8", "replace").splitlines()

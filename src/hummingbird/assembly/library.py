@@ -73,9 +73,10 @@ class Agent:
     a run goes on without a journal that cannot be written. `context` says what a full context leads to: compact,
     wrap_up, or a third party's engine; `auxiliary` maps a side task (summary) to the models that do it. `callbacks` see
     what happens, one thing each, and answer questions. `delegates`: how many sub-agents may work at once, each for
-    `delegate_iterations` turns. `prompt` makes the system prompt of what the tools want said, in place of base rules
-    and `instructions`. The sync methods are for programs without an event loop; inside one, await `achat`, `arun` and
-    `ago_on`. Messages sent while a run is under way wait in line.
+    `delegate_iterations` turns; `on_host` says whether a name is a file that they may have made on this machine.
+    `prompt` makes the system prompt of what the tools want said, in place of base rules and `instructions`. The sync
+    methods are for programs without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages sent while
+    a run is under way wait in line.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class Agent:
         callbacks: Callbacks | None = None,
         delegates: int = 0,
         delegate_iterations: int = SUBAGENT_ITERATIONS,
+        on_host: Callable[[str], bool] | None = None,
         prompt: Callable[[str], str] | None = None,
         grace_s: float = INTERRUPT_GRACE_S,
     ) -> None:
@@ -137,7 +139,7 @@ class Agent:
         )
         self._sources = list(sources)
         read = [tool for source in self._sources for tool in source.tools]
-        self.delegate = self._made_delegate(delegates, delegate_iterations)
+        self.delegate = self._made_delegate(delegates, delegate_iterations, on_host)
         views = callbacks or Callbacks()
         own = [*([self.delegate] if self.delegate else []), *([Clarify(views.clarifier)] if views.clarify else [])]
         offered = [*tools, *read, *own, *(plugin_tools() if plugins else ())]
@@ -300,15 +302,14 @@ class Agent:
         """Those that it has now; those of its sandbox from the first run on."""
         return self._equipment[1]
 
-    def _made_delegate(self, at_once: int, iterations: int) -> Delegate | None:
+    def _made_delegate(self, at_once: int, iterations: int, on_host: Callable[[str], bool] | None) -> Delegate | None:
         def begin(observer: Observer, usd: Decimal | None, record: Record) -> Loop:
             assert self._loop is not None  # it is a tool that begins one
             return sub_agent(self._loop, self.tools, observer, usd, iterations, record=record)
 
-        async def there(paths: Sequence[str]) -> Sequence[str]:
-            return await present(self._bench, paths)
-
-        return Delegate(begin, at_once=at_once, exist=there) if at_once else None
+        if not at_once:
+            return None
+        return Delegate(begin, at_once=at_once, exist=lambda paths: present(self._bench, paths, on_host))
 
     def interrupt(self) -> None:
         """Stops the run under way; to be called on the event loop's thread (`interrupt_soon` from another one)."""

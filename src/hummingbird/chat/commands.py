@@ -41,8 +41,8 @@ class Conversing(Protocol):
     def start(self) -> Path: ...
 
     async def confirmed(self, question: str) -> bool: ...
-    def answered(self, text: str) -> bool:
-        """False if no question is open."""
+    def approved(self, answer: str) -> bool:
+        """Answers the open question for permission. False if none is: words for another one are not a command."""
         ...
 
     def next(self, text: str) -> None:
@@ -209,10 +209,10 @@ async def _todo(talk: Conversing, _: str) -> None:
 async def _approve(talk: Conversing, argument: str) -> None:
     if argument not in {"", "once", "session", "always", "no"}:
         raise UsageFault("Say /approve once, /approve session, /approve always or /approve no.")
-    if talk.answered(argument or "once"):
+    if talk.approved(argument or "once"):
         return
     if argument:
-        raise UsageFault("No question is open: there is nothing to approve.")
+        raise UsageFault("No permission is asked for: there is nothing to approve.")
     talk.screen.say("\n".join(talk.partner.grants()) or "Nothing was allowed for this session or for always.")
 
 
@@ -252,7 +252,7 @@ COMMANDS = {
         Command("verbose", "", "shows tool results and reasoning, or hides them", _verbose, anytime=True),
         Command("memory", "", "what is remembered", _memory, anytime=True),
         Command("todo", "", "what is to be done", _todo, anytime=True),
-        Command("approve", "[once|session|always|no]", "answers a question, or lists what is allowed", _approve, True),
+        Command("approve", "[once|session|always|no]", "says yes or no, or lists what is allowed", _approve, True),
         Command("steer", "TEXT", "tells the run something at its next turn", _steer, anytime=True),
         Command("save", "[FOLDER]", "exports the session with all its files", _save),
         Command("quit", "", "leaves", _quit, anytime=True),

@@ -181,6 +181,11 @@ class Questions:
         return bool(self._waiting)
 
     @property
+    def permission(self) -> bool:
+        """Whether the open question is for permission."""
+        return self.open and isinstance(self._waiting[0].wanted, _Permission)
+
+    @property
     def armed(self) -> bool:
         """Whether what is typed from now on is an answer."""
         if not self._waiting:
@@ -200,7 +205,7 @@ class Questions:
             raise UsageFault("No question is open: there is nothing to answer.")
         if not self.armed:
             raise UsageFault("The question has only just appeared: read it, then answer.")
-        if isinstance(self._waiting[0].wanted, _Permission) and text.strip().lower() in _AGAIN:
+        if self.permission and text.strip().lower() in _AGAIN:
             self._announce(self._waiting[0])
             return
         self._settle(self._waiting[0].wanted.taken(text))

@@ -130,10 +130,10 @@ class Talk:
     async def confirmed(self, question: str) -> bool:
         return await self._questions.confirm(question)
 
-    def answered(self, text: str) -> bool:
-        if not self._questions.open:
+    def approved(self, answer: str) -> bool:
+        if not self._questions.permission:
             return False
-        self._questions.answer(text)
+        self._questions.answer(answer)
         return True
 
     def next(self, text: str) -> None:

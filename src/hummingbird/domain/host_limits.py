@@ -21,6 +21,7 @@ SEARCH_MATCHES_PER_FILE = 50  # so that one file does not hide the others
 SEARCH_LINE_CHARS = 300
 SEARCH_FILE_BYTES = 16 * 1024 * 1024
 SEARCH_FILES = 200_000
+SEARCH_JUDGED = 500  # files whose names are judged by rules at a time
 SEARCH_PATTERN_CHARS = 2_000
 SEARCH_MEMORY_BYTES = 1024 * 1024 * 1024
 SEARCH_ANSWER_BYTES = 512 * 1024

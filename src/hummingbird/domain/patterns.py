@@ -98,7 +98,7 @@ def _glob(pieces: tuple[str, ...], text: str) -> bool:
 
 def _folded(text: str) -> str:
     joined = text.replace("\\\n", "")  # a shell reads the two lines as one
-    return re.sub(r"\s+", " ", joined.translate(_Folding()))
+    return re.sub(r"\s+", " ", joined.translate(_FOLDING))
 
 
 class _Folding(dict[int, str]):
@@ -109,3 +109,6 @@ class _Folding(dict[int, str]):
         letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", chr(code)).casefold())
         self[code] = "".join(c for c in letters.casefold() if c.isspace() or unicodedata.category(c)[0] not in "MC")
         return self[code]
+
+
+_FOLDING = _Folding()  # grows to as many characters as it has met: a search has thousands of names judged

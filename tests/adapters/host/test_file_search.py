@@ -1,10 +1,15 @@
 """C5: searching files below the start directory, whatever the pattern makes of it."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
+import threading
 import time
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,7 @@ from hummingbird.adapters.host.below import Below
 from hummingbird.adapters.host.searching import FileSearch
 from hummingbird.adapters.host.workspace import Workspace
 from hummingbird.domain.errors import ArgumentsInvalid, CommandFailed
-from hummingbird.domain.host_limits import SEARCH_MATCHES
+from hummingbird.domain.host_limits import SEARCH_JUDGED, SEARCH_MATCHES
 from tests.adapters.host.hosting import ENVIRONMENT, called, processes_with, seen_soon, started, started_with, written
 
 EVIL = r"(a+)+$"
@@ -111,6 +116,28 @@ async def test_c5_an_interrupted_search_is_gone_at_once(tmp_path: Path) -> None:
     assert time.monotonic() - began < 3.0
 
 
+def test_c5_a_search_interrupted_before_a_thread_was_free_leaves_no_pipe_open(tmp_path: Path) -> None:
+    free = threading.Event()
+
+    async def interrupted() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        busy = asyncio.ensure_future(asyncio.to_thread(free.wait))
+        task = asyncio.ensure_future(called(Workspace(tmp_path).tools[1], pattern="x"))
+        assert await seen_soon(lambda: bool(started_with("search_program", os.getpid())))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        free.set()
+        await busy
+
+    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(interrupted())
+        gc.collect()
+    assert [str(each.message) for each in caught] == []
+
+
 async def test_c5_a_search_does_not_outlive_us(tmp_path: Path) -> None:
     write(tmp_path, b="a" * 5_000 + "b\n")
     program = (
@@ -149,6 +176,37 @@ async def test_c5_ten_thousand_files_are_searched_and_the_answer_is_bounded(tmp_
     many = await search(tmp_path, pattern="needle")
     assert len(many) == SEARCH_MATCHES + 1
     assert "there are more" in many[0]
+
+
+async def test_t9_what_may_not_be_shown_is_judged_once_and_takes_nothing_from_the_rest(tmp_path: Path) -> None:
+    """Neither do its lines count as matches, nor is it opened."""
+    for number in range(SEARCH_JUDGED + 100):
+        write(tmp_path, **{f"a__{number}_txt": "needle\n"})
+    write(tmp_path, b_txt="needle\n")
+    judged: list[str] = []
+
+    def showing(arguments: Mapping[str, Any], start: str) -> Callable[[str], bool]:
+        assert (arguments, start) == ({"pattern": "needle"}, ".")
+
+        def shows(path: str) -> bool:
+            judged.append(path)
+            return not path.startswith("a/")
+
+        return shows
+
+    tool = FileSearch(Below(tmp_path), (), ENVIRONMENT, showing=showing)
+    said = (await called(tool, pattern="needle"))[1].split("\n")
+    assert said[0].startswith(f"[1 matches in 1 files. {SEARCH_JUDGED + 100} files are left out because of rules")
+    assert said[1:] == ["b.txt:1: needle"]
+    assert len(judged) == len(set(judged)) == SEARCH_JUDGED + 102
+
+
+async def test_t9_nothing_is_searched_where_the_start_itself_may_not_be_read(tmp_path: Path) -> None:
+    write(tmp_path, a__b_txt="needle\n")
+    tool = FileSearch(Below(tmp_path), (), ENVIRONMENT, showing=lambda _, start: lambda path: path != "a")
+    with pytest.raises(CommandFailed, match="Rules do not let a be read"):
+        await called(tool, pattern="needle", path="a")
+    assert "needle" in (await called(tool, pattern="needle"))[1]
 
 
 async def test_c5_lines_without_end_and_bytes_that_are_no_text_stay_small(tmp_path: Path) -> None:

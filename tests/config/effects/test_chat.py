@@ -128,6 +128,54 @@ async def test_rules_for_paths_hold_for_every_way_to_a_file(tmp_path: Path, way:
         assert [question.tool for question in talk.person.asked] == ["file_edit"]
 
 
+SEARCHES: dict[str, dict[str, str]] = {
+    "everything": {"pattern": "."},
+    "the folder": {"pattern": ".", "path": "secrets"},
+    "by a link": {"pattern": ".", "path": "link"},
+    "the file": {"pattern": ".", "path": "secrets/a.md"},
+    "names alone": {"glob": "**/*.md"},
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("rule", ["deny, tool: file_*", "deny, tool: file_read", "deny, tool: file_search"])
+async def test_rules_for_paths_hold_for_what_a_search_finds(tmp_path: Path, search: str, rule: str) -> None:
+    """T9: what may not be read is not shown, and the model hears that there is more."""
+    root = tmp_path / "workspace"
+    (root / "secrets").mkdir(parents=True)
+    (root / "link").symlink_to("secrets")
+    (root / "secrets/a.md").write_text("sesame\n")
+    (root / "b.md").write_text("open\n")
+    rules = f"permissions: [{{action: {rule}, argument: path, pattern: secrets/*}}]"
+    async with talking(tmp_path, call("file_search", **SEARCHES[search]), DONE, chat=f"{rules}\n{QUICK}") as talk:
+        await talk.say()
+        [result] = results(talk)
+    assert "sesame" not in result
+    assert "a.md:1" not in result
+    if search == "the file":
+        assert "Denied by" in result or "Rules do not let secrets/a.md be read" in result
+    else:
+        assert "1 files are left out because of rules" in result
+        assert ("b.md" in result) is (search in {"everything", "names alone"})
+
+
+@pytest.mark.parametrize(("where", "asked", "shown"), [("secrets/deep", 1, True), (".", 0, False)])
+async def test_a_yes_to_a_search_is_one_to_what_it_finds_there(
+    tmp_path: Path, where: str, asked: int, *, shown: bool
+) -> None:
+    """T9: nobody is asked in vain, and what was not asked about is left out."""
+    deep = tmp_path / "workspace/secrets/deep"
+    deep.mkdir(parents=True)
+    (deep / "a.md").write_text("sesame\n")
+    rules = "permissions: [{action: ask, tool: file_*, argument: path, pattern: secrets/*}]"
+    search, person = call("file_search", pattern="ses", path=where), Person(Scope.ONCE)
+    async with talking(tmp_path, search, DONE, chat=f"{rules}\n{QUICK}", person=person) as talk:
+        await talk.say()
+        assert len(person.asked) == asked
+        assert ("sesame" in results(talk)[0]) is shown
+        assert ("left out because of rules" in results(talk)[0]) is not shown
+
+
 @pytest.mark.parametrize(("threshold", "made"), [(0.005, True), (0.9, False)])
 async def test_compression_threshold_is_when_the_middle_is_summarised(
     tmp_path: Path, threshold: float, made: bool

@@ -86,17 +86,20 @@ def test_s1_a_session_of_a_newer_version_is_refused_in_one_sentence_and_left_as_
     assert journal.read_bytes() == newer
 
 
-def test_c7_a_memory_that_is_no_text_is_told_and_not_touched(home: Home, chat: Chat) -> None:
+def test_c7_a_memory_that_is_no_text_is_told_and_copied_before_it_is_written(home: Home, chat: Chat) -> None:
     home.lab.script.extend(
-        *(calling("memory", action="add", target="memory", text="The user likes terns."), saying("Noted."))
+        *(calling("memory", action="add", file="memory", text="The user likes terns."), saying("Noted."))
     )
-    memory = home.state / "memory" / "MEMORY.md"
+    memory, broken = home.state / "memory" / "MEMORY.md", b"\xff\xfe\x00broken \x80"
     memory.parent.mkdir(parents=True)
-    memory.write_bytes(b"\xff\xfe\x00broken \x80")
+    memory.write_bytes(broken)
     bird = chat().ready()
     bird.answered("remember terns", "Noted.")
     assert told(bird, str(memory)) >= 1
-    assert memory.read_bytes() == b"\xff\xfe\x00broken \x80"
+    assert memory.with_name("MEMORY.md.bak").read_bytes() == broken
+    now = memory.read_text(encoding="utf-8")
+    assert "broken" in now
+    assert now.endswith(": The user likes terns.\n")
 
 
 def test_c5_servers_of_tools_that_hang_or_die_keep_nobody_waiting(home: Home, chat: Chat) -> None:

@@ -1,6 +1,7 @@
 """The program that searches files, in a process of its own: a pattern that takes for ever is ended with it.
 
-Reads one request, writes one JSON object a line. Ends itself when its time is over or nobody waits any more.
+Reads one request, writes one JSON object a line. Where files are judged it asks about their names first, and reads a
+list of yes and no; it opens none that got a no. Ends itself when its time is over or nobody waits any more.
 """
 
 import ctypes
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from hummingbird.domain.host_limits import (
     SEARCH_FILE_BYTES,
     SEARCH_FILES,
     SEARCH_GIT_S,
+    SEARCH_JUDGED,
     SEARCH_LINE_CHARS,
     SEARCH_MATCHES,
     SEARCH_MATCHES_PER_FILE,
@@ -34,7 +37,7 @@ _LOOKED_AT = 1 << 16
 
 
 def main() -> None:
-    request = json.load(sys.stdin.buffer)
+    request = json.loads(sys.stdin.buffer.readline())
     _bounded(request)
     search = _Search(request)
     try:
@@ -71,20 +74,30 @@ class _Search:
         sys.stdout.flush()
 
     def run(self) -> None:
-        pattern, glob = self.request["pattern"], _glob(self.request["glob"])
+        pattern = self.request["pattern"]
         wanted = re.compile(re.escape(pattern) if self.request["literal"] else pattern) if pattern else None
         start = self.below.spot(self.request["path"])
-        for spot in self._spots(start):
-            name = b"/".join(spot.parts[len(start.parts) :] or spot.parts[-1:]).decode("utf-8", "replace")
-            if glob is not None and not glob.fullmatch(
-                name if "/" in self.request["glob"] else name.rpartition("/")[2]
-            ):
-                continue
+        for spot in self._allowed(self._fitting(start)):
             if self.files >= SEARCH_FILES or self.matches >= SEARCH_MATCHES:
                 self.more = True
                 return
             self.files += 1
             self._file(spot, wanted)
+
+    def _allowed(self, spots: Iterator[Spot]) -> Iterator[Spot]:
+        if not self.request["judged"]:
+            yield from spots
+        while batch := list(islice(spots, SEARCH_JUDGED)):
+            self.tell(judge=[spot.shown for spot in batch])
+            answers = json.loads(sys.stdin.buffer.readline())
+            yield from (spot for spot, answer in zip(batch, answers, strict=True) if answer)
+
+    def _fitting(self, start: Spot) -> Iterator[Spot]:
+        glob, whole = _glob(self.request["glob"]), "/" in self.request["glob"]
+        for spot in self._spots(start):
+            name = b"/".join(spot.parts[len(start.parts) :] or spot.parts[-1:]).decode("utf-8", "replace")
+            if glob is None or glob.fullmatch(name if whole else name.rpartition("/")[2]):
+                yield spot
 
     def _spots(self, start: Spot) -> Iterator[Spot]:
         mode = self.below.mode(start)

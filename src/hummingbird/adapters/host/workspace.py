@@ -12,7 +12,7 @@ from hummingbird.adapters.host.below import Below, Spot, kind, read_at_most, rea
 from hummingbird.adapters.host.changes import Change, Content, History, content_of, marked, put
 from hummingbird.adapters.host.differing import diff
 from hummingbird.adapters.host.pages import listed, numbered
-from hummingbird.adapters.host.searching import FileSearch
+from hummingbird.adapters.host.searching import FileSearch, Showing
 from hummingbird.adapters.host.workspace_specs import EDIT, READ
 from hummingbird.domain.errors import CommandFailed
 from hummingbird.domain.host_limits import EDIT_BYTES, READ_BYTES
@@ -23,7 +23,7 @@ from hummingbird.ports.tool import Output, Tool, ToolContext
 class Workspace:
     """`forbidden`: folders that tools may not touch, such as where sessions are kept. `environment`: for git, which is
     asked what is ignored. `judged`: paths come as `plain` gave them, and somebody has decided about that very file: one
-    that leads elsewhere by now is refused."""
+    that leads elsewhere by now is refused. `showing`: what of it a search may show; None: all."""
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Workspace:
         environment: Mapping[str, str] | None = None,
         *,
         judged: bool = False,
+        showing: Showing | None = None,
     ) -> None:
         self.below = Below(root, forbidden)
         self._judged = judged
@@ -39,7 +40,7 @@ class Workspace:
         self._read: dict[Spot, bytes] = {}  # the mark of what the model has seen
         self._changes: Counter[str] = Counter()
         self._one_at_a_time = threading.Lock()
-        search = FileSearch(self.below, forbidden, environment or {})
+        search = FileSearch(self.below, forbidden, environment or {}, showing=showing)
         self.tools: tuple[Tool, ...] = (FileRead(self), search, FileEdit(self))
 
     def changed(self) -> tuple[str, ...]:
@@ -52,6 +53,14 @@ class Workspace:
             return self.below.spot(path).shown or "."
         except CommandFailed:
             return path
+
+    def has(self, path: str) -> bool:
+        """Whether a file is there, by a path that does not lead out."""
+        try:
+            mode = self.below.mode(self.below.spot(path))
+        except (CommandFailed, OSError):
+            return False
+        return mode is not None and stat.S_ISREG(mode)
 
     def _spot(self, path: str) -> Spot:
         spot = self.below.spot(path)

@@ -128,9 +128,8 @@ class Batch:
 
         def write(ruling: Ruling) -> None:
             name, decision = plan.tool.spec.name, ALLOWED if ruling.allowed else DENIED
-            kept = {"key": ruling.key, "scope": ruling.scope, "where": plain(ruling.where)}
             for each in call_ids:
-                self._decided(each, name, ruling.by, decision, ruling.reason, **kept)
+                self._decided(each, name, ruling.by, decision, ruling.reason, ruling)
 
         return await self.gate.rule(plan.tool.spec, plan.arguments, write)
 
@@ -161,9 +160,16 @@ class Batch:
         self._decided(call_id, name, hook.name, DENIED, reason)
         return f"Denied: {plain(reason)}"
 
-    def _decided(self, call_id: str, name: str, by: str, decision: str, reason: str, **kept: str) -> None:
-        why = self.mask(plain(reason))
-        self.record(ToolDecided(call_id=call_id, name=name, by=plain(by), decision=decision, reason=why, **kept))
+    def _decided(
+        self, call_id: str, name: str, by: str, decision: str, reason: str, ruling: Ruling | None = None
+    ) -> None:
+        decided = ToolDecided(
+            call_id=call_id, name=name, by=plain(by), decision=decision, reason=self.mask(plain(reason))
+        )
+        if ruling is not None:
+            kept = {"key": ruling.key, "scope": ruling.scope, "where": plain(ruling.where)}
+            decided = msgspec.structs.replace(decided, **kept)
+        self.record(decided)
 
     async def _settle(
         self, call: ToolCall, plan: Prepared, twins: Sequence[ToolCall], slots: asyncio.Semaphore

@@ -269,4 +269,6 @@ def _path(arguments: str) -> str:
 
 
 def _paths(text: str) -> list[str]:
-    return [name for name in names(text) if name.startswith("/")]
+    """Whole ones first: of the others most are no files, and only so many are looked for."""
+    likely = [name for name in names(text) if "://" not in name and ("/" in name or "." in name)]
+    return sorted(likely, key=lambda name: not name.startswith("/"))

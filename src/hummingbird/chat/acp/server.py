@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from acp.exceptions import RequestError
 from acp.interfaces import Client
@@ -48,6 +49,7 @@ from hummingbird.domain.text import plain, shortened
 
 _log = logging.getLogger("hummingbird")
 NO_SUCH_SESSION = -32002
+_UNDER_WAY = "Something is under way in that session: cancel it, or wait until it has ended."
 _IGNORED = (
     "MCP servers of the editor are not used ({names}): each server needs a list of the tools it may offer. Declare "
     "them in chat.mcp_servers of Hummingbird's configuration."
@@ -60,6 +62,7 @@ class EditorAgent:
     def __init__(self, conversations: Conversations, folders: Folders) -> None:
         self.conversations, self._folders = conversations, folders
         self._sessions: dict[str, EditorSession] = {}
+        self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._beginning = 0
         self._clarifies = False
         self._editor: Client | None = None
@@ -117,7 +120,7 @@ class EditorAgent:
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> LoadSessionResponse:
-        with self._sentences():
+        async with self._alone(session_id):
             entries = await self.conversations.entries(session_id)
             session = await self._begun(cwd, session_id)
             meta = _note(session, mcp_servers)
@@ -130,7 +133,7 @@ class EditorAgent:
         self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
         """As `load_session`, for an editor that remembers what was said."""
-        with self._sentences():
+        async with self._alone(session_id):
             await self.conversations.entries(session_id)
             session = await self._begun(cwd, session_id)
             meta = _note(session, mcp_servers)
@@ -153,7 +156,7 @@ class EditorAgent:
             )
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        with self._sentences():
+        async with self._alone(session_id):
             session = self._session(session_id)
             del self._sessions[session_id]
             await session.close()
@@ -195,6 +198,13 @@ class EditorAgent:
 
     # Behind it
 
+    @asynccontextmanager
+    async def _alone(self, session_id: str) -> AsyncIterator[None]:
+        """Whoever opens or closes this session waits for the others that do. A lock is there while it is wanted."""
+        with self._sentences():
+            async with self._one_at_a_time.setdefault(session_id, asyncio.Lock()):
+                yield
+
     @contextmanager
     def _sentences(self) -> Iterator[None]:
         """Whatever goes wrong becomes the protocol's own error, with our sentence."""
@@ -221,11 +231,12 @@ class EditorAgent:
         return session
 
     async def _begun(self, cwd: str, resume: str = "") -> EditorSession:
-        """One that is open already is begun anew, unless something is under way in it."""
+        """One that is open already is begun anew, unless something is under way in it, also by then: what was said
+        meanwhile is not cut off. To resume one, be alone with it."""
         folder = await asyncio.to_thread(_folder, cwd)
         before = self._sessions.get(resume)
         if before is not None and before.working:
-            raise UsageFault("Something is under way in that session: cancel it, or wait until it has ended.")
+            raise UsageFault(_UNDER_WAY)
         if len(self._sessions) + self._beginning >= CONVERSATIONS and before is None:
             raise UsageFault(f"{CONVERSATIONS} sessions are open here: close one with session/close.")
         session = EditorSession(self._client, self.conversations, folder, clarifies=self._clarifies, resume=resume)
@@ -234,6 +245,9 @@ class EditorAgent:
             await session.begin()
         finally:
             self._beginning -= 1
+        if before is not None and before.working:
+            await session.close()
+            raise UsageFault(_UNDER_WAY)
         self._sessions[session.session_id] = session
         if before is not None:
             await before.close()

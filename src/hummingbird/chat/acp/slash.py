@@ -114,7 +114,7 @@ class Typed:
     async def confirmed(self, question: str) -> bool:
         return await self._sitting.confirmed(question)
 
-    def answered(self, text: str) -> bool:
+    def approved(self, answer: str) -> bool:
         """The editor asks its questions itself."""
         return False
 
