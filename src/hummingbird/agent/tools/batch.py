@@ -129,7 +129,7 @@ class Batch:
         def write(ruling: Ruling) -> None:
             name, decision = plan.tool.spec.name, ALLOWED if ruling.allowed else DENIED
             for each in call_ids:
-                self._decided(each, name, ruling.by, decision, ruling.reason, ruling)
+                self._decided(each, name, ruling.by, decision, ruling.reason, ruling=ruling)
 
         return await self.gate.rule(plan.tool.spec, plan.arguments, write)
 
@@ -161,7 +161,7 @@ class Batch:
         return f"Denied: {plain(reason)}"
 
     def _decided(
-        self, call_id: str, name: str, by: str, decision: str, reason: str, ruling: Ruling | None = None
+        self, call_id: str, name: str, by: str, decision: str, reason: str, *, ruling: Ruling | None = None
     ) -> None:
         decided = ToolDecided(
             call_id=call_id, name=name, by=plain(by), decision=decision, reason=self.mask(plain(reason))
