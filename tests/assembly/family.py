@@ -91,6 +91,6 @@ def waits(seconds: float = 60.0, *, then: Line | None = None) -> Callable[[Model
 
 
 async def until(met: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not met():  # noqa: ASYNC110 - of somebody else's state, which tells nobody
             await asyncio.sleep(0.005)

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -91,11 +92,11 @@ async def test_a_sub_agent_has_turns_of_its_own_and_says_that_they_were_used_up_
 async def test_what_was_found_before_the_time_was_up_is_not_lost_c8() -> None:
     """Users' pain 13: a time-out that was all or nothing, although the file was there."""
     made = calls(("look", '{"command": "make > /tmp/data/report.md"}'), text="The build fails in step 2.")
-    family = Family(Cast(go=[delegates("t", timeout_s=0.1), says("done")], t=[made, waits()]), [tool("look")])
+    family = Family(Cast(go=[delegates("t", timeout_s=1.0), says("done")], t=[made, waits()]), [tool("look")])
     family.there = ["/tmp/data/report.md"]
     began = time.monotonic()
     [told] = await family.told()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     assert told["status"] == "timed_out, partial"
     assert told["findings"] == "The build fails in step 2."
     assert told["files"] == ["/tmp/data/report.md"]
@@ -114,13 +115,13 @@ async def test_nothing_found_is_not_told_as_if_something_were_c8() -> None:
 async def test_one_is_cancelled_by_its_number_and_the_others_go_on_c8() -> None:
     """Users' pain 13: neither status nor cancel."""
     model = Cast(
-        go=[delegates("a", "b", "c"), says("done")], a=[waits()], b=[waits(0.2, then=says("b"))], c=[says("c")]
+        go=[delegates("a", "b", "c"), says("done")], a=[waits()], b=[waits(2.0, then=says("b"))], c=[says("c")]
     )
     family = Family(model, at_once=2)
     run = asyncio.create_task(family.told())
     await until(lambda: len(model.requests) == 3)
     first, second, third = family.delegate.standing()
-    assert first.startswith("1001 sub-agent, 0 s, 0 turns, waiting for the model: a")
+    assert re.match(r"1001 sub-agent, \d+ s, 0 turns, waiting for the model: a", first)
     assert "1002" in second
     assert third.endswith(": c")
     assert family.delegate.cancel(1001) == "Sub-agent 1001 cancelled."
@@ -152,16 +153,17 @@ async def test_one_that_breaks_takes_none_along_c8() -> None:
 
 async def test_an_interrupt_does_not_wait_for_sub_agents_l19() -> None:
     """Users' pain 13: the parent froze."""
-    stubborn = tool("look", _stubborn)
+    begun = asyncio.Event()
+    stubborn = tool("look", _stubborn(begun))
     model = Cast(go=[delegates("a", "b")], a=[waits()], b=[calls(("look", "{}")), says("never")])
     family = Family(model, [stubborn], grace_s=PROMPT_GRACE_S)
     run = asyncio.create_task(family.play.run("go"))
     await until(lambda: len(model.requests) == 3)
-    await asyncio.sleep(0.05)
+    await begun.wait()
     began = time.monotonic()
     family.play.loop.interrupt()
     outcome = await run
-    assert time.monotonic() - began < PROMPT_GRACE_S + 0.1
+    assert time.monotonic() - began < PROMPT_GRACE_S + 1.0
     assert outcome.reason is EndReason.INTERRUPTED
     assert family.delegate.standing() == () or await _gone(family)
 
@@ -171,12 +173,16 @@ async def _gone(family: Family) -> bool:
     return True
 
 
-async def _stubborn(**_: Any) -> str:
-    try:
-        await asyncio.sleep(60)
-    except asyncio.CancelledError:
-        await asyncio.sleep(0.6)
-    return "at last"
+def _stubborn(begun: asyncio.Event) -> Callable[..., Awaitable[str]]:
+    async def look(**_: Any) -> str:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(3.0)
+        return "at last"
+
+    return look
 
 
 async def test_what_sub_agents_pay_is_on_the_parent_s_bill_l15() -> None:
@@ -191,14 +197,14 @@ async def test_what_sub_agents_pay_is_on_the_parent_s_bill_l15() -> None:
 @pytest.mark.parametrize("way", ["cancelled", "timed out", "interrupted", "left behind"])
 async def test_what_sub_agents_paid_is_on_the_bill_however_they_end_l15(way: str) -> None:
     """A call that was under way may have been billed: it is there too, as of unknown outcome."""
-    look = tool("look", _stubborn) if way == "left behind" else tool("look")
+    begun = asyncio.Event()
+    look = tool("look", _stubborn(begun)) if way == "left behind" else tool("look")
     last: Any = says("never") if way == "left behind" else waits()
-    more = {"timeout_s": 0.2} if way == "timed out" else {}
+    more = {"timeout_s": 2.0} if way == "timed out" else {}
     model = Cast(go=[delegates("a", **more), says("done")], a=[calls(("look", '{"n": 1}')), last])
     family = Family(model, [look], grace_s=0.05)
     run = asyncio.create_task(family.play.loop.run("go"))
-    await until(lambda: len(model.requests) == (2 if way == "left behind" else 3))
-    await asyncio.sleep(0.02)
+    await until(begun.is_set if way == "left behind" else lambda: len(model.requests) == 3)
     if way == "cancelled":
         family.delegate.cancel()
     elif way != "timed out":

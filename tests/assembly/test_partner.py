@@ -22,6 +22,7 @@ from hummingbird.domain.journal import (
 from hummingbird.domain.permissions import Scope
 from hummingbird.lab.vendors.script import Fault, Turn
 from tests.assembly.chats import MODEL, OTHER, Home, Yes, calling, home
+from tests.assembly.family import until
 
 LONG = "word " * 1_500
 
@@ -43,12 +44,12 @@ async def test_between_two_turns_the_session_is_anybody_s_and_what_they_write_is
 
 
 async def test_while_a_turn_is_under_way_nobody_else_has_the_session_c4(tmp_path: Path) -> None:
-    with home(tmp_path, Turn(text="one"), Fault("slow", delay_s=0.4, turn=Turn(text="two"))) as here:
+    with home(tmp_path, Turn(text="one"), Fault("slow", delay_s=3.0, turn=Turn(text="two"))) as here:
         async with here.chat() as mine, here.chat() as theirs:
             await mine.say("first")
             session = mine.standing().session_id
             run = asyncio.create_task(mine.say("second"))
-            await asyncio.sleep(0.15)
+            await until(lambda: len(here.lab.requests) == 2)
             with pytest.raises(JournalTaken):
                 await theirs.resume(session)
             assert (await run).text == "two"
@@ -220,7 +221,7 @@ async def test_stop_ends_the_run_sub_agents_and_processes_c3(tmp_path: Path) -> 
             await mine.say("start it")
             [process] = mine.standing().background
             run = asyncio.create_task(mine.say("go on"))
-            await asyncio.sleep(0.15)
+            await until(lambda: len(here.lab.requests) == 3)
             began = time.monotonic()
             assert await mine.stop()
             assert (await run).reason is EndReason.INTERRUPTED

@@ -58,10 +58,12 @@ async def tools(partner: ScriptedPartner) -> str:
     return await partner.stream("done with tools")
 
 
-async def asked(partner: ScriptedPartner, delay_s: float = 0.0, times: int = 0) -> str:
-    streaming = asyncio.ensure_future(slowly(partner, 20))
+async def asked(partner: ScriptedPartner, times: int = 0, go: str = "") -> str:
+    """`go`: the file without which it does not ask yet."""
+    streaming = asyncio.ensure_future(slowly(partner, 60))
     try:
-        await asyncio.sleep(delay_s)
+        while go and not Path(go).exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+            await asyncio.sleep(0.02)
         answer = await partner.asker.ask(replace(_QUESTION, text=f"{_QUESTION.text} {'long ' * times}END"))
     finally:
         streaming.cancel()
@@ -73,7 +75,7 @@ async def stubborn(partner: ScriptedPartner) -> str:
     try:
         return await slowly(partner, 60)
     except asyncio.CancelledError:
-        await asyncio.sleep(4)
+        await asyncio.sleep(8)
         return await partner.stream("ended at last")
 
 
@@ -91,7 +93,7 @@ async def played(partner: ScriptedPartner, text: str) -> str:
         case "tools":
             return await tools(partner)
         case "ask":
-            return await asked(partner, float(words[1]), int(words[2])) if words[1:] else await asked(partner)
+            return await asked(partner, int("".join(words[1:2]) or 0), "".join(words[2:3]))
         case "stubborn":
             return await stubborn(partner)
         case "clarify":

@@ -79,7 +79,7 @@ class Window:
     def title(self) -> str:
         return self._tmux("display-message", "-p", "#{pane_title}")
 
-    def wait_for(self, words: str | Callable[[str], bool], seconds: float = 10.0) -> str:
+    def wait_for(self, words: str | Callable[[str], bool], seconds: float = 30.0) -> str:
         """The screen on which they stand. Fails with what was there instead."""
         until = time.monotonic() + seconds
         while True:
@@ -89,6 +89,21 @@ class Window:
             if time.monotonic() > until:
                 pytest.fail(f"{words!r} did not appear within {seconds} s in:\n{seen}")
             time.sleep(0.03)
+
+    def wait_until_printed(self, words: str) -> None:
+        """Also when they have scrolled away by the time that we look."""
+        self.wait_for(lambda _: words in self.all())
+
+    def leave(self) -> None:
+        """With the second Ctrl-C of two that come soon after each other; a busy machine may need one more."""
+        for _ in range(5):
+            self.press("C-c")
+            until = time.monotonic() + 1.5
+            while time.monotonic() < until:
+                if "ENDED 0" in self.screen():
+                    return
+                time.sleep(0.03)
+        pytest.fail(f"Ctrl-C does not end it:\n{self.screen()}")
 
     def close(self) -> None:
         subprocess.run(["tmux", "-L", self._socket, "kill-server"], capture_output=True, check=False, timeout=20)

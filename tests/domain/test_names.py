@@ -31,6 +31,6 @@ def test_what_a_person_would_look_for_again_is_a_name(text: str, found: list[str
 def test_no_text_takes_long(piece: str) -> None:
     """Pasted megabytes: four times the text may take some four times as long, not sixteen."""
     text = piece * (400_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     sum(1 for _ in names(text))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

@@ -1,6 +1,10 @@
 """Credentials go along to the server they are for; programs that print them learn nothing of ours."""
 
+import asyncio
+import gc
 import json
+import time
+import warnings
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -224,3 +228,25 @@ async def test_a_credential_program_that_waits_for_somebody_is_given_up(
     async with asking(tmp_path, "http://127.0.0.1:1", asked, None, {"PATH": "/usr/bin:/bin"}) as client:
         with pytest.raises(ClusterUnusable, match="run it by hand to see what it waits for"):
             await client.get("/api")
+
+
+@pytest.mark.parametrize("text", ["sleep 8 & exit 0", "sleep 8; true"])
+def test_a_credential_program_whose_child_holds_its_output_is_given_up_and_leaves_no_stream_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(asked_credential, "CREDENTIAL_PROGRAM_S", 0.3)
+    asked = exec_entry(program(tmp_path / "login", text))
+
+    async def given_up() -> None:
+        async with asking(tmp_path, "http://127.0.0.1:1", asked, None, {"PATH": "/usr/bin:/bin"}) as client:
+            with pytest.raises(ClusterUnusable, match="run it by hand to see what it waits for"):
+                await client.get("/api")
+
+    gc.collect()
+    began = time.monotonic()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(given_up())
+        gc.collect()
+    assert [str(each.message) for each in caught] == []
+    assert time.monotonic() - began < 7

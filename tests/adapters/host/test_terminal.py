@@ -38,6 +38,11 @@ async def run(terminal: Terminal, command: str, **arguments: Any) -> tuple[str, 
     return await called(terminal.tools[0], command=command, **arguments)
 
 
+def timeless(text: str) -> str:
+    """Without the seconds that something took, of which a busy machine makes more."""
+    return re.sub(r"\d+ s\b", "N s", text)
+
+
 async def process(terminal: Terminal, action: str, **arguments: Any) -> tuple[str, str]:
     return await called(terminal.tools[1], action=action, **arguments)
 
@@ -45,7 +50,7 @@ async def process(terminal: Terminal, action: str, **arguments: Any) -> tuple[st
 async def test_c5_a_command_runs_in_the_workspace_and_says_how_it_ended(terminal: Terminal, tmp_path: Path) -> None:
     note, output = await run(terminal, "pwd; echo oops >&2; exit 3")
     assert output == f"{tmp_path}\noops\n"
-    assert re.fullmatch(r"Exit code 3 after 0\.\d s\.", note)
+    assert re.fullmatch(r"Exit code 3 after \d+\.\d s\.", note)
     assert (await run(terminal, "kill -KILL $$"))[0].startswith("Exit code 137")
     assert (await run(terminal, "no-such-program"))[0].startswith("Exit code 127")
 
@@ -68,8 +73,8 @@ async def test_c5_bytes_that_are_no_text_and_nuls_come_through(terminal: Termina
 
 async def test_c5_output_without_end_is_bounded_in_memory_and_in_time(terminal: Terminal) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    note, output = await run(terminal, "echo begin; yes", timeout_s=0.6)
-    assert note.startswith("Ended after 0.6 s with everything it had started.")
+    note, output = await run(terminal, "echo begin; yes", timeout_s=2)
+    assert note.startswith("Ended after 2 s with everything it had started.")
     assert output.startswith("begin\ny\n")
     assert output.endswith("y\n")
     assert "bytes of the output were not kept" in output
@@ -88,24 +93,27 @@ async def test_c5_the_last_line_is_shown_while_a_command_runs(terminal: Terminal
     await called(
         terminal.tools[0],
         context(seen.append),
-        command="printf '\\033[31mstep 1\\033[0m\\n'; sleep 0.8; echo step 2; sleep 0.7",
+        command="printf '\\033[31mstep 1\\033[0m\\n'; sleep 1.3; echo step 2; sleep 1.3",
     )
     assert seen[0] == "step 1"
     assert seen[-1] == "step 2"
 
 
-async def test_c5_a_background_command_gets_a_number_and_can_be_listed_read_and_killed(terminal: Terminal) -> None:
+async def test_c5_a_background_command_gets_a_number_and_can_be_listed_read_and_killed(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hummingbird.adapters.host.terminal.BACKGROUND_GLANCE_S", 2)
     note, output = await run(terminal, "echo up; sleep 71.25; echo never", background=True)
-    assert note.startswith("In the background. Process 1 running 0 s. Bytes 0 to 3 of 3.")
+    assert timeless(note).startswith("In the background. Process 1 running N s. Bytes 0 to 3 of 3.")
     assert output == "up\n"
-    assert (await process(terminal, "list"))[1] == "1 running 0 s: echo up; sleep 71.25; echo never"
-    assert terminal.standing() == ("1 running 0 s: echo up; sleep 71.25; echo never",)
+    assert timeless((await process(terminal, "list"))[1]) == "1 running N s: echo up; sleep 71.25; echo never"
+    assert list(map(timeless, terminal.standing())) == ["1 running N s: echo up; sleep 71.25; echo never"]
     assert (await process(terminal, "read", number=1))[1] == ""
     assert (await process(terminal, "read", number=1, offset=0))[1] == "up\n"
     assert (await process(terminal, "kill", number=1))[1] == "Process 1 was ended: echo up; sleep 71.25; echo never"
     assert not processes_with("71.25")
     assert terminal.standing() == ()
-    assert "1 was ended by you after 0 s" in (await process(terminal, "list"))[1]
+    assert "1 was ended by you after N s" in timeless((await process(terminal, "list"))[1])
 
 
 async def test_c5_reading_goes_on_where_it_stopped(terminal: Terminal) -> None:
@@ -120,20 +128,24 @@ async def test_c5_reading_goes_on_where_it_stopped(terminal: Terminal) -> None:
     assert "before them were not kept" in beyond[0]
 
 
-async def test_c5_what_fails_at_once_in_the_background_is_said_at_once(terminal: Terminal) -> None:
+async def test_c5_what_fails_at_once_in_the_background_is_said_at_once(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hummingbird.adapters.host.terminal.BACKGROUND_GLANCE_S", 10)
     note, output = await run(terminal, "echo broken; exit 4", background=True)
-    assert "Process 1 ended with exit code 4 after 0 s" in note
+    assert "Process 1 ended with exit code 4 after N s" in timeless(note)
     assert output == "broken\n"
     assert terminal.news() == ()
 
 
-async def test_c5_the_end_of_a_background_process_is_news_once(terminal: Terminal) -> None:
+async def test_c5_the_end_of_a_background_process_is_news_once(terminal: Terminal, tmp_path: Path) -> None:
     await run(terminal, "sleep 73.25", background=True)
-    await run(terminal, "sleep 0.6; exit 6", background=True)
+    await run(terminal, "until test -e go; do sleep 0.05; done; exit 6", background=True)
     assert terminal.news() == ()
+    (tmp_path / "go").touch()
     assert await seen_soon(lambda: len(terminal.standing()) == 1)
-    assert [re.sub(r"\d s", "N s", line) for line in terminal.news()] == [
-        "Process 2 ended with exit code 6 after N s: sleep 0.6; exit 6."
+    assert list(map(timeless, terminal.news())) == [
+        "Process 2 ended with exit code 6 after N s: until test -e go; do sleep 0.05; done; exit 6."
     ]
     assert terminal.news() == ()
     await terminal.stop(1)
@@ -144,16 +156,17 @@ async def test_c5_what_a_command_leaves_running_holds_nobody_up_and_gets_a_numbe
     """#77178: a daemon keeps the pipe open; #115490: and is listed."""
     began = time.monotonic()
     note, output = await run(terminal, "sleep 74.25 & echo started")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert output == "started\n"
     assert note == "Exit code 0. Something it started still runs; that is process 1 now."
-    assert terminal.standing() == ("1 running 0 s: sleep 74.25 & echo started",)
+    assert list(map(timeless, terminal.standing())) == ["1 running N s: sleep 74.25 & echo started"]
     assert "left something running" in (await process(terminal, "list"))[1]
     assert await terminal.stop(None) == "1 process was ended."
     assert not processes_with("74.25")
 
 
-async def test_c5_stop_says_what_it_did(terminal: Terminal) -> None:
+async def test_c5_stop_says_what_it_did(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hummingbird.adapters.host.terminal.BACKGROUND_GLANCE_S", 10)
     assert await terminal.stop(None) == "Nothing runs in the background."
     with pytest.raises(UsageFault, match=r"There is no process 9\. There are: none\."):
         await terminal.stop(9)
@@ -178,6 +191,7 @@ async def test_c5_only_so_many_are_kept(terminal: Terminal, monkeypatch: pytest.
     assert await seen_soon(lambda: not processes_with("76.5") and not processes_with("76.75"))
     assert len(terminal.standing()) == 2
     monkeypatch.setattr("hummingbird.adapters.host.terminal.BACKGROUND_FINISHED", 3)
+    monkeypatch.setattr("hummingbird.adapters.host.terminal.BACKGROUND_GLANCE_S", 10)
     await terminal.stop(None)
     for _ in range(5):
         await run(terminal, "true", background=True)
@@ -212,7 +226,9 @@ def test_c5_processes_go_on_from_one_event_loop_to_the_next(tmp_path: Path) -> N
     """C2: a library without a loop of its own calls with a new one each time."""
     terminal = Terminal(tmp_path, ENVIRONMENT)
     asyncio.run(run(terminal, "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; sleep 77.25", background=True))
-    time.sleep(0.5)
+    until = time.monotonic() + 20
+    while terminal.numbered(1).output.total < 10 and time.monotonic() < until:
+        time.sleep(0.01)
     assert asyncio.run(process(terminal, "read", number=1, offset=0))[1] == "1\n2\n3\n4\n5\n"
     asyncio.run(terminal.close())
     assert not processes_with("77.25")

@@ -16,6 +16,7 @@ from hummingbird.ports.tool import ToolContext
 
 RAW = Path(__file__).with_name("raw_server.py")
 QUICK = Bounds(open_s=5.0, back_off_s=(0.0, 0.05, 0.1))
+LEAVING = Bounds(open_s=5.0, close_s=0.3, leaving_s=0.1, back_off_s=(0.0, 0.05, 0.1))
 TIME_TOOLS = ("get_current_time", "convert_time")
 
 
@@ -66,7 +67,7 @@ async def gone(*processes: int, within_s: float) -> bool:
     return True
 
 
-async def until(so: Callable[[], bool], within_s: float = 5.0) -> None:
+async def until(so: Callable[[], bool], within_s: float = 30.0) -> None:
     """Raises TimeoutError."""
     async with asyncio.timeout(within_s):
         while not so():  # noqa: ASYNC110 - other processes set no events

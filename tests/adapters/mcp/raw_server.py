@@ -117,7 +117,7 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
         answer(number, json.dumps(dict(os.environ)))
     elif name == "progress":
         say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 4}})
-        time.sleep(0.15)
+        time.sleep(1.0)
         words = {"progressToken": token, "progress": 2, "message": "half\x1b[2J\nway"}
         say({"method": "notifications/progress", "params": words})
         say({"method": "notifications/progress", "params": {"progressToken": "another", "progress": 3}})
@@ -150,7 +150,10 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
         say({"id": number, "result": {"resultType": "input_required", "inputRequests": {}}})
     elif name == "seen":
         answer(number, json.dumps(SEEN))
+    elif name == "hang" and "file" in arguments:
+        affect(arguments)
     elif name == "deaf":
+        affect(arguments)
         while True:
             time.sleep(60)
 
@@ -162,6 +165,7 @@ def main() -> None:
     if MODE == "silent":
         time.sleep(300)
     if MODE == "once" and Path(sys.argv[2]).exists():
+        Path(sys.argv[2]).write_text("again")
         time.sleep(300)
     if MODE == "once":
         Path(sys.argv[2]).touch()

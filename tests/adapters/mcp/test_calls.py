@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from hummingbird.adapters.mcp.connection import ServerSaid
 from hummingbird.agent.tools.results import failed
 from hummingbird.domain.errors import HummingbirdError, SourceDown, SourceRefused
 from hummingbird.ports.tool import ByteStream, ToolContext
-from tests.adapters.mcp.playing import QUICK, call, misbehaving, named, opened
+from tests.adapters.mcp.playing import LEAVING, QUICK, call, misbehaving, named, opened, until
 
 
 async def test_every_kind_of_content_becomes_text_and_bytes_are_named_not_shown() -> None:
@@ -101,11 +102,12 @@ async def test_progress_is_shown_on_one_line_without_what_terminals_obey() -> No
     assert shown == ["1 of 4", "half[2J way"]
 
 
-async def test_l19_an_interrupt_returns_at_once_and_the_server_is_told() -> None:
+async def test_l19_an_interrupt_returns_at_once_and_the_server_is_told(tmp_path: Path) -> None:
+    mark = tmp_path / "heard"
     async with opened(misbehaving()) as servers:
         before = asyncio.all_tasks()
-        work = asyncio.ensure_future(call(servers, "hang"))
-        await asyncio.sleep(0.1)
+        work = asyncio.ensure_future(call(servers, "hang", file=str(mark)))
+        await until(mark.exists)
         began = time.monotonic()
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -115,10 +117,12 @@ async def test_l19_an_interrupt_returns_at_once_and_the_server_is_told() -> None
         assert len(json.loads(await call(servers, "seen"))["cancelled"]) == 1
 
 
-async def test_l19_an_interrupt_returns_at_once_from_a_server_that_reads_nothing() -> None:
-    async with opened(misbehaving()) as servers:
+async def test_l19_an_interrupt_returns_at_once_from_a_server_that_reads_nothing(tmp_path: Path) -> None:
+    mark = tmp_path / "heard"
+    async with opened(misbehaving(), bounds=LEAVING) as servers:
         before = asyncio.all_tasks()
-        first = asyncio.ensure_future(call(servers, "deaf"))
+        first = asyncio.ensure_future(call(servers, "deaf", file=str(mark)))
+        await until(mark.exists)
         second = asyncio.ensure_future(call(servers, "echo", much="x" * 1_000_000))
         await asyncio.sleep(0.2)
         began = time.monotonic()
@@ -146,10 +150,11 @@ async def test_calls_run_beside_each_other_and_from_any_task() -> None:
         await asyncio.gather(hanging, return_exceptions=True)
 
 
-async def test_closing_ends_calls_that_are_under_way() -> None:
+async def test_closing_ends_calls_that_are_under_way(tmp_path: Path) -> None:
+    mark = tmp_path / "heard"
     async with opened(misbehaving()) as servers:
-        work = asyncio.ensure_future(call(servers, "hang"))
-        await asyncio.sleep(0.1)
+        work = asyncio.ensure_future(call(servers, "hang", file=str(mark)))
+        await until(mark.exists)
     assert (await asyncio.gather(work, return_exceptions=True))[0] is not None
     with pytest.raises(SourceDown, match="is closed: the session is over"):
         await call(servers, "echo")

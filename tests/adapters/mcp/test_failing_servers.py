@@ -10,7 +10,7 @@ import pytest
 from hummingbird.adapters.mcp.limits import Bounds
 from hummingbird.adapters.mcp.settings import ServerSettings
 from hummingbird.domain.errors import SourceDown, SourceRefused
-from tests.adapters.mcp.playing import call, misbehaving, opened
+from tests.adapters.mcp.playing import LEAVING, call, misbehaving, opened, until
 
 SHORT = Bounds(open_s=3.0, back_off_s=(0.0, 0.05))  # a busy machine takes most of a second to start a program
 
@@ -81,23 +81,24 @@ async def test_restarts_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_restarts_are_counted_anew_after_a_steady_time(tmp_path: Path) -> None:
-    steady = Bounds(open_s=5.0, back_off_s=(0.0,), steady_s=0.5)
+    steady = Bounds(open_s=5.0, back_off_s=(0.0,), steady_s=3.0)
     async with opened(misbehaving(), bounds=steady) as servers:
         for _ in range(2):
             with pytest.raises(SourceDown, match="broke off"):
                 await call(servers, "die", file=str(tmp_path / "effects"))
         with pytest.raises(SourceDown, match="failed 2 times"):
             await call(servers, "echo")
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(3.0)
         assert await call(servers, "echo") == "{}"
 
 
 async def test_l19_an_interrupt_returns_at_once_from_a_server_that_does_not_come_back(tmp_path: Path) -> None:
-    async with opened(misbehaving("once", str(tmp_path / "began"))) as servers:
+    mark = tmp_path / "began"
+    async with opened(misbehaving("once", str(mark)), bounds=LEAVING) as servers:
         with pytest.raises(SourceDown, match="broke off"):
             await call(servers, "die", file=str(tmp_path / "effects"))
         work = asyncio.ensure_future(call(servers, "echo"))
-        await asyncio.sleep(0.3)
+        await until(lambda: mark.read_text() == "again")
         began = time.monotonic()
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -108,11 +109,12 @@ async def test_l19_an_interrupt_returns_at_once_from_a_server_that_does_not_come
 
 
 async def test_closing_ends_a_server_that_is_just_being_started_again(tmp_path: Path) -> None:
-    async with opened(misbehaving("once", str(tmp_path / "began"))) as servers:
+    mark = tmp_path / "began"
+    async with opened(misbehaving("once", str(mark)), bounds=LEAVING) as servers:
         with pytest.raises(SourceDown, match="broke off"):
             await call(servers, "die", file=str(tmp_path / "effects"))
         work = asyncio.ensure_future(call(servers, "echo"))
-        await asyncio.sleep(0.3)
+        await until(lambda: mark.read_text() == "again")
         began = time.monotonic()
     assert time.monotonic() - began < 1.2
     with pytest.raises(SourceDown, match="could not be started again"):

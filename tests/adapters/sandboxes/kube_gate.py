@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+_ACCEPTING_TURNS = 5  # of the loop, until the last one who came is met: a server that is closed before never closes it
+
 
 @dataclass
 class Gate:
@@ -41,15 +43,15 @@ class Gate:
 async def gate_before(url: str, kubeconfig: Path) -> AsyncIterator[Gate]:
     """The kubeconfig leads through the gate afterwards."""
     target = urlsplit(url)
-    tasks: set[asyncio.Task[None]] = set()
+    met: list[tuple[asyncio.Task[None], asyncio.StreamWriter]] = []
 
-    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
+    async def carried(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.CancelledError):
             await _carry(gate, (reader, writer), await asyncio.open_connection(target.hostname, target.port))
         writer.close()
+
+    def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        met.append((asyncio.ensure_future(carried(reader, writer)), writer))
 
     server = await asyncio.start_server(meet, "127.0.0.1", 0)
     gate = Gate(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
@@ -57,10 +59,14 @@ async def gate_before(url: str, kubeconfig: Path) -> AsyncIterator[Gate]:
     try:
         yield gate
     finally:
+        for _ in range(_ACCEPTING_TURNS):
+            await asyncio.sleep(0)
         server.close()
-        for task in tasks:
+        for task, writer in met:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            writer.close()  # a task that is cancelled before its first turn closes nothing
+        await asyncio.gather(*(task for task, _ in met), return_exceptions=True)
+        await asyncio.gather(*(writer.wait_closed() for _, writer in met), return_exceptions=True)
 
 
 def redirect(kubeconfig: Path, old: str, new: str) -> None:
@@ -91,7 +97,7 @@ async def _carry(gate: Gate, client: Streams, server: Streams) -> None:
     try:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        server[1].close()  # first: we may be cancelled while we wait
         for each in both:
             each.cancel()
         await asyncio.gather(*both, return_exceptions=True)
-        server[1].close()

@@ -46,7 +46,7 @@ async def test_the_words_of_a_failure_are_its_complaints_and_not_what_was_said_a
 
 async def test_a_program_that_falls_silent_is_ended_with_its_children(tmp_path: Path) -> None:
     with pytest.raises(SandboxBroken, match="said nothing"):
-        await followed(_shell(f"sleep 600 & echo $! > {tmp_path}/child; wait"), ENVIRONMENT, lambda _: None, 0.2)
+        await followed(_shell(f"sleep 600 & echo $! > {tmp_path}/child; wait"), ENVIRONMENT, lambda _: None, 2.0)
     await _has_ended(int((tmp_path / "child").read_text()))
 
 

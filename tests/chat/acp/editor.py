@@ -63,7 +63,7 @@ class Editor:
     def on_connect(self, conn: Any) -> None:
         """Nothing to remember."""
 
-    async def until(self, seen: Callable[["Editor"], Any], seconds: float = 10.0) -> None:
+    async def until(self, seen: Callable[["Editor"], Any], seconds: float = 30.0) -> None:
         async with asyncio.timeout(seconds):
             while not seen(self):
                 self.news.clear()
@@ -134,7 +134,7 @@ async def editing(
         hello = await connection.initialize(1, ClientCapabilities(elicitation=form))
         yield Desk(editor, connection, process, hello, workspace)
         process.stdin.close()
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(15):
             assert await process.wait() == 0
     finally:
         if process.returncode is None:
@@ -147,7 +147,7 @@ async def editing(
 
 async def written(path: Path) -> int:
     """The number that a command has written there by now."""
-    await _until(lambda: path.exists() and bool(path.read_text().strip()), 5)
+    await soon(lambda: path.exists() and bool(path.read_text().strip()), 30)
     return int(await asyncio.to_thread(path.read_text))
 
 
@@ -161,10 +161,10 @@ async def gone(pid: int, seconds: float) -> None:
         except (FileNotFoundError, ProcessLookupError):
             return True
 
-    await _until(is_gone, seconds)
+    await soon(is_gone, seconds)
 
 
-async def _until(seen: Callable[[], bool], seconds: float) -> None:
+async def soon(seen: Callable[[], bool], seconds: float) -> None:
     async with asyncio.timeout(seconds):
         while not seen():  # noqa: ASYNC110 - another process does it, and tells nobody
             await asyncio.sleep(0.01)

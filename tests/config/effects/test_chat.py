@@ -62,7 +62,7 @@ async def test_delegation_max_concurrent_is_how_many_work_at_a_time(tmp_path: Pa
     seen: list[int] = []
 
     def slow(_: Any) -> Fault:
-        return Fault("slow", delay_s=0.2, turn=DONE)
+        return Fault("slow", delay_s=1.5, turn=DONE)
 
     async def look(partner: ChatPartner) -> None:
         while True:

@@ -116,7 +116,7 @@ def test_c5_servers_of_tools_that_hang_or_die_keep_nobody_waiting(home: Home, ch
     )
     home.lab.script.extend(saying("Answered without them."))
     bird = chat()
-    bird.ready(5)
+    bird.ready(9)  # less than such a server is waited for
     started = bird.started(b"time.sleep(300)")
     bird.answered("hello", "Answered without them.", 20)
     assert "Waiting for servers of tools to answer" in " ".join(bird.all().split())

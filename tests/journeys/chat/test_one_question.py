@@ -110,7 +110,7 @@ def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> Non
     assert running.returncode == 130, told
     assert b"Traceback" not in told
     assert found
-    until(lambda: not [one for one in started if one.alive], 2, lambda: [one for one in started if one.alive])
+    until(lambda: not [one for one in started if one.alive], 10, lambda: [one for one in started if one.alive])
 
 
 def test_c1_standard_input_does_not_choose_what_is_read(home: Home) -> None:

@@ -27,7 +27,7 @@ from tests.journeys.faults.proxy import ALWAYS, Answer, Cut, Fault, Slow
 
 ONCE = [Part.PLACEHOLDER, Part.RESULT]
 ANSWER = "The parser is too strict."
-COMMIT_S = 1.0  # instead of the usual bound, where one is impatient
+COMMIT_S = 4.0  # instead of the usual bound, where one is impatient
 TURNS = (shell("echo seen-at-first"), Turn(text=ANSWER))
 
 

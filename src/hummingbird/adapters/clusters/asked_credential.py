@@ -90,7 +90,12 @@ class AskedCredential:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.kill()
-                await process.wait()
+            assert process.stdout is not None
+            transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # the only way to it
+            if (output := transport.get_pipe_transport(1)) is not None:
+                output.close()  # a child of it may hold it, and asyncio would wait for that one
+            await process.stdout.read()
+            await process.wait()
 
     @property
     def _named(self) -> str:

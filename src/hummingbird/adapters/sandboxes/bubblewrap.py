@@ -20,7 +20,7 @@ from hummingbird.adapters.sandboxes.bubblewrap_program import (
     own_python,
     system_python,
 )
-from hummingbird.adapters.sandboxes.finishing import finished
+from hummingbird.adapters.sandboxes.finishing import finished, let_go
 from hummingbird.adapters.sandboxes.link import Farewell
 from hummingbird.adapters.sandboxes.source import loader, program
 from hummingbird.adapters.sandboxes.syscalls import filter_program
@@ -104,11 +104,8 @@ class BubblewrapPlace:
             except TimeoutError:
                 with suppress(ProcessLookupError):
                     process.kill()
-                await process.wait()
-            self._process = None
-        if self._listening is not None:
-            self._listening.cancel()
-            self._listening = None
+            await let_go(process, *([self._listening] if self._listening is not None else []))
+            self._process = self._listening = None
 
     async def linger(self, session_id: str) -> None:
         await self.remove()

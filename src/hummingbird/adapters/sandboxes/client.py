@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from hummingbird.adapters.sandboxes.finishing import finished
+from hummingbird.adapters.sandboxes.finishing import finished, let_go
 from hummingbird.adapters.sandboxes.link import Farewell
 from hummingbird.adapters.sandboxes.source import loader, program
 from hummingbird.adapters.sandboxes.syscalls import filters
@@ -58,9 +58,7 @@ class ClientLink:
         except TimeoutError:
             with suppress(ProcessLookupError):
                 self._process.kill()
-            await self._process.wait()
-        with suppress(TimeoutError):  # a grandchild of it may still hold its stderr
-            await asyncio.wait_for(self._listening, CLIENT_LEAVING_S)
+        await let_go(self._process, self._listening)
         with suppress(ConnectionError):
             await self.writer.wait_closed()
 

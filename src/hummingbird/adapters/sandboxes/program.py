@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hummingbird.adapters.sandboxes.finishing import finished
+from hummingbird.adapters.sandboxes.finishing import finished, let_go
 from hummingbird.domain.errors import SandboxBroken
 from hummingbird.domain.limits import CLIENT_WORDS_BYTES, ERROR_TEXT_CHARS, PROGRAM_LEAVING_S
 from hummingbird.domain.text import shortened
@@ -77,14 +77,18 @@ async def started(
 
 async def end(process: asyncio.subprocess.Process) -> None:
     """With its children, and with time to clean up: mounts and lock files are among what it may have to undo."""
-    for number, patience_s in ((signal.SIGTERM, PROGRAM_LEAVING_S), (signal.SIGKILL, None)):
-        if process.returncode is not None:
-            return
+    _signal(process, signal.SIGTERM)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PROGRAM_LEAVING_S):
+            await process.wait()
+    _signal(process, signal.SIGKILL)
+    await let_go(process)
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                await process.wait()
 
 
 async def _spawned(

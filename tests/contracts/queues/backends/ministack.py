@@ -5,10 +5,7 @@ attempt id does not give the same messages again.
 """
 
 import os
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +20,7 @@ import pytest
 
 from hummingbird.adapters.queues.sqs import SqsQueue
 from hummingbird.domain.limits import QUEUE_RECEIVES
+from tests.contracts.stores.backends.serving import served
 from tests.real_parts import missing
 
 REGION = "us-east-1"
@@ -34,8 +32,6 @@ SURROUNDINGS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "NO_PROXY": "127.0.0.1",
 }
-_START_S = 30.0
-_TRY_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -82,40 +78,23 @@ def serving(folder: Path) -> Iterator[Ministack]:
     """Where SURROUNDINGS are in force."""
     if find_spec("ministack") is None:
         missing("ministack is not installed: it is one of the development dependencies.")
-    port = _free_port()
-    with (folder / "ministack.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ministack"],
-            env={**os.environ, "SERVICES": "sqs,s3", "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1"},
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        _wait_for(process, f"http://127.0.0.1:{port}/_ministack/health", folder / "ministack.log")
+    given = {**os.environ, "SERVICES": "sqs,s3", "BIND_HOST": "127.0.0.1"}
+
+    def words(port: int) -> Sequence[str]:
+        return ("env", f"GATEWAY_PORT={port}", sys.executable, "-m", "ministack")
+
+    with served(words, folder, given, _is_healthy) as port:
         server = Ministack(f"http://127.0.0.1:{port}")
         with pytest.MonkeyPatch.context() as patch:
             for room in ("sqs", "sqs_inbox"):  # closing waits for the end of a poll
                 patch.setattr(f"hummingbird.adapters.queues.{room}.QUEUE_POLL_S", 1.0)
             yield server
         server.close()
-    finally:
-        process.terminate()
-        process.wait()
 
 
-def _wait_for(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    until = time.monotonic() + _START_S
-    while process.poll() is None and time.monotonic() < until:
-        try:
-            with urlopen(url, timeout=1):
-                return
-        except (URLError, OSError):
-            time.sleep(_TRY_AGAIN_S)
-    missing(f"ministack did not start: {log.read_text(errors='replace')[-500:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
+def _is_healthy(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/_ministack/health", timeout=1):
+            return True
+    except (URLError, OSError):
+        return False

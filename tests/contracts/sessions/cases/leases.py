@@ -205,7 +205,7 @@ async def a_lease_that_is_got_after_nobody_waits_for_it_is_given_back_c4(stage: 
     await written.wait()
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(opening, 0.2)
+        await asyncio.wait_for(opening, 10)  # the gate is shut until then
     following = asyncio.ensure_future(sessions.open(ID))
     await asyncio.sleep(0.05)
     assert not following.done()

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.contracts.stores.backends.serving import free_port, served
+from tests.contracts.stores.backends.serving import served
 from tests.real_parts import missing, program
 
 _PROGRAM = Path(sys.prefix) / "npm" / "node_modules" / ".bin" / "azurite-blob"
@@ -65,9 +65,11 @@ def serving(folder: Path) -> Iterator[Azurite]:
     if not _PROGRAM.exists():
         missing("azurite is not in the environment: run scripts/real-parts where npm is installed.")
     program("node")
-    port = free_port()
-    words = (str(_PROGRAM), "--inMemoryPersistence", "--silent", "--disableTelemetry", "--blobPort", str(port))
-    with served(words, port, folder, os.environ), pytest.MonkeyPatch.context() as patch:
+    words = (str(_PROGRAM), "--inMemoryPersistence", "--silent", "--disableTelemetry", "--blobPort")
+    with (
+        served(lambda port: (*words, str(port)), folder, os.environ) as port,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         server = Azurite(f"http://127.0.0.1:{port}")
         for name, value in server.surroundings.items():
             patch.setenv(name, value)

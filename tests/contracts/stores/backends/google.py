@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.contracts.stores.backends.google_stand_in import LOSING, TOKEN
-from tests.contracts.stores.backends.serving import free_port, served
+from tests.contracts.stores.backends.serving import served
 
 _PROGRAM = Path(__file__).with_name("google_stand_in.py")
 _NUMBERS = count(1)
@@ -56,9 +56,11 @@ class Google:
 @contextmanager
 def serving(folder: Path) -> Iterator[Google]:
     """In the environment too, as it would be in a pod."""
-    port = free_port()
-    words = (sys.executable, str(_PROGRAM), str(port))
-    with served(words, port, folder, os.environ), pytest.MonkeyPatch.context() as patch:
+    words = (sys.executable, str(_PROGRAM))
+    with (
+        served(lambda port: (*words, str(port)), folder, os.environ) as port,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         server = Google(f"http://127.0.0.1:{port}")
         for name, value in server.surroundings.items():
             patch.setenv(name, value)
