@@ -14,6 +14,7 @@ from benchmarks.sandboxes import report as sandbox_report
 from benchmarks.service import report as service_report
 from benchmarks.sessions import report as session_report
 from benchmarks.sources import report as source_report
+from benchmarks.web import report as web_report
 
 
 def overhead(quick: bool) -> None:
@@ -52,6 +53,10 @@ def chat(quick: bool) -> None:
     chat_report.report(quick=quick)
 
 
+def web(quick: bool) -> None:
+    web_report.report(quick=quick)
+
+
 def evidence(quick: bool, logs: Path | None = None) -> None:
     evidence_report.report(logs, quick=quick)
 
@@ -67,6 +72,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "service": service,
     "sessions": sessions,
     "chat": chat,
+    "web": web,
     "evidence": evidence,
 }
 

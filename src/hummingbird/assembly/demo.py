@@ -21,6 +21,7 @@ from hummingbird.adapters.forge.markers import Markers
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.places import HOME_VARIABLE
 from hummingbird.assembly.serving import Serving
+from hummingbird.assembly.watching import everything
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
 from hummingbird.config.starting import embedded
 from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
@@ -77,7 +78,7 @@ async def demo(
     with Scene(case) as scene:
         given = _environment(environment, scene, folder, signing)
         path = None if _embedded_will_do(case) else _written(folder, _configuration(scene))
-        serving = Serving(Watch(path, given), given, clock=_Hurried(), on_event=on_event)
+        serving = Serving(Watch(path, given), given, clock=_Hurried(), watchers=everything(on_event))
         served = asyncio.create_task(serving.run(signals=False))
         try:
             hook = f"http://127.0.0.1:{serving.port}/webhooks/gitlab"

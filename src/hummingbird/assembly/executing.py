@@ -17,6 +17,7 @@ from hummingbird.assembly.places import places
 from hummingbird.assembly.run_parts import Parts, Ran
 from hummingbird.assembly.secrets import for_runs
 from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.assembly.watching import everything
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.errors import ForgeError, HummingbirdError
 from hummingbird.domain.orders import Arrived, Cause, Overrides, WorkOrder
@@ -57,7 +58,7 @@ class Executing:
                 spending=self._places.sessions / SPENDING,
                 chosen=parts.chosen,
                 clock=parts.clock,
-                on_event=parts.on_event,
+                watchers=everything(parts.on_event),
                 memory=self._places.state,
             )
         )

@@ -26,16 +26,17 @@ from hummingbird.assembly.library import Agent
 from hummingbird.assembly.models import chain, price_overrides
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
+from hummingbird.assembly.watching import observing
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.errors import JournalDamaged, SessionUnreadable, UsageFault
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import Entry, RunEnded, RunStarted, Source, UserSaid
 from hummingbird.domain.limits import CONDUCTED_REMEMBERED
-from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.orders import WorkOrder
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.sessions import about
 from hummingbird.ports.clock import Clock
-from hummingbird.ports.observer import Observer
+from hummingbird.ports.observer import RunWatcher
 from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.tool import Tool
 from hummingbird.service.investigating import Conducted
@@ -45,9 +46,9 @@ Kept = TypeVar("Kept")
 
 
 class Investigating:
-    """Fulfils service.investigating.Investigator. `environment` is the whole one; runs are given less. `on_event` sees
-    every journal entry of every run as it happens. `memory`: our own folder, in which what chats remember of projects
-    is; runs are told it and never write it (C7)."""
+    """Fulfils service.investigating.Investigator. `environment` is the whole one; runs are given less. `watchers`
+    see every journal entry of every run as it happens. `memory`: our own folder, in which what chats remember of
+    projects is; runs are told it and never write it (C7)."""
 
     def __init__(
         self,
@@ -57,13 +58,13 @@ class Investigating:
         spending: Path | None = None,
         chosen: Chosen | None = None,
         clock: Clock | None = None,
-        on_event: Observer | None = None,
+        watchers: Sequence[RunWatcher] = (),
         memory: Path | None = None,
     ) -> None:
         self._sessions, self._chosen = sessions, chosen or Chosen()
         self._memory = memory
         self._environment, self._held_back = for_runs(environment)
-        self._clock, self._on_event = clock or SystemClock(), on_event
+        self._clock, self._watchers = clock or SystemClock(), tuple(watchers)
         self._spending = None if spending is None else SqliteSpending(spending, self._clock.now)
         # for results that could not be told at once: what stands in no journal (N8), and whole runs that are in none
         self._seen: OrderedDict[str, tuple[FailureSeen, ...]] = OrderedDict()
@@ -91,7 +92,7 @@ class Investigating:
         if order.id in self._unkept:
             return self._unkept[order.id]
         trouble = _Trouble(order)
-        session = await held(self._sessions, order.session_id, trouble, needed=order.cause is Cause.REPLY)
+        session = await held(self._sessions, order.session_id, trouble, needed=order.cause.goes_on)
         outcome: Outcome | None = None
         try:
             entries = _done(session.journal.entries(), order)
@@ -161,7 +162,7 @@ class Investigating:
             prices=price_overrides(settings.prices),
             ca_bundle=settings.ca_bundle,
             environment=environment,
-            on_event=self._on_event,
+            on_event=observing(self._watchers, order),
             clock=self._clock,
             **parts,
         )
@@ -217,5 +218,5 @@ async def _ended(agent: Agent, order: WorkOrder, text: str) -> Outcome:
     state = RunState.of(agent.entries())
     if state.active and state.run.run_id == order.id:
         return await agent.ago_on()
-    source = Source.USER if order.cause is Cause.REPLY else Source.ORDER
+    source = Source.USER if order.cause.goes_on else Source.ORDER
     return await agent.arun(text, run_id=order.id, source=source)

@@ -24,6 +24,7 @@ from hummingbird.assembly.replaying import project_in, replayed, subject_in
 from hummingbird.assembly.run_parts import Parts, Ran, Wish
 from hummingbird.assembly.session_copies import Saved, prepared, saved, sessions_in, transferred
 from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.assembly.watching import everything
 from hummingbird.config.configuration import Applied
 from hummingbird.domain.errors import EventUnreadable, UsageFault
 from hummingbird.domain.orders import Overrides
@@ -136,7 +137,7 @@ class _Running:
                 spending=spending,
                 chosen=parts.chosen,
                 clock=parts.clock,
-                on_event=parts.on_event,
+                watchers=everything(parts.on_event),
                 memory=state_folder(parts.environment),
             )
             conducted = await investigating.conduct(

@@ -8,8 +8,11 @@ from hummingbird.config.configuration import Configuration
 from hummingbird.config.kinds import FORBIDDEN_PREFIX
 from hummingbird.domain.secrets import Secrets
 
-_HELD_BACK = re.compile(rf"{FORBIDDEN_PREFIX}|HUMMINGBIRD_(?:WEBHOOK|DASHBOARD)_", re.IGNORECASE)
-_TELLS = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_DSN$|PAT$", re.IGNORECASE)
+_HELD_BACK = re.compile(
+    rf"{FORBIDDEN_PREFIX}|HUMMINGBIRD_(?:WEBHOOK|DASHBOARD)_|SENTRY_DSN$|OTEL_EXPORTER_OTLP_(?:TRACES_)?HEADERS$",
+    re.IGNORECASE,
+)
+_TELLS = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_DSN$|PAT$|_HEADERS$", re.IGNORECASE)
 
 _PATHS = ("/", "./", "~")
 
@@ -51,7 +54,7 @@ def tool_secrets(configuration: Configuration, environment: Mapping[str, str]) -
     return [value for name in sorted(names) if (value := environment.get(name, "").strip())]
 
 
-def chat_secrets(configuration: Configuration, environment: Mapping[str, str]) -> Secrets:
-    """All that a conversation must not show: one for every place it is shown or kept in."""
+def all_secrets(configuration: Configuration, environment: Mapping[str, str]) -> Secrets:
+    """All that a conversation, a page or an index must not show: one for every place it is shown or kept in."""
     given, held_back = for_runs(environment)
     return secrets_of(given, [*held_back, *tool_secrets(configuration, environment)])

@@ -9,7 +9,7 @@ Belongs to the event loop it is run in. What any of the parts does, they know th
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -17,9 +17,12 @@ from hummingbird.adapters.queues.sqs_inbox import SqsInbox
 from hummingbird.adapters.sandboxes.registry import Sandboxes
 from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.adapters.stores.objects import objects_at
+from hummingbird.adapters.telemetry.measures import Level
+from hummingbird.adapters.telemetry.metrics import Metrics
 from hummingbird.assembly.clock import SystemClock
+from hummingbird.assembly.dashboard import dashboard_of
 from hummingbird.assembly.forges import ForgesOf
-from hummingbird.assembly.http_door import HttpDoor, check_reach
+from hummingbird.assembly.http_door import HttpDoor, check_reach, is_loopback
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.assembly.keeping import SPENDING
 from hummingbird.assembly.places import places
@@ -35,9 +38,10 @@ from hummingbird.config.watch import Watch
 from hummingbird.domain.errors import HummingbirdError, MissingSetting
 from hummingbird.domain.limits import QUEUE_TAKEN_S, REAP_EVERY_S, SERVE_GRACE_S
 from hummingbird.domain.orders import Arrived, WorkOrder
+from hummingbird.domain.telemetry_limits import DEAD_LETTERS_S
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.forge import Forge, Forges
-from hummingbird.ports.observer import Observer
+from hummingbird.ports.observer import RunWatcher
 from hummingbird.ports.queue import Queue
 from hummingbird.service.admission import Gate, gate
 from hummingbird.service.arrivals import Arrivals
@@ -88,9 +92,9 @@ def stages_of(
 
 
 class Serving:
-    """`stop` may be called from the event loop's thread; a second time it parks at once. `on_event` sees every journal
-    entry of every run. Raises OperatorError when it is made: for a door that anybody could enter, a port that is taken,
-    folders that cannot be made."""
+    """`stop` may be called from the event loop's thread; a second time it parks at once. `watchers` see every journal
+    entry of every run; `metrics` is one of them, if it is given. Raises OperatorError when it is made: for a door that
+    anybody could enter, a port that is taken, folders that cannot be made."""
 
     def __init__(
         self,
@@ -101,12 +105,15 @@ class Serving:
         port: int = 0,
         chosen: Chosen | None = None,
         clock: Clock | None = None,
-        on_event: Observer | None = None,
+        watchers: Sequence[RunWatcher] = (),
+        metrics: Metrics | None = None,
         grace_s: float = SERVE_GRACE_S,
     ) -> None:
         self._watch, self._environment = watch, environment
         self._chosen, self._clock = chosen or Chosen(), clock or SystemClock()
-        self._on_event, self._grace_s = on_event, grace_s
+        self._metrics = metrics or Metrics()
+        self._watchers, self._grace_s = (*watchers, *(() if metrics else (self._metrics,))), grace_s
+        self._dead_letters: float | None = None
         settings = watch.current.settings
         self._gate = gate_of(environment, self._clock)
         check_reach(host, guarded=not self._gate.is_open)
@@ -115,7 +122,21 @@ class Serving:
         self._ingress = Ingress(
             self._queue, objects_at(self._places.objects, ca_bundle=settings.ca_bundle), self._clock.now
         )
-        self._door = HttpDoor(application(self._gate, self._ingress), host, port)
+        dashboard = dashboard_of(
+            lambda: watch.current,
+            environment,
+            self._queue,
+            self._places,
+            self._clock,
+            local=is_loopback(host),
+            chosen=self._chosen,
+            exposition=self._metrics.exposition,
+        )
+        routes = dashboard[0].routes if dashboard else ()
+        self._live = dashboard[1] if dashboard else None
+        self._door = HttpDoor(
+            application(self._gate, self._ingress, beside=routes, told=self._metrics.event), host, port
+        )
         self._stops: list[Callable[[], None]] = []
         self._unwanted = False
 
@@ -143,7 +164,10 @@ class Serving:
             forges = ForgesOf(self._environment)
             opened.push_async_callback(forges.close)
             worker = self._worker(forges)
-            self._stops = [self._door.stop, worker.stop]
+            self._metrics.observe(Level.SLOTS_TAKEN, lambda: worker.running)
+            self._metrics.observe(Level.SLOTS, lambda: self._watch.current.settings.max_concurrent_agents)
+            self._metrics.observe(Level.DEAD_LETTERS, lambda: self._dead_letters)
+            self._stops = [self._door.stop, worker.stop, *([self._live.close] if self._live else ())]
             parts = [self._door.run(), worker.run()]
             if settings.sqs_queue_url:
                 inbox = events_inbox(settings)
@@ -197,7 +221,7 @@ class Serving:
             spending=self._places.sessions / SPENDING,
             chosen=self._chosen,
             clock=self._clock,
-            on_event=self._on_event,
+            watchers=(*self._watchers, *([self._live] if self._live else ())),
             memory=self._places.state,
         )
 
@@ -206,7 +230,8 @@ class Serving:
         """What goes on all the time and has no end of its own."""
         environment, _ = for_runs(self._environment)
         sandboxes = Sandboxes(wanted_sandbox(settings, self._chosen), environment, self._clock, _log.warning)
-        tasks = [asyncio.create_task(keep_looking(self._watch)), asyncio.create_task(self._reaping(sandboxes))]
+        work = (keep_looking(self._watch), self._reaping(sandboxes), self._counting())
+        tasks = [asyncio.create_task(one) for one in work]
         try:
             yield
         finally:
@@ -214,6 +239,15 @@ class Serving:
                 task.cancel()
             await asyncio.wait(tasks)
             await sandboxes.close()
+
+    async def _counting(self) -> None:
+        """Dead letters, for those who watch the metrics."""
+        while True:
+            try:
+                self._dead_letters = len(await self._queue.dead())
+            except HummingbirdError:
+                self._dead_letters = None  # nobody knows
+            await self._clock.sleep(DEAD_LETTERS_S)
 
     async def _reaping(self, sandboxes: Sandboxes) -> None:
         """A pool that cannot be reached now may be later; runs that need it say so too."""

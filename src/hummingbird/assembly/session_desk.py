@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hummingbird.adapters.stores.index import opened
 from hummingbird.assembly.places import places
-from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
+from hummingbird.assembly.secrets import all_secrets
 from hummingbird.assembly.session_copies import named, prepared, sessions_in, transferred
 from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Configuration
@@ -112,7 +112,6 @@ def desk_of(configuration: Configuration, environment: Mapping[str, str], clock:
     settings = configuration.settings
     there = places(settings, environment)
     sessions = sessions_of(there, settings, clock.now)
-    given, held_back = for_runs(environment)
-    secrets = secrets_of(given, [*held_back, *tool_secrets(configuration, environment)])
+    secrets = all_secrets(configuration, environment)
     store = blake2b(sessions.address.encode(), digest_size=6).hexdigest()
     return SessionDesk(sessions, opened(there.made().index(store), secrets.mask, _log.warning))

@@ -14,7 +14,7 @@ from hummingbird.assembly.models import chat_chain
 from hummingbird.assembly.partner import ChatPartner
 from hummingbird.assembly.places import places
 from hummingbird.assembly.sandboxes import Chosen, check_chosen
-from hummingbird.assembly.secrets import chat_secrets
+from hummingbird.assembly.secrets import all_secrets
 from hummingbird.assembly.session_desk import SessionDesk, desk_of
 from hummingbird.chat.acp.conversations import Wanted
 from hummingbird.chat.acp.folders import Folders
@@ -110,4 +110,4 @@ class EditorConversations:
         return await self.desk.listed(limit)
 
     def mask(self, text: str) -> str:
-        return chat_secrets(self.parts.configuration, self.parts.environment).mask(text)
+        return all_secrets(self.parts.configuration, self.parts.environment).mask(text)

@@ -15,7 +15,7 @@ from hummingbird.assembly.partner import ChatPartner
 from hummingbird.assembly.places import places
 from hummingbird.assembly.results import as_result
 from hummingbird.assembly.sandboxes import Chosen, check_chosen
-from hummingbird.assembly.secrets import chat_secrets
+from hummingbird.assembly.secrets import all_secrets
 from hummingbird.chat.converse import converse, is_terminal
 from hummingbird.chat.headless import Piping, answer_lines, answer_one, query_text, standard_input
 from hummingbird.chat.terminal import Setting
@@ -78,7 +78,7 @@ def _setting(parts: ChatParts, wish: ChatWish, remark: str, *, verbose: bool) ->
     return Setting(
         start=parts.workspace,
         environment=parts.environment,
-        mask=chat_secrets(parts.configuration, parts.environment).mask,
+        mask=all_secrets(parts.configuration, parts.environment).mask,
         history=state / HISTORY,
         colour=wish.colour,
         verbose=verbose,

@@ -20,6 +20,13 @@ from hummingbird.cli.placing import agreed, placed
     metavar="S",
     help="Seconds that runs have to end after SIGTERM before they are parked (default: 840).",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="A sentence a line, or an object with the ids of session and order.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Log every decision, and tracebacks.")
 def serve(
     *,
@@ -30,6 +37,7 @@ def serve(
     context: str,
     namespace: str,
     grace: float | None,
+    log_format: str,
     verbose: bool,
 ) -> None:
     """Receive GitLab's webhooks and answer them with notes.
@@ -50,4 +58,4 @@ def serve(
     agreed(sandbox, context, namespace)
     work = import_module("hummingbird.cli.serve_work")
     place = work.Chosen(sandbox or "", context, namespace)
-    sys.exit(work.run(config, host, port, place, grace=grace, verbose=verbose))
+    sys.exit(work.run(config, host, port, place, grace=grace, verbose=verbose, log_format=log_format))

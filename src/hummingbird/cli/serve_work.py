@@ -5,16 +5,21 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+from hummingbird import __version__
 from hummingbird.assembly.contexts import check_cluster
 from hummingbird.assembly.sandboxes import Chosen, check_chosen, wanted_sandbox
+from hummingbird.assembly.secrets import secrets_of, tool_secrets
 from hummingbird.assembly.serving import Serving
-from hummingbird.cli.lines import OneLine
+from hummingbird.assembly.telemetry import telemetry_of
+from hummingbird.cli.lines import JsonLine, OneLine
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.load import find
 from hummingbird.config.needed import writing
 from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
 from hummingbird.config.watch import Watch
+from hummingbird.domain.errors import HummingbirdError
 from hummingbird.domain.limits import SERVE_GRACE_S
 from hummingbird.domain.text import shortened
 
@@ -24,9 +29,18 @@ _log = logging.getLogger("hummingbird")
 _PURPOSES_CHARS = 200
 
 
-def run(config: str | None, host: str, port: int, chosen: Chosen, *, grace: float | None, verbose: bool) -> int:
+def run(
+    config: str | None,
+    host: str,
+    port: int,
+    chosen: Chosen,
+    *,
+    grace: float | None,
+    verbose: bool,
+    log_format: str = "text",
+) -> int:
     """Raises OperatorError for what it cannot begin with."""
-    log_to_stderr(verbose=verbose)
+    log_to_stderr(verbose=verbose, log_format=log_format)
     watch = Watch(find(config, os.environ, Path.cwd()), os.environ)
     check_chosen(watch.current.settings, chosen)
     check_cluster(wanted_sandbox(watch.current.settings, chosen), os.environ)
@@ -35,10 +49,26 @@ def run(config: str | None, host: str, port: int, chosen: Chosen, *, grace: floa
 
 
 async def _serve(watch: Watch, host: str, port: int, chosen: Chosen, grace_s: float) -> None:
-    serving = Serving(watch, os.environ, host=host, port=port, chosen=chosen, grace_s=grace_s)
+    secrets = secrets_of(os.environ, tool_secrets(watch.current, os.environ))
+    telemetry = telemetry_of(os.environ, __version__, secrets, ca_bundle=watch.current.settings.ca_bundle)
+    given: dict[str, Any] = {"host": host, "port": port, "chosen": chosen, "grace_s": grace_s}
+    given |= {"watchers": telemetry.watchers, "metrics": telemetry.metrics}
+    try:
+        await _served(watch, host, Serving(watch, os.environ, **given))
+    except HummingbirdError:
+        raise
+    except Exception:
+        _log.exception("Ended because of a bug.")
+        raise
+    finally:
+        await telemetry.close()
+
+
+async def _served(watch: Watch, host: str, serving: Serving) -> None:
     where = f"http://{f'[{host}]' if ':' in host else host}:{serving.port}/webhooks/gitlab"
     names = ", ".join(watch.current.workflows) or "none"
     _log.info("Webhooks are received at %s. Configuration: %s; workflows: %s.", where, watch.current.name, names)
+    _log.info("The dashboard is at %s.", where.removesuffix("webhooks/gitlab"))
     _warn_of_missing_token(watch.current)
     await serving.run()
     _log.info("Ended: everything is done or parked.")
@@ -54,10 +84,11 @@ def _warn_of_missing_token(configuration: Configuration) -> None:
         )
 
 
-def log_to_stderr(*, verbose: bool) -> None:
+def log_to_stderr(*, verbose: bool, log_format: str = "text") -> None:
     """One line for everything; others' libraries only where something is wrong."""
     lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"))
+    sentence = OneLine("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+    lines.setFormatter(JsonLine() if log_format == "json" else sentence)
     root = logging.getLogger()
     root.handlers = [lines]
     root.setLevel(logging.WARNING)

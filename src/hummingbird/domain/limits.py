@@ -172,6 +172,9 @@ KNOWN_LINKS = 10
 KNOWN_LISTED = 500
 KNOWN_FORGOTTEN_AT_ONCE = 500
 KNOWN_DAYS = 400  # of a trend
+KNOWN_SHARDS = 8  # objects in a bucket that a project's failures are spread over
+KNOWN_SHARD_BYTES = 1024 * 1024  # of one; what was not seen for the longest time makes room
+KNOWN_TRACES = 500  # jobs and merge requests of one failure that a bucket can tell from new ones
 
 # V5: what is read of a region or a job to say what is to blame
 BLAMED_LINES = 400
@@ -371,6 +374,7 @@ WORK_AT_ONCE = 24  # groups besides those that run or stand in line for a slot
 WORK_PAUSES_S = (30, 300)  # before the second and the third try
 WORK_AWAY_S = (30, 60, 120, 240, *(300,) * 11)  # about an hour in all that a GitLab may be away at no cost of a try
 SLOT_PAUSE_S = 5.0  # that an order stands in line for a slot, and before one that got none is looked at again
+SLOT_FULL_PAUSES = 1.5  # of these, between two looks at the queue while all slots are taken: others may have room
 SLOT_LINE = 256  # orders that stand in line, those included that wait as long as it takes
 SLOT_LOOK_S = 0.1  # between two such looks, however many orders wait for a slot
 BUSY_PAUSE_S = 60.0  # before GitLab is asked again that limits how often it may be: its limits are of a minute

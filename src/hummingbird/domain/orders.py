@@ -20,10 +20,16 @@ class Cause(StrEnum):
     MERGE_REQUEST = "merge_request"
     COMMAND = "command"
     REPLY = "reply"
+    PAGE = "page"  # somebody goes on with a session on the dashboard; nothing is posted
 
     @property
     def automatic(self) -> bool:
         return self in (Cause.PIPELINE, Cause.MERGE_REQUEST)
+
+    @property
+    def goes_on(self) -> bool:
+        """With a session that there is, by a person's words."""
+        return self in (Cause.REPLY, Cause.PAGE)
 
 
 class Overrides(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

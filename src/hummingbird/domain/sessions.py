@@ -90,7 +90,8 @@ def _known(said: dict[str, Any]) -> dict[str, Any]:
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session in a few words, for lists. `title` is the first thing that a person said, or what it was begun for;
-    `reason` why its last run ended, empty while it has not. `usd` is what is known of its cost."""
+    `reason` why its last run ended, empty while it has not. `usd` is what is known of its cost; `tokens` went into
+    models, `cached` of them from a cache."""
 
     session_id: str
     about: About = About()
@@ -104,6 +105,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     usd: float = 0.0
     unpriced: int = 0
+    tokens: int = 0
+    cached: int = 0
 
     @property
     def state(self) -> str:
@@ -132,7 +135,7 @@ def summary(entries: Iterable[Entry], session_id: str = "") -> Summary:
                 reason = entry.reason.value
             case _:
                 pass
-    begun = about(found)
+    begun, used = about(found), ledger.bill().usage
     return Summary(
         session_id=session_id,
         about=begun,
@@ -146,6 +149,8 @@ def summary(entries: Iterable[Entry], session_id: str = "") -> Summary:
         reason=reason,
         usd=float(ledger.known_usd),
         unpriced=ledger.unknown,
+        tokens=used.context,
+        cached=used.cache_read,
     )
 
 

@@ -72,6 +72,10 @@ class KnownFailures(Protocol):
         """Those of them that are known."""
         ...
 
+    async def projects(self, limit: int) -> Sequence[str]:
+        """That have any; where one was seen last comes first."""
+        ...
+
     async def recent(self, project: str, limit: int) -> Sequence[KnownFailure]:
         """Last seen first."""
         ...

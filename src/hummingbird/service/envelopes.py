@@ -150,6 +150,11 @@ def group_of(delivery: Delivery) -> str:
     return thread if _NAME.fullmatch(thread) else named_by("thread", thread)
 
 
+def is_event(body: str) -> bool:
+    """By how it begins: what it is stands first in whatever we write."""
+    return body.startswith('{"kind":"event"')
+
+
 def opened(body: str) -> Envelope:
     """What `written` wrote. Raises EventUnreadable: nothing of ours, or of a newer version."""
     try:

@@ -60,6 +60,8 @@ class Runs:
         if applied is None:
             return _skipped(order, "the workflow is no longer configured for this project")
         forge = self.forges(configuration).of(order.project)
+        if order.cause is Cause.PAGE:
+            return await self._on_a_page(order, configuration, applied, forge, last_try=last_try)
         try:
             request, threads = await forge.merge_request(order.mr_iid), await forge.threads(order.mr_iid)
         except ForgeMissing as error:
@@ -78,6 +80,27 @@ class Runs:
         except JournalTaken as error:  # a process that hung has lost the message, but not yet the session
             _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
             return Later(TAKEN_PAUSE_S, order, "another process still has its session")
+        return None
+
+    async def _on_a_page(
+        self, order: WorkOrder, configuration: Configuration, applied: Applied, forge: Forge, *, last_try: bool
+    ) -> Later | None:
+        """Somebody goes on with a session on the dashboard: whoever asks there reads the answer there."""
+        what = (order.id, order.session_id, order.workflow)
+        _log.info("Order %s, session %s: %s goes on from the dashboard.", *what)
+        try:
+            done = await self.investigator.conduct(
+                order, configuration, applied, task(order, ""), bot_ids=await forge.bot_ids()
+            )
+        except JournalTaken as error:
+            _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
+            return Later(TAKEN_PAUSE_S, order, "another process still has its session")
+        except HummingbirdError as error:
+            if not last_try and not isinstance(error, OperatorError):
+                raise
+            _log.error("Order %s, session %s: %s", order.id, order.session_id, error)
+            return None
+        _log.info("Order %s, session %s: %s.", order.id, order.session_id, done.outcome.reason.value)
         return None
 
     async def _rest(self, order: WorkOrder, forge: Forge, configuration: Configuration) -> Later | str | None:
@@ -164,7 +187,7 @@ class _Run:
 
 def task(order: WorkOrder, target_branch: str) -> str:
     """What the model is told of an order; a person's reply speaks for itself."""
-    if order.cause is Cause.REPLY:
+    if order.cause.goes_on:
         return order.message or GO_ON
     told = {
         "workflow": order.workflow,

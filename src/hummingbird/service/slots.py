@@ -8,6 +8,7 @@ it for as long as it takes. Knows neither orders nor the queue.
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from hummingbird.domain.limits import SLOT_LINE
 
@@ -20,6 +21,7 @@ class Slots:
         self._patience_s = patience_s
         self._line: deque[asyncio.Future[bool]] = deque()
         self._taken = 0
+        self._freed = asyncio.Event()
         self._closed = False
 
     @property
@@ -30,10 +32,23 @@ class Slots:
     def waiting(self) -> int:
         return len(self._line)
 
+    @property
+    def full(self) -> bool:
+        return self._taken >= self._most()
+
+    async def room(self, seconds: float) -> None:
+        """Until there may be some, but not for longer. Another process may have some now, and takes what there is at
+        once: who has none looks at the queue more slowly than orders come again to it, or those that it takes stand in
+        its line until its own runs end."""
+        self._freed.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._freed.wait()
+
     async def take(self, *, patient: bool = False) -> bool:
         """Whether one is ours now; then it has to be freed."""
         room = SLOT_LINE if patient else self._most()
-        if self._closed or (self._taken >= self._most() and len(self._line) >= room):
+        if self._closed or (self.full and len(self._line) >= room):
             return False
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
@@ -48,6 +63,7 @@ class Slots:
 
     def free(self) -> None:
         self._taken -= 1
+        self._freed.set()
         self._call()
 
     def close(self) -> None:

@@ -8,14 +8,14 @@ is no fault of the sender is answered with success.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from hummingbird.domain.errors import EventUnreadable, HummingbirdError, ObjectsUnusable, QueueUnusable
 from hummingbird.domain.limits import EVENT_BODY_S, EVENT_BYTES, EVENTS_HELD_BYTES, QUEUE_ANSWER_S, READY_S
@@ -28,16 +28,28 @@ PATH = "/webhooks/gitlab"
 _log = logging.getLogger("hummingbird.service")
 
 
+def _untold(outcome: str) -> None:
+    """Where nobody counts."""
+
+
 def application(
-    gate: Gate, ingress: Ingress, *, body_s: float = EVENT_BODY_S, held_bytes: int = EVENTS_HELD_BYTES
+    gate: Gate,
+    ingress: Ingress,
+    *,
+    beside: Sequence[BaseRoute] = (),
+    told: Callable[[str], None] = _untold,
+    body_s: float = EVENT_BODY_S,
+    held_bytes: int = EVENTS_HELD_BYTES,
 ) -> Starlette:
-    """With a gate that `is_open`, to be served on loopback alone: whoever starts it sees to that."""
-    door, health = _Door(gate, ingress, body_s, held_bytes), _Health(ingress.queue)
+    """With a gate that `is_open`, to be served on loopback alone: whoever starts it sees to that. `beside`: what else
+    is answered at the same address. `told` hears what became of each delivery: queued, ignored, refused, failed."""
+    door, health = _Door(gate, ingress, told, body_s, held_bytes), _Health(ingress.queue)
     made = Starlette(
         routes=[
             Route(PATH, door.receive, methods=["POST"]),
             Route("/healthz", health.alive, methods=["GET"]),
             Route("/readyz", health.ready, methods=["GET"]),
+            *beside,
         ],
         exception_handlers={HTTPException: _refused},
     )
@@ -46,14 +58,26 @@ def application(
 
 
 class _Door:
-    def __init__(self, gate: Gate, ingress: Ingress, body_s: float, most_bytes: int) -> None:
+    def __init__(
+        self, gate: Gate, ingress: Ingress, told: Callable[[str], None], body_s: float, most_bytes: int
+    ) -> None:
         self._gate = gate
         self._ingress = ingress
+        self._told = told
         self._body_s = body_s
         self._most_bytes = most_bytes
         self._held_bytes = 0
 
     async def receive(self, request: Request) -> Response:
+        try:
+            answer = await self._received(request)
+        except HTTPException as error:
+            self._told("failed" if error.status_code >= 500 else "refused")
+            raise
+        self._told("queued" if answer.status_code == 202 else "ignored")
+        return answer
+
+    async def _received(self, request: Request) -> Response:
         if refusal := self._gate.refusal(request.headers):
             raise _unwelcome(request, refusal)
         async with self._body(request) as body:

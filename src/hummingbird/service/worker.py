@@ -9,6 +9,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,15 +21,17 @@ from hummingbird.domain.limits import (
     QUEUE_BATCH,
     QUEUE_RECEIVES,
     QUEUE_WAIT_S,
+    SLOT_FULL_PAUSES,
     SLOT_LOOK_S,
     SLOT_PAUSE_S,
     WORK_AT_ONCE,
     WORK_AWAY_S,
     WORK_PAUSES_S,
 )
+from hummingbird.domain.log_context import working_on
 from hummingbird.domain.orders import Arrived, Envelope, WorkOrder, written
 from hummingbird.ports.queue import Message, Queue
-from hummingbird.service.envelopes import Successor, copied, opened, put_off, successor_of
+from hummingbird.service.envelopes import Successor, copied, is_event, opened, put_off, successor_of
 from hummingbird.service.holding import Holding
 from hummingbird.service.ingress import Ingress
 from hummingbird.service.outages import Outage, unless
@@ -72,6 +75,7 @@ class Worker:
         self._settled = asyncio.Event()
         self._slots = Slots(max_runs, slot_pause_s)
         self._next_look = -math.inf
+        self._more_events = False
         self._later: OrderedDict[str, Envelope] = OrderedDict()
 
     @property
@@ -117,8 +121,11 @@ class Worker:
             self._settled.clear()
             await unless(self._stopping, self._settled.wait())
             return
+        if self._slots.full and self._groups and not self._more_events:
+            await unless(self._stopping, self._slots.room(SLOT_FULL_PAUSES * self._slot_pause_s))
         receiving = self._outage.surely(partial(self._queue.receive, most, QUEUE_WAIT_S))
         messages = await unless(self._stopping, receiving) or ()
+        self._more_events = any(is_event(message.body) for message in messages)
         for group in _groups(messages):
             self._begin(group, whole=len(messages) < most)
 
@@ -142,6 +149,10 @@ class Worker:
 
     async def _deal_with(self, holding: Holding, message: Message) -> None:
         """Afterwards the message is no longer the first one."""
+        with _named(message):
+            await self._dealt_with(holding, message)
+
+    async def _dealt_with(self, holding: Holding, message: Message) -> None:
         try:
             queued = opened(message.body)
             waited = self._later.pop(message.id, None)
@@ -262,6 +273,17 @@ def _following(envelope: Envelope, queued: Envelope, message: Message) -> Succes
     if isinstance(envelope, WorkOrder) and isinstance(queued, WorkOrder):
         return successor_of(envelope, queued.waits)
     return copied(written(envelope), message.id)
+
+
+def _named(message: Message) -> AbstractContextManager[None]:
+    """So that every line of the log that is about it says so (O1)."""
+    try:
+        envelope = opened(message.body)
+    except EventUnreadable:
+        return nullcontext()
+    if isinstance(envelope, Arrived):
+        return working_on(event_id=envelope.identity)
+    return working_on(envelope.id, envelope.session_id)
 
 
 def _told(message: Message) -> str:

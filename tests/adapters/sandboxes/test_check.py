@@ -1,12 +1,16 @@
 """The self-check notices a promise that is not kept, says so, and removes the sandbox all the same."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
-from hummingbird.adapters.sandboxes.check import self_check
+from hummingbird.adapters.sandboxes.check import _LOOK, self_check
 from hummingbird.domain.errors import SandboxBroken, SandboxUnavailable
 from hummingbird.ports.sandbox import Chunks, Executed
 
@@ -27,7 +31,8 @@ class Flawed:
         if self._flaw == "broken":
             raise SandboxBroken("The podman sandbox broke off.")
         if command.startswith("python3"):
-            seen = {"way": self._flaw == "network", "uid": self._uid, "rights": 0x3F if self._flaw == "rights" else 0}
+            seen = {"way": self._flaw in {"network", "way"}, "reached": int(self._flaw == "network"), "uid": self._uid}
+            seen |= {"rights": 0x3F if self._flaw == "rights" else 0}
             return Executed(1 if self._flaw == "python" else 0, json.dumps(seen).encode(), b"no json module")
         return Executed(3, b"" if self._flaw == "stdin" else b"here", b"there\n")
 
@@ -83,3 +88,28 @@ async def test_the_user_is_ours_or_where_a_cluster_chooses_any_but_root(backend:
     found = await faults(Flawed(name=backend, uid=uid))
     assert any(fault for _, fault in found) is not is_fine
     assert len(found) == (6 if is_fine else 5)
+
+
+async def test_a_pod_behind_a_policy_has_a_way_out_that_leads_nowhere() -> None:
+    """I3: elsewhere a way is enough to say no."""
+    assert not [fault for _, fault in await faults(Flawed("way", name="k8s")) if fault]
+    assert [what for what, fault in await faults(Flawed("way")) if fault] == ["has no network"]
+    (fault,) = [fault for _, fault in await faults(Flawed("network", name="k8spool")) if fault]
+    assert "NetworkPolicy" in fault
+
+
+@pytest.mark.parametrize("listening", [True, False])
+def test_who_answers_is_tried_for_real(listening: bool) -> None:
+    """A port that turns away was reached as well; one that says nothing cannot be had on one machine."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        if listening:
+            door.listen()
+        near = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(door.getsockname()[1])}
+        done = subprocess.run(
+            [sys.executable, "-"], input=_LOOK, env={**os.environ, **near}, capture_output=True, text=True, check=True
+        )
+    found = json.loads(done.stdout)
+    if not found["way"]:
+        pytest.skip("this machine has no way to anywhere")
+    assert found["reached"] >= 1

@@ -85,6 +85,6 @@ def test_the_whole_of_it_shows_no_token_and_leaves_nothing_behind(tmp_path: Path
     assert gitlab.read_token not in said
     assert set(tmp_path.rglob("*")) == before
     assert {one.part for one in found} >= {
-        *("configuration", "prompts", "variables", "webhook secret", "gitlab", "token that writes", path),
+        *("configuration", "prompts", "variables", "webhook secret", "dashboard", "gitlab", "token that writes", path),
         *("token that reads", "model", "sandbox", "state folder", "queue", "store"),
     }

@@ -97,6 +97,23 @@ async def test_whoever_came_often_and_finds_no_slot_is_not_overtaken_e3(
     assert [name for name in play.done if name != "1"] == names
 
 
+async def test_a_process_whose_slots_are_taken_leaves_orders_to_one_that_has_room_e3(
+    either: Queue, play: Play, tmp_path: Path
+) -> None:
+    """O3: those that it holds would wait for the longest run of all."""
+    release, other = asyncio.Event(), Play()
+    play.deeds["held"] = [held_by(release)]
+    await sent(either, order("held", "held"))
+    async with at_work(made(either, play, tmp_path, max_runs=lambda: 1)):
+        await play.until(lambda play: bool(play.begun))
+        async with at_work(made(either, other, tmp_path, max_runs=lambda: 50)):
+            names = [f"{group}.{number}" for number in range(2) for group in "abcdefghijklmnopqrst"]
+            await sent(either, *(order(name, name[0]) for name in names))
+            await other.until(lambda other: len(other.done) == len(names))
+            release.set()
+    assert play.done == ["held"]
+
+
 async def test_the_number_of_slots_is_asked_each_time_e4(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     most = [0]
     seen = Seen(queue)

@@ -13,18 +13,33 @@ from hummingbird.domain.limits import SANDBOX_UID
 from hummingbird.ports.sandbox import ROOT, Sandbox
 
 # A datagram socket that is "connected" sends nothing; the kernel only looks for a way there. The address is one that
-# is reserved for documents.
+# is reserved for documents. A pod has a way out also behind a policy that lets nothing through: there somebody has to
+# answer, and those who would are the cluster's own API and names. To be turned away is an answer too.
 _LOOK = """\
 import json, os, socket
+def answers(host, port):
+    try:
+        socket.create_connection((host, port), 2).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return True
 try:
     socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("192.0.2.1", 9))
     way = True
 except OSError:
     way = False
+near = [(os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443"))]
+try:
+    near += [(line.split()[1], "53") for line in open("/etc/resolv.conf") if line.startswith("nameserver ")]
+except OSError:
+    pass
+reached = [host for host, port in near[:4] if way and host and answers(host, int(port))]
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print(json.dumps({"way": way, "uid": os.getuid(), "rights": int(status["CapEff"], 16)}))
+print(json.dumps({"way": way, "reached": len(reached), "uid": os.getuid(), "rights": int(status["CapEff"], 16)}))
 """
-_ANY_USER = ("k8s", "k8spool")  # there the cluster chooses the user; any but root will do
+_PODS = ("k8s", "k8spool")  # there the cluster chooses the user; any but root will do
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +95,16 @@ async def _keeps(sandbox: Sandbox) -> str:
 
 async def _is_cut_off(sandbox: Sandbox) -> str:
     found = await _looked(sandbox)
+    if sandbox.name in _PODS:
+        advice = "Let a NetworkPolicy deny all egress in its namespace, as deploy/kubernetes does."
+        return f"A command can reach the cluster's network. {advice}" if found["reached"] else ""
     return "A command can reach a network. Do not use this sandbox." if found["way"] else ""
 
 
 async def _has_no_rights(sandbox: Sandbox) -> str:
     found = await _looked(sandbox)
     uid, rights = found["uid"], found["rights"]
-    if uid == 0 or (uid != SANDBOX_UID and sandbox.name not in _ANY_USER):
+    if uid == 0 or (uid != SANDBOX_UID and sandbox.name not in _PODS):
         return f"Commands run as user {uid} instead of {SANDBOX_UID}. Do not use this sandbox."
     return f"Commands have the capabilities {rights:#x}. Do not use this sandbox." if rights else ""
 

@@ -6,20 +6,17 @@ Names and texts of projects are never part of a statement. Texts arrive masked; 
 import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
-from hashlib import blake2b
+from datetime import date
 from pathlib import Path
 
+from hummingbird.adapters.stores.known_words import cut, day_of, digest_of, named
 from hummingbird.adapters.stores.ledger_file import LedgerFile
-from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.limits import (
     KNOWN_DAYS,
     KNOWN_EXCERPT_CHARS,
-    KNOWN_FIELD_CHARS,
     KNOWN_FORGOTTEN_AT_ONCE,
     KNOWN_LINKS,
     KNOWN_LISTED,
-    KNOWN_NAME_CHARS,
     KNOWN_PLACES,
 )
 from hummingbird.ports.known_failures import FailureDay, KnownFailure, Sighting
@@ -50,6 +47,7 @@ _FIRST_VERSION = (
 _BEGIN = "INSERT OR IGNORE INTO failures VALUES (NULL, ?, ?, '', '', '', '', ?, ?, 0)"
 _FIND = "SELECT * FROM failures WHERE project = ? AND fingerprint = ?"
 _NEWEST = "SELECT * FROM failures WHERE project = ? ORDER BY last_seen DESC LIMIT ?"
+_PROJECTS = "SELECT project FROM failures GROUP BY project ORDER BY max(last_seen) DESC LIMIT ?"
 _COUNT = """UPDATE failures SET count = count + 1, first_seen = min(first_seen, :at), last_seen = max(last_seen, :at),
     kind = iif(:at >= last_seen, :kind, kind), class = iif(:at >= last_seen, :class, class),
     title = iif(:at >= last_seen, :title, title),
@@ -82,6 +80,9 @@ class SqliteKnownFailures:
     async def known_many(self, project: str, fingerprints: Sequence[str]) -> Mapping[str, KnownFailure]:
         return await asyncio.to_thread(self._known, project, tuple(dict.fromkeys(fingerprints)))
 
+    async def projects(self, limit: int) -> Sequence[str]:
+        return await asyncio.to_thread(self._projects, limit)
+
     async def recent(self, project: str, limit: int) -> Sequence[KnownFailure]:
         return await asyncio.to_thread(self._recent, project, limit)
 
@@ -92,40 +93,44 @@ class SqliteKnownFailures:
         return await asyncio.to_thread(self._forget, before)
 
     def _seen(self, sighting: Sighting) -> KnownFailure:
-        project, fingerprint = _named(sighting.project), _named(sighting.fingerprint)
-        day = _day(sighting.at)
-        occurrence = blake2b(sighting.occurrence.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        project, fingerprint = named(sighting.project), named(sighting.fingerprint)
+        day = day_of(sighting.at).isoformat()
+        occurrence = digest_of(sighting.occurrence)
         with self._file.writing() as ledger:
             ledger.execute(_BEGIN, (project, fingerprint, sighting.at, sighting.at))
             failure = ledger.execute(_FIND, (project, fingerprint)).fetchone()["id"]
-            row = (failure, occurrence, sighting.at, _cut(sighting.link))
+            row = (failure, occurrence, sighting.at, cut(sighting.link))
             if ledger.execute("INSERT OR IGNORE INTO sightings VALUES (?, ?, ?, ?)", row).rowcount:
                 _count(ledger, failure, sighting)
                 ledger.execute(_COUNT_DAY, (project, day, failure))
             return _filled(ledger, ledger.execute(_FIND, (project, fingerprint)).fetchone())
 
     def _known(self, project: str, fingerprints: tuple[str, ...]) -> dict[str, KnownFailure]:
-        asked = [(_named(project), _named(fingerprint)) for fingerprint in fingerprints]
+        asked = [(named(project), named(fingerprint)) for fingerprint in fingerprints]
         with self._file.reading() as ledger:
             rows = [row for key in asked if (row := ledger.execute(_FIND, key).fetchone())]
             return {row["fingerprint"]: _filled(ledger, row) for row in rows}
 
+    def _projects(self, limit: int) -> list[str]:
+        with self._file.reading() as ledger:
+            return [name for (name,) in ledger.execute(_PROJECTS, (max(0, min(limit, KNOWN_LISTED)),))]
+
     def _recent(self, project: str, limit: int) -> list[KnownFailure]:
         with self._file.reading() as ledger:
-            rows = ledger.execute(_NEWEST, (_named(project), max(0, min(limit, KNOWN_LISTED)))).fetchall()
+            rows = ledger.execute(_NEWEST, (named(project), max(0, min(limit, KNOWN_LISTED)))).fetchall()
             return [_filled(ledger, row) for row in rows]
 
     def _trend(self, project: str, since: date, fingerprint: str | None) -> list[FailureDay]:
-        query, values = _TREND, [_named(project), since.isoformat()]
+        query, values = _TREND, [named(project), since.isoformat()]
         if fingerprint is not None:
-            query, values = _TREND_OF_ONE, [*values, project, _named(fingerprint)]
+            query, values = _TREND_OF_ONE, [*values, project, named(fingerprint)]
         with self._file.reading() as ledger:
             rows = ledger.execute(query, (*values, KNOWN_DAYS)).fetchall()
         return [FailureDay(date.fromisoformat(day), sightings, failures) for day, sightings, failures in reversed(rows)]
 
     def _forget(self, before: float) -> int:
         """Some at a time, so that nobody waits long for the file."""
-        day, gone = _day(before), 0
+        day, gone = day_of(before).isoformat(), 0
         while found := self._forget_some(before):
             gone += found
         with self._file.writing() as ledger:
@@ -144,12 +149,12 @@ class SqliteKnownFailures:
 
 
 def _count(ledger: sqlite3.Connection, failure: int, sighting: Sighting) -> None:
-    texts = {"kind": _cut(sighting.kind), "class": _cut(sighting.class_), "title": _cut(sighting.title)}
-    excerpt = _cut(sighting.excerpt, KNOWN_EXCERPT_CHARS)
+    texts = {"kind": cut(sighting.kind), "class": cut(sighting.class_), "title": cut(sighting.title)}
+    excerpt = cut(sighting.excerpt, KNOWN_EXCERPT_CHARS)
     ledger.execute(_COUNT, {"failure": failure, "at": sighting.at, "excerpt": excerpt, **texts})
     for sort, name in ((_MERGE_REQUEST, sighting.merge_request), (_BRANCH, sighting.branch)):
         if name:
-            ledger.execute(_PLACE, (failure, sort, _cut(name), sighting.at))
+            ledger.execute(_PLACE, (failure, sort, cut(name), sighting.at))
 
 
 def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
@@ -173,33 +178,3 @@ def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
         branches=branches,
         links=tuple(link for (link,) in ledger.execute(_LINKS, (failure, KNOWN_LINKS))),
     )
-
-
-def _named(name: str) -> str:
-    """Names are never cut: two projects may begin alike."""
-    if not name or len(name) > KNOWN_NAME_CHARS:
-        raise UsageFault(
-            f"A project or fingerprint needs a name of 1 to {KNOWN_NAME_CHARS} characters, not {len(name)}."
-        )
-    if not _is_text(name):
-        raise UsageFault(f"The name {name[:80]!a} of a project or fingerprint is no text; leave it out.")
-    return name
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _cut(text: str, limit: int = KNOWN_FIELD_CHARS) -> str:
-    return text[:limit].encode("utf-8", "replace").decode()
-
-
-def _day(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError) as error:
-        raise UsageFault(f"{at} is no time; give seconds since 1970.") from error

@@ -11,6 +11,7 @@ from hummingbird.assembly.doctor.models import model_checks
 from hummingbird.assembly.doctor.patient import AS_CONFIGURED, Patient
 from hummingbird.assembly.doctor.server import server_checks
 from hummingbird.assembly.doctor.settings import environment_checks, examined
+from hummingbird.assembly.doctor.telemetry import telemetry_checks
 from hummingbird.assembly.doctor.workplace import place_checks
 from hummingbird.assembly.sandboxes import Chosen
 from hummingbird.assembly.secrets import secrets_of, tool_secrets
@@ -18,7 +19,10 @@ from hummingbird.domain.errors import HummingbirdError
 from hummingbird.domain.limits import DOCTOR_CHECK_S, DOCTOR_CHECKS
 from hummingbird.domain.secrets import Secrets
 
-_ALL = (environment_checks, server_checks, writing_checks, reading_checks, model_checks, place_checks)
+_ALL = (
+    *(environment_checks, server_checks, writing_checks, reading_checks, model_checks, place_checks),
+    telemetry_checks,
+)
 
 
 async def examination(

@@ -14,8 +14,10 @@ from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE, Need, r
 from hummingbird.config.tokens import ORCHESTRATOR_VARIABLE
 from hummingbird.domain.errors import MissingSetting
 from hummingbird.service.admission import gate
+from hummingbird.web.access import VARIABLE, Access
 
 CONFIGURATION, PROMPTS, VARIABLES, WEBHOOK = "configuration", "prompts", "variables", "webhook secret"
+DASHBOARD = "dashboard"
 _SECRET_CHARS = 16
 
 
@@ -57,6 +59,7 @@ def _mended(part: str, name: str, faults: Sequence[Fault]) -> Iterator[Finding]:
 def environment_checks(patient: Patient) -> Iterator[Check]:
     yield Check(VARIABLES, lambda: _variables(patient))
     yield Check(WEBHOOK, lambda: _webhook(patient))
+    yield Check(DASHBOARD, lambda: _dashboard(patient))
 
 
 async def _variables(patient: Patient) -> Findings:
@@ -95,3 +98,16 @@ async def _webhook(patient: Patient) -> Findings:
     else:
         names = " and ".join(name for name in (SECRET_VARIABLE, SIGNING_VARIABLE) if patient.value(name))
         yield Standing.OK, f"Deliveries are checked with {names}; GitLab's webhook must have the same."
+
+
+async def _dashboard(patient: Patient) -> Findings:
+    token = patient.value(VARIABLE)
+    if not token:
+        yield Standing.OK, f"For this machine alone; to open it elsewhere, set {VARIABLE}."
+        return
+    try:
+        Access(token, local=False, now=time.time)
+    except MissingSetting as error:
+        yield Standing.FAIL, str(error)
+        return
+    yield Standing.OK, f"Whoever shows {VARIABLE} may look."

@@ -1,0 +1,67 @@
+"""A small object that processes of several hosts change (O3): read, changed, and written on the condition that nobody
+was first; else the same once more on what is there then. No lease, no lock, no clock.
+
+An answer may get lost, and others may have written since, so nobody can always tell from outside whether a change is
+there. Therefore a change looks at what it changes: done twice, it is done once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from secrets import randbelow
+from typing import TypeAlias
+
+from hummingbird.domain.errors import JournalBehind, ObjectsUnusable
+from hummingbird.domain.session_limits import SHARED_PAUSE_CAP_S, SHARED_PAUSE_S, SHARED_S
+from hummingbird.ports.objects import Looked, VersionedObjects
+
+Change: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]
+_DOUBLINGS = 10  # more lead beyond the cap
+
+
+async def exchanged(
+    objects: VersionedObjects, name: str, change: Change, *, most_bytes: int, held: Looked | None = None
+) -> Looked | None:
+    """What is there once it is changed. `change` is given what is there, None for nothing, and gives what is to be
+    there, or None if that is well as it is; no two contents that it gives are alike. `held`: what was there a while
+    ago, which saves a look if it still is. Goes on until it is done, so it wants `in_time` around it. Raises
+    ObjectsUnusable, and what `change` raises."""
+    found, attempt = held or await objects.look(name, most_bytes), 0
+    while (content := await change(found.content if found else None)) is not None:
+        failure: ObjectsUnusable | None = None
+        try:
+            if version := await objects.swap(name, content, found.version if found else None):
+                return Looked(content, version)
+        except ObjectsUnusable as error:
+            failure = error
+        await asyncio.sleep(_pause_s(attempt))
+        before, found, attempt = found, await objects.look(name, most_bytes), attempt + 1
+        if found is not None and found.content == content:
+            break  # the answer was lost, or was a no to what the store itself had tried before
+        if failure is not None and _same(before, found):
+            raise failure
+    return found
+
+
+def _same(one: Looked | None, other: Looked | None) -> bool:
+    return (one and one.version) == (other and other.version)
+
+
+def _pause_s(attempt: int) -> float:
+    """Anything up to a bound that doubles: those who collided should not meet again."""
+    return min(SHARED_PAUSE_S * 2.0 ** min(attempt, _DOUBLINGS), SHARED_PAUSE_CAP_S) * randbelow(1000) / 1000
+
+
+@asynccontextmanager
+async def in_time(what: str) -> AsyncIterator[None]:
+    """Around all that is asked of a bucket for one verb. Raises JournalBehind when it cannot be used, and after
+    SHARED_S; what was being written then may be written or not. `what`: the subject of a sentence."""
+    try:
+        async with asyncio.timeout(SHARED_S):
+            yield
+    except TimeoutError as error:
+        raise JournalBehind(
+            f"{what} cannot be used: the store did not do it within {SHARED_S:.0f} s. See whether it works."
+        ) from error
+    except ObjectsUnusable as error:
+        raise JournalBehind(f"{what} cannot be used. {error}") from error

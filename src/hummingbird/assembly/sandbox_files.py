@@ -1,0 +1,87 @@
+"""What a session's sandbox held when it was last saved, for somebody who looks. The archive was written where untrusted
+commands run: it is unpacked in a sandbox of its own, and never by this machine (I4)."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+
+from hummingbird.agent.checkpoints import restore
+from hummingbird.domain.errors import CommandFailed, HummingbirdError, UsageFault
+from hummingbird.domain.limits import REMOVAL_S
+from hummingbird.domain.web_limits import FILE_BYTES, FILES_S, FILES_SHOWN, LOOKS_AT_ONCE
+from hummingbird.ports.sandbox import ROOT, Sandbox
+from hummingbird.ports.sessions import Sessions
+from hummingbird.web.asked import SandboxFile
+
+_LIST = f"find . -type f -printf '%s %P\\0' | head -z -n {FILES_SHOWN}"
+
+
+class SandboxFiles:
+    """`make` gives a sandbox that has not been started."""
+
+    def __init__(self, sessions: Sessions, make: Callable[[], Sandbox]) -> None:
+        self._sessions, self._make = sessions, make
+        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+
+    async def listed(self, session_id: str) -> Sequence[SandboxFile]:
+        """Nothing if nothing was saved. Raises HummingbirdError."""
+        async with self._opened(session_id) as sandbox:
+            if sandbox is None:
+                return ()
+            content = bytearray()
+            async with aclosing(sandbox.stream_exec(_LIST, timeout_s=FILES_S)) as chunks:
+                async for chunk in chunks:
+                    content += chunk
+        found = [line.partition(b" ") for line in bytes(content).split(b"\0") if line]
+        files = [SandboxFile(path.decode("utf-8", "replace"), int(size)) for size, _, path in found if size.isdigit()]
+        return sorted(files, key=lambda one: one.path)
+
+    @asynccontextmanager
+    async def file(self, session_id: str, path: str) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+        """Its content, which can be read once. Raises UsageFault where there is none of that name."""
+        async with self._opened(session_id) as sandbox:
+            if sandbox is None or not path or "\0" in path:
+                raise UsageFault("There is no such file; load the list of files again.")
+            async with aclosing(_bounded(sandbox, f"{ROOT}/{path}")) as chunks:
+                try:
+                    first = await anext(chunks, b"")
+                except CommandFailed as error:
+                    raise UsageFault(f"The file cannot be read: {error}") from error
+                async with aclosing(_with(first, chunks)) as whole:
+                    yield whole
+
+    @asynccontextmanager
+    async def _opened(self, session_id: str) -> AsyncIterator[Sandbox | None]:
+        async with self._looks:
+            archive = await self._sessions.archive(session_id)
+            if archive is None:
+                yield None
+                return
+            sandbox = self._make()
+            try:
+                async with asyncio.timeout(FILES_S):
+                    await sandbox.start()
+                    await restore(sandbox, archive)
+                yield sandbox
+            except TimeoutError as error:
+                raise UsageFault("Looking into the sandbox took too long; try again later.") from error
+            finally:
+                with suppress(HummingbirdError, TimeoutError):
+                    async with asyncio.timeout(REMOVAL_S):
+                        await sandbox.cleanup()
+
+
+async def _bounded(sandbox: Sandbox, path: str) -> AsyncGenerator[bytes, None]:
+    left = FILE_BYTES
+    async with aclosing(sandbox.read_file_iter(path)) as chunks:
+        async for chunk in chunks:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+
+async def _with(first: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for chunk in chunks:
+        yield chunk

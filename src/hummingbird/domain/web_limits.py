@@ -1,0 +1,34 @@
+"""What bounds the dashboard. The relations between these are checked by a test."""
+
+RUNS_SHOWN = 100  # sessions on the first page
+SEARCH_SHOWN = 20
+FAILURES_SHOWN = 100
+FAILURE_PROJECTS = 500
+TREND_DAYS = 30
+COST_DAYS = 30
+COSTED_SESSIONS = 5_000  # the last ones, of which the days are summed up
+
+ENTRY_SHOWN_CHARS = 4_000  # of one text on the page of a session; the whole is a page of its own
+ENTRY_CHARS = 2_000_000  # of one text on that page
+ROWS_AT_ONCE = 100  # written before anybody else has a turn
+PAGES_AT_ONCE = 4  # pages of sessions that are made at the same time: each has a whole journal in memory
+QUOTES_LOOKED_FOR = 2_000  # lines of an answer that are looked for in what was fetched
+
+LIVE_VIEWERS = 500
+LIVE_PAUSE_S = 0.25  # between two pieces of news to one viewer, at least
+LIVE_WRITES_PER_S = 100  # to all viewers together: with more of them, each hears less often
+LIVE_ALIVE_S = 20.0  # of silence, then a comment: proxies end what says nothing
+LIVE_BEHIND_BYTES = 4 * 1024 * 1024  # that a viewer may be behind; more, and the page is loaded anew
+LIVE_LOOK_S = 3.0  # between two looks at a session that may run in another process
+LIVE_LOOK_CAP_S = 30.0  # where look after look shows nothing new
+
+VISIT_S = 12 * 3600  # that a cookie is good for
+TOKEN_CHARS = 16  # of a token, at least
+WRONG_TOKENS = 10  # in a minute, from all visitors together
+FORM_BYTES = 512 * 1024  # of a form that is sent
+MESSAGE_CHARS = 32_000  # of what is said on a page
+
+FILES_SHOWN = 2_000  # of a sandbox
+FILE_BYTES = 64 * 1024 * 1024  # of one file of it that is given away
+FILES_S = 60.0  # that looking into a sandbox may take
+LOOKS_AT_ONCE = 2  # sandboxes that are started for somebody who looks at files

@@ -1,0 +1,74 @@
+"""What the dashboard asks for. Assembly says where it comes from; nothing here can be written but a message."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol
+
+from hummingbird.domain.journal import Entry
+from hummingbird.domain.sessions import Summary
+from hummingbird.ports.known_failures import FailureDay, KnownFailure
+from hummingbird.ports.session_index import Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What the sessions that began on a day have cost so far. `tokens` went in, of them `cached`."""
+
+    day: date
+    sessions: int
+    usd: float
+    unpriced: int
+    tokens: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFile:
+    path: str
+    size: int
+
+
+class Desk(Protocol):
+    """Raises HummingbirdError with a sentence for people: UsageFault for what there is not, others for what does not
+    work now."""
+
+    @property
+    def gitlab(self) -> str:
+        """The address of GitLab, without a slash at its end."""
+        ...
+
+    async def listed(self, limit: int, project: str = "", text: str = "") -> Sequence[Summary]: ...
+
+    async def known(self, session_id: str) -> Summary | None:
+        """In a moment; None for a session that is not in the index, or not yet."""
+        ...
+
+    async def entries(self, session_id: str) -> Sequence[Entry]:
+        """Masked. Nothing if there is no such session."""
+        ...
+
+    async def search(self, query: str, limit: int) -> Sequence[Hit]: ...
+
+    async def costs(self, since: date) -> Sequence[Day]:
+        """The days that had any sessions, oldest first."""
+        ...
+
+    async def projects(self) -> Sequence[str]:
+        """Those with known failures; where something failed last comes first."""
+        ...
+
+    async def failures(self, project: str, limit: int) -> Sequence[KnownFailure]: ...
+
+    async def trend(self, project: str, since: date, fingerprint: str | None = None) -> Sequence[FailureDay]: ...
+
+    async def files(self, session_id: str) -> Sequence[SandboxFile]:
+        """What the session's sandbox held when it was last saved."""
+        ...
+
+    def file(self, session_id: str, path: str) -> AbstractAsyncContextManager[AsyncGenerator[bytes, None]]: ...
+
+    async def go_on(self, session_id: str, message: str) -> None:
+        """Puts it on the queue. Raises UsageFault for a session that cannot go on from here, and says how it can."""
+        ...

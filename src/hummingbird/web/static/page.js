@@ -1,0 +1,34 @@
+"use strict";
+// Live updates, and keys for those who do not use a mouse. Fragments are made by the server, where everything is escaped.
+(() => {
+  for (const place of document.querySelectorAll("[data-live]")) {
+    const after = place.dataset.after;
+    const source = new EventSource(place.dataset.live + (after === undefined ? "" : "?after=" + after));
+    source.addEventListener("runs", (news) => {
+      if (!place.contains(document.activeElement)) place.innerHTML = news.data;
+    });
+    source.addEventListener("entries", (news) => {
+      const below = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 200;
+      place.insertAdjacentHTML("beforeend", news.data);
+      if (below) place.lastElementChild.scrollIntoView({ block: "end" });
+    });
+    source.addEventListener("reload", () => { source.close(); location.reload(); });
+    addEventListener("pagehide", () => source.close());
+  }
+  const typing = (where) => where.matches("input, textarea, select");
+  document.addEventListener("keydown", (pressed) => {
+    if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || typing(document.activeElement)) return;
+    const rows = [...document.querySelectorAll(".row")];
+    const at = rows.indexOf(document.activeElement.closest(".row"));
+    const row = at < 0 ? null : rows[at];
+    if (pressed.key === "/") document.querySelector("header [type=search]")?.focus();
+    else if (pressed.key === "j") rows[Math.min(rows.length - 1, at + 1)]?.focus();
+    else if (pressed.key === "k") rows[Math.max(0, at - 1)]?.focus();
+    else if (pressed.key === "g") location.assign("/");
+    else if (pressed.key === "o" && row) {
+      const fold = row.querySelector("details");
+      if (fold) fold.open = !fold.open; else row.querySelector("a")?.click();
+    } else return;
+    pressed.preventDefault();
+  });
+})();

@@ -1,0 +1,330 @@
+"""O2: the manifests are sound by the API's own description, and say what the code counts on, compared with it."""
+
+import copy
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from hummingbird.adapters.sandboxes.manifest import role
+from hummingbird.adapters.sandboxes.registry import POOL
+from hummingbird.assembly.clock import SystemClock
+from hummingbird.assembly.http_door import check_reach
+from hummingbird.assembly.serving import gate_of
+from hummingbird.cli.main import commands
+from hummingbird.cli.serve import serve
+from hummingbird.config.configuration import Configuration
+from hummingbird.config.load import FILE_NAME, PATH_VARIABLE, load
+from hummingbird.config.needed import SECRET_VARIABLE, needs
+from hummingbird.config.starting import embedded
+from hummingbird.domain.errors import ConfigurationBroken, MissingSetting
+from hummingbird.domain.limits import PARKING_S, SANDBOX_UID, SERVE_CLOSING_S, SERVE_GRACE_S
+from hummingbird.lab.kubernetes import pod_security
+from tests.adapters.sandboxes.kube import KUBECONFIG
+from tests.deploy.kustomize import BASE, EXAMPLE, ROOT, SECRET, Raw, documents, found, kustomization, rendered
+from tests.deploy.pool_file import FILE, IMAGE, expected, written
+
+PROJECT = Path(__file__).parents[2]
+CONTAINERFILE = (PROJECT / "deploy" / "Containerfile").read_text(encoding="utf-8")
+AGENT, SANDBOXES = "hummingbird", "hummingbird-sandboxes"
+FOLDERS = pytest.mark.parametrize("folder", [BASE, EXAMPLE], ids=["base", "example"])
+VERSIONS = ("1.33", kubernetes_validate.latest_version())
+RELEASE = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+@pytest.fixture(scope="module")
+def base() -> list[Raw]:
+    return rendered(BASE)
+
+
+def agent(made: list[Raw]) -> Raw:
+    return found(made, "Deployment", AGENT)
+
+
+def container(made: list[Raw]) -> Raw:
+    [one] = agent(made)["spec"]["template"]["spec"]["containers"]
+    return dict(one)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@FOLDERS
+def test_every_document_is_one_that_the_api_knows_o2(folder: Path, version: str) -> None:
+    for one in [*rendered(folder), *documents(SECRET)]:
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_a_field_that_does_not_exist_would_be_noticed(base: list[Raw]) -> None:
+    spoilt = copy.deepcopy(agent(base))
+    spoilt["spec"]["template"]["spec"]["terminationGracePeriod"] = 900
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(spoilt, VERSIONS[0], strict=True)
+
+
+@FOLDERS
+def test_kubectl_makes_the_same_of_it_o2(folder: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, check=True, timeout=60)
+    theirs = list(yaml.safe_load_all(done.stdout))
+    assert sorted(map(json.dumps, map(tidy, theirs))) == sorted(map(json.dumps, map(tidy, rendered(folder))))
+
+
+def tidy(value: Any) -> Any:
+    """Keys in order, and without the empty mappings that kustomize leaves out."""
+    if isinstance(value, dict):
+        return {key: tidy(value[key]) for key in sorted(value) if value[key] != {} or key == "podSelector"}
+    return [tidy(each) for each in value] if isinstance(value, list) else value
+
+
+@FOLDERS
+def test_every_file_of_a_folder_is_named_in_it(folder: Path) -> None:
+    """Or somebody would change one that nobody applies."""
+    wanted = kustomization(folder)
+    named = {*wanted["resources"], *(name for one in wanted["configMapGenerator"] for name in one["files"])}
+    there = {path.name for path in folder.iterdir()} - {"kustomization.yaml"}
+    assert {name for name in named if "/" not in name} == there
+
+
+@FOLDERS
+def test_the_template_of_secrets_is_applied_by_nobody(folder: Path) -> None:
+    """It would take the place of the real one."""
+    assert not [one for one in rendered(folder) if one["kind"] == "Secret"]
+
+
+def test_a_rollout_never_has_fewer_agents_and_runs_have_time_to_end_o2(base: list[Raw]) -> None:
+    spec = agent(base)["spec"]
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    grace = spec["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert grace == 900
+    assert grace > SERVE_GRACE_S + PARKING_S + SERVE_CLOSING_S
+
+
+def test_a_drain_takes_one_agent_at_a_time(base: list[Raw]) -> None:
+    budget = found(base, "PodDisruptionBudget", AGENT)["spec"]
+    assert budget["maxUnavailable"] == 1 < agent(base)["spec"]["replicas"]
+    assert budget["selector"] == agent(base)["spec"]["selector"]
+
+
+@FOLDERS
+def test_the_restricted_pod_security_standard_lets_every_pod_in(folder: Path) -> None:
+    made = rendered(folder)
+    for one in [each for each in made if each["kind"] == "Deployment"]:
+        pod_security.admit(one["metadata"]["name"], one["spec"]["template"]["spec"], "restricted")
+    for name in (AGENT, SANDBOXES):
+        labels = found(made, "Namespace", name)["metadata"]["labels"]
+        assert labels[pod_security.ENFORCE] == "restricted"
+
+
+def test_the_agent_has_no_rights_on_its_node_and_writes_to_two_volumes_alone(base: list[Raw]) -> None:
+    spec = agent(base)["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsUser"] == spec["securityContext"]["runAsGroup"] == SANDBOX_UID
+    assert container(base)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    kinds = {one["name"]: next(key for key in one if key != "name") for one in spec["volumes"]}
+    writable = {one["name"] for one in container(base)["volumeMounts"] if not one.get("readOnly")}
+    assert {name: kinds[name] for name in writable} == {"state": "emptyDir", "tmp": "emptyDir"}
+    for amounts in container(base)["resources"].values():
+        assert amounts.keys() == {"cpu", "memory", "ephemeral-storage"}
+
+
+def test_ports_are_those_of_serve_and_the_probes_ask_there_o1(base: list[Raw]) -> None:
+    [port] = [one["containerPort"] for one in container(base)["ports"]]
+    [default] = [one.default for one in serve.params if one.name == "port"]
+    assert port == default
+    assert f"EXPOSE {port}\n" in CONTAINERFILE
+    [served] = found(base, "Service", AGENT)["spec"]["ports"]
+    assert served["targetPort"] == container(base)["ports"][0]["name"]
+    assert found(base, "Service", AGENT)["spec"]["selector"] == agent(base)["spec"]["selector"]["matchLabels"]
+    for probe, path in {"livenessProbe": "/healthz", "readinessProbe": "/readyz"}.items():
+        assert container(base)[probe]["httpGet"] == {"path": path, "port": served["targetPort"]}
+
+
+def test_state_and_configuration_are_mounted_where_the_image_looks(base: list[Raw]) -> None:
+    mounts = {one["name"]: one["mountPath"] for one in container(base)["volumeMounts"]}
+    assert f"HOME={mounts['state']} " in CONTAINERFILE
+    assert re.search(rf"HUMMINGBIRD_HOME={mounts['state']}/\S+", CONTAINERFILE)
+    environment = {one["name"]: one["value"] for one in container(base)["env"]}
+    assert environment[PATH_VARIABLE] == f"{mounts['configuration']}/{FILE_NAME}"
+
+
+@FOLDERS
+def test_the_agent_may_do_in_the_sandboxes_namespace_what_the_code_does_i5(folder: Path) -> None:
+    """I5: and what O2 lists; the code's own role is what every test of sandboxes runs with."""
+    made = rendered(folder)
+    own = found(made, "Role", SANDBOXES)
+    assert own["rules"] == role()["rules"]
+    assert own["metadata"]["name"] == role()["metadata"]["name"]
+    granted = {resource: rule["verbs"] for rule in own["rules"] for resource in rule["resources"]}
+    assert granted == {"pods": ["create", "get", "list", "delete", "patch"], "pods/exec": ["create", "get"]}
+
+
+@FOLDERS
+def test_nothing_is_bound_but_that_role_in_that_namespace_to_that_account_i5(folder: Path) -> None:
+    made = rendered(folder)
+    rights = [one for one in made if one["apiVersion"].startswith("rbac.authorization.k8s.io/")]
+    assert sorted(one["kind"] for one in rights) == ["Role", "RoleBinding"], "nothing for the whole cluster"
+    assert {one["metadata"]["namespace"] for one in rights} == {SANDBOXES}
+    binding = found(made, "RoleBinding", SANDBOXES)
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("Role", SANDBOXES)
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": AGENT, "namespace": AGENT}]
+    assert agent(made)["spec"]["template"]["spec"]["serviceAccountName"] == AGENT
+
+
+@FOLDERS
+def test_everything_has_a_namespace_or_is_one_i5(folder: Path) -> None:
+    made = rendered(folder)
+    spaces = {one["metadata"]["name"] for one in made if one["kind"] == "Namespace"}
+    assert spaces == {AGENT, SANDBOXES}
+    assert all(one["metadata"]["namespace"] in spaces for one in made if one["kind"] != "Namespace")
+
+
+def test_no_packet_goes_into_a_sandbox_or_out_of_it_i3(base: list[Raw]) -> None:
+    policies = [one for one in base if one["kind"] == "NetworkPolicy"]
+    assert [one["metadata"]["namespace"] for one in policies] == [SANDBOXES], "a second one could only allow more"
+    assert policies[0]["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+def test_the_pool_is_the_one_that_the_code_claims_from_x6(base: list[Raw]) -> None:
+    """X6: to renew the file, `python -m tests.deploy.pool_file`."""
+    assert found(base, "Deployment", "hummingbird-sandbox-pool") == expected()
+    assert FILE.read_text(encoding="utf-8") == written()
+    assert (expected()["spec"]["replicas"], expected()["spec"]["revisionHistoryLimit"]) == (3, 2)
+
+
+def test_an_overlay_changes_the_pool_s_image_and_nothing_else_of_its_pods() -> None:
+    pool = found(rendered(EXAMPLE), "Deployment", "hummingbird-sandbox-pool")
+    [sandbox] = pool["spec"]["template"]["spec"]["containers"]
+    assert sandbox["image"] != IMAGE
+    sandbox["image"] = IMAGE
+    assert pool == expected()
+
+
+def test_images_are_of_this_release() -> None:
+    made = [*rendered(BASE), *rendered(EXAMPLE)]
+    images = [
+        one["image"]
+        for each in made
+        if each["kind"] == "Deployment"
+        for one in each["spec"]["template"]["spec"]["containers"]
+    ]
+    assert {image.rpartition(":")[2] for image in images} == {RELEASE}
+
+
+@pytest.fixture(params=[BASE, EXAMPLE], ids=["base", "example"])
+def mounted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The configuration as a pod sees it."""
+    for name, text in found(rendered(request.param), "ConfigMap", AGENT)["data"].items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path / FILE_NAME
+
+
+def test_the_configuration_in_the_config_map_is_sound_g2(mounted: Path) -> None:
+    said = CliRunner().invoke(commands, ["config", "check", "--no-environment", "--config", str(mounted)])
+    assert said.exit_code == 0, said.output
+
+
+def test_it_is_made_for_many_agents_and_for_the_pool_beside_it_o3(mounted: Path) -> None:
+    settings = load(mounted, None).settings
+    assert settings.sqs_fifo_queue_url
+    assert settings.session_store.startswith("s3://")
+    assert (settings.sandbox.backend, settings.sandbox.namespace) == (POOL, SANDBOXES)
+
+
+def test_the_prompts_are_those_that_init_writes() -> None:
+    texts = found(rendered(BASE), "ConfigMap", AGENT)["data"]
+    assert {name: texts[f"{name}.md"] for name in embedded().prompts} == dict(embedded().prompts)
+
+
+def test_certificates_are_mounted_where_the_example_says() -> None:
+    made = rendered(EXAMPLE)
+    configuration = yaml.safe_load(found(made, "ConfigMap", AGENT)["data"][FILE_NAME])
+    mounts = [one["mountPath"] for one in container(made)["volumeMounts"]]
+    assert str(Path(configuration["settings"]["ca_bundle"]).parent) in mounts
+
+
+def secret() -> dict[str, str]:
+    [one] = documents(SECRET)
+    [source] = container(rendered(BASE))["envFrom"]
+    assert source == {"secretRef": {"name": one["metadata"]["name"]}}
+    values: dict[str, str] = one["stringData"]
+    return values
+
+
+def needed(configuration: Configuration) -> set[str]:
+    return {need.usual for need in needs(configuration)}
+
+
+def test_the_template_of_secrets_names_every_variable_that_is_needed(mounted: Path) -> None:
+    configuration = load(mounted, None)
+    assert configuration.settings.model.startswith("anthropic:")
+    assert {*needed(configuration), SECRET_VARIABLE, "ANTHROPIC_API_KEY", "HUMMINGBIRD_DASHBOARD_TOKEN"} == {*secret()}
+
+
+def test_a_template_that_nobody_filled_in_is_refused(mounted: Path) -> None:
+    """By the configuration, and by a door that anybody could enter."""
+    with pytest.raises(ConfigurationBroken, match="expected these environment variables to be set: GITLAB_TOKEN_RO"):
+        load(mounted, secret())
+    assert not [need for need in needs(load(mounted, None)) if need.used(secret())]
+    with pytest.raises(MissingSetting, match=SECRET_VARIABLE):
+        check_reach("0.0.0.0", guarded=not gate_of(secret(), SystemClock()).is_open)
+
+
+def test_no_file_names_a_tag_that_moves() -> None:
+    for path in ROOT.rglob("*.yaml"):
+        assert ":latest" not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.fixture
+def spaces() -> Iterator[Callable[[Raw], Raw]]:
+    """Two new namespaces of the cluster, and what puts a document there; a dry run needs them to exist."""
+    if not KUBECONFIG:
+        pytest.skip("HUMMINGBIRD_TEST_KUBECONFIG names no cluster")
+    suffix = secrets.token_hex(4)
+    names = {name: f"{name}-test-{suffix}" for name in (AGENT, SANDBOXES)}
+    made = [moved(one, names) for one in rendered(BASE) if one["kind"] == "Namespace"]
+    kubectl("create", "-f", "-", given=made)
+    try:
+        yield lambda one: moved(one, names)
+    finally:
+        kubectl("delete", "namespace", "--wait=false", *names.values())
+
+
+def moved(document: Raw, names: dict[str, str]) -> Raw:
+    one = copy.deepcopy(document)
+    metadata = one["metadata"]
+    if one["kind"] == "Namespace":
+        metadata["name"] = names[metadata["name"]]
+    else:
+        metadata["namespace"] = names[metadata["namespace"]]
+    for subject in one.get("subjects", []):
+        subject["namespace"] = names[subject["namespace"]]
+    return one
+
+
+def kubectl(*arguments: str, given: list[Raw] | None = None) -> subprocess.CompletedProcess[bytes]:
+    text = yaml.safe_dump_all(given or [])
+    argv = ["kubectl", f"--kubeconfig={KUBECONFIG}", *arguments]
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(argv, input=text.encode(), env=environment, capture_output=True, check=True, timeout=120)
+
+
+def test_a_real_cluster_takes_all_of_it_o2(spaces: Callable[[Raw], Raw]) -> None:
+    """With Pod Security enforced and nothing to warn of; nothing is kept."""
+    rest = [spaces(one) for one in [*rendered(BASE), *documents(SECRET)] if one["kind"] != "Namespace"]
+    done = kubectl("apply", "--dry-run=server", "-f", "-", given=rest)
+    assert len(done.stdout.splitlines()) == len(rest)
+    assert b"Warning" not in done.stderr

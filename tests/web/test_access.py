@@ -1,0 +1,131 @@
+"""Who may see the dashboard: by headers alone, as a server hands them over."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hummingbird.domain.errors import MissingSetting
+from hummingbird.domain.web_limits import TOKEN_CHARS, VISIT_S, WRONG_TOKENS
+from hummingbird.web.access import COOKIE, Access, Refused, Visitor
+
+TOKEN = "a-token-of-sixteen-or-more"
+HERE = {"host": "127.0.0.1:8080"}
+
+
+class Clock:
+    at = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def judged(access: Access, headers: Mapping[str, str] = HERE, cookie: str = "") -> Visitor | Refused:
+    return access.judged(headers, {COOKIE: cookie} if cookie else {})
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "localhost:1", "[::1]:80", "127.0.0.9", "::1"])
+def test_without_a_token_this_machine_may_look_by_its_own_names(host: str) -> None:
+    assert isinstance(judged(Access("", local=True, now=Clock()), {"host": host}), Visitor)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example:8080"},
+        {"host": "127.0.0.1.evil.example"},
+        {"host": "localhost.evil.example:80"},
+        {"host": ""},
+        {},
+        {"host": "10.0.0.1"},
+        *({**HERE, name: "x"} for name in ("x-forwarded-for", "forwarded", "x-forwarded-host", "via", "x-real-ip")),
+    ],
+)
+def test_without_a_token_nobody_comes_by_another_name_or_through_a_proxy(headers: dict[str, str]) -> None:
+    """A page elsewhere could point its own name to 127.0.0.1."""
+    refused = judged(Access("", local=True, now=Clock()), headers)
+    assert isinstance(refused, Refused)
+    assert not refused.may_enter
+
+
+def test_without_a_token_a_door_that_others_reach_shows_nothing() -> None:
+    refused = judged(Access("", local=False, now=Clock()))
+    assert isinstance(refused, Refused)
+    assert "HUMMINGBIRD_DASHBOARD_TOKEN" in refused.sentence
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_with_a_token_everybody_has_to_know_it(local: bool) -> None:
+    access = Access(TOKEN, local=local, now=Clock())
+    refused = judged(access)
+    assert isinstance(refused, Refused)
+    assert refused.may_enter
+    assert access.entered("wrong") is None
+    cookie = access.entered(TOKEN)
+    assert cookie is not None
+    assert TOKEN not in cookie
+    assert isinstance(judged(access, {"host": "ci.example"}, cookie), Visitor)
+    assert isinstance(judged(access, {"authorization": f"Bearer {TOKEN}"}), Visitor)
+    assert isinstance(judged(access, {"authorization": "Bearer wrong"}), Refused)
+    assert isinstance(judged(access, {"authorization": "Bearer "}), Refused)
+
+
+def test_a_cookie_is_good_for_its_time_and_in_every_process_that_knows_the_token() -> None:
+    clock = Clock()
+    cookie = Access(TOKEN, local=False, now=clock).entered(TOKEN)
+    assert cookie is not None
+    assert isinstance(judged(Access(TOKEN, local=False, now=clock), cookie=cookie), Visitor)
+    assert isinstance(judged(Access(TOKEN + "2", local=False, now=clock), cookie=cookie), Refused)
+    clock.at += VISIT_S + 1
+    assert isinstance(judged(Access(TOKEN, local=False, now=clock), cookie=cookie), Refused)
+
+
+@given(st.data())
+def test_no_cookie_that_was_changed_is_taken(data: Any) -> None:
+    access = Access(TOKEN, local=False, now=Clock())
+    cookie = access.entered(TOKEN) or ""
+    at = data.draw(st.integers(0, len(cookie) - 1))
+    letter = data.draw(st.characters().filter(lambda one: one != cookie[at]))
+    assert isinstance(judged(access, cookie=cookie[:at] + letter + cookie[at + 1 :]), Refused)
+
+
+@given(st.text())
+def test_no_cookie_or_token_makes_it_stumble(text: str) -> None:
+    access = Access(TOKEN, local=False, now=Clock())
+    assert isinstance(judged(access, cookie=text), Refused)
+    assert access.entered(text) is None
+
+
+def test_a_form_needs_the_proof_of_its_visitor_and_comes_from_our_own_pages() -> None:
+    access = Access(TOKEN, local=False, now=Clock())
+    mine, theirs = (judged(access, cookie=access.entered(TOKEN) or "") for _ in range(2))
+    assert isinstance(mine, Visitor)
+    assert isinstance(theirs, Visitor)
+    assert access.proven(mine, mine.proof, {})
+    assert access.proven(mine, mine.proof, {"sec-fetch-site": "same-origin"})
+    assert not access.proven(mine, theirs.proof, {})
+    assert not access.proven(mine, "", {})
+    assert not access.proven(mine, mine.proof, {"sec-fetch-site": "cross-site"})
+    assert not access.proven(mine, mine.proof, {"sec-fetch-site": "same-site"})
+    bearer = judged(access, {"authorization": f"Bearer {TOKEN}"})
+    assert isinstance(bearer, Visitor)
+    assert not access.proven(bearer, "", {}), "programs send no forms"
+
+
+def test_after_too_many_wrong_tokens_even_the_right_one_waits() -> None:
+    clock = Clock()
+    access = Access(TOKEN, local=False, now=clock)
+    for _ in range(WRONG_TOKENS):
+        assert access.entered("wrong") is None
+    assert access.overrun
+    assert access.entered(TOKEN) is None
+    clock.at += 61
+    assert access.entered(TOKEN) is not None
+
+
+def test_a_token_that_could_be_guessed_is_refused_with_what_to_do() -> None:
+    with pytest.raises(MissingSetting, match=re.escape(f"at least {TOKEN_CHARS} characters")):
+        Access("x" * (TOKEN_CHARS - 1), local=True, now=Clock())

@@ -1,0 +1,175 @@
+"""Runs as they happen, for whoever looks: every entry once and in order, made once, and paced."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+
+import pytest
+
+from hummingbird.domain.events import Recorded
+from hummingbird.domain.journal import EndReason, Entry, RunEnded, RunStarted, SessionOpened, UserSaid
+from hummingbird.domain.limits import JOURNAL_FORMAT
+from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.web_limits import LIVE_PAUSE_S, LIVE_VIEWERS, LIVE_WRITES_PER_S
+from hummingbird.web.live import ALIVE, RELOAD, Live
+
+ORDER = WorkOrder(id="o", session_id="s", cause=Cause.REPLY, workflow="w", project="a/b", mr_iid=1)
+OPENED = SessionOpened(session_id="s", system="", format=JOURNAL_FORMAT)
+
+
+class Journal:
+    """What is kept so far, and what each number was made of."""
+
+    def __init__(self, *kept: Entry) -> None:
+        self.kept: list[Entry] = list(kept)
+        self.reads = 0
+        self.made: list[int] = []
+        self.live = Live(self.read, self.fragment)
+
+    async def read(self, session_id: str) -> Sequence[Entry]:
+        self.reads += 1
+        return tuple(self.kept)
+
+    def fragment(self, entry: Entry, number: int, session_id: str) -> str:
+        self.made.append(number)
+        return f"<li>{number} {entry.text if isinstance(entry, UserSaid) else type(entry).__name__}</li>\n"
+
+
+def said(text: str) -> UserSaid:
+    return UserSaid(text=text, at=1.0)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hummingbird.web.live.LIVE_PAUSE_S", 0.01)
+    monkeypatch.setattr("hummingbird.web.live.LIVE_LOOK_S", 0.05)
+
+
+async def numbers(pieces: AsyncIterator[bytes], until: int) -> list[str]:
+    found: list[str] = []
+    async with asyncio.timeout(10), aclosing(pieces) as open_pieces:  # type: ignore[type-var]  # it is a generator
+        async for piece in open_pieces:
+            found += re.findall(r"data: <li>(.*?)</li>", piece.decode())
+            if found and int(found[-1].split()[0]) >= until:
+                break
+    return found
+
+
+async def test_a_run_that_began_here_is_told_with_its_places_in_the_journal() -> None:
+    """Also what is not written down yet, and what was said before it began."""
+    here = Journal(OPENED, said("earlier"))
+    observe = here.live(ORDER)
+    started = RunStarted(run_id="o", model="m", at=2.0)
+    observe(Recorded(started))
+    observe(Recorded(said("now")))
+    here.kept.append(started)  # flushed; the newest is not
+    looking = asyncio.create_task(numbers(here.live.session("s", 1), 5))
+    await asyncio.sleep(0.1)
+    observe(Recorded(said("later")))
+    assert await looking == ["2 earlier", "3 RunStarted", "4 now", "5 later"]
+
+
+async def test_the_end_is_told_though_the_run_is_gone_then_and_another_process_may_go_on() -> None:
+    here = Journal(OPENED)
+    observe = here.live(ORDER)
+    looking = asyncio.create_task(numbers(here.live.session("s", 1), 4))
+    await asyncio.sleep(0.05)
+    entries: list[Entry] = [
+        RunStarted(run_id="o", model="m"),
+        RunEnded(run_id="o", reason=EndReason.COMPLETED, text="done"),
+    ]
+    for entry in entries:
+        observe(Recorded(entry))
+    assert here.live.runs == ()
+    await asyncio.sleep(0.1)
+    here.kept += [*entries, said("from elsewhere")]
+    assert await looking == ["2 RunStarted", "3 RunEnded", "4 from elsewhere"]
+
+
+async def test_what_many_see_is_made_once_and_read_once() -> None:
+    here = Journal(OPENED)
+    observe = here.live(ORDER)
+    looking = [asyncio.create_task(numbers(here.live.session("s", 1), 6)) for _ in range(50)]
+    await asyncio.sleep(0.05)
+    for number in range(5):
+        observe(Recorded(said(f"n{number}")))
+    assert await asyncio.gather(*looking) == [[f"{number + 2} n{number}" for number in range(5)]] * 50
+    assert here.made == [2, 3, 4, 5, 6]
+    assert here.reads == 1
+    assert here.live.viewers == 0
+
+
+async def test_a_session_that_runs_elsewhere_is_looked_at_now_and_then_however_many_look() -> None:
+    here = Journal(OPENED)
+    looking = [asyncio.create_task(numbers(here.live.session("s", 1), 3)) for _ in range(20)]
+    await asyncio.sleep(0.2)
+    here.kept += [said("one"), said("two")]
+    assert await asyncio.gather(*looking) == [["2 one", "3 two"]] * 20
+    assert here.reads < 12
+
+
+async def test_who_is_too_far_behind_loads_the_page_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hummingbird.web.live.LIVE_BEHIND_BYTES", 40)
+    here = Journal(OPENED, *(said(f"n{number}") for number in range(20)))
+    pieces = here.live.session("s", 1)
+    async with aclosing(pieces):  # type: ignore[type-var]  # it is a generator
+        assert await anext(pieces) == RELOAD
+
+
+async def test_silence_is_broken_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hummingbird.web.live.LIVE_ALIVE_S", 0.05)
+    here = Journal()
+    pieces = here.live.overview(lambda: "nothing")
+    async with aclosing(pieces):  # type: ignore[type-var]  # it is a generator
+        assert await anext(pieces) == b"event: runs\nid: 0\ndata: nothing\n\n"
+        assert await anext(pieces) == ALIVE
+
+
+async def test_the_overview_is_made_once_for_all_and_again_when_something_happens() -> None:
+    here, made = Journal(), list[int]()
+
+    def page() -> str:
+        made.append(len(here.live.runs))
+        return f"{made[-1]} runs"
+
+    async def look() -> list[bytes]:
+        seen = []
+        async for piece in here.live.overview(page):
+            if piece.startswith(b"event"):
+                seen.append(piece)
+            if b"data: 1 runs" in piece:
+                break
+        return seen
+
+    looking = [asyncio.create_task(look()) for _ in range(30)]
+    await asyncio.sleep(0.05)
+    here.live(ORDER)
+    found = await asyncio.gather(*looking)
+    assert all(len(seen) == 2 for seen in found)
+    assert made == [0, 1]
+
+
+async def test_the_more_look_the_less_often_they_are_told_and_no_more_than_so_many_may() -> None:
+    live = Journal().live
+    assert live.pause_s < LIVE_PAUSE_S  # nobody looks, and the pause is short in these tests
+    live.viewers = 200
+    assert live.pause_s == 200 / LIVE_WRITES_PER_S
+    live.viewers = LIVE_VIEWERS
+    assert live.full
+
+
+async def test_everybody_is_let_go_at_the_end() -> None:
+    here = Journal(OPENED)
+    here.live(ORDER)
+
+    async def look(pieces: AsyncIterator[bytes]) -> int:
+        return len([piece async for piece in pieces])
+
+    looking = [asyncio.create_task(look(here.live.session("s", 1))), asyncio.create_task(look(here.live.overview(str)))]
+    await asyncio.sleep(0.05)
+    here.live.close()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*looking)
+    assert here.live.viewers == 0
+    assert here.live.full, "nobody is let in any more"
