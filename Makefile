@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))  # one more than processors: many tests wait for other programs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test contracts crash check format lint types imports bench mutate lock clean
+.PHONY: help setup demo test contracts crash check format lint types imports bench mutate docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,10 @@ bench: $(VENV)/.dev  ## benchmarks beside their rivals, which get environments o
 mutate: $(VENV)/.dev  ## break each invariant on purpose: a test has to turn red; writes docs/mutations.md
 	@scripts/real-parts $(BIN)/python
 	$(BIN)/python -m tests.mutations.run --jobs $(JOBS)
+
+docs: $(VENV)/.dev  ## the documentation as a site in build/site; renews the pages that are made of code
+	$(BIN)/python -m tests.docs.generating --write
+	$(BIN)/mkdocs build --strict  # with --quiet, --strict would see no warning
 
 lock: $(VENV)/.dev  ## renew the pinned dependencies
 	# what runs is what is tested: the tests' own needs decide first

@@ -1,46 +1,98 @@
-"""What documents point at is there: files behind links, modules and tests behind names, commands behind words."""
+"""What documents point at is there: pages and headings behind links, modules and tests behind names, variables."""
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
 from hummingbird.cli.main import commands
+from tests.docs.reading import DOCUMENTS, ROOT, anchors, links, name_of
 
-ROOT = Path(__file__).parents[2]
-ROOMS = ("src", "tests", "benchmarks")
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-_LINK = re.compile(r"\]\((?!https?://|#|…)([^)#\s]+)")
+ROOMS = ("src", "tests", "benchmarks", "scripts")
 _FILE = re.compile(r"(?:[a-z_]+/)+[a-z_*]+\.py|\btest_[a-z_*]+\.py")
-_COMMAND = re.compile(r"hummingbird ([a-z]+)")
+_VARIABLE = re.compile(r"\bHUMMINGBIRD_[A-Z_]*[A-Z]\b")
+_EXAMPLES = {"src/prices.py"}  # of the project that is talked about in a chat
+_TESTED = "HUMMINGBIRD_TEST_"  # what tests are told; everything else is the product's
 
 
 def named(document: Path) -> Iterator[str]:
-    return (found.group() for found in _FILE.finditer(document.read_text(encoding="utf-8")))
+    found = (name.group() for name in _FILE.finditer(document.read_text(encoding="utf-8")))
+    return (name for name in found if name not in _EXAMPLES)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_of_a_document_leads_to_a_file(document: Path) -> None:
-    links = _LINK.findall(document.read_text(encoding="utf-8"))
-    assert [link for link in links if not (document.parent / link).exists()] == []
+def dead_links(document: Path) -> list[str]:
+    """Those that lead to no file of this repository, or to no heading of it."""
+    found = []
+    for link in links(document):
+        path, _, anchor = link.target.partition("#")
+        if re.match(r"[a-z]+:", link.target):
+            continue
+        target = document.parent / path if path else document
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            found.append(f"line {link.line}: {link.target}")
+    return found
 
 
-def test_every_file_that_the_architecture_names_is_there() -> None:
-    names = list(named(ROOT / "ARCHITECTURE.md"))
-    ends = [path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py")]
-    assert [name for name in names if not any(end.match(name) for end in ends)] == []
-    assert len(names) > 20, "or the pattern finds nothing any more"
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_link_of_a_document_leads_somewhere(document: Path) -> None:
+    assert dead_links(document) == []
+
+
+@pytest.mark.parametrize(
+    "link", ["gone.md", "there.md#nowhere", "#not-here", "../up.md", "![](no.png)", "there.md#in-code"]
+)
+def test_a_link_that_leads_nowhere_is_noticed(link: str, tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text("# A heading\n\n    # in code\n", encoding="utf-8")
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"# Here\n\n{link if link.startswith('!') else f'[a]({link})'}, [b](there.md#a-heading), [c](#here)\n"
+    )
+    assert len(dead_links(page)) == 1
+
+
+@cache
+def python_files() -> tuple[Path, ...]:
+    return tuple(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_python_file_that_a_document_names_is_there(document: Path) -> None:
+    assert [name for name in named(document) if not any(path.match(name) for path in python_files())] == []
+
+
+def test_names_of_files_are_found_in_the_architecture() -> None:
+    assert len(list(named(ROOT / "ARCHITECTURE.md"))) > 20
 
 
 @pytest.mark.parametrize("name", sorted(commands.commands))
 def test_every_command_is_in_the_readmes_table(name: str) -> None:
     rows = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
-    assert any(re.search(rf"`{name}\b", row) for row in rows)
+    row = next((row for row in rows if re.search(rf"`{name}\b", row)), "")
+    assert row
+    command = commands.commands[name]
+    below = sorted(command.commands) if isinstance(command, click.Group) else []
+    assert [verb for verb in below if not re.search(rf"\b{verb}\b", row)] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_command_that_a_document_shows_exists(document: Path) -> None:
-    shown = [line for line in document.read_text(encoding="utf-8").splitlines() if line.startswith("    $ hummingbird")]
-    typed = [found.group(1) for line in shown if (found := _COMMAND.search(line))]
-    assert [name for name in typed if name not in commands.commands] == []
+@cache
+def variables_of(room: str) -> frozenset[str]:
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / room).rglob("*.py"))
+    return frozenset(name for text in texts for name in _VARIABLE.findall(text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_variable_that_a_document_names_exists(document: Path) -> None:
+    named_there = set(_VARIABLE.findall(document.read_text(encoding="utf-8")))
+    product = {name for name in named_there if not name.startswith(_TESTED)}
+    assert product - variables_of("src") == set()
+    assert (named_there - product) - variables_of("tests") == set()
+
+
+def test_every_variable_that_the_program_reads_is_in_the_table_of_variables() -> None:
+    """But for one that it gives to its own children."""
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    table = text[text.index("## Environment") : text.index("## Every key")]
+    assert variables_of("src") - {"HUMMINGBIRD_COMMAND"} == set(_VARIABLE.findall(table))

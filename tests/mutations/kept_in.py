@@ -52,6 +52,14 @@ KEPT_IN = (
     ),
     Mutation(
         "I1",
+        "How far a command is, is told with the credentials in it",
+        "hummingbird/agent/loop.py",
+        "masked = self._setup.secrets.mask(plain(text))",
+        "masked = plain(text)",
+        (_CHAT,),
+    ),
+    Mutation(
+        "I1",
         "What a model says is shown as it streams, with the credentials in it",
         "hummingbird/agent/turn.py",
         "reply = await model.generate(request, deltas if self.streaming else None)",

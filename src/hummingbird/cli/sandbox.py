@@ -21,8 +21,8 @@ _image = click.option(
 def sandbox() -> None:
     """Make, try and tidy up the places where commands run.
 
-    A sandbox has no network, no credential and no directory of this machine. bubblewrap needs nothing but Linux;
-    podman needs an image: `hummingbird sandbox build`.
+    A sandbox has no network, no credential and nothing of this machine that could be written. bubblewrap needs only
+    Linux; podman needs an image: `hummingbird sandbox build`.
     """
 
 
