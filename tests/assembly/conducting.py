@@ -9,6 +9,7 @@ from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.adapters.stores.objects import BucketObjects
+from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.assembly.keeping import SPENDING
 from hummingbird.config.configuration import Applied, Configuration
@@ -75,7 +76,8 @@ class Stage:
         }
 
     def investigator(self, sessions: Sessions | None = None) -> Investigating:
-        kept, spending = sessions or FolderSessions(self.sessions), self.folder / SPENDING
+        spending = SqliteSpending(self.folder / SPENDING, self.clock.now)
+        kept = sessions or FolderSessions(self.sessions)
         return Investigating(kept, self.environment, spending=spending, clock=self.clock)
 
     def in_bucket(self, objects: "ShakyObjects") -> BucketSessions:

@@ -15,7 +15,6 @@ from hummingbird.domain.errors import JournalTaken, JournalUnwritable, ObjectsUn
 from hummingbird.domain.journal import SessionOpened, UserSaid
 from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.orders import Cause
-from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.lab.vendors.script import Turn
 from hummingbird.ports.sessions import Sessions
 from tests.assembly.chats import home
@@ -28,7 +27,7 @@ class Kept:
     def __init__(self, folder: Path, sessions: Sessions | None = None) -> None:
         self.told: list[str] = []
         self.sessions = sessions or FolderSessions(folder)
-        self.keeping = TurnKeeping(self.sessions, self.told.append, ScriptedClock())
+        self.keeping = TurnKeeping(self.sessions, self.told.append)
         self.keeping.at("session", ())
 
     async def said(self, *texts: str, session: str = "session") -> None:

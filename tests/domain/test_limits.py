@@ -164,6 +164,20 @@ def test_an_order_of_a_host_that_died_finds_the_session_free_when_it_comes_again
     assert session_limits.LEASE_S <= limits.QUEUE_TAKEN_S
 
 
+def test_what_hosts_share_keeps_no_run_waiting_and_is_asked_for_again_in_time_o3() -> None:
+    """What others had spent is known for longer than nobody asks for it."""
+    assert session_limits.SHARED_PAUSE_S < session_limits.SHARED_PAUSE_CAP_S < session_limits.SHARED_S
+    assert session_limits.SHARED_S < session_limits.SHARED_REST_S < session_limits.SPENDING_FRESH_S
+    assert session_limits.SHARED_S <= session_limits.COMMIT_S
+
+
+def test_what_hosts_share_fits_into_its_objects_o3() -> None:
+    line_bytes = 64
+    assert session_limits.SPENDERS * line_bytes + 6 * limits.KNOWN_NAME_CHARS < session_limits.SPENDING_BYTES
+    assert limits.KNOWN_PLACES < limits.KNOWN_TRACES
+    assert limits.KNOWN_SHARDS + 1 <= session_limits.SHARED_HELD, "all that one run touches"
+
+
 def test_parts_of_a_session_are_smaller_than_the_whole_s1() -> None:
     assert session_limits.SEGMENT_BYTES < session_limits.JOURNAL_BYTES
     assert session_limits.CONTEXT_BYTES <= session_limits.JOURNAL_BYTES

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hummingbird.domain.journal import Delegated, Entry, ModelAnswered, ToolFinished
 from hummingbird.domain.messages import AssistantMessage
 from hummingbird.web.answers import Place, as_html, found, quoted
+from hummingbird.web.timeline import row
 
 LOG = "first\n12: E  assert 1 == 2\n  FAILED tests/a.py::b\nshort\n"
 ENTRIES: list[Entry] = [
@@ -40,6 +41,13 @@ def test_a_line_that_no_tool_showed_is_marked_and_what_says_nothing_is_not() -> 
     made = shown("```\nE  assert 1 == 3\n}\n```")
     assert '<span class="unseen" title="not among what tools showed">E  assert 1 == 3</span>' in made
     assert "\n}\n" in made
+
+
+def test_a_line_has_the_number_that_its_page_gives_it_whatever_else_ends_lines() -> None:
+    log = "0%\r50%\r100%\nform\x0cfeed\u2028\nE  it broke\n"
+    entries: list[Entry] = [ToolFinished(call_id="c", name="look", text=log)]
+    assert found(("E  it broke", "100%"), entries) == {"E  it broke": Place(1, 3), "100%": Place(1, 1)}
+    assert row(entries[0], 1, str).text.split("\n")[2] == "E  it broke"
 
 
 def test_what_only_the_model_said_is_no_evidence() -> None:

@@ -28,7 +28,7 @@ async def test_o4_a_finished_run_can_be_read_with_its_evidence_bill_timeline_and
         page = seen.page
         await page.goto(address(stage))
         await page.get_by_role("link", name="analyze-failures on labri-progress/cidiff!11").click()
-        await page.wait_for_selector("text=What it found")
+        await page.wait_for_selector("h2:has-text('What it found')")
         assert await page.locator(".state").first.inner_text() == "completed"
         assert await page.locator(".timeline li").count() == len(stage.entries(result.session))
         assert "of 0 quoted lines" not in await page.inner_text("main")

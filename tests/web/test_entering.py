@@ -1,11 +1,14 @@
 """The door of the dashboard, as browsers and programs come to it (O4)."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import httpx2
 
+from hummingbird.domain.journal import UserSaid
 from hummingbird.domain.web_limits import PAGES_AT_ONCE
+from hummingbird.lab.vendors.script import Turn
 from hummingbird.web.access import COOKIE
 from tests.journeys.service.stage import Stage, staged
 from tests.web.browser import browser
@@ -66,3 +69,54 @@ async def test_whoever_leaves_while_a_page_is_made_takes_nothing_from_the_others
                 async with client.stream("GET", f"/sessions/{SESSION}") as answer:
                     await anext(answer.aiter_raw())
             assert (await client.get(f"/sessions/{SESSION}")).text.rstrip().endswith("</html>")
+
+
+async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path) as stage:
+        await planted(stage, results=3_000)
+        where = "127.0.0.1", stage.serving.port
+        readers = [await asyncio.open_connection(*where, limit=1024) for _ in range(2 * PAGES_AT_ONCE)]
+        for _, writer in readers:
+            writer.write(f"GET /sessions/{SESSION} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert all(await asyncio.gather(*(reader.read(100) for reader, _ in readers)))
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=20) as client:
+            assert (await client.get(f"/sessions/{SESSION}")).text.rstrip().endswith("</html>")
+            assert (await client.get("/healthz")).status_code == 200
+        for _, writer in readers:
+            writer.close()
+
+
+async def test_numbers_that_are_none_are_answered_with_a_sentence(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path) as stage:
+        await planted(stage)
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}") as client:
+            for number in ("9" * 5_000, "0", "-1", "x", "²", "%00"):
+                answer = await client.get(f"/sessions/{SESSION}/entries/{number}")
+                assert answer.status_code == 404, number
+
+
+async def test_a_message_that_is_sent_twice_is_one_and_a_failure_is_told_on_the_page(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path, turns=[Turn(text="First."), Turn(text="Once.")]) as stage:
+        await stage.begin_case()
+        _, result = await stage.notes(2)
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}") as client:
+            page = (await client.get(f"/sessions/{result.session}")).text
+            form = {name: re.search(f'name="{name}" value="([^"]+)"', page)[1] for name in ("proof", "once")}  # type: ignore[index]  # it is there
+            given = {**form, "message": "Again?"}
+            sent = [await client.post(f"/sessions/{result.session}/messages", data=given) for _ in range(2)]
+            assert [one.status_code for one in sent] == [303, 303]
+            assert "It is queued" in (await client.get(sent[0].headers["location"])).text
+            await stage.idle()
+            said = [one.text for one in stage.entries(result.session) if isinstance(one, UserSaid)]
+            assert said[1:] == ["Again?"]
+            stage.environment.pop("ANTHROPIC_API_KEY")
+            await stage.stop()
+            await stage.serve()
+            client.base_url = httpx2.URL(f"http://127.0.0.1:{stage.serving.port}")
+            page = (await client.get(f"/sessions/{result.session}")).text
+            form = {name: re.search(f'name="{name}" value="([^"]+)"', page)[1] for name in ("proof", "once")}  # type: ignore[index]  # it is there
+            await client.post(f"/sessions/{result.session}/messages", data={**form, "message": "And now?"})
+            await stage.idle()
+            page = (await client.get(f"/sessions/{result.session}")).text
+            assert "It was not answered." in page
+            assert "ANTHROPIC_API_KEY" in page

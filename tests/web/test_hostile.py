@@ -49,11 +49,12 @@ def hostile() -> Sequence[Entry]:
     ]
 
 
-async def planted(stage: Stage) -> None:
+async def planted(stage: Stage, results: int = 1) -> None:
     folder = stage.folder / "state" / "sessions" / SESSION
     folder.mkdir(parents=True)
     journal = FileJournal(folder / "journal.jsonl")
-    for entry in hostile():
+    *before, result, end = hostile()
+    for entry in (*before, *[result] * results, end):
         journal.append(entry)
     await journal.commit()
     journal.close()

@@ -7,11 +7,12 @@ from contextlib import aclosing
 
 import pytest
 
-from hummingbird.domain.events import Recorded
-from hummingbird.domain.journal import EndReason, Entry, RunEnded, RunStarted, SessionOpened, UserSaid
+from hummingbird.domain.errors import ObjectsUnusable
+from hummingbird.domain.events import Left, Recorded
+from hummingbird.domain.journal import EndReason, Entry, RunEnded, RunStarted, SessionOpened, UserSaid, dump, load
 from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.orders import Cause, WorkOrder
-from hummingbird.domain.web_limits import LIVE_PAUSE_S, LIVE_VIEWERS, LIVE_WRITES_PER_S
+from hummingbird.domain.web_limits import LIVE_PAUSE_S, LIVE_SENTENCES, LIVE_VIEWERS, LIVE_WRITES_PER_S
 from hummingbird.web.live import ALIVE, RELOAD, Live
 
 ORDER = WorkOrder(id="o", session_id="s", cause=Cause.REPLY, workflow="w", project="a/b", mr_iid=1)
@@ -23,13 +24,16 @@ class Journal:
 
     def __init__(self, *kept: Entry) -> None:
         self.kept: list[Entry] = list(kept)
-        self.reads = 0
+        self.reads = self.broken = 0
         self.made: list[int] = []
         self.live = Live(self.read, self.fragment)
 
     async def read(self, session_id: str) -> Sequence[Entry]:
         self.reads += 1
-        return tuple(self.kept)
+        if self.broken:
+            self.broken -= 1
+            raise ObjectsUnusable("The store is away.")
+        return tuple(load(dump(entry), 1) for entry in self.kept)
 
     def fragment(self, entry: Entry, number: int, session_id: str) -> str:
         self.made.append(number)
@@ -85,6 +89,65 @@ async def test_the_end_is_told_though_the_run_is_gone_then_and_another_process_m
     await asyncio.sleep(0.1)
     here.kept += [*entries, said("from elsewhere")]
     assert await looking == ["2 RunStarted", "3 RunEnded", "4 from elsewhere"]
+
+
+async def test_a_run_that_leaves_without_an_end_is_not_shown_as_running_and_its_journal_is_followed() -> None:
+    """Parked, lost to another process, or without a sandbox from the beginning."""
+    here = Journal(OPENED)
+    observe = here.live(ORDER)
+    observe(Recorded(said("one")))
+    looking = asyncio.create_task(numbers(here.live.session("s", 1), 3))
+    await asyncio.sleep(0.05)
+    observe(Left())
+    assert here.live.runs == ()
+    here.kept += [said("one"), said("from elsewhere")]
+    assert await looking == ["2 one", "3 from elsewhere"]
+
+
+async def test_nobody_s_place_is_anybody_else_s() -> None:
+    """Who claims to have seen more than there is, or less than others have, is told what he lacks."""
+    here = Journal(OPENED, *(said(f"n{number}") for number in range(5)))
+    boaster = asyncio.create_task(numbers(here.live.session("s", 999_999_999), 10**9))
+    await asyncio.sleep(0.05)
+    late = asyncio.create_task(numbers(here.live.session("s", 5), 7))
+    await asyncio.sleep(0.05)
+    early = asyncio.create_task(numbers(here.live.session("s", 2), 7))
+    await asyncio.sleep(0.05)
+    here.kept.append(said("new"))
+    assert await late == ["6 n4", "7 new"]
+    assert await early == ["3 n1", "4 n2", "5 n3", "6 n4", "7 new"]
+    boaster.cancel()
+
+
+async def test_a_journal_that_could_not_be_read_once_costs_no_entry_its_number() -> None:
+    here = Journal(OPENED, *(said(f"n{number}") for number in range(9)))
+    observe = here.live(ORDER)
+    observe(Recorded(said("r11")))
+    here.broken = 1
+    looking = asyncio.create_task(numbers(here.live.session("s", 10), 12))
+    await asyncio.sleep(0.05)
+    observe(Recorded(said("r12")))
+    assert await looking == ["11 r11", "12 r12"]
+
+
+async def test_what_became_of_a_message_is_told_to_its_page_and_few_sentences_are_kept() -> None:
+    here = Journal(OPENED)
+    pieces = here.live.session("s", 1)
+
+    async def told() -> bytes:
+        async for piece in pieces:
+            if piece.startswith(b"event: told"):
+                return piece
+        return b""
+
+    looking = asyncio.create_task(told())
+    await asyncio.sleep(0.05)
+    here.live.say("s", "It was not answered.")
+    assert b"data: It was not answered." in await looking
+    assert here.live.said("s") == "It was not answered."
+    for number in range(LIVE_SENTENCES):
+        here.live.say(f"s{number}", "x")
+    assert here.live.said("s") == ""
 
 
 async def test_what_many_see_is_made_once_and_read_once() -> None:
@@ -152,9 +215,9 @@ async def test_the_overview_is_made_once_for_all_and_again_when_something_happen
 
 async def test_the_more_look_the_less_often_they_are_told_and_no_more_than_so_many_may() -> None:
     live = Journal().live
-    assert live.pause_s < LIVE_PAUSE_S  # nobody looks, and the pause is short in these tests
+    assert live._pause_s() < LIVE_PAUSE_S  # nobody looks, and the pause is short in these tests
     live.viewers = 200
-    assert live.pause_s == 200 / LIVE_WRITES_PER_S
+    assert live._pause_s() == 200 / LIVE_WRITES_PER_S
     live.viewers = LIVE_VIEWERS
     assert live.full
 

@@ -9,6 +9,7 @@ from hummingbird.assembly.partner import ChatPartner
 from hummingbird.assembly.places import places
 from hummingbird.assembly.session_desk import SessionDesk, desk_of
 from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.assembly.shared_stores import spending_of
 from hummingbird.assembly.turn_keeping import TurnKeeping
 from hummingbird.config.kinds import PROJECT
 from hummingbird.domain.errors import JournalUnwritable, SessionUnreadable, UsageFault
@@ -101,4 +102,5 @@ def _desk(parts: ChatParts, past: SessionDesk | None) -> ChatDesk:
     settings = parts.configuration.settings
     there = places(settings, parts.environment).made()
     sessions = sessions_of(there, settings, parts.clock.now) if past is None else past.sessions
-    return ChatDesk(parts, TurnKeeping(sessions, parts.on_trouble, parts.clock, there.state), past)
+    spending = spending_of(there, settings, parts.clock.now)
+    return ChatDesk(parts, TurnKeeping(sessions, parts.on_trouble, spending), past)

@@ -5,26 +5,25 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import UTC, date, datetime
 from uuid import uuid4
 
 from hummingbird.adapters.sandboxes.registry import Sandboxes
-from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.assembly.asking import applied_for
 from hummingbird.assembly.places import Places
 from hummingbird.assembly.sandbox_files import SandboxFiles
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import all_secrets, for_runs
 from hummingbird.assembly.session_desk import SessionDesk, desk_of
+from hummingbird.assembly.shared_stores import known_failures_of
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import HummingbirdError, UsageFault
 from hummingbird.domain.journal import Entry
-from hummingbird.domain.orders import Cause, WorkOrder, written
+from hummingbird.domain.orders import Cause, WorkOrder, order_of, written
 from hummingbird.domain.sessions import METADATA, Summary, about, load_summary
 from hummingbird.domain.web_limits import COSTED_SESSIONS, FAILURE_PROJECTS
 from hummingbird.ports.clock import Clock
-from hummingbird.ports.known_failures import FailureDay, KnownFailure
+from hummingbird.ports.known_failures import FailureDay, KnownFailure, KnownFailures
 from hummingbird.ports.queue import Queue
 from hummingbird.ports.session_index import Hit
 from hummingbird.web.access import VARIABLE, Access
@@ -43,7 +42,7 @@ class DashboardDesk:
         self,
         configuration: Callable[[], Configuration],
         past: SessionDesk,
-        ledger: SqliteKnownFailures,
+        ledger: KnownFailures,
         queue: Queue,
         files: SandboxFiles,
     ) -> None:
@@ -78,8 +77,8 @@ class DashboardDesk:
         await self._refreshed()
         days: dict[date, Day] = {}
         for one in await self._past.listed(COSTED_SESSIONS):
-            day = datetime.fromtimestamp(one.began_at, UTC).date()
-            if day >= since:
+            day = _day(one.began_at)
+            if day is not None and day >= since:
                 so_far = days.get(day, Day(day, 0, 0.0, 0, 0, 0))
                 days[day] = _with(so_far, one)
         return [days[day] for day in sorted(days)]
@@ -96,17 +95,17 @@ class DashboardDesk:
     async def files(self, session_id: str) -> Sequence[SandboxFile]:
         return await self._files.listed(session_id)
 
-    def file(self, session_id: str, path: str) -> AbstractAsyncContextManager[AsyncGenerator[bytes, None]]:
-        return self._files.file(session_id, path)
+    async def file(self, session_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        return await self._files.file(session_id, path)
 
-    async def go_on(self, session_id: str, message: str) -> None:
+    async def go_on(self, session_id: str, message: str, once: str) -> None:
         """As an order like any other: in its turn, within the slots, once, whatever dies."""
         begun = about(await self._past.entries(session_id))
         if not begun.project or not begun.workflow:
             raise UsageFault(f"Go on with it in a terminal: hummingbird chat --resume {session_id}")
         applied_for(self._configuration(), begun.workflow, begun.project)
         order = WorkOrder(
-            id=uuid4().hex,
+            id=order_of(session_id, f"page {once or uuid4().hex}"),
             session_id=session_id,
             cause=Cause.PAGE,
             workflow=begun.workflow,
@@ -124,6 +123,13 @@ class DashboardDesk:
             if time.monotonic() >= self._fresh_until:
                 await self._past.refresh()
                 self._fresh_until = time.monotonic() + REFRESH_S
+
+
+def _day(at: float) -> date | None:
+    try:
+        return datetime.fromtimestamp(at, UTC).date()
+    except (ValueError, OverflowError, OSError):  # a journal's times are whatever wrote it thought
+        return None
 
 
 def _with(day: Day, one: Summary) -> Day:
@@ -158,7 +164,7 @@ def dashboard_of(
         return None
     given, _ = for_runs(environment)
     sandboxes = Sandboxes(wanted_sandbox(configuration().settings, chosen), given, clock, _log.warning)
-    ledger = SqliteKnownFailures(places.known_failures)
+    ledger = known_failures_of(places, configuration().settings)
     desk = DashboardDesk(configuration, past, ledger, queue, SandboxFiles(past.sessions, sandboxes.make))
     pages = Pages(desk.gitlab, all_secrets(configuration(), environment).mask)
     live = Live(desk.entries, pages.fragment)

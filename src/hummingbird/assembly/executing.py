@@ -7,16 +7,15 @@ from uuid import uuid4
 import msgspec
 
 from hummingbird.adapters.models.registry import Models
-from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.assembly.asking import Asked, Nothing
 from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.investigating import Investigating
-from hummingbird.assembly.keeping import SPENDING
 from hummingbird.assembly.overheard import overheard
 from hummingbird.assembly.places import places
 from hummingbird.assembly.run_parts import Parts, Ran
 from hummingbird.assembly.secrets import for_runs
 from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.assembly.shared_stores import known_failures_of, spending_of
 from hummingbird.assembly.watching import everything
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.errors import ForgeError, HummingbirdError
@@ -55,7 +54,7 @@ class Executing:
             Investigating(
                 self.sessions,
                 parts.environment,
-                spending=self._places.sessions / SPENDING,
+                spending=spending_of(self._places, settings, parts.clock.now),
                 chosen=parts.chosen,
                 clock=parts.clock,
                 watchers=everything(parts.on_event),
@@ -109,7 +108,7 @@ class Executing:
     def _runs(self) -> Runs:
         clock = self._parts.clock
         self._watched.forget()
-        known = Known(SqliteKnownFailures(self._places.known_failures), clock)
+        known = Known(known_failures_of(self._places, self._parts.configuration.settings), clock)
         return Runs(lambda: self._parts.configuration, self._forges, self._publication, self._watched, known, clock.now)
 
     def _publication(self, forge: Forge, configuration: Configuration) -> Publication:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hummingbird.adapters.sources.registry import sources
-from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.agent.chat_prompt import project_memory
 from hummingbird.agent.outcomes import upto_end
 from hummingbird.agent.state import RunState
@@ -29,6 +28,7 @@ from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
 from hummingbird.assembly.watching import observing
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.errors import JournalDamaged, SessionUnreadable, UsageFault
+from hummingbird.domain.events import Left
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import Entry, RunEnded, RunStarted, Source, UserSaid
 from hummingbird.domain.limits import CONDUCTED_REMEMBERED
@@ -38,6 +38,7 @@ from hummingbird.domain.sessions import about
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.observer import RunWatcher
 from hummingbird.ports.sessions import Sessions
+from hummingbird.ports.spending import Spending
 from hummingbird.ports.tool import Tool
 from hummingbird.service.investigating import Conducted
 
@@ -55,7 +56,7 @@ class Investigating:
         sessions: Sessions,
         environment: Mapping[str, str],
         *,
-        spending: Path | None = None,
+        spending: Spending | None = None,
         chosen: Chosen | None = None,
         clock: Clock | None = None,
         watchers: Sequence[RunWatcher] = (),
@@ -65,7 +66,7 @@ class Investigating:
         self._memory = memory
         self._environment, self._held_back = for_runs(environment)
         self._clock, self._watchers = clock or SystemClock(), tuple(watchers)
-        self._spending = None if spending is None else SqliteSpending(spending, self._clock.now)
+        self._spending = spending
         # for results that could not be told at once: what stands in no journal (N8), and whole runs that are in none
         self._seen: OrderedDict[str, tuple[FailureSeen, ...]] = OrderedDict()
         self._unkept: OrderedDict[str, Conducted] = OrderedDict()
@@ -123,6 +124,7 @@ class Investigating:
         read = sources(declared(configuration.settings, applied, self._environment, bot_ids), self._environment)
         known = (value for source in read for value in source.secrets)
         seen = SeenFailures(secrets_of(self._environment, [*secret, *known]))
+        observer = observing(self._watchers, order)
         agent = self._agent(
             order,
             configuration,
@@ -132,10 +134,13 @@ class Investigating:
             sources=[seen.source(one) for one in read],
             secrets=secret,
             on_trouble=trouble,
+            on_event=observer,
         )
         try:
             return await _ended(agent, order, text)
         finally:
+            if observer is not None:
+                observer(Left())
             await agent.aclose()
             _remember(self._seen, order.id, seen.found)
 
@@ -162,7 +167,6 @@ class Investigating:
             prices=price_overrides(settings.prices),
             ca_bundle=settings.ca_bundle,
             environment=environment,
-            on_event=observing(self._watchers, order),
             clock=self._clock,
             **parts,
         )

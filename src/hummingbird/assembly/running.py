@@ -17,18 +17,20 @@ from hummingbird.assembly.asking import Asked, Nothing, Subject, applied_for, or
 from hummingbird.assembly.executing import Executing, check_model
 from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.investigating import Investigating
-from hummingbird.assembly.keeping import SPENDING, session_folder
+from hummingbird.assembly.keeping import session_folder
 from hummingbird.assembly.looking import Looking
 from hummingbird.assembly.places import places, state_folder
 from hummingbird.assembly.replaying import project_in, replayed, subject_in
 from hummingbird.assembly.run_parts import Parts, Ran, Wish
 from hummingbird.assembly.session_copies import Saved, prepared, saved, sessions_in, transferred
 from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.assembly.shared_stores import spending_of
 from hummingbird.assembly.watching import everything
 from hummingbird.config.configuration import Applied
 from hummingbird.domain.errors import EventUnreadable, UsageFault
 from hummingbird.domain.orders import Overrides
 from hummingbird.ports.sessions import Sessions
+from hummingbird.ports.spending import Spending
 from hummingbird.service.runs import task
 
 Telling: TypeAlias = Callable[[Ran | Nothing], None]
@@ -150,11 +152,12 @@ class _Running:
             )
         return Ran(wanted, conducted, saved=folder)
 
-    def _spending(self, applied: Applied) -> Path | None:
-        """A day's ceiling holds for all runs of this machine, so they share the record of it."""
+    def _spending(self, applied: Applied) -> Spending | None:
+        """A day's ceiling holds for all runs, so they share the record of it."""
         if applied.usd_per_day is None:
             return None
-        return places(self.parts.configuration.settings, self.parts.environment).made().sessions / SPENDING
+        settings = self.parts.configuration.settings
+        return spending_of(places(settings, self.parts.environment).made(), settings, self.parts.clock.now)
 
     async def _brought(self, earlier: Saved, sessions: Sessions) -> None:
         """To where it goes on, if it is not there. What is only looked at goes on in a copy."""

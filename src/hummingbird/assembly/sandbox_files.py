@@ -3,7 +3,8 @@ commands run: it is unpacked in a sandbox of its own, and never by this machine 
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, closing, suppress
+from tempfile import SpooledTemporaryFile
 
 from hummingbird.agent.checkpoints import restore
 from hummingbird.domain.errors import CommandFailed, HummingbirdError, UsageFault
@@ -13,6 +14,8 @@ from hummingbird.ports.sandbox import ROOT, Sandbox
 from hummingbird.ports.sessions import Sessions
 from hummingbird.web.asked import SandboxFile
 
+_IN_MEMORY_BYTES = 1024 * 1024
+_PIECE_BYTES = 256 * 1024
 _LIST = f"find . -type f -printf '%s %P\\0' | head -z -n {FILES_SHOWN}"
 
 
@@ -36,19 +39,23 @@ class SandboxFiles:
         files = [SandboxFile(path.decode("utf-8", "replace"), int(size)) for size, _, path in found if size.isdigit()]
         return sorted(files, key=lambda one: one.path)
 
-    @asynccontextmanager
-    async def file(self, session_id: str, path: str) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-        """Its content, which can be read once. Raises UsageFault where there is none of that name."""
-        async with self._opened(session_id) as sandbox:
-            if sandbox is None or not path or "\0" in path:
-                raise UsageFault("There is no such file; load the list of files again.")
-            async with aclosing(_bounded(sandbox, f"{ROOT}/{path}")) as chunks:
+    async def file(self, session_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        """Its content, out of the sandbox by then: whoever reads slowly keeps none busy. Raises UsageFault where there
+        is none of that name."""
+        kept = await asyncio.to_thread(SpooledTemporaryFile, _IN_MEMORY_BYTES)
+        try:
+            async with self._opened(session_id) as sandbox:
+                if sandbox is None or not path or "\0" in path:
+                    raise UsageFault("There is no such file; load the list of files again.")
                 try:
-                    first = await anext(chunks, b"")
+                    async with asyncio.timeout(FILES_S), aclosing(sandbox.read_file_iter(f"{ROOT}/{path}")) as chunks:
+                        await _copied(chunks, kept)
                 except CommandFailed as error:
                     raise UsageFault(f"The file cannot be read: {error}") from error
-                async with aclosing(_with(first, chunks)) as whole:
-                    yield whole
+        except BaseException:
+            kept.close()
+            raise
+        return _read(kept)
 
     @asynccontextmanager
     async def _opened(self, session_id: str) -> AsyncIterator[Sandbox | None]:
@@ -71,17 +78,17 @@ class SandboxFiles:
                         await sandbox.cleanup()
 
 
-async def _bounded(sandbox: Sandbox, path: str) -> AsyncGenerator[bytes, None]:
+async def _copied(chunks: AsyncGenerator[bytes, None], kept: "SpooledTemporaryFile[bytes]") -> None:
     left = FILE_BYTES
-    async with aclosing(sandbox.read_file_iter(path)) as chunks:
-        async for chunk in chunks:
-            yield chunk[:left]
-            left -= len(chunk)
-            if left <= 0:
-                return
-
-
-async def _with(first: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    yield first
     async for chunk in chunks:
-        yield chunk
+        await asyncio.to_thread(kept.write, chunk[:left])
+        left -= len(chunk)
+        if left <= 0:
+            return
+
+
+async def _read(kept: "SpooledTemporaryFile[bytes]") -> AsyncGenerator[bytes, None]:
+    with closing(kept):
+        await asyncio.to_thread(kept.seek, 0)
+        while chunk := await asyncio.to_thread(kept.read, _PIECE_BYTES):
+            yield chunk

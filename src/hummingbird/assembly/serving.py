@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from hummingbird.adapters.queues.sqs_inbox import SqsInbox
 from hummingbird.adapters.sandboxes.registry import Sandboxes
-from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.adapters.stores.objects import objects_at
 from hummingbird.adapters.telemetry.measures import Level
 from hummingbird.adapters.telemetry.metrics import Metrics
@@ -24,13 +23,13 @@ from hummingbird.assembly.dashboard import dashboard_of
 from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.http_door import HttpDoor, check_reach, is_loopback
 from hummingbird.assembly.investigating import Investigating
-from hummingbird.assembly.keeping import SPENDING
 from hummingbird.assembly.places import places
 from hummingbird.assembly.queueing import open_queue, region_of
 from hummingbird.assembly.reloading import keep_looking
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs
 from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.assembly.shared_stores import known_failures_of, spending_of
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
 from hummingbird.config.settings import Settings
@@ -54,6 +53,7 @@ from hummingbird.service.runs import Runs
 from hummingbird.service.stages import Later
 from hummingbird.service.webhook import application
 from hummingbird.service.worker import Worker
+from hummingbird.web.live import Live
 
 _log = logging.getLogger("hummingbird")
 _STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -81,13 +81,14 @@ def stages_of(
     known: Known,
     ingress: Ingress,
     clock: Clock,
+    live: Live | None = None,
 ) -> BothStages:
     def publication(forge: Forge, holding: Configuration) -> Publication:
         return Publication(forge, holding, clock)
 
     return BothStages(
         Arrivals(configuration, forges, publication, ingress.body_of, clock.now),
-        Runs(configuration, forges, publication, investigator, known, clock.now),
+        Runs(configuration, forges, publication, investigator, known, clock.now, *([live.say] if live else ())),
     )
 
 
@@ -196,7 +197,7 @@ class Serving:
         def current() -> Configuration:
             return self._watch.current
 
-        ledger = SqliteKnownFailures(self._places.known_failures)
+        ledger = known_failures_of(self._places, self._watch.current.settings)
         stages = stages_of(
             current,
             forges,
@@ -204,6 +205,7 @@ class Serving:
             known=Known(ledger, self._clock),
             ingress=self._ingress,
             clock=self._clock,
+            live=self._live,
         )
         return Worker(
             self._queue,
@@ -215,10 +217,11 @@ class Serving:
         )
 
     def _investigator(self) -> Investigating:
+        settings = self._watch.current.settings
         return Investigating(
-            sessions_of(self._places, self._watch.current.settings, self._clock.now),
+            sessions_of(self._places, settings, self._clock.now),
             self._environment,
-            spending=self._places.sessions / SPENDING,
+            spending=spending_of(self._places, settings, self._clock.now),
             chosen=self._chosen,
             clock=self._clock,
             watchers=(*self._watchers, *([self._live] if self._live else ())),

@@ -5,26 +5,20 @@ terminal left open does not keep a merge request waiting (C4).
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.assembly.held_session import HeldSession, held
-from hummingbird.assembly.keeping import SPENDING
 from hummingbird.domain.errors import JournalUnwritable
 from hummingbird.domain.journal import Entry
 from hummingbird.ports.archives import Archive, Archives
-from hummingbird.ports.clock import Clock
 from hummingbird.ports.journal import Journal
 from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.spending import Spending
 
 
 class TurnKeeping:
-    """Fulfils Keeping. `spending`: the folder that what was spent is recorded in."""
+    """Fulfils Keeping."""
 
-    def __init__(
-        self, sessions: Sessions, on_trouble: Callable[[str], None], clock: Clock, spending: Path | None = None
-    ) -> None:
+    def __init__(self, sessions: Sessions, on_trouble: Callable[[str], None], spending: Spending | None = None) -> None:
         self._sessions, self._on_trouble = sessions, on_trouble
         self._held: HeldSession | None = None
         self._holds = ""  # the id of the session that is held
@@ -36,7 +30,7 @@ class TurnKeeping:
         self._saved = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
         self.archives: Archives | None = _ArchivesOfTurn(self)
-        self.spending: Spending | None = None if spending is None else SqliteSpending(spending / SPENDING, clock.now)
+        self.spending = spending
 
     @asynccontextmanager
     async def turn(self, session_id: str, *, needed: bool = False) -> AsyncIterator[HeldSession]:

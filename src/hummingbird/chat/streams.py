@@ -12,7 +12,7 @@ import msgspec
 
 from hummingbird.chat.blocks import Block
 from hummingbird.chat.shown import Tone, shown
-from hummingbird.domain.events import CallDelta, Event, Progressed, ReasoningDelta, Recorded, TextDelta, Told
+from hummingbird.domain.events import CallDelta, Event, Left, Progressed, ReasoningDelta, Recorded, TextDelta, Told
 from hummingbird.domain.journal import dump
 
 
@@ -105,7 +105,7 @@ class JsonEvents:
     def __call__(self, event: Event) -> None:
         if isinstance(event, Recorded):
             self._write(dump(event.entry).decode().rstrip("\n"))
-        else:
+        elif not isinstance(event, Left):  # a conversation goes on
             self._write(msgspec.json.encode(_delta(event)).decode())
 
     def result(self, said: Mapping[str, Any]) -> None:

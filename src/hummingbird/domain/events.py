@@ -49,5 +49,10 @@ class Told:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Nobody works on the run here any more, however that came about: it ended, was parked, or could not even begin."""
+
+
 Delta: TypeAlias = TextDelta | ReasoningDelta | CallDelta
-Event: TypeAlias = Recorded | Delta | Progressed | Told
+Event: TypeAlias = Recorded | Delta | Progressed | Told | Left

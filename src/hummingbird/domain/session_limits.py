@@ -25,10 +25,11 @@ GOOGLE_PAUSE_CAP_S = 8.0
 
 # O3: what hosts share besides sessions, in small objects of a bucket that anybody may change
 SHARED_S = 15.0  # for a change of one, however often others were first: a run waits for it
+SHARED_TRIES = 2  # writes that fail while reading works, before it is given up
 SHARED_REST_S = 30.0  # that nobody waits for a bucket which has just failed; what was spent is added later
 SHARED_PAUSE_S = 0.02  # at most, before a change is tried again for the first time
 SHARED_PAUSE_CAP_S = 1.0
-SHARED_HELD = 16  # objects of known failures that a process has in memory, so that a change is one request
+SHARED_HELD = 32  # objects of known failures that a process has in memory, so that a change is one request
 SPENDERS = 128  # processes whose spending of a day is told apart
 SPENDING_BYTES = 64 * 1024  # of a project's day
 SPENDING_FRESH_S = 60.0  # that what was read last still holds while the bucket is away

@@ -11,7 +11,9 @@ COSTED_SESSIONS = 5_000  # the last ones, of which the days are summed up
 ENTRY_SHOWN_CHARS = 4_000  # of one text on the page of a session; the whole is a page of its own
 ENTRY_CHARS = 2_000_000  # of one text on that page
 ROWS_AT_ONCE = 100  # written before anybody else has a turn
-PAGES_AT_ONCE = 4  # pages of sessions that are made at the same time: each has a whole journal in memory
+PAGES_AT_ONCE = 4  # of which a piece is made at the same time
+PAGES_OPEN = 32  # pages of sessions that are being sent: each has a whole journal in memory
+PAGE_S = 120.0  # that a page may take until it is sent, however slowly somebody reads
 QUOTES_LOOKED_FOR = 2_000  # lines of an answer that are looked for in what was fetched
 
 LIVE_VIEWERS = 500
@@ -19,6 +21,8 @@ LIVE_PAUSE_S = 0.25  # between two pieces of news to one viewer, at least
 LIVE_WRITES_PER_S = 100  # to all viewers together: with more of them, each hears less often
 LIVE_ALIVE_S = 20.0  # of silence, then a comment: proxies end what says nothing
 LIVE_BEHIND_BYTES = 4 * 1024 * 1024  # that a viewer may be behind; more, and the page is loaded anew
+LIVE_BACKLOG = 500  # entries that a page may lack when it begins to follow; more, and it is loaded anew
+LIVE_SENTENCES = 200  # about sessions, for their pages
 LIVE_LOOK_S = 3.0  # between two looks at a session that may run in another process
 LIVE_LOOK_CAP_S = 30.0  # where look after look shows nothing new
 

@@ -34,6 +34,10 @@ _NAME = re.compile(r"[\w./+#@-]{1,100}", re.ASCII)
 GO_ON = "Go on."  # for a reply that only changes how the session works
 
 
+def _untold(session_id: str, sentence: str) -> None:
+    """Where there is no page."""
+
+
 @dataclass(frozen=True, slots=True)
 class Runs:
     """`configuration` gives the one that holds now; an order keeps the one that it began with (G4)."""
@@ -44,6 +48,7 @@ class Runs:
     investigator: Investigator
     known: Known
     now: Callable[[], float]
+    tell: Callable[[str, str], None] = _untold  # the page of a session what became of what was asked there
 
     async def ordered(self, order: WorkOrder, *, last_try: bool) -> Later | None:
         """Raises HummingbirdError for what may go better another time."""
@@ -99,7 +104,9 @@ class Runs:
             if not last_try and not isinstance(error, OperatorError):
                 raise
             _log.error("Order %s, session %s: %s", order.id, order.session_id, error)
+            self.tell(order.session_id, f"It was not answered. {error}")
             return None
+        self.tell(order.session_id, "")
         _log.info("Order %s, session %s: %s.", order.id, order.session_id, done.outcome.reason.value)
         return None
 

@@ -40,10 +40,11 @@ class Slots:
         """Until there may be some, but not for longer. Another process may have some now, and takes what there is at
         once: who has none looks at the queue more slowly than orders come again to it, or those that it takes stand in
         its line until its own runs end."""
-        self._freed.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._freed.wait()
+                while self.full:
+                    self._freed.clear()
+                    await self._freed.wait()
 
     async def take(self, *, patient: bool = False) -> bool:
         """Whether one is ours now; then it has to be freed."""

@@ -75,8 +75,8 @@ class Access:
         return bool(visitor.proof) and hmac.compare_digest(visitor.proof.encode(), given.encode())
 
     def entered(self, token: str) -> str | None:
-        """The value of a cookie for who knows the token. None for others, and for everybody after too many of them."""
-        if not self._token or self.overrun or not self._tried(token):
+        """The value of a cookie for who knows the token; None for others."""
+        if not self._token or not self._tried(token):
             return None
         made = f"{int(self._now()) + VISIT_S}.{secrets.token_hex(16)}"
         return f"{made}.{self._sign('visit', made)}"
@@ -88,8 +88,7 @@ class Access:
         return len(recent) >= WRONG_TOKENS
 
     def _tried(self, token: str) -> bool:
-        if self.overrun:
-            return False
+        """Who knows it is let in, however many others have guessed: they would shut everybody out."""
         right = hmac.compare_digest(_digest(token.encode("utf-8", "replace")), self._token)
         if not right:
             self._wrong.append(self._now())

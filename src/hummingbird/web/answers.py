@@ -17,7 +17,7 @@ from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
 
 from hummingbird.domain.journal import Delegated, Entry, ToolFinished
-from hummingbird.domain.web_limits import QUOTES_LOOKED_FOR
+from hummingbird.domain.web_limits import ENTRY_CHARS, QUOTES_LOOKED_FOR
 from hummingbird.evidence.visible import visible
 from hummingbird.web.shown import shown
 
@@ -48,9 +48,9 @@ def found(lines: Sequence[str], entries: Iterable[Entry]) -> dict[str, Place]:
         own = entry.entry if isinstance(entry, Delegated) else entry
         if not wanted:
             break
-        if isinstance(own, ToolFinished):
-            for at, line in enumerate(own.text.splitlines(), 1):
-                if (bare := _bare(visible(line))) in wanted:
+        if isinstance(own, ToolFinished) and len(own.text) <= ENTRY_CHARS:  # longer ones are cut where they are shown
+            for at, line in enumerate(own.text.split("\n"), 1):
+                for bare in wanted.intersection(_bare(visible(part)) for part in (line, *line.split("\r"))):
                     places[bare] = Place(number, at)
                     wanted.discard(bare)
     return places

@@ -3,13 +3,16 @@ to see, the desk."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 from urllib.parse import parse_qs, quote
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from hummingbird.domain.errors import HummingbirdError, UsageFault
@@ -21,7 +24,9 @@ from hummingbird.domain.web_limits import (
     FAILURES_SHOWN,
     FORM_BYTES,
     MESSAGE_CHARS,
+    PAGE_S,
     PAGES_AT_ONCE,
+    PAGES_OPEN,
     ROWS_AT_ONCE,
     RUNS_SHOWN,
     SEARCH_SHOWN,
@@ -32,7 +37,7 @@ from hummingbird.web.access import COOKIE, Access, Refused, Visitor
 from hummingbird.web.asked import Desk
 from hummingbird.web.live import Live
 from hummingbird.web.pages import Pages, page
-from hummingbird.web.responses import NewsResponse, html, part, static, text
+from hummingbird.web.responses import PiecesResponse, html, news, part, static, text
 
 Handler = Callable[[Request, Visitor], Awaitable[Response]]
 _log = logging.getLogger("hummingbird.web")
@@ -52,6 +57,7 @@ class Dashboard:
         self._desk, self._access, self._live, self._pages = desk, access, live, pages
         self._exposition = exposition
         self._making = asyncio.Semaphore(PAGES_AT_ONCE)
+        self._open = 0
 
     @property
     def routes(self) -> Sequence[Route]:
@@ -61,7 +67,7 @@ class Dashboard:
             "/failures": self._failures,
             "/costs": self._costs,
             "/sessions/{id}": self._session,
-            "/sessions/{id}/entries/{number:int}": self._entry,
+            "/sessions/{id}/entries/{number}": self._entry,
             "/sessions/{id}/transcript": self._transcript,
             "/sessions/{id}/files": self._files,
             "/sessions/{id}/file": self._file,
@@ -135,42 +141,55 @@ class Dashboard:
     async def _session(self, request: Request, visitor: Visitor) -> Response:
         """Written as it is made: the first rows are seen before the last ones are."""
         session_id = _session_id(request)
+        if self._open >= PAGES_OPEN:
+            return text(503, "Too many pages are being read; load it again in a minute.", {"Retry-After": "30"})
         known = await self._desk.known(session_id) or summary(await self._entries(session_id), session_id)
-        written = self._written(session_id, known, visitor)
-        return StreamingResponse(written, headers=part({"Content-Type": "text/html; charset=utf-8"}))
+        told = "It is queued, and begins when it is its turn." if "sent" in request.query_params else ""
+        written = self._written(session_id, known, visitor, told or self._live.said(session_id))
+        return PiecesResponse(written, {"Content-Type": "text/html; charset=utf-8"}, PAGE_S)
 
-    async def _written(self, session_id: str, known: Summary, visitor: Visitor) -> AsyncIterator[bytes]:
-        yield self._pages.session_begin(known, visitor=visitor).encode()
+    async def _written(self, session_id: str, known: Summary, visitor: Visitor, told: str) -> AsyncIterator[bytes]:
+        self._open += 1
         try:
-            async with self._making:
-                async for piece in self._rows(session_id, visitor):
+            yield self._pages.session_begin(known, visitor=visitor).encode("utf-8", "replace")
+            async with aclosing(self._rows(session_id, visitor, told)) as pieces:
+                async for piece in pieces:
                     yield piece.encode("utf-8", "replace")
         except HummingbirdError as error:
-            yield page("sentence.html", sentence=str(error)).encode()
+            yield page("sentence.html", sentence=str(error)).encode("utf-8", "replace")
+        finally:
+            self._open -= 1
         yield page("end.html", visitor=visitor).encode()
 
-    async def _rows(self, session_id: str, visitor: Visitor) -> AsyncIterator[str]:
-        entries = await self._entries(session_id)
+    async def _made(self, make: Callable[..., str], *given: Any, **more: Any) -> str:
+        """In a thread, so that webhooks are not kept waiting, and not many at once."""
+        async with self._making:
+            return await asyncio.to_thread(make, *given, **more)
+
+    async def _rows(self, session_id: str, visitor: Visitor, told: str) -> AsyncGenerator[str, None]:
+        async with self._making:
+            entries = await self._entries(session_id)
         running = self._live.run_of(session_id) is not None
-        yield await asyncio.to_thread(self._pages.session, session_id, entries, running=running)
+        yield await self._made(self._pages.session, session_id, entries, running=running)
         for begin in range(0, len(entries), ROWS_AT_ONCE):
-            yield await asyncio.to_thread(
-                self._pages.fragments, entries[begin : begin + ROWS_AT_ONCE], begin, session_id
-            )
+            yield await self._made(self._pages.fragments, entries[begin : begin + ROWS_AT_ONCE], begin, session_id)
         begun = about(entries)
         may = bool(begun.project and begun.workflow)
-        yield self._pages.session_end(session_id, visitor=visitor, may_go_on=may, most=MESSAGE_CHARS)
+        more = {"may_go_on": may, "most": MESSAGE_CHARS, "told": told, "once": secrets.token_hex(16)}
+        yield self._pages.session_end(session_id, visitor=visitor, **more)
 
     async def _entry(self, request: Request, visitor: Visitor) -> Response:
-        session_id, number = _session_id(request), int(request.path_params["number"])
+        session_id, asked = _session_id(request), str(request.path_params["number"])
         entries = await self._entries(session_id)
+        number = int(asked) if asked.isdecimal() and len(asked) < 10 else 0
         if not 0 < number <= len(entries):
-            raise UsageFault(f"The session has {len(entries)} entries, and no number {number}.")
-        return self._whole(self._pages.text(entries[number - 1], number, session_id, visitor=visitor), visitor)
+            raise UsageFault(f"The session has {len(entries)} entries, and no such one.")
+        made = await self._made(self._pages.text, entries[number - 1], number, session_id, visitor=visitor)
+        return self._whole(made, visitor)
 
     async def _transcript(self, request: Request, visitor: Visitor) -> Response:
-        made = transcript(await self._entries(_session_id(request)))
-        return text(200, self._pages.mask(made))
+        entries = await self._entries(_session_id(request))
+        return text(200, await self._made(lambda: self._pages.mask(transcript(entries))))
 
     async def _files(self, request: Request, visitor: Visitor) -> Response:
         session_id = _session_id(request)
@@ -179,22 +198,13 @@ class Dashboard:
     async def _file(self, request: Request, visitor: Visitor) -> Response:
         """Never shown by a browser: whoever wrote it may want that."""
         session_id, path = _session_id(request), request.query_params.get("path", "")
-        opened = self._desk.file(session_id, path)
-        chunks = await opened.__aenter__()
-
-        async def sent() -> AsyncIterator[bytes]:
-            try:
-                async for chunk in chunks:
-                    yield chunk
-            finally:
-                await opened.__aexit__(None, None, None)
-
+        chunks = await self._desk.file(session_id, path)
         name = quote(path.rsplit("/", 1)[-1][:200] or "file", safe="")
         kept = {
             "Content-Type": "application/octet-stream",
             "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
         }
-        return StreamingResponse(sent(), headers=part(kept))
+        return PiecesResponse(chunks, kept, PAGE_S)
 
     async def _entries(self, session_id: str) -> Sequence[Entry]:
         entries = await self._desk.entries(session_id)
@@ -221,7 +231,7 @@ class Dashboard:
     def _news(self, pieces: AsyncIterator[bytes]) -> Response:
         if self._live.full:
             return text(503, "Too many look at live pages; load the page again later.", {"Retry-After": "30"})
-        return NewsResponse(pieces)
+        return news(pieces)
 
     # What can be done
 
@@ -232,8 +242,8 @@ class Dashboard:
         message = form.get("message", "").replace("\r\n", "\n").strip()[:MESSAGE_CHARS]
         if not message:
             return self._trouble(400, "Not sent", "The message is empty: say something.", visitor)
-        await self._desk.go_on(session_id, message)
-        return RedirectResponse(f"/sessions/{session_id}#go-on", 303, headers=part({}))
+        await self._desk.go_on(session_id, message, form.get("once", ""))
+        return RedirectResponse(f"/sessions/{session_id}?sent#go-on", 303, headers=part({}))
 
     async def _leave(self, request: Request, visitor: Visitor) -> Response:
         form = await _form(request)

@@ -1,7 +1,6 @@
 """What the dashboard asks for. Assembly says where it comes from; nothing here can be written but a message."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
@@ -67,8 +66,11 @@ class Desk(Protocol):
         """What the session's sandbox held when it was last saved."""
         ...
 
-    def file(self, session_id: str, path: str) -> AbstractAsyncContextManager[AsyncGenerator[bytes, None]]: ...
+    async def file(self, session_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        """Its content; close it when you stop early."""
+        ...
 
-    async def go_on(self, session_id: str, message: str) -> None:
-        """Puts it on the queue. Raises UsageFault for a session that cannot go on from here, and says how it can."""
+    async def go_on(self, session_id: str, message: str, once: str) -> None:
+        """Puts it on the queue, the same `once` once. Raises UsageFault for a session that cannot go on from here, and
+        says how it can."""
         ...

@@ -13,17 +13,19 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hummingbird.domain.errors import HummingbirdError
-from hummingbird.domain.events import Event, Recorded
+from hummingbird.domain.events import Event, Left, Recorded
 from hummingbird.domain.journal import Entry, RunEnded
 from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.orders import WorkOrder
 from hummingbird.domain.status import Status, status
 from hummingbird.domain.web_limits import (
     LIVE_ALIVE_S,
+    LIVE_BACKLOG,
     LIVE_BEHIND_BYTES,
     LIVE_LOOK_CAP_S,
     LIVE_LOOK_S,
     LIVE_PAUSE_S,
+    LIVE_SENTENCES,
     LIVE_VIEWERS,
     LIVE_WRITES_PER_S,
 )
@@ -54,8 +56,10 @@ class Live:
     def __init__(self, read: Read, fragment: Fragment) -> None:
         self._read, self._fragment = read, fragment
         self._runs: dict[str, Run] = {}
+        self._sentences: dict[str, str] = {}
         self._streams: dict[str, Stream] = {}
-        self._overview = News()
+        self._overview = News(self._pause_s, lambda: LIVE_ALIVE_S)
+        self._page: tuple[int, bytes] = (-1, b"")
         self.viewers = 0
         self.closed = False
 
@@ -66,8 +70,22 @@ class Live:
         def see(event: Event) -> None:
             if isinstance(event, Recorded):
                 self._see(run, event.entry)
+            elif isinstance(event, Left):
+                self._leave(run)
 
         return see
+
+    def say(self, session_id: str, sentence: str) -> None:
+        """What became of something that was asked for on its page and is in no journal."""
+        self._sentences.pop(session_id, None)
+        self._sentences[session_id] = sentence
+        while len(self._sentences) > LIVE_SENTENCES:
+            del self._sentences[next(iter(self._sentences))]
+        if stream := self._streams.get(session_id):
+            stream.news.tell()
+
+    def said(self, session_id: str) -> str:
+        return self._sentences.get(session_id, "")
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -81,8 +99,7 @@ class Live:
     def full(self) -> bool:
         return self.viewers >= LIVE_VIEWERS or self.closed
 
-    @property
-    def pause_s(self) -> float:
+    def _pause_s(self) -> float:
         """Between two pieces of news."""
         return max(LIVE_PAUSE_S, self.viewers / LIVE_WRITES_PER_S)
 
@@ -90,49 +107,50 @@ class Live:
         """Everybody who looks is told that it is over."""
         self.closed = True
         for news in (self._overview, *(stream.news for stream in self._streams.values())):
-            news.tell()
+            news.wake()
 
     async def overview(self, page: Callable[[], str]) -> AsyncIterator[bytes]:
         """The page that shows what runs now, whenever that has changed. Made once for all who look."""
         with self._viewing():
-            seen = -1
+            yield self._made(page)
+            seen = self._overview.released
             while not self.closed:
-                if seen != self._overview.count:
-                    seen = self._overview.count
-                    yield self._overview.made(page)
-                yield b"" if await self._news(self._overview, seen, LIVE_ALIVE_S) else ALIVE
+                if await self._overview.after(seen):
+                    seen = self._overview.released
+                    yield self._made(page)
+                else:
+                    yield ALIVE
+
+    def _made(self, page: Callable[[], str]) -> bytes:
+        if self._page[0] != self._overview.count:
+            self._page = self._overview.count, sent("runs", page(), 0)
+        return self._page[1]
 
     async def session(self, session_id: str, after: int) -> AsyncIterator[bytes]:
         """The entries of a session behind that number, and those that come."""
         with self._viewing():
             stream = self._streams.get(session_id)
             if stream is None:
-                stream = self._streams[session_id] = Stream(last=after)
+                stream = self._streams[session_id] = Stream(self._pause_s)
             stream.viewers += 1
+            told = self.said(session_id)
             try:
                 while not self.closed:
-                    await self._follow(session_id, stream)
-                    seen = stream.news.count
+                    seen = stream.news.released
+                    await self._follow(session_id, stream, after)
                     if piece := stream.since(after):
                         after = stream.last
                         yield piece
-                    silence_s = LIVE_ALIVE_S if stream.run else min(stream.look_s, LIVE_ALIVE_S)
-                    yield b"" if await self._news(stream.news, seen, silence_s) else ALIVE
+                    if told != self.said(session_id):
+                        told = self.said(session_id)
+                        yield sent("told", told, after)
+                    if not await stream.news.after(seen):
+                        yield ALIVE
             finally:
                 stream.viewers -= 1
-                if not stream.viewers:
-                    self._streams.pop(session_id, None)
-
-    async def _news(self, news: "News", seen: int, silence_s: float) -> bool:
-        """Whether there is any; False after a silence. Then not at once, so that much becomes one piece."""
-        try:
-            async with asyncio.timeout(silence_s):
-                await news.after(seen)
-        except TimeoutError:
-            return False
-        if not self.closed:
-            await asyncio.sleep(self.pause_s)
-        return True
+                if not stream.viewers and self._streams.get(session_id) is stream:
+                    stream.news.rest()
+                    del self._streams[session_id]
 
     @contextmanager
     def _viewing(self) -> Iterator[None]:
@@ -148,42 +166,54 @@ class Live:
         run.now = status((entry,), run.now)
         run.ledger.apply(entry)
         if isinstance(entry, RunEnded):
-            run.over = True
-            if self._runs.get(run.order.session_id) is run:
-                del self._runs[run.order.session_id]
+            self._leave(run)
         self._overview.tell()
         if stream := self._streams.get(run.order.session_id):
             stream.news.tell()
 
-    async def _follow(self, session_id: str, stream: "Stream") -> None:
+    def _leave(self, run: Run) -> None:
+        """It is over here, though it may go on elsewhere: from now on the journal tells."""
+        run.over = True
+        if self._runs.get(run.order.session_id) is run:
+            del self._runs[run.order.session_id]
+            self._overview.tell()
+            if stream := self._streams.get(run.order.session_id):
+                stream.news.tell()
+
+    async def _follow(self, session_id: str, stream: "Stream", after: int) -> None:
         """What there is by now: of a run of ours what it told, once it is known which numbers that has; else what the
         journal holds."""
         async with stream.filling:
             run = self._runs.get(session_id)
-            if run is not None and run is not stream.run:
-                kept = await self._kept(session_id)
-                stream.run, stream.offset = run, _begun(kept, run.told)
-                self._fill(session_id, stream, kept[: stream.offset], 0)
+            if (run is not None and run is not stream.run) or stream.lacks(after):
+                if (kept := await self._kept(session_id)) is None:
+                    return  # the next look may do better
+                stream.run, stream.offset = run, len(kept) if run is None else _begun(kept, run.told)
+                self._fill(session_id, stream, kept[: stream.offset], 0, after)
             elif stream.run is None and time.monotonic() >= stream.next_look:
                 seen = stream.last
-                self._fill(session_id, stream, await self._kept(session_id), 0)
-                stream.look_s = LIVE_LOOK_S if stream.last > seen else min(2 * stream.look_s, LIVE_LOOK_CAP_S)
-                stream.next_look = time.monotonic() + stream.look_s
+                self._fill(session_id, stream, await self._kept(session_id) or (), 0, after)
+                stream.looked(new=stream.last > seen)
             if stream.run is not None:
-                self._fill(session_id, stream, stream.run.told, stream.offset)
+                self._fill(session_id, stream, stream.run.told, stream.offset, after)
                 if stream.run.over:  # another process may go on with it
-                    stream.run, stream.look_s = None, LIVE_LOOK_S
-                    stream.next_look = time.monotonic() + LIVE_LOOK_S
+                    stream.run = None
+                    stream.looked(new=True)
 
-    async def _kept(self, session_id: str) -> Sequence[Entry]:
+    async def _kept(self, session_id: str) -> Sequence[Entry] | None:
         try:
             return await self._read(session_id)
         except HummingbirdError:
-            return ()  # the page says why when it is loaded
+            return None  # the page says why when it is loaded
 
-    def _fill(self, session_id: str, stream: "Stream", entries: Sequence[Entry], offset: int) -> None:
-        for number in range(stream.last + 1, offset + len(entries) + 1):
-            stream.add(self._fragment(entries[number - offset - 1], number, session_id), number)
+    def _fill(self, session_id: str, stream: "Stream", entries: Sequence[Entry], offset: int, after: int) -> None:
+        """Those that nobody has made yet, and no more than a page may lack."""
+        end = offset + len(entries)
+        stream.length = max(stream.length, end)
+        first = max(offset, min(after, end), end - LIVE_BACKLOG) + 1
+        for number in range(first, end + 1):
+            if not stream.has(number):
+                stream.add(self._fragment(entries[number - offset - 1], number, session_id), number)
 
 
 def _begun(kept: Sequence[Entry], told: Sequence[Entry]) -> int:
@@ -194,61 +224,100 @@ def _begun(kept: Sequence[Entry], told: Sequence[Entry]) -> int:
 
 
 class News:
-    """That something has happened, for any number who wait for it."""
+    """That something has happened, for any number who wait for it. They are woken together and not at once, so that
+    much becomes one piece; after a silence too."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, pause_s: Callable[[], float], silence_s: Callable[[], float]) -> None:
+        self._pause_s, self._silence_s = pause_s, silence_s
+        self.count = self.released = 0
         self._event = asyncio.Event()
-        self._made: tuple[int, bytes] = (-1, b"")
+        self._soon: asyncio.TimerHandle | None = None
+        self._later: asyncio.TimerHandle | None = None
 
     def tell(self) -> None:
         self.count += 1
-        self._event.set()
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(self._pause_s(), self._release)
 
-    async def after(self, seen: int) -> None:
-        while self.count == seen:
-            self._event.clear()
+    async def after(self, seen: int) -> bool:
+        """Whether there is any; False after a silence."""
+        if self.released == seen:
+            if self._later is None:
+                self._later = asyncio.get_running_loop().call_later(self._silence_s(), self._break)
             await self._event.wait()
+        return self.released != seen
 
-    def made(self, page: Callable[[], str]) -> bytes:
-        if self._made[0] != self.count:
-            self._made = self.count, sent("runs", page(), 0)
-        return self._made[1]
+    def wake(self) -> None:
+        event, self._event = self._event, asyncio.Event()
+        event.set()
+
+    def rest(self) -> None:
+        """The silence begins anew; or nobody waits any more."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
+    def _release(self) -> None:
+        self._soon = None
+        self.released = self.count
+        self.wake()
+
+    def _break(self) -> None:
+        self._later = None
+        self.wake()
 
 
-@dataclass
 class Stream:
-    """The news of one session, made once, up to number `last`. What was before its first viewer came, the page has.
-    `run` tells of what is behind `offset`; without one, the journal is looked at from time to time."""
+    """The news of one session, made once, up to number `last`. What was before, pages have; `length` is how many
+    entries there are known to be. `run` tells of what is behind `offset`; without one, the journal is looked at from
+    time to time."""
 
-    news: News = field(default_factory=News)
-    filling: asyncio.Lock = field(default_factory=asyncio.Lock)
-    viewers: int = 0
-    run: Run | None = None
-    offset: int = 0
-    next_look: float = 0.0
-    look_s: float = LIVE_LOOK_S
-    last: int = 0
-    _pieces: dict[int, bytes] = field(default_factory=dict)
-    _weight: int = 0
+    def __init__(self, pause_s: Callable[[], float]) -> None:
+        self.news = News(pause_s, self._silence_s)
+        self.filling = asyncio.Lock()
+        self.viewers = 0
+        self.run: Run | None = None
+        self.offset = self.length = self.last = 0
+        self.next_look, self.look_s = 0.0, LIVE_LOOK_S
+        self._pieces: dict[int, bytes] = {}
+        self._weight = 0
+        self._cut: tuple[int, int, bytes] = (0, 0, b"")
+
+    def _silence_s(self) -> float:
+        return LIVE_ALIVE_S if self.run else min(self.look_s, LIVE_ALIVE_S)
+
+    def looked(self, *, new: bool) -> None:
+        """At the journal: less often where look after look shows nothing."""
+        self.look_s = LIVE_LOOK_S if new else min(2 * self.look_s, LIVE_LOOK_CAP_S)
+        self.next_look = time.monotonic() + self.look_s
+        self.news.rest()
+
+    def has(self, number: int) -> bool:
+        return number in self._pieces
+
+    def lacks(self, after: int) -> bool:
+        """Whether there is something behind that number which was never made, or was let go."""
+        return after < self.length and not self.has(after + 1)
 
     def add(self, fragment: str, number: int) -> None:
         piece = fragment.encode("utf-8", "replace")
         self._pieces[number] = piece
         self._weight += len(piece)
-        self.last = number
-        while self._weight > LIVE_BEHIND_BYTES:
-            oldest = next(iter(self._pieces))
-            self._weight -= len(self._pieces.pop(oldest))
+        while self._weight > LIVE_BEHIND_BYTES and len(self._pieces) > 1:
+            self._weight -= len(self._pieces.pop(min(self._pieces)))
+        self.last = max(self.last, number)
 
     def since(self, after: int) -> bytes:
-        """Nothing if there is nothing new."""
+        """Nothing if there is nothing new. Most who look are at the same place."""
         if after >= self.last:
             return b""
-        if after + 1 not in self._pieces:
+        numbers = range(after + 1, self.last + 1)
+        if not all(number in self._pieces for number in numbers):
             return RELOAD
-        fragments = b"".join(self._pieces[number] for number in range(after + 1, self.last + 1))
-        return sent("entries", fragments.decode(), self.last)
+        if self._cut[:2] != (after, self.last):
+            fragments = b"".join(self._pieces[number] for number in numbers)
+            self._cut = after, self.last, sent("entries", fragments.decode(), self.last)
+        return self._cut[2]
 
 
 def sent(event: str, text: str, number: int) -> bytes:

@@ -55,20 +55,21 @@ def _files() -> Mapping[str, bytes]:
     return {file.name: file.read_bytes() for file in Path(__file__).with_name("static").iterdir()}
 
 
-class NewsResponse(Response):
-    """Pieces as they come, until whoever looks is gone."""
+class PiecesResponse(Response):
+    """Pieces as they come, until whoever looks is gone; no longer than `seconds`, if that is given. What makes them is
+    closed then, with all the time it needs."""
 
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
-        super().__init__(headers=part({"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}))
+    def __init__(self, pieces: AsyncIterator[bytes], headers: Mapping[str, str], seconds: float | None = None) -> None:
+        super().__init__(headers=part(headers))
         del self.headers["content-length"]
-        self._pieces = pieces
+        self._pieces, self._seconds = pieces, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         gone = asyncio.ensure_future(_gone(receive))
         telling = asyncio.ensure_future(self._told(send))
         try:
-            await asyncio.wait({gone, telling}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({gone, telling}, timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (gone, telling):
                 task.cancel()
@@ -84,6 +85,10 @@ class NewsResponse(Response):
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
         with suppress(OSError):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def news(pieces: AsyncIterator[bytes]) -> Response:
+    return PiecesResponse(pieces, {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
 
 
 async def _gone(receive: Receive) -> None:

@@ -6,11 +6,11 @@ remembered here, counts here at once, and goes along with what is spent next. It
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import date, timedelta
 from decimal import Decimal
+from time import monotonic
 
 from hummingbird.adapters.stores.exchanging import exchanged, in_time
 from hummingbird.adapters.stores.known_words import day_of, digest_of
@@ -81,7 +81,7 @@ class BucketSpending:
 
     @property
     def _rests(self) -> bool:
-        return time.monotonic() < self._rests_until
+        return monotonic() < self._rests_until
 
     @asynccontextmanager
     async def _asked(self, day: "_ProjectDay") -> AsyncIterator[None]:
@@ -90,7 +90,7 @@ class BucketSpending:
             async with in_time(day.where):
                 yield
         except JournalBehind as error:
-            self._complaint, self._rests_until = str(error), time.monotonic() + SHARED_REST_S
+            self._complaint, self._rests_until = str(error), monotonic() + SHARED_REST_S
             raise
         self._rests_until = 0.0
 
@@ -127,12 +127,12 @@ class _ProjectDay:
     def read(self, found: Looked | None, at: float) -> Decimal:
         """What is there, with all of ours."""
         sheet = self.tally.on(found.content if found else None, at)
-        self.held, self._others, self._read_at = found, sheet.micro - self.tally.micro, time.monotonic()
+        self.held, self._others, self._read_at = found, sheet.micro - self.tally.micro, monotonic()
         return self.remembered
 
     @property
     def fresh(self) -> bool:
-        return self._others is not None and time.monotonic() < self._read_at + SPENDING_FRESH_S
+        return self._others is not None and monotonic() < self._read_at + SPENDING_FRESH_S
 
     @property
     def remembered(self) -> Decimal:

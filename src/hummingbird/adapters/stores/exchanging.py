@@ -12,7 +12,7 @@ from secrets import randbelow
 from typing import TypeAlias
 
 from hummingbird.domain.errors import JournalBehind, ObjectsUnusable
-from hummingbird.domain.session_limits import SHARED_PAUSE_CAP_S, SHARED_PAUSE_S, SHARED_S
+from hummingbird.domain.session_limits import SHARED_PAUSE_CAP_S, SHARED_PAUSE_S, SHARED_S, SHARED_TRIES
 from hummingbird.ports.objects import Looked, VersionedObjects
 
 Change: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]
@@ -26,7 +26,7 @@ async def exchanged(
     there, or None if that is well as it is; no two contents that it gives are alike. `held`: what was there a while
     ago, which saves a look if it still is. Goes on until it is done, so it wants `in_time` around it. Raises
     ObjectsUnusable, and what `change` raises."""
-    found, attempt = held or await objects.look(name, most_bytes), 0
+    found, attempt, failures = held or await objects.look(name, most_bytes), 0, 0
     while (content := await change(found.content if found else None)) is not None:
         failure: ObjectsUnusable | None = None
         try:
@@ -39,7 +39,9 @@ async def exchanged(
         if found is not None and found.content == content:
             break  # the answer was lost, or was a no to what the store itself had tried before
         if failure is not None and _same(before, found):
-            raise failure
+            failures += 1  # a connection that had been idle for too long does that
+            if failures == SHARED_TRIES:
+                raise failure
     return found
 
 

@@ -11,8 +11,17 @@
       const below = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 200;
       place.insertAdjacentHTML("beforeend", news.data);
       if (below) place.lastElementChild.scrollIntoView({ block: "end" });
+      const over = document.getElementById("over");
+      if (over) over.hidden = !place.lastElementChild.matches(".ended");
     });
-    source.addEventListener("reload", () => { source.close(); location.reload(); });
+    source.addEventListener("told", (news) => { document.getElementById("told").textContent = news.data; });
+    source.addEventListener("reload", () => {
+      source.close();
+      const last = Number(sessionStorage.getItem("reloaded") || 0);
+      if (Date.now() - last < 10000) return; // once is enough
+      sessionStorage.setItem("reloaded", String(Date.now()));
+      location.reload();
+    });
     addEventListener("pagehide", () => source.close());
   }
   const typing = (where) => where.matches("input, textarea, select");

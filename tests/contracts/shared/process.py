@@ -1,0 +1,51 @@
+"""What another process does: `python -m tests.contracts.shared.process DEED ADDRESS NAME COUNT`. Tells a number a line
+once that is done.
+
+spend: a cent, COUNT times. remember: COUNT jobs of its own, each with one of three failures.
+"""
+
+import asyncio
+import os
+import sys
+from decimal import Decimal
+
+from hummingbird.ports.known_failures import Sighting
+from tests.contracts.shared.sites import NOON, Site
+
+
+def tell(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+async def spend(site: Site, name: str, count: int) -> None:
+    spending = site.spending()
+    for number in range(count):
+        await spending.add(name, Decimal("0.01"))
+        tell(number)
+
+
+async def remember(site: Site, name: str, count: int) -> None:
+    ledger = site.known_failures()
+    for number in range(count):
+        sighting = Sighting(
+            project="group/project",
+            fingerprint=f"{number % 3:016x}",
+            occurrence=f"{name} {number}",
+            at=NOON + number,
+            kind="test failure",
+            class_="test",
+            title="A test failed",
+            excerpt="x" * 1_500,
+            merge_request=f"!{number}",
+            link=f"https://example.com/{name}/{number}",
+        )
+        await ledger.seen(sighting)
+        tell(number)
+
+
+DEEDS = {deed.__name__: deed for deed in (spend, remember)}
+
+if __name__ == "__main__":
+    asyncio.run(DEEDS[sys.argv[1]](Site(sys.argv[2]), sys.argv[3], int(sys.argv[4])))
+    os._exit(0)  # obstore's threads abort now and then while the interpreter is taken down: pyo3-async-runtimes #40

@@ -1,0 +1,318 @@
+"""What networks, other processes and damage do to what is spent in a bucket (L6, O3): nothing counts twice, nothing is
+lost that a process remembers, and nobody waits long."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hummingbird.adapters.stores import bucket_spending, exchanging
+from hummingbird.adapters.stores.bucket_spending import BucketSpending
+from hummingbird.adapters.stores.objects import BucketObjects
+from hummingbird.adapters.stores.spending_sheet import Tally, written
+from hummingbird.domain.errors import JournalUnwritable
+from hummingbird.domain.session_limits import (
+    SHARED_REST_S,
+    SHARED_TRIES,
+    SPENDERS,
+    SPENDING_BYTES,
+    SPENDING_DAYS,
+    SPENDING_FRESH_S,
+)
+from hummingbird.ports.objects import Version
+from tests.contracts.sessions.unreliable import Mood, UnreliableObjects
+from tests.contracts.shared.sites import DAY, NOON, Counted, noon
+
+CENT = Decimal("0.01")
+LOST = (Mood.ANSWER_LOST, Mood.DENIED)
+
+
+@pytest.fixture
+def bucket() -> BucketObjects:
+    return BucketObjects.in_memory()
+
+
+@pytest.fixture
+def away(bucket: BucketObjects) -> UnreliableObjects:
+    return UnreliableObjects(bucket)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanging, "SHARED_PAUSE_S", 0.0001)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Time goes on."""
+    forward = 0.0
+
+    def go_on(seconds: float) -> None:
+        nonlocal forward
+        forward += seconds
+
+    monkeypatch.setattr(bucket_spending, "monotonic", lambda: time.monotonic() + forward)
+    return go_on
+
+
+def opened(objects: UnreliableObjects | BucketObjects, now: Callable[[], float] = noon) -> BucketSpending:
+    return BucketSpending(objects, "s3://bucket/", now)
+
+
+async def sheet(bucket: BucketObjects) -> str:
+    """The name of the only one."""
+    (name,) = await bucket.names("spending")
+    return name
+
+
+class Crowded(UnreliableObjects):
+    """Somebody else is there right after a write, before its answer is heard or looked for."""
+
+    def __init__(self, objects: BucketObjects, somebody: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(objects)
+        self._somebody = somebody
+
+    async def swap(self, name: str, content: bytes, known: Version | None) -> Version | None:
+        try:
+            return await super().swap(name, content, known)
+        finally:
+            await self._somebody()
+
+
+@pytest.mark.parametrize("mood", LOST)
+async def test_an_answer_that_is_lost_counts_nothing_twice_o3(away: UnreliableObjects, mood: Mood) -> None:
+    spending = opened(away)
+    for _ in range(3):
+        away.moods.append(mood)
+        await spending.add("one", CENT)
+    assert await spending.spent_today("one") == await opened(away).spent_today("one") == 3 * CENT
+
+
+@pytest.mark.parametrize("mood", LOST)
+async def test_nor_does_one_that_is_lost_while_somebody_else_writes_o3(bucket: BucketObjects, mood: Mood) -> None:
+    """What is there is then not what was written, but what somebody made of it."""
+    other, turns = opened(bucket), iter([True, False] * 3)
+
+    async def somebody() -> None:
+        if next(turns):
+            await other.add("one", Decimal(1))
+
+    crowded = Crowded(bucket, somebody)
+    spending = opened(crowded)
+    for _ in range(3):
+        crowded.moods.append(mood)
+        await spending.add("one", CENT)
+    assert await opened(bucket).spent_today("one") == 3 + 3 * CENT
+
+
+@pytest.mark.parametrize("first", ["the late one", "the next one"])
+async def test_a_write_that_comes_late_counts_once_o3(
+    away: UnreliableObjects, later: Callable[[float], None], first: str
+) -> None:
+    spending = opened(away)
+    await spending.add("one", CENT)
+    away.moods.extend([Mood.LATE] * SHARED_TRIES)
+    with pytest.raises(JournalUnwritable):
+        await spending.add("one", CENT)
+    later(SHARED_REST_S)
+    if first == "the late one":
+        assert (await away.arrive())[0]
+    await spending.add("one", CENT)
+    if first == "the next one":
+        assert not any(await away.arrive())
+    assert await spending.spent_today("one") == await opened(away).spent_today("one") == 3 * CENT
+
+
+async def test_one_write_that_fails_while_reading_works_is_tried_again_o3(away: UnreliableObjects) -> None:
+    """As on a connection that had been idle for too long."""
+    spending = opened(away)
+    for mood in (Mood.REFUSED, Mood.LATE):
+        away.moods.append(mood)
+        await spending.add("one", CENT)
+    assert await away.arrive() == [False]
+    assert await opened(away).spent_today("one") == 2 * CENT
+
+
+async def test_a_bucket_that_is_away_keeps_nobody_waiting_and_hears_of_everything_later_o3(
+    bucket: BucketObjects, later: Callable[[float], None]
+) -> None:
+    between = Counted(bucket)
+    spending = opened(between)
+    await spending.add("one", CENT)
+    assert await spending.spent_today("one") == CENT
+    between.away, between.asked = True, []
+    for _ in range(5):
+        with pytest.raises(
+            JournalUnwritable, match=r"The record of spending s3://bucket/spending/\S+ cannot be used\. "
+        ):
+            await spending.add("one", CENT)
+    assert between.asked == ["swap", "look"], "and then it was left alone"
+    assert await spending.spent_today("one") == 6 * CENT, "what was spent here counts at once"
+    between.away = False
+    assert await opened(bucket).spent_today("one") == CENT
+    later(SHARED_REST_S)
+    await spending.add("one", CENT)
+    assert await opened(bucket).spent_today("one") == 7 * CENT
+
+
+async def test_a_ceiling_that_cannot_be_checked_is_not_passed_silently_l6(
+    bucket: BucketObjects, later: Callable[[float], None]
+) -> None:
+    """A moment's absence ends no run: what others had spent is known for a while."""
+    between, other = UnreliableObjects(bucket), opened(bucket)
+    between.away = True
+    with pytest.raises(JournalUnwritable, match="cannot be used"):
+        await opened(between).spent_today("one")
+    between.away, spending = False, opened(between)
+    await other.add("one", CENT)
+    assert await spending.spent_today("one") == CENT
+    between.away = True
+    assert await spending.spent_today("one") == CENT
+    later(SPENDING_FRESH_S)
+    with pytest.raises(JournalUnwritable, match="cannot be used"):
+        await spending.spent_today("one")
+    between.away = False
+    assert await spending.spent_today("one") == CENT
+
+
+async def test_a_bucket_that_hangs_is_given_up_for_all_who_wait_together_o3(
+    away: UnreliableObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchanging, "SHARED_S", 0.2)
+    spending = opened(away)
+    away.moods.extend([Mood.HANGING] * 20)
+    began = time.monotonic()
+    told = await asyncio.gather(*(spending.add("one", CENT) for _ in range(20)), return_exceptions=True)
+    assert time.monotonic() - began < 2
+    assert {str(one).partition(".json ")[2] for one in told} == {
+        "cannot be used: the store did not do it within 0 s. See whether it works."
+    }
+    assert await spending.spent_today("one") == 20 * CENT
+
+
+async def test_what_a_cancelled_run_spent_is_added_by_the_next_one_o3(away: UnreliableObjects) -> None:
+    spending = opened(away)
+    away.moods.append(Mood.HANGING)
+    adding = asyncio.ensure_future(spending.add("one", CENT))
+    await asyncio.sleep(0.01)
+    adding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await adding
+    await spending.add("one", CENT)
+    assert await away.arrive() == [False]
+    assert await opened(away).spent_today("one") == 2 * CENT
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"[]", b'{"sheet":1,"spent":{"a":[1]}}', b'{"sheet":"\xff"}'])
+async def test_a_damaged_record_is_a_sentence_and_comes_back_once_it_is_removed_o3(
+    bucket: BucketObjects, content: bytes
+) -> None:
+    one, other = opened(bucket), opened(bucket)
+    await one.add("one", Decimal(1))
+    await other.add("one", Decimal(2))
+    name = await sheet(bucket)
+    await bucket.put(name, content)
+    for verb in (one.add("one", CENT), other.spent_today("one"), opened(bucket).spent_today("one")):
+        with pytest.raises(JournalUnwritable, match=rf"s3://bucket/{name} is damaged: remove it\. Each process"):
+            await verb
+    await bucket.delete(name)
+    assert await one.spent_today("one") == 1 + CENT
+    await other.add("one", CENT)
+    await one.add("one", CENT)
+    assert await opened(bucket).spent_today("one") == 3 + 3 * CENT
+
+
+async def test_a_newer_versions_record_is_left_alone_o3(bucket: BucketObjects) -> None:
+    spending = opened(bucket)
+    await spending.add("one", CENT)
+    await bucket.put(await sheet(bucket), b'{"sheet":2,"more":true}')
+    for verb in (spending.add("one", CENT), spending.spent_today("one")):
+        with pytest.raises(JournalUnwritable, match="was written by a newer version of Hummingbird: update this one"):
+            await verb
+    assert await bucket.get(await sheet(bucket)) == b'{"sheet":2,"more":true}'
+
+
+async def test_a_record_stays_small_however_many_processes_there_are_o3(bucket: BucketObjects) -> None:
+    """Whoever was added up with others goes on counting right."""
+    seconds = count()
+
+    def now() -> float:
+        return NOON + next(seconds)
+
+    first = opened(bucket, now)
+    await first.add("x" * 5_000, CENT)
+    for _ in range(2 * SPENDERS):
+        await opened(bucket, now).add("x" * 5_000, CENT)
+    for _ in range(3):
+        await first.add("x" * 5_000, CENT)
+    assert await opened(bucket, now).spent_today("x" * 5_000) == (2 * SPENDERS + 4) * CENT
+    (listed,) = await bucket.listed("spending")
+    assert listed.size < SPENDING_BYTES / 4
+
+
+async def test_days_that_nobody_asks_for_any_more_are_removed_o3(bucket: BucketObjects) -> None:
+    now = NOON
+    spending = opened(bucket, lambda: now)
+    for _ in range(SPENDING_DAYS + 5):
+        await spending.add("one", CENT)
+        now += DAY
+    assert len(await bucket.names("spending")) == SPENDING_DAYS + 1
+    assert await opened(bucket, lambda: now - DAY).spent_today("one") == CENT
+
+
+async def test_a_call_costs_a_look_and_a_write_o3(bucket: BucketObjects) -> None:
+    between = Counted(bucket)
+    spending = opened(between)
+    await spending.spent_today("one")
+    await spending.add("one", CENT)
+    assert between.asked == ["look", "look", "swap", "listed"], "the first of a day"
+    between.asked = []
+    for _ in range(3):
+        await spending.spent_today("one")
+        await spending.add("one", CENT)
+    assert between.asked == ["look", "swap"] * 3
+    between.asked = []
+    await asyncio.gather(*(spending.add("one", CENT) for _ in range(50)))
+    assert between.asked == ["swap"] * 2, "what is spent at the same time is one write, and one that was under way"
+
+
+async def test_no_two_writes_are_alike_o3(bucket: BucketObjects) -> None:
+    """S3 would take one for the other: its versions are hashes of what was written."""
+    tally = Tally("one", "The record")
+    content = written(tally.on(None, NOON))
+    assert len({content, *(written(tally.on(content, NOON)) for _ in range(9))}) == 10
+
+
+MOODS = st.sampled_from([Mood.FINE, Mood.REFUSED, Mood.ANSWER_LOST, Mood.DENIED, Mood.LATE])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 2), st.lists(MOODS, min_size=1, max_size=3), st.booleans()), max_size=12))
+async def test_whatever_the_network_does_all_is_counted_once_in_the_end_o3(
+    later: Callable[[float], None], steps: Sequence[tuple[int, list[Mood], bool]]
+) -> None:
+    """Three processes, one after the other; now and then what was late arrives."""
+    bucket = BucketObjects.in_memory()
+    networks = [UnreliableObjects(bucket) for _ in range(3)]
+    processes, refused = [opened(network) for network in networks], 0
+    for who, moods, arrives in steps:
+        networks[who].moods.extend(moods)
+        later(SHARED_REST_S)
+        try:
+            await processes[who].add("one", CENT)
+        except JournalUnwritable:
+            refused += 1
+        if arrives:
+            for network in networks:
+                await network.arrive()
+    for network, process in zip(networks, processes, strict=True):
+        network.moods.clear()
+        later(SHARED_REST_S)
+        await process.add("one", CENT)
+        await network.arrive()
+    assert await opened(bucket).spent_today("one") == (len(steps) + 3) * CENT, f"{refused} were refused at first"
