@@ -109,7 +109,7 @@ async def test_a_message_that_is_sent_twice_is_one_and_a_failure_is_told_on_the_
             await stage.idle()
             said = [one.text for one in stage.entries(result.session) if isinstance(one, UserSaid)]
             assert said[1:] == ["Again?"]
-            stage.environment.pop("ANTHROPIC_API_KEY")
+            stage.environment.pop("ORCHESTRATOR_GITLAB_TOKEN")
             await stage.stop()
             await stage.serve()
             client.base_url = httpx2.URL(f"http://127.0.0.1:{stage.serving.port}")
@@ -119,4 +119,4 @@ async def test_a_message_that_is_sent_twice_is_one_and_a_failure_is_told_on_the_
             await stage.idle()
             page = (await client.get(f"/sessions/{result.session}")).text
             assert "It was not answered." in page
-            assert "ANTHROPIC_API_KEY" in page
+            assert "ORCHESTRATOR_GITLAB_TOKEN" in page

@@ -64,9 +64,9 @@ class Runs:
         applied = next((one for one in here if one.workflow == order.workflow), None)
         if applied is None:
             return _skipped(order, "the workflow is no longer configured for this project")
-        forge = self.forges(configuration).of(order.project)
         if order.cause is Cause.PAGE:
-            return await self._on_a_page(order, configuration, applied, forge, last_try=last_try)
+            return await self._on_a_page(order, configuration, applied, last_try=last_try)
+        forge = self.forges(configuration).of(order.project)
         try:
             request, threads = await forge.merge_request(order.mr_iid), await forge.threads(order.mr_iid)
         except ForgeMissing as error:
@@ -88,15 +88,14 @@ class Runs:
         return None
 
     async def _on_a_page(
-        self, order: WorkOrder, configuration: Configuration, applied: Applied, forge: Forge, *, last_try: bool
+        self, order: WorkOrder, configuration: Configuration, applied: Applied, *, last_try: bool
     ) -> Later | None:
         """Somebody goes on with a session on the dashboard: whoever asks there reads the answer there."""
         what = (order.id, order.session_id, order.workflow)
         _log.info("Order %s, session %s: %s goes on from the dashboard.", *what)
         try:
-            done = await self.investigator.conduct(
-                order, configuration, applied, task(order, ""), bot_ids=await forge.bot_ids()
-            )
+            bot_ids = await self.forges(configuration).of(order.project).bot_ids()
+            done = await self.investigator.conduct(order, configuration, applied, task(order, ""), bot_ids=bot_ids)
         except JournalTaken as error:
             _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
             return Later(TAKEN_PAUSE_S, order, "another process still has its session")
