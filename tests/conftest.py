@@ -1,6 +1,6 @@
-"""Makes the cases' checks explain themselves when they fail."""
+"""Makes the cases' checks explain themselves when they fail, and what was captured fit to be sent."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -16,6 +16,14 @@ pytest.register_assert_rewrite(
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving  # noqa: E402 - after that
 from tests.contracts.stores.backends import azure  # noqa: E402 - after that
 from tests.contracts.stores.backends import google as googles  # noqa: E402 - after that
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tests log half a character on purpose; what a test's process tells of it, the first one must be able to read."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.fixture(scope="module")
