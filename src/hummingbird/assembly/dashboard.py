@@ -15,16 +15,18 @@ from hummingbird.assembly.sandbox_files import SandboxFiles
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import all_secrets, for_runs
 from hummingbird.assembly.session_desk import SessionDesk, desk_of
-from hummingbird.assembly.shared_stores import known_failures_of
+from hummingbird.assembly.shared_stores import known_failures_of, reactions_of
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import HummingbirdError, UsageFault
 from hummingbird.domain.journal import Entry
 from hummingbird.domain.orders import Cause, WorkOrder, order_of, written
 from hummingbird.domain.sessions import METADATA, Summary, about, load_summary
+from hummingbird.domain.vote_limits import VOTES_KEPT
 from hummingbird.domain.web_limits import COSTED_SESSIONS, FAILURE_PROJECTS
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.known_failures import FailureDay, KnownFailure, KnownFailures
 from hummingbird.ports.queue import Queue
+from hummingbird.ports.reactions import Rated, Reactions
 from hummingbird.ports.session_index import Hit
 from hummingbird.web.access import VARIABLE, Access
 from hummingbird.web.application import Dashboard
@@ -45,9 +47,11 @@ class DashboardDesk:
         ledger: KnownFailures,
         queue: Queue,
         files: SandboxFiles,
+        *,
+        votes: Reactions,
     ) -> None:
         self._configuration, self._past, self._ledger, self._queue = configuration, past, ledger, queue
-        self._files = files
+        self._files, self._votes = files, votes
         self._refreshing = asyncio.Lock()
         self._fresh_until = 0.0
 
@@ -82,6 +86,9 @@ class DashboardDesk:
                 so_far = days.get(day, Day(day, 0, 0.0, 0, 0, 0))
                 days[day] = _with(so_far, one)
         return [days[day] for day in sorted(days)]
+
+    async def rated(self, since: float) -> Sequence[Rated]:
+        return await self._votes.recent(since, VOTES_KEPT)
 
     async def projects(self) -> Sequence[str]:
         return await self._ledger.projects(FAILURE_PROJECTS)
@@ -165,7 +172,9 @@ def dashboard_of(
     given, _ = for_runs(environment)
     sandboxes = Sandboxes(wanted_sandbox(configuration().settings, chosen), given, clock, _log.warning)
     ledger = known_failures_of(places, configuration().settings)
-    desk = DashboardDesk(configuration, past, ledger, queue, SandboxFiles(past.sessions, sandboxes.make))
+    files = SandboxFiles(past.sessions, sandboxes.make)
+    votes = reactions_of(places, configuration().settings)
+    desk = DashboardDesk(configuration, past, ledger, queue, files, votes=votes)
     pages = Pages(desk.gitlab, all_secrets(configuration(), environment).mask)
     live = Live(desk.entries, pages.fragment)
     return Dashboard(desk, access, live, pages, exposition), live

@@ -15,7 +15,7 @@ from hummingbird.assembly.places import places
 from hummingbird.assembly.run_parts import Parts, Ran
 from hummingbird.assembly.secrets import for_runs
 from hummingbird.assembly.session_stores import sessions_of
-from hummingbird.assembly.shared_stores import known_failures_of, spending_of
+from hummingbird.assembly.shared_stores import known_failures_of, reactions_of, spending_of
 from hummingbird.assembly.watching import everything
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.errors import ForgeError, HummingbirdError
@@ -26,6 +26,7 @@ from hummingbird.service.arrivals import Arrivals
 from hummingbird.service.intake import read
 from hummingbird.service.investigating import Conducted, Investigator
 from hummingbird.service.known import Known
+from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
 from hummingbird.service.stages import Later
@@ -109,7 +110,16 @@ class Executing:
         clock = self._parts.clock
         self._watched.forget()
         known = Known(known_failures_of(self._places, self._parts.configuration.settings), clock)
-        return Runs(lambda: self._parts.configuration, self._forges, self._publication, self._watched, known, clock.now)
+        opinions = Opinions(reactions_of(self._places, self._parts.configuration.settings), clock)
+        return Runs(
+            lambda: self._parts.configuration,
+            self._forges,
+            self._publication,
+            self._watched,
+            known,
+            clock.now,
+            opinions=opinions,
+        )
 
     def _publication(self, forge: Forge, configuration: Configuration) -> Publication:
         return Publication(forge, configuration, self._parts.clock)

@@ -31,6 +31,10 @@ class Places:
     def known_failures(self) -> Path:
         return self.state / "known_failures.sqlite"
 
+    @property
+    def votes(self) -> Path:
+        return self.state / "votes.sqlite"
+
     def index(self, store: str) -> Path:
         """Of the sessions of one store."""
         return self.state / f"sessions-{store}.sqlite"

@@ -10,7 +10,7 @@ from hummingbird.assembly.asking import Asked, Nothing, Subject, order
 from hummingbird.assembly.looking import Looking
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import EventUnreadable
-from hummingbird.domain.incoming import Ignored, MergeRequestChanged, NoteWritten, PipelineChanged
+from hummingbird.domain.incoming import EmojiChanged, Ignored, MergeRequestChanged, NoteWritten, PipelineChanged
 from hummingbird.domain.orders import Cause, Overrides
 from hummingbird.ports.forge import MergeRequest
 from hummingbird.service.decisions import Automatic, Command, Continue, Decision
@@ -29,7 +29,7 @@ async def replayed(
     """One for each workflow that the event starts. Raises EventUnreadable, UsageFault, ForgeError and
     CredentialRefused."""
     event = read(body)
-    if isinstance(event, Ignored):
+    if isinstance(event, Ignored | EmojiChanged):
         return Nothing(event.reason)
     looking = looking_at(event.project.path)
     decision = route(event, configuration, await looking.bot_ids(), forced=True)
@@ -46,7 +46,7 @@ async def replayed(
 def project_in(body: bytes) -> str:
     """Raises EventUnreadable."""
     event = read(body)
-    if isinstance(event, Ignored):
+    if isinstance(event, Ignored | EmojiChanged):
         raise EventUnreadable(f"The event is about no merge request: {event.reason}. Name one with --event.")
     return event.project.path
 
@@ -55,7 +55,7 @@ async def subject_in(body: bytes, looking_at: Callable[[str], Looking]) -> tuple
     """The project and the merge request that a webhook is about, whatever it would start. Raises EventUnreadable,
     UsageFault, ForgeError, CredentialRefused."""
     event = read(body)
-    if isinstance(event, Ignored):
+    if isinstance(event, Ignored | EmojiChanged):
         raise EventUnreadable(f"The event is about no merge request: {event.reason}. Name one with --event.")
     found = await _subjects(event, looking_at(event.project.path))
     if not found:

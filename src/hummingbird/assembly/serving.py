@@ -11,7 +11,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hummingbird.adapters.queues.sqs_inbox import SqsInbox
 from hummingbird.adapters.sandboxes.registry import Sandboxes
@@ -29,7 +29,7 @@ from hummingbird.assembly.reloading import keep_looking
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs
 from hummingbird.assembly.session_stores import sessions_of
-from hummingbird.assembly.shared_stores import known_failures_of, spending_of
+from hummingbird.assembly.shared_stores import known_failures_of, reactions_of, spending_of
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.needed import SECRET_VARIABLE, SIGNING_VARIABLE
 from hummingbird.config.settings import Settings
@@ -45,9 +45,11 @@ from hummingbird.ports.queue import Queue
 from hummingbird.service.admission import Gate, gate
 from hummingbird.service.arrivals import Arrivals
 from hummingbird.service.events_queue import EventsQueue
+from hummingbird.service.harvesting import Harvest
 from hummingbird.service.ingress import Ingress
 from hummingbird.service.investigating import Investigator
 from hummingbird.service.known import Known
+from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
 from hummingbird.service.stages import Later
@@ -82,13 +84,15 @@ def stages_of(
     ingress: Ingress,
     clock: Clock,
     live: Live | None = None,
+    opinions: Opinions | None = None,
 ) -> BothStages:
     def publication(forge: Forge, holding: Configuration) -> Publication:
         return Publication(forge, holding, clock)
 
+    runs = Runs(configuration, forges, publication, investigator, known, clock.now, opinions=opinions)
     return BothStages(
-        Arrivals(configuration, forges, publication, ingress.body_of, clock.now),
-        Runs(configuration, forges, publication, investigator, known, clock.now, *([live.say] if live else ())),
+        Arrivals(configuration, forges, publication, ingress.body_of, clock.now, opinions),
+        replace(runs, tell=live.say) if live else runs,
     )
 
 
@@ -123,6 +127,7 @@ class Serving:
         self._ingress = Ingress(
             self._queue, objects_at(self._places.objects, ca_bundle=settings.ca_bundle), self._clock.now
         )
+        self._votes = reactions_of(self._places, settings)
         dashboard = dashboard_of(
             lambda: watch.current,
             environment,
@@ -176,7 +181,7 @@ class Serving:
                 events = EventsQueue(inbox, self._ingress)
                 self._stops.append(events.stop)
                 parts.append(events.run())
-            await opened.enter_async_context(self._beside(settings))
+            await opened.enter_async_context(self._beside(settings, forges))
             if self._unwanted:
                 self.stop()
             await self._together([asyncio.ensure_future(part) for part in parts])
@@ -206,6 +211,7 @@ class Serving:
             ingress=self._ingress,
             clock=self._clock,
             live=self._live,
+            opinions=Opinions(self._votes, self._clock),
         )
         return Worker(
             self._queue,
@@ -229,11 +235,12 @@ class Serving:
         )
 
     @asynccontextmanager
-    async def _beside(self, settings: Settings) -> AsyncIterator[None]:
+    async def _beside(self, settings: Settings, forges: ForgesOf) -> AsyncIterator[None]:
         """What goes on all the time and has no end of its own."""
         environment, _ = for_runs(self._environment)
         sandboxes = Sandboxes(wanted_sandbox(settings, self._chosen), environment, self._clock, _log.warning)
-        work = (keep_looking(self._watch), self._reaping(sandboxes), self._counting())
+        harvest = Harvest(lambda: self._watch.current, forges, self._votes, self._clock, self._metrics.voted)
+        work = (keep_looking(self._watch), self._reaping(sandboxes), self._counting(), harvest.keep_looking())
         tasks = [asyncio.create_task(one) for one in work]
         try:
             yield

@@ -4,14 +4,17 @@ directory, in the bucket itself for a bucket."""
 from collections.abc import Callable
 
 from hummingbird.adapters.stores.bucket_known_failures import BucketKnownFailures
+from hummingbird.adapters.stores.bucket_reactions import BucketReactions
 from hummingbird.adapters.stores.bucket_spending import BucketSpending
 from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.adapters.stores.objects import BucketObjects
+from hummingbird.adapters.stores.reactions import SqliteReactions
 from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.assembly.keeping import SPENDING
 from hummingbird.assembly.places import Places
 from hummingbird.config.settings import Settings
 from hummingbird.ports.known_failures import KnownFailures
+from hummingbird.ports.reactions import Reactions
 from hummingbird.ports.spending import Spending
 
 
@@ -27,3 +30,10 @@ def known_failures_of(places: Places, settings: Settings) -> KnownFailures:
     if not places.remote:
         return SqliteKnownFailures(places.known_failures)
     return BucketKnownFailures(BucketObjects(places.remote, ca_bundle=settings.ca_bundle), places.remote)
+
+
+def reactions_of(places: Places, settings: Settings) -> Reactions:
+    """Nothing is opened yet."""
+    if not places.remote:
+        return SqliteReactions(places.votes)
+    return BucketReactions(BucketObjects(places.remote, ca_bundle=settings.ca_bundle), places.remote)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hummingbird.domain.errors import EventUnreadable
-from hummingbird.domain.incoming import Ignored, MergeRequestChanged, NoteWritten, PipelineChanged
+from hummingbird.domain.incoming import EmojiChanged, Ignored, MergeRequestChanged, NoteWritten, PipelineChanged
 from hummingbird.domain.orders import Arrived, WorkOrder
 from hummingbird.domain.text import shortened
 from hummingbird.ports.queue import DeadLetter
@@ -70,6 +70,8 @@ def _event(letter_id: str, event: Arrived) -> Told:
             return Told(letter_id, what, event.at, "", _word(project.path), change.iid)
         case NoteWritten(project=project, change=change):
             return Told(letter_id, "event: note", event.at, "", _word(project.path), change.iid)
+        case EmojiChanged(project=project):
+            return Told(letter_id, "event: emoji", event.at, "", _word(project.path))
         case Ignored():
             return Told(letter_id, "event of a kind that is not for us", event.at)
 

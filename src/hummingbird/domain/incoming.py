@@ -76,10 +76,24 @@ class NoteWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class EmojiChanged:
+    """Somebody put an emoji on a note of a merge request, or took it away. Which one, GitLab is asked."""
+
+    project: ProjectRef
+    note_id: int
+    actor: Person
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is begun."""
+        return "an emoji starts nothing"
+
+
+@dataclass(frozen=True, slots=True)
 class Ignored:
     """Nothing of ours, and why."""
 
     reason: str
 
 
-Incoming: TypeAlias = PipelineChanged | MergeRequestChanged | NoteWritten | Ignored
+Incoming: TypeAlias = PipelineChanged | MergeRequestChanged | NoteWritten | EmojiChanged | Ignored

@@ -12,6 +12,7 @@ from hummingbird.domain import access
 from hummingbird.domain.diffs import FileDiff, Spot
 from hummingbird.domain.incoming import Change
 from hummingbird.domain.notes import Draft, Marker
+from hummingbird.domain.votes import Reaction
 
 DEVELOPER = access.DEVELOPER
 
@@ -166,6 +167,10 @@ class Forge(Protocol):
 
     async def award(self, iid: int, note_id: int, emoji: str) -> None:
         """Done also if it was there already."""
+        ...
+
+    async def reactions(self, iid: int, note_id: int) -> Sequence[Reaction]:
+        """Emoji on a note, whosever they are, REACTIONS_READ of them at most. Their names are anybody's words."""
         ...
 
     async def resolve(self, iid: int, discussion_id: str) -> None:

@@ -11,13 +11,14 @@ from typing import TypeAlias
 
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import EventUnreadable
-from hummingbird.domain.incoming import Ignored, NoteWritten
+from hummingbird.domain.incoming import EmojiChanged, Ignored, NoteWritten
 from hummingbird.domain.orders import Arrived, WorkOrder
 from hummingbird.ports.forge import Forge, Forges
 from hummingbird.service.automatic import Started
-from hummingbird.service.decisions import Automatic, Ignore
+from hummingbird.service.decisions import Automatic, Ignore, Recount
 from hummingbird.service.intake import read
 from hummingbird.service.noted import Asked
+from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Publication
 from hummingbird.service.routing import route
 
@@ -37,6 +38,7 @@ class Arrivals:
     publication: Callable[[Forge, Configuration], Publication]
     body_of: BodyOf
     now: Callable[[], float]
+    opinions: Opinions | None = None
 
     async def arrived(self, event: Arrived) -> tuple[WorkOrder, ...]:
         """Raises ForgeError, MissingSetting, CredentialRefused, ObjectsUnusable."""
@@ -55,11 +57,19 @@ class Arrivals:
         if isinstance(decision, Ignore):
             return _nothing(event, decision.reason)
         _log.info("Event %s of %s: %s.", event.identity, incoming.project.path, decision.reason)
+        if isinstance(incoming, EmojiChanged):
+            return await self._recounted(event, forge, incoming)
+        assert not isinstance(decision, Recount), "only an emoji leads to it"
         publication = self.publication(forge, configuration)
         if isinstance(decision, Automatic):
             return await Started(event, incoming, configuration, forge, publication, self.now()).orders(decision)
         assert isinstance(incoming, NoteWritten), "only a note leads to the others"
         return await Asked(event, incoming, configuration, forge, publication, self.now()).orders(decision)
+
+    async def _recounted(self, event: Arrived, forge: Forge, emoji: EmojiChanged) -> tuple[WorkOrder, ...]:
+        if self.opinions is None:
+            return _nothing(event, "votes are not kept here")
+        return _nothing(event, await self.opinions.changed(forge, emoji.project.path, emoji.note_id))
 
 
 def _nothing(event: Arrived, reason: str) -> tuple[WorkOrder, ...]:

@@ -52,4 +52,11 @@ class Continue:
     fault: str = ""
 
 
-Decision: TypeAlias = Ignore | Automatic | Command | Say | Continue
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recount:
+    """Look at the votes on the note that an event is about, if it is a result of ours."""
+
+    reason: str
+
+
+Decision: TypeAlias = Ignore | Automatic | Command | Say | Continue | Recount

@@ -12,6 +12,7 @@ import msgspec
 from hummingbird.domain.errors import EventUnreadable
 from hummingbird.domain.incoming import (
     Change,
+    EmojiChanged,
     Ignored,
     Incoming,
     MergeRequestChanged,
@@ -46,6 +47,8 @@ def read(body: bytes) -> Incoming:
             return _merge_request(raw)
         case "note":
             return _note(raw)
+        case "emoji":
+            return _emoji(raw)
         case other:
             return Ignored(f"events of the kind {shortened(other, 40)!r} are not for us")
 
@@ -99,6 +102,14 @@ def _note(raw: Raw) -> Incoming:
         edited=own.get("action") == "update",
         author=_author(raw, own),
     )
+
+
+def _emoji(raw: Raw) -> Incoming:
+    """GitLab 16.2 and later, for hooks that want it. It names the merge request too, which nobody needs to believe."""
+    own = _part(raw, "object_attributes")
+    if own.get("awardable_type") != "Note" or not isinstance(raw.get("merge_request"), dict):
+        return Ignored("the emoji is not on a note of a merge request")
+    return EmojiChanged(project=_project(raw), note_id=_number(own, "awardable_id"), actor=_person(raw))
 
 
 def _change(raw: Raw) -> Change:

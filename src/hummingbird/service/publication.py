@@ -66,13 +66,13 @@ class Publication:
 
     async def result(
         self, order: WorkOrder, place: Place, applied: Applied, conducted: Conducted, told: Told = NOT_TOLD
-    ) -> None:
-        """What came of a run: an answer, nothing (N6), or that it failed."""
+    ) -> Posted | None:
+        """What came of a run: an answer, nothing (N6), or that it failed. The note; None if it is not said."""
         outcome = conducted.outcome
         nothing = wording.nothing_found(outcome.text) and outcome.answered and not wording.ended_early(outcome)
         if nothing and wording.silent(order, applied):
             await self._unsaid(order, place)
-            return
+            return None
         draft = Draft(
             text=_text(conducted, nothing=nothing),
             more="" if nothing else told.text,
@@ -83,6 +83,7 @@ class Publication:
         posted = await self._once(order, place, draft, end_of(order))
         if nothing and order.cause.automatic:
             await self._resolve(order.mr_iid, posted.discussion_id)
+        return posted
 
     async def failed(
         self, order: WorkOrder, place: Place, sentence: str, found: str = "", trouble: Sequence[str] = ()

@@ -9,13 +9,20 @@ from collections.abc import Iterable, Sequence
 
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.config.settings import Settings
-from hummingbird.domain.incoming import Ignored, Incoming, MergeRequestChanged, NoteWritten, PipelineChanged
+from hummingbird.domain.incoming import (
+    EmojiChanged,
+    Ignored,
+    Incoming,
+    MergeRequestChanged,
+    NoteWritten,
+    PipelineChanged,
+)
 from hummingbird.domain.limits import QUOTED_CHARS
 from hummingbird.domain.orders import Cause, Overrides
 from hummingbird.domain.text import shortened
 from hummingbird.service.answers import ambiguous, faulty, helping, nameless, unknown
 from hummingbird.service.commands import Asked, asked
-from hummingbird.service.decisions import Automatic, Command, Continue, Decision, Ignore, Say
+from hummingbird.service.decisions import Automatic, Command, Continue, Decision, Ignore, Recount, Say
 from hummingbird.service.overrides import fault_anywhere, overrides_fault, overrides_of
 
 HELP = "help"
@@ -41,6 +48,8 @@ def route(
             return _merge_request(incoming, here, bot_ids)
         case NoteWritten():
             return _note(incoming, configuration.settings, here, bot_ids)
+        case EmojiChanged():
+            return _emoji(incoming, bot_ids)
 
 
 def left_alone(applied: Applied, *, username: str, branch: str) -> str:
@@ -122,6 +131,12 @@ def _note(note: NoteWritten, settings: Settings, here: Sequence[Applied], bot_id
         text = nameless([one.workflow for one in here], settings.trigger_prefix)
         return Say(reason="a command without a workflow", text=text)
     return Ignore("a comment that is not for us")
+
+
+def _emoji(event: EmojiChanged, bot_ids: frozenset[int]) -> Decision:
+    if event.actor.id in bot_ids:
+        return Ignore("the emoji is our own")
+    return Recount(reason="somebody's emoji on a note")
 
 
 def _command(word: str, said: Asked, settings: Settings, here: Sequence[Applied]) -> Decision:

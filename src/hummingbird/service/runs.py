@@ -23,6 +23,7 @@ from hummingbird.service.findings import earlier_of, publish, summary
 from hummingbird.service.gates import begun, ended, may_run
 from hummingbird.service.investigating import Conducted, Investigator
 from hummingbird.service.known import Known
+from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Place, Publication
 from hummingbird.service.settling import Wait, recovered, settled
 from hummingbird.service.stages import Later
@@ -49,6 +50,7 @@ class Runs:
     known: Known
     now: Callable[[], float]
     tell: Callable[[str, str], None] = _untold  # the page of a session what became of what was asked there
+    opinions: Opinions | None = None
 
     async def ordered(self, order: WorkOrder, *, last_try: bool) -> Later | None:
         """Raises HummingbirdError for what may go better another time."""
@@ -182,7 +184,9 @@ class _Run:
         public = not (place.internal or self.applied.internal_notes)
         published = await publish(self.forge, request, conducted.findings, marker, public=public)
         known = await self.stage.known.told(order, request, conducted.failures, self.forge, self.configuration)
-        await publication.result(order, place, self.applied, _with(conducted, summary(published)), known)
+        posted = await publication.result(order, place, self.applied, _with(conducted, summary(published)), known)
+        if posted is not None and conducted.outcome.answered and self.stage.opinions is not None:
+            await self.stage.opinions.posted(order, posted.note_id, conducted.model)
         what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
         _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
 

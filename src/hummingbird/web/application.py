@@ -19,6 +19,7 @@ from hummingbird.domain.errors import HummingbirdError, UsageFault
 from hummingbird.domain.journal import Entry
 from hummingbird.domain.sessions import Summary, about, is_session_id, summary
 from hummingbird.domain.transcript import transcript
+from hummingbird.domain.vote_limits import VOTES_KEPT_S
 from hummingbird.domain.web_limits import (
     COST_DAYS,
     FAILURES_SHOWN,
@@ -65,6 +66,7 @@ class Dashboard:
             "/": self._runs,
             "/search": self._search,
             "/failures": self._failures,
+            "/quality": self._quality,
             "/costs": self._costs,
             "/sessions/{id}": self._session,
             "/sessions/{id}/entries/{number}": self._entry,
@@ -126,6 +128,11 @@ class Dashboard:
         today = datetime.now(UTC).date()
         days = await self._desk.costs(today - timedelta(days=COST_DAYS - 1))
         return self._whole(self._pages.costs(days, COST_DAYS, today, visitor=visitor), visitor)
+
+    async def _quality(self, request: Request, visitor: Visitor) -> Response:
+        now = datetime.now(UTC)
+        rated = await self._desk.rated(now.timestamp() - VOTES_KEPT_S)
+        return self._whole(await self._made(self._pages.quality, rated, now.date(), visitor=visitor), visitor)
 
     async def _failures(self, request: Request, visitor: Visitor) -> Response:
         today = datetime.now(UTC).date()

@@ -8,6 +8,7 @@ from typing import Protocol
 from hummingbird.domain.journal import Entry
 from hummingbird.domain.sessions import Summary
 from hummingbird.ports.known_failures import FailureDay, KnownFailure
+from hummingbird.ports.reactions import Rated
 from hummingbird.ports.session_index import Hit
 
 
@@ -52,6 +53,10 @@ class Desk(Protocol):
 
     async def costs(self, since: date) -> Sequence[Day]:
         """The days that had any sessions, oldest first."""
+        ...
+
+    async def rated(self, since: float) -> Sequence[Rated]:
+        """Results that were posted since then, newest first, with the votes on them."""
         ...
 
     async def projects(self) -> Sequence[str]:

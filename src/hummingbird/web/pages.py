@@ -15,10 +15,12 @@ from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.sessions import About, Summary, summary
 from hummingbird.domain.web_limits import ENTRY_CHARS, TREND_DAYS
 from hummingbird.ports.known_failures import FailureDay, KnownFailure
+from hummingbird.ports.reactions import Rated
 from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, Hit
 from hummingbird.web.answers import as_html, found, quoted
 from hummingbird.web.asked import Day, SandboxFile
 from hummingbird.web.live import Run
+from hummingbird.web.quality import Quality
 from hummingbird.web.shown import machine_time, moment, money, share, shown, size
 from hummingbird.web.timeline import row
 
@@ -124,6 +126,10 @@ class Pages:
             for one in reversed(days)
         ]
         return page("costs.html", title="Costs", days=listed, chart=chart, most=most, here="/costs", **more)
+
+    def quality(self, rated: Sequence[Rated], today: date, **more: Any) -> str:
+        values = Quality(rated, today, self.gitlab, self.mask).values
+        return page("quality.html", title="Quality", here="/quality", **values, **more)
 
     def failures(
         self,

@@ -2,6 +2,7 @@
 once that is done.
 
 spend: a cent, COUNT times. remember: COUNT jobs of its own, each with one of three failures.
+look: takes turns of notes, two at a time, until there is none; tells each.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import sys
 from decimal import Decimal
 
 from hummingbird.ports.known_failures import Sighting
-from tests.contracts.shared.sites import NOON, Site
+from tests.contracts.shared.sites import DAY, NOON, Site
 
 
 def tell(number: int) -> None:
@@ -44,7 +45,14 @@ async def remember(site: Site, name: str, count: int) -> None:
         tell(number)
 
 
-DEEDS = {deed.__name__: deed for deed in (spend, remember)}
+async def look(site: Site, name: str, count: int) -> None:
+    votes = site.reactions()
+    while notes := await votes.due(NOON + DAY, 2):
+        for note in notes:
+            tell(note.note_id)
+
+
+DEEDS = {deed.__name__: deed for deed in (spend, remember, look)}
 
 if __name__ == "__main__":
     asyncio.run(DEEDS[sys.argv[1]](Site(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

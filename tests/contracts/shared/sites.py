@@ -1,16 +1,19 @@
-"""Where spending and known failures are: the files of a machine, or a bucket. Opened by an address, as often as one
-likes, by this process or another one."""
+"""Where spending, known failures and votes are: the files of a machine, or a bucket. Opened by an address, as often as
+one likes, by this process or another one."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from hummingbird.adapters.stores.bucket_known_failures import BucketKnownFailures
+from hummingbird.adapters.stores.bucket_reactions import BucketReactions
 from hummingbird.adapters.stores.bucket_spending import BucketSpending
 from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.adapters.stores.objects import BucketObjects
+from hummingbird.adapters.stores.reactions import SqliteReactions
 from hummingbird.adapters.stores.spending import SqliteSpending
 from hummingbird.ports.known_failures import KnownFailures, Sighting
 from hummingbird.ports.objects import VersionedObjects
+from hummingbird.ports.reactions import Reactions
 from hummingbird.ports.spending import Spending
 from tests.contracts.sessions.unreliable import UnreliableObjects
 
@@ -51,6 +54,11 @@ class Site:
         if self._is_bucket:
             return BucketKnownFailures(self.objects(), self.address or "memory://")
         return SqliteKnownFailures(Path(self.address) / "known.sqlite")
+
+    def reactions(self) -> Reactions:
+        if self._is_bucket:
+            return BucketReactions(self.objects(), self.address or "memory://")
+        return SqliteReactions(Path(self.address) / "votes.sqlite")
 
     def objects(self) -> VersionedObjects:
         return BucketObjects(self.address) if self.address else self._memory

@@ -6,7 +6,7 @@ since redirects are not followed, and stands in no error. Knows no endpoint.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,7 @@ class Client:
         """Raises ForgeMissing, ForgeRefused, ForgeDown, CredentialRefused."""
         return await self._asked(Asked(what, "GET", path, dict(params or {}), None, True))
 
-    async def pages(self, what: str, path: str, params: Params | None = None) -> AsyncIterator[list[Row]]:
+    async def pages(self, what: str, path: str, params: Params | None = None) -> AsyncGenerator[list[Row], None]:
         """All of a list; a page may be empty and not the last one (facts 2.3). Raises as `get`."""
         page = 1
         for _ in range(FORGE_PAGES):

@@ -7,6 +7,7 @@ from hummingbird.adapters.forge.answers import Answer, Row, inner, text, whole
 from hummingbird.domain.diffs import FileDiff
 from hummingbird.domain.errors import ForgeRefused
 from hummingbird.domain.incoming import Change
+from hummingbird.domain.votes import Reaction
 from hummingbird.ports.forge import Check, MergeRequest
 
 
@@ -69,6 +70,10 @@ def _check(name: str, row: Row) -> Check:
 
 def file_diff_of(row: Row) -> FileDiff:
     return FileDiff(old_path=text(row.get("old_path")), new_path=text(row.get("new_path")), text=text(row.get("diff")))
+
+
+def reaction_of(row: Row) -> Reaction:
+    return Reaction(text(row.get("name")), whole(inner(row, "user").get("id")))
 
 
 def moment(value: object) -> float:

@@ -3,13 +3,14 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from urllib.parse import quote
 
 from hummingbird.adapters.forge.answers import Row, text, whole
 from hummingbird.adapters.forge.client import Client, Door
 from hummingbird.adapters.forge.markers import Markers
-from hummingbird.adapters.forge.parsing import checks_of, file_diff_of, merge_request_of
+from hummingbird.adapters.forge.parsing import checks_of, file_diff_of, merge_request_of, reaction_of
 from hummingbird.adapters.forge.threads import thread_of
 from hummingbird.domain.access import access_of
 from hummingbird.domain.diffs import FileDiff
@@ -22,6 +23,8 @@ from hummingbird.domain.limits import (
     FORGE_PIPELINES_LOOKED_AT,
     FORGE_REQUESTS_AT_MOST,
 )
+from hummingbird.domain.vote_limits import REACTIONS_READ
+from hummingbird.domain.votes import Reaction
 from hummingbird.ports.forge import Branch, Check, MergeRequest, OrchestratorToken, Thread
 
 _SHA = re.compile(r"[0-9a-f]{7,64}")
@@ -155,6 +158,17 @@ class ReadingForge:
         except ForgeMissing:
             return None
         return thread_of(answer.row(), bots, self._markers)
+
+    async def reactions(self, iid: int, note_id: int) -> Sequence[Reaction]:
+        """Strangers may put any number there; that is no reason to read none."""
+        found: list[Reaction] = []
+        what, path = f"The emoji of a note of {self._named(iid)}", self._mr(iid, f"/notes/{note_id:d}/award_emoji")
+        async with aclosing(self._client.pages(what, path)) as pages:
+            async for page in pages:
+                found += [reaction_of(row) for row in page]
+                if len(found) >= REACTIONS_READ:
+                    break
+        return [each for each in found[:REACTIONS_READ] if each.user_id]
 
     async def diffs(self, iid: int) -> Sequence[FileDiff]:
         """No header says that there is another page: a full one does (facts 2.2)."""

@@ -71,6 +71,12 @@ TOOL_SECONDS = Measure(
 )
 COMPACTIONS = _counter("compactions", "Conversations made shorter: done, or skipped", "outcome")
 BUILD = Measure(Kind.GAUGE, "hummingbird_build_info", "1, with the version", ("version",))
+VOTES = Measure(
+    Kind.GAUGE,
+    "hummingbird_votes",
+    "Thumbs (up, down) on results of the last 90 days, as last counted; all processes of a store tell the same",
+    ("workflow", "vote"),
+)
 LEVELS = (
     Measure(Kind.GAUGE, Level.SLOTS_TAKEN, "Orders that hold a slot now"),
     Measure(Kind.GAUGE, Level.SLOTS, "Slots there are (max_concurrent_agents)"),
@@ -78,7 +84,7 @@ LEVELS = (
 )
 ALL = (
     *(EVENTS, BEGUN, ENDED, UNDER_WAY, RUN_SECONDS, CALLS, CALL_SECONDS, TOKENS, COST, UNPRICED, SWITCHES),
-    *(TOOLS, TOOL_SECONDS, COMPACTIONS, *LEVELS, BUILD),
+    *(TOOLS, TOOL_SECONDS, COMPACTIONS, *LEVELS, VOTES, BUILD),
 )
 
 

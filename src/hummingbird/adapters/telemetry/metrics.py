@@ -5,7 +5,7 @@ nor projects. Belongs to one event loop.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -32,6 +32,7 @@ from hummingbird.adapters.telemetry.measures import (
     TOOLS,
     UNDER_WAY,
     UNPRICED,
+    VOTES,
     Level,
     Measure,
     Reading,
@@ -57,6 +58,7 @@ from hummingbird.domain.journal import (
 )
 from hummingbird.domain.orders import WorkOrder
 from hummingbird.domain.usage import LOST, Charge, Usage
+from hummingbird.domain.votes import Votes
 
 _log = logging.getLogger("hummingbird")
 ANSWERED, LOST_LABEL = "answered", "lost"
@@ -98,6 +100,7 @@ class Metrics:
         under_way = Gauge(UNDER_WAY.name, UNDER_WAY.means, registry=self._registry)
         under_way.set_function(lambda: sum(run.under_way for run in self._runs))
         self._registry.register(_Levels(self._levels))
+        self._votes = Gauge(VOTES.name, VOTES.means, VOTES.labels, registry=self._registry)
         ProcessCollector(registry=self._registry)
 
     def __call__(self, order: WorkOrder) -> "_Run":
@@ -112,6 +115,14 @@ class Metrics:
     def event(self, outcome: str) -> None:
         """What became of a webhook: one of DOOR_OUTCOMES."""
         self._events.add(1, outcome if outcome in DOOR_OUTCOMES else OTHER)
+
+    def voted(self, figures: Mapping[str, Votes]) -> None:
+        """What people think of the results of each workflow, now."""
+        self._votes.clear()
+        for workflow, votes in figures.items():
+            label = self._workflows.learned(workflow)
+            self._votes.labels(label, "up").inc(votes.up)  # several may be `other`
+            self._votes.labels(label, "down").inc(votes.down)
 
     def observe(self, level: Level, reading: Reading) -> None:
         """`reading` is asked at every exposition, and must not wait for anything. While it knows nothing, or fails,

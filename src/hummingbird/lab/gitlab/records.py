@@ -276,13 +276,16 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something happened. `kind`: note, merge_request, pipeline or job, of which webhooks tell, or quick_action.
+    """Something happened. `kind`: note, emoji, merge_request, pipeline or job, of which webhooks tell, or
+    quick_action.
 
-    action   of notes create, update, destroy; of merge requests open, close, reopen, update, approved, merge …;
-             of pipelines and jobs the status that they turned to; of quick actions their name
+    action   of notes create, update, destroy; of emoji award, revoke; of merge requests open, close, reopen,
+             update, approved, merge …; of pipelines and jobs the status that they turned to; of quick actions their
+             name
     subject  the record that changed
     changes  what a merge request's hook lists: name → {previous, current}
-    extra    `oldrev` of a push; `argument` and `applied` of a quick action
+    extra    `oldrev` of a push; `on`, the note or merge request that an emoji is on;
+             `argument` and `applied` of a quick action
     """
 
     kind: str

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hummingbird.lab.gitlab.hooks import emoji as of_emoji
 from hummingbird.lab.gitlab.hooks import merge_request as of_merge_request
 from hummingbird.lab.gitlab.hooks import note as of_note
 from hummingbird.lab.gitlab.hooks import pipeline as of_pipeline
@@ -57,6 +58,8 @@ def events(world: World, change: Change, release: Release = NEWER) -> Iterator[E
         yield Event("merge_requests_events", "Merge Request Hook", payload, project_id)
     elif change.kind == "pipeline" and world.user(change.subject.user_id).state != "blocked":
         yield Event("pipeline_events", "Pipeline Hook", of_pipeline.pipeline(world, change.subject), project_id)
+    elif change.kind == "emoji":
+        yield Event("emoji_events", "Emoji Hook", of_emoji.emoji(world, change), project_id)
     elif change.kind == "job":
         yield Event("job_events", "Job Hook", of_pipeline.job_event(world, change.subject), project_id)
 

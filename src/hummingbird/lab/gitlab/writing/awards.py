@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hummingbird.lab.gitlab import access, refusals, shapes
-from hummingbird.lab.gitlab.records import Award, MergeRequest, Note, User
+from hummingbird.lab.gitlab.records import Award, Change, MergeRequest, Note, User
 from hummingbird.lab.gitlab.routing import MR, shown, written
 from hummingbird.lab.gitlab.store import World
 from hummingbird.lab.gitlab.writing.notes import place
@@ -46,6 +46,7 @@ async def post_award(world: World, request: Request) -> Response:
         raise refusals.not_found("Award Emoji Name has already been taken")
     award = Award(world.next_id(), name, user.id, world.stamp())
     on.awards.append(award)
+    world.tell(changed(world, request, "award", award))
     return shown(shapes.award(world, award, on.id, "Note" if isinstance(on, Note) else "MergeRequest"), status=201)
 
 
@@ -58,4 +59,11 @@ async def delete_award(world: World, request: Request) -> Response:
     if award.user_id != user.id:
         raise refusals.unauthorized()
     on.awards.remove(award)
+    world.tell(changed(world, request, "revoke", award))
     return Response(status_code=204)
+
+
+def changed(world: World, request: Request, action: str, award: Award) -> Change:
+    _, _, project, mr = place(world, request)
+    user, on = awarded(world, request)
+    return Change("emoji", action, award, user, project, mr, extra={"on": on})
