@@ -67,7 +67,7 @@ def test_a_share_has_the_interval_that_wilson_gives_it(votes: Votes, low: float,
     found = share(votes)
     assert found is not None
     assert found.value == votes.up / votes.all
-    assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    assert [found.low, found.high] == pytest.approx([low, high], abs=1e-4)
 
 
 def test_a_note_is_looked_at_often_while_it_is_young_then_daily_then_never() -> None:

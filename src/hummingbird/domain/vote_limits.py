@@ -11,7 +11,7 @@ VOTES_YOUNG_S = 2 * 86_400.0  # that a note is young: most people who react do s
 VOTES_YOUNG_PAUSE_S = 3_600.0  # between two looks at a young note
 VOTES_PAUSE_S = 86_400.0  # between two looks at an older one
 VOTES_LOOKED_S = 14 * 86_400.0  # that it is looked at at all
-VOTES_EVENT_PAUSE_S = 5.0  # between two looks because of events: who switches a thumb on and off costs no more
+VOTES_EVENT_PAUSE_S = 5.0  # between two looks because of events; what comes sooner is seen in the next round
 
 # How gently
 HARVEST_S = 300.0  # between two rounds of one process

@@ -52,6 +52,10 @@ class Reactions(Protocol):
         """Nothing if the note is not known any more, or was looked at later than that."""
         ...
 
+    async def wanted(self, note: NotePosted, at: float) -> None:
+        """It is its turn at that time, if it is not earlier."""
+        ...
+
     async def known(self, project: str, note_id: int) -> Rated | None: ...
 
     async def recent(self, since: float, limit: int) -> Sequence[Rated]:

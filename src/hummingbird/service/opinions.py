@@ -69,7 +69,8 @@ class Opinions:
                 return "the emoji is not on a result of ours"
             now = self.clock.now()
             if 0 <= now - known.looked_at < VOTES_EVENT_PAUSE_S:
-                return "the note was looked at a moment ago"
+                await self.store.wanted(known.note, now)
+                return "the note was looked at a moment ago, and will be again soon"
             votes = await counted(forge, known.note)
             await self.store.counted(known.note, votes, now)
         except STORE_ERRORS as error:

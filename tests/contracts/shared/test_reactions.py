@@ -24,8 +24,8 @@ NOTE = NotePosted(
 LATER = NOON + VOTES_FIRST_S
 
 
-def numbered(number: int, **changes: float) -> NotePosted:
-    return replace(NOTE, note_id=number, **changes)
+def numbered(number: int, posted_at: float = NOON) -> NotePosted:
+    return replace(NOTE, note_id=number, posted_at=posted_at)
 
 
 async def test_a_note_is_known_once_it_was_posted_and_nobody_has_voted_yet(site: Site) -> None:
@@ -74,6 +74,17 @@ async def test_a_note_that_is_too_old_has_no_turn_any_more(site: Site) -> None:
     assert await votes.due(NOON + 20 * DAY, 9) == [NOTE], "nobody had looked yet"
     assert await votes.due(NOON + 60 * DAY, 9) == []
     assert len(await votes.recent(0.0, 9)) == 1
+
+
+async def test_a_note_whose_turn_somebody_wants_has_it_then_and_never_later(site: Site) -> None:
+    votes = site.reactions()
+    await votes.posted(NOTE)
+    assert await votes.due(NOON + 20 * DAY, 9) == [NOTE], "its last turn"
+    await votes.wanted(NOTE, NOON + 21 * DAY)
+    await votes.wanted(NOTE, NOON + 22 * DAY)
+    await votes.wanted(numbered(1), NOON)
+    assert await votes.due(NOON + 21 * DAY - 1, 9) == []
+    assert await votes.due(NOON + 21 * DAY, 9) == [NOTE]
 
 
 async def test_many_who_ask_at_once_never_get_the_same_note_o3(site: Site) -> None:

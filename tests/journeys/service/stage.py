@@ -205,6 +205,9 @@ class Stage:
     async def edit(self, who: str, note_id: int, text: str) -> None:
         await self._sent(who, "PUT", f"/notes/{note_id}", {"body": text})
 
+    async def award(self, who: str, note_id: int, emoji: str) -> None:
+        await self._sent(who, "POST", f"/notes/{note_id}/award_emoji", {"name": emoji})
+
     async def _sent(self, who: str, method: str, path: str, given: Mapping[str, Any]) -> Any:
         request = self.world.merge_request
         url = f"{self.scene.url('gitlab')}/api/v4/projects/{request.project_id}/merge_requests/{request.iid}{path}"

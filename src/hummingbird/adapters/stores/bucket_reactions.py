@@ -19,6 +19,7 @@ from hummingbird.adapters.stores.vote_shard import (
     with_note,
     with_turns,
     with_votes,
+    with_wish,
     written,
 )
 from hummingbird.domain.errors import JournalDamaged, SessionUnreadable
@@ -71,6 +72,10 @@ class BucketReactions:
     async def counted(self, note: NotePosted, votes: Votes, at: float) -> None:
         key = key_of(note.project, note.note_id)
         await self._changed(shard_of(key), lambda shard: with_votes(shard, key, votes, at))
+
+    async def wanted(self, note: NotePosted, at: float) -> None:
+        key = key_of(note.project, note.note_id)
+        await self._changed(shard_of(key), lambda shard: with_wish(shard, key, at))
 
     async def known(self, project: str, note_id: int) -> Rated | None:
         key = key_of(project, note_id)

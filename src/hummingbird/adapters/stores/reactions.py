@@ -27,6 +27,7 @@ _TOO_MANY = "DELETE FROM notes WHERE posted_at < (SELECT posted_at FROM notes OR
 _DUE = "SELECT * FROM notes WHERE due_at <> ? AND due_at <= ? ORDER BY due_at LIMIT ?"
 _TURN = "UPDATE notes SET due_at = ? WHERE project = ? AND note_id = ?"
 _COUNTED = "UPDATE notes SET up = ?, down = ?, looked_at = ? WHERE project = ? AND note_id = ? AND looked_at <= ?"
+_WANTED = "UPDATE notes SET due_at = ? WHERE project = ? AND note_id = ? AND (due_at = ? OR due_at > ?)"
 _KNOWN = "SELECT * FROM notes WHERE project = ? AND note_id = ?"
 _RECENT = "SELECT * FROM notes WHERE posted_at >= ? ORDER BY posted_at DESC, note_id DESC LIMIT ?"
 
@@ -45,6 +46,9 @@ class SqliteReactions:
 
     async def counted(self, note: NotePosted, votes: Votes, at: float) -> None:
         await asyncio.to_thread(self._counted, note, votes, at)
+
+    async def wanted(self, note: NotePosted, at: float) -> None:
+        await asyncio.to_thread(self._wanted, note, at)
 
     async def known(self, project: str, note_id: int) -> Rated | None:
         return await asyncio.to_thread(self._known, project, note_id)
@@ -70,6 +74,10 @@ class SqliteReactions:
     def _counted(self, note: NotePosted, votes: Votes, at: float) -> None:
         with self._file.writing() as file:
             file.execute(_COUNTED, (votes.up, votes.down, at, named(note.project), note.note_id, at))
+
+    def _wanted(self, note: NotePosted, at: float) -> None:
+        with self._file.writing() as file:
+            file.execute(_WANTED, (at, named(note.project), note.note_id, NEVER, at))
 
     def _known(self, project: str, note_id: int) -> Rated | None:
         with self._file.reading() as file:

@@ -97,6 +97,14 @@ def _picked(shard: Shard, keys: Iterable[str]) -> list[tuple[str, Line]]:
     return [(key, shard.notes[key]) for key in keys]
 
 
+def with_wish(shard: Shard, key: str, at: float) -> Shard | None:
+    """The shard in which it is a note's turn at that time; None if it is not later than that now."""
+    line = shard.notes.get(key)
+    if line is None or NEVER != line.due <= at:
+        return None
+    return _with(shard, {**shard.notes, key: _replaced(line, due=at)})
+
+
 def with_votes(shard: Shard, key: str, votes: Votes, at: float) -> Shard | None:
     """None if there is nothing to change."""
     line = shard.notes.get(key)

@@ -1,0 +1,289 @@
+"""Votes on results: who counts, what is asked of GitLab and how often, and that nothing of it can hurt anything."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from hummingbird.adapters.stores.reactions import SqliteReactions
+from hummingbird.config.configuration import Configuration
+from hummingbird.config.workflows import Project
+from hummingbird.domain.access import DEVELOPER
+from hummingbird.domain.errors import (
+    CredentialRefused,
+    ForgeBusy,
+    ForgeDown,
+    ForgeMissing,
+    ForgeRefused,
+    MissingSetting,
+)
+from hummingbird.domain.vote_limits import (
+    HARVEST_BATCH,
+    HARVEST_CAP_S,
+    HARVEST_NOTES,
+    HARVEST_PAUSE_S,
+    HARVEST_S,
+    VOTERS_ASKED,
+    VOTES_EVENT_PAUSE_S,
+    VOTES_FIRST_S,
+    VOTES_PAUSE_S,
+    VOTES_YOUNG_PAUSE_S,
+)
+from hummingbird.domain.votes import Reaction, Votes
+from hummingbird.lab.scripted import ScriptedClock
+from hummingbird.ports.forge import Forge, Forges
+from hummingbird.ports.reactions import NotePosted, Reactions
+from hummingbird.service.harvesting import Harvest
+from hummingbird.service.opinions import Opinions, counted
+from tests.service.publication.stage import WORKFLOW, configured, ordered
+
+BOT, DEV, OTHER, GUEST = 1, 2, 3, 4
+LEVELS = {DEV: DEVELOPER, OTHER: DEVELOPER + 10, GUEST: DEVELOPER - 10, BOT: DEVELOPER}
+PROJECT = ordered().project
+
+
+@dataclass
+class Emoji:
+    """A forge that knows of nothing but emoji and people. `trouble` is raised by note, as often as it is named."""
+
+    on: dict[int, list[Reaction]] = field(default_factory=dict)
+    trouble: dict[int, list[Exception]] = field(default_factory=dict)
+    asked: list[int] = field(default_factory=list)
+    people: list[int] = field(default_factory=list)
+
+    async def bot_ids(self) -> frozenset[int]:
+        return frozenset({BOT})
+
+    async def access(self, user_id: int) -> int:
+        self.people.append(user_id)
+        return LEVELS.get(user_id, 0)
+
+    async def reactions(self, iid: int, note_id: int) -> Sequence[Reaction]:
+        self.asked.append(note_id)
+        if self.trouble.get(note_id):
+            raise self.trouble[note_id].pop(0)
+        return self.on.get(note_id, [])
+
+    def of(self, project: str) -> "Emoji":
+        assert project == PROJECT
+        return self
+
+
+@dataclass
+class Field:
+    store: Reactions
+    emoji: Emoji
+    clock: ScriptedClock
+    told: list[Any] = field(default_factory=list)
+    configuration: Configuration = field(default_factory=configured)
+
+    @property
+    def harvest(self) -> Harvest:
+        forges = cast(Forges, self.emoji)
+        return Harvest(lambda: self.configuration, lambda _: forges, self.store, self.clock, self.told.append)
+
+    @property
+    def opinions(self) -> Opinions:
+        return Opinions(self.store, self.clock)
+
+    async def posted(self, *numbers: int, workflow: str = WORKFLOW) -> None:
+        order = ordered(workflow=workflow)
+        for number in numbers:
+            await self.opinions.posted(order, number, "digest")
+
+    async def votes(self, number: int) -> Votes:
+        found = await self.store.known(PROJECT, number)
+        assert found is not None
+        return found.votes
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Field:
+    return Field(SqliteReactions(tmp_path / "votes.sqlite"), Emoji(), ScriptedClock())
+
+
+def thumbs(*people: int, name: str = "thumbsup") -> list[Reaction]:
+    return [Reaction(name, person) for person in people]
+
+
+def note(number: int = 5) -> NotePosted:
+    return NotePosted(
+        project=PROJECT, iid=7, note_id=number, workflow="w", model="m", session_id="s", posted_at=1_000_000.0
+    )
+
+
+async def test_i7_those_count_who_could_make_us_work_and_nobody_else() -> None:
+    emoji = Emoji({5: [*thumbs(DEV, GUEST, 99, BOT), *thumbs(OTHER, name="thumbsdown")]})
+    assert await counted(cast(Forge, emoji), note()) == Votes(1, 1)
+
+
+async def test_a_crowd_of_strangers_costs_no_more_than_so_many_questions() -> None:
+    emoji = Emoji({5: thumbs(*range(1_000, 3_000))})
+    assert await counted(cast(Forge, emoji), note()) == Votes()
+    assert len(emoji.people) == VOTERS_ASKED
+
+
+async def test_nobody_is_asked_about_whose_emoji_is_no_thumb() -> None:
+    emoji = Emoji({5: [Reaction("eyes", DEV), Reaction("<script>", GUEST)]})
+    assert await counted(cast(Forge, emoji), note()) == Votes()
+    assert emoji.people == []
+
+
+async def test_a_result_is_looked_at_hourly_for_two_days_and_then_daily(there: Field) -> None:
+    await there.posted(5)
+    began = there.clock.now()
+    looks: list[float] = []
+    while there.clock.now() < began + 20 * 86_400:
+        before = len(there.emoji.asked)
+        await there.harvest.round()
+        looks += [there.clock.now() - began] * (len(there.emoji.asked) - before)
+        there.clock.pass_by(HARVEST_S)
+    assert VOTES_FIRST_S <= looks[0] < VOTES_FIRST_S + 2 * HARVEST_S
+    young = [at for at in looks if at < 2 * 86_400]
+    assert len(young) == pytest.approx(48 * VOTES_YOUNG_PAUSE_S / (VOTES_YOUNG_PAUSE_S + HARVEST_S / 2), abs=4)
+    assert len(looks) - len(young) == pytest.approx(12 * 86_400 / VOTES_PAUSE_S, abs=1)
+
+
+async def test_votes_are_kept_as_they_are_now_also_when_somebody_takes_theirs_back(there: Field) -> None:
+    await there.posted(5)
+    there.emoji.on[5] = thumbs(DEV, OTHER)
+    there.clock.pass_by(VOTES_FIRST_S)
+    assert await there.harvest.round()
+    assert await there.votes(5) == Votes(2, 0)
+    there.emoji.on[5] = thumbs(DEV, name="thumbsdown")
+    there.clock.pass_by(VOTES_YOUNG_PAUSE_S)
+    assert await there.harvest.round()
+    assert await there.votes(5) == Votes(0, 1)
+
+
+async def test_a_round_asks_about_so_many_notes_with_pauses_and_the_next_one_goes_on(there: Field) -> None:
+    await there.posted(*range(1, HARVEST_NOTES + 6))
+    there.clock.pass_by(VOTES_FIRST_S)
+    assert await there.harvest.round()
+    assert len(there.emoji.asked) == HARVEST_NOTES
+    assert there.clock.naps == [HARVEST_PAUSE_S] * HARVEST_NOTES
+    assert await there.harvest.round()
+    assert len(set(there.emoji.asked)) == len(there.emoji.asked) == HARVEST_NOTES + 5
+
+
+@pytest.mark.parametrize("trouble", [ForgeBusy("slow down"), ForgeDown("away")])
+async def test_a_gitlab_that_has_no_time_ends_the_round_at_once(there: Field, trouble: Exception) -> None:
+    await there.posted(*range(1, 30))
+    there.clock.pass_by(VOTES_FIRST_S)
+    there.emoji.trouble = {number: [trouble] for number in range(1, 30)}
+    assert not await there.harvest.round()
+    assert len(there.emoji.asked) == 1
+    assert len(await there.store.due(there.clock.now(), 99)) == 29 - HARVEST_BATCH, "the others are left for later"
+
+
+@pytest.mark.parametrize(
+    "trouble", [ForgeMissing("gone"), ForgeRefused("no"), CredentialRefused("expired"), MissingSetting("no token")]
+)
+async def test_a_note_that_cannot_be_read_keeps_its_votes_and_no_other_note_waits(
+    there: Field, trouble: Exception
+) -> None:
+    await there.posted(1, 2)
+    there.emoji.on = {1: thumbs(DEV), 2: thumbs(DEV)}
+    there.clock.pass_by(VOTES_FIRST_S)
+    assert await there.harvest.round()
+    there.emoji.on[2] = thumbs(DEV, name="thumbsdown")
+    there.emoji.trouble = {1: [trouble]}
+    there.clock.pass_by(VOTES_YOUNG_PAUSE_S)
+    assert await there.harvest.round()
+    assert (await there.votes(1), await there.votes(2)) == (Votes(1, 0), Votes(0, 1))
+
+
+async def test_a_project_without_workflows_is_not_asked_about(there: Field) -> None:
+    await there.posted(1)
+    there.configuration = configured(projects={"other/project": Project()})
+    there.clock.pass_by(VOTES_FIRST_S)
+    assert await there.harvest.round()
+    assert there.emoji.asked == []
+
+
+async def test_those_who_watch_hear_the_votes_of_each_workflow(there: Field) -> None:
+    await there.posted(1, 2)
+    await there.posted(3, workflow="code-review")
+    there.emoji.on = {1: thumbs(DEV), 2: thumbs(DEV, OTHER), 3: thumbs(OTHER, name="-1")}
+    there.clock.pass_by(VOTES_FIRST_S)
+    await there.harvest.round()
+    assert there.told == [{ordered().workflow: Votes(3, 0), "code-review": Votes(0, 1)}]
+
+
+class Enough(Exception):
+    """Ends what has no end."""
+
+
+class CountedClock(ScriptedClock):
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        if len(self.naps) >= 8:
+            raise Enough
+
+
+async def test_the_rest_grows_while_gitlab_or_the_store_is_in_trouble(
+    there: Field, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(b"nonsense" * 1_000)
+    there.store, there.clock = SqliteReactions(broken), CountedClock()
+    with caplog.at_level(logging.WARNING), pytest.raises(Enough):
+        await there.harvest.keep_looking()
+    assert there.clock.naps[:3] == [2 * HARVEST_S, 4 * HARVEST_S, 8 * HARVEST_S]
+    assert there.clock.naps[-1] == HARVEST_CAP_S
+    assert "is damaged and cannot be used as the record of votes on notes; move it away." in caplog.messages[0]
+
+
+async def test_a_broken_store_hurts_no_run_and_no_event(
+    there: Field, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(b"nonsense" * 1_000)
+    there.store = SqliteReactions(broken)
+    with caplog.at_level(logging.WARNING):
+        await there.posted(5)
+    assert "will not be counted" in caplog.messages[0]
+    assert "votes cannot be kept" in await there.opinions.changed(cast(Forge, there.emoji), PROJECT, 5)
+
+
+async def test_an_event_about_a_result_of_ours_is_counted_at_once(there: Field) -> None:
+    await there.posted(5)
+    there.emoji.on[5] = thumbs(DEV)
+    there.clock.pass_by(60)
+    assert await there.opinions.changed(cast(Forge, there.emoji), PROJECT, 5) == "the note has 1 thumbs up and 0 down"
+    assert await there.votes(5) == Votes(1, 0)
+
+
+async def test_an_event_about_any_other_note_asks_gitlab_nothing(there: Field) -> None:
+    await there.posted(5)
+    for project, number in (("other/project", 5), (PROJECT, 6)):
+        said = await there.opinions.changed(cast(Forge, there.emoji), project, number)
+        assert said == "the emoji is not on a result of ours"
+    assert there.emoji.asked == []
+
+
+async def test_whoever_switches_a_thumb_on_and_off_costs_one_look_and_what_is_left_is_seen_in_the_next_round(
+    there: Field,
+) -> None:
+    await there.posted(5)
+    there.clock.pass_by(60)
+    for _ in range(20):
+        await there.opinions.changed(cast(Forge, there.emoji), PROJECT, 5)
+    assert there.emoji.asked == [5]
+    there.emoji.on[5] = thumbs(DEV, name="thumbsdown")
+    await there.harvest.round()
+    assert await there.votes(5) == Votes(0, 1)
+    there.emoji.asked = [5]
+    there.clock.pass_by(VOTES_EVENT_PAUSE_S)
+    await there.opinions.changed(cast(Forge, there.emoji), PROJECT, 5)
+    assert there.emoji.asked == [5, 5]
+
+
+async def test_where_nothing_is_kept_nothing_is_asked() -> None:
+    emoji, opinions = Emoji(), Opinions(None, ScriptedClock())
+    await opinions.posted(ordered(), 5, "digest")
+    assert await opinions.changed(cast(Forge, emoji), PROJECT, 5) == "the emoji is not on a result of ours"
+    assert emoji.asked == []
