@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hummingbird.domain.errors import EventUnreadable
-from hummingbird.domain.incoming import Ignored, MergeRequestChanged, NoteWritten, PipelineChanged
+from hummingbird.domain.incoming import (
+    EmojiChanged,
+    Ignored,
+    MergeRequestChanged,
+    NoteWritten,
+    Person,
+    PipelineChanged,
+    ProjectRef,
+)
 from hummingbird.lab.case import find, names
 from hummingbird.lab.scene import Scene
 from hummingbird.service.intake import read
@@ -142,6 +150,34 @@ def test_what_is_no_number_of_anything_is_none_e1(number: object) -> None:
     raw["object_attributes"]["iid"] = number
     with pytest.raises(EventUnreadable, match="no number where iid"):
         read(json.dumps(raw).encode())
+
+
+def emoji(**changes: object) -> bytes:
+    own = {"awardable_type": "Note", "awardable_id": 4711, "name": "thumbsup", "action": "award", **changes}
+    project, request = {"id": 6, "path_with_namespace": "acme/widgets"}, {"iid": 7}
+    event = {"object_kind": "emoji", "event_type": "award", "user": {"id": 3, "username": "ada"}, "project": project}
+    return json.dumps({**event, "object_attributes": own, "merge_request": request}).encode()
+
+
+def test_an_emoji_on_a_note_says_where_to_look_and_no_more() -> None:
+    assert read(emoji()) == EmojiChanged(ProjectRef(6, "acme/widgets"), 4711, Person(3, "ada"))
+
+
+@pytest.mark.parametrize("kind", ["MergeRequest", "Issue", "Snippet", "", None, 3])
+def test_an_emoji_on_anything_else_is_ignored(kind: object) -> None:
+    assert read(emoji(awardable_type=kind)) == Ignored("the emoji is not on a note of a merge request")
+
+
+def test_an_emoji_on_a_note_of_an_issue_is_ignored() -> None:
+    raw = json.loads(emoji())
+    raw["issue"] = raw.pop("merge_request")
+    assert read(json.dumps(raw).encode()) == Ignored("the emoji is not on a note of a merge request")
+
+
+@pytest.mark.parametrize("number", [None, 0, -1, "4711", True, 1.5, [4711]])
+def test_an_emoji_without_a_notes_number_cannot_be_read(number: object) -> None:
+    with pytest.raises(EventUnreadable):
+        read(emoji(awardable_id=number))
 
 
 def test_other_kinds_are_ignored_with_a_reason_e1() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.incoming import Change, Ignored, Incoming, Person
+from hummingbird.domain.incoming import Change, EmojiChanged, Ignored, Incoming, Person, ProjectRef
 from hummingbird.domain.orders import Cause, Overrides
-from hummingbird.service.decisions import Automatic, Command, Continue, Decision, Ignore
+from hummingbird.service.decisions import Automatic, Command, Continue, Decision, Ignore, Recount
 from hummingbird.service.intake import read
 from hummingbird.service.routing import left_alone, route
 from tests.service.rules import ADA, BOT, BOTS, applied, change, configured, merge_request, note, pipeline
@@ -213,3 +213,11 @@ def test_reasons_are_one_printable_line_r1() -> None:
         assert isinstance(decision, Ignore)
         assert decision.reason.isprintable()
         assert len(decision.reason) < 500
+
+
+def test_an_emoji_of_somebody_else_is_worth_a_look_and_ours_is_not() -> None:
+    """I6: our own emoji tell of themselves too."""
+    made = {who: EmojiChanged(ProjectRef(101, "acme/widgets"), 5, Person(who, "x")) for who in (11, BOT)}
+    assert route(made[11], configured(), BOTS) == Recount(reason="somebody's emoji on a note")
+    assert route(made[BOT], configured(), BOTS) == Ignore("the emoji is our own")
+    assert route(made[11], configured(projects=("other/one",)), BOTS) == Ignore("no workflow is for this project")

@@ -36,6 +36,7 @@ from hummingbird.domain.journal import (
 from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.telemetry_limits import LABEL_VALUES
 from hummingbird.domain.usage import Charge, Usage
+from hummingbird.domain.votes import Votes
 from tests.adapters.telemetry.collecting import ORDER, a_run, mistaken, order, see
 from tests.domain.entries import entries
 
@@ -302,3 +303,21 @@ def test_the_documents_examples_name_metrics_that_there_are() -> None:
     series = {f"{one.name}{end}" for one in ALL if one.kind is Kind.HISTOGRAM for end in ("_bucket", "_sum", "_count")}
     assert named - known - series == set()
     assert named >= known
+
+
+def test_votes_are_told_as_they_are_now_and_a_workflow_that_has_none_any_more_is_gone() -> None:
+    metrics = Metrics()
+    metrics.voted({"analyze-failures": Votes(3, 1), "code-review": Votes(0, 2)})
+    assert value(metrics, "votes", workflow="analyze-failures", vote="up") == 3
+    assert value(metrics, "votes", workflow="code-review", vote="down") == 2
+    metrics.voted({"code-review": Votes(1, 0)})
+    assert total(metrics, "votes", workflow="analyze-failures") == 0
+    assert value(metrics, "votes", workflow="code-review", vote="down") == 0
+    assert value(metrics, "votes", workflow="code-review", vote="up") == 1
+
+
+def test_votes_of_too_many_workflows_are_added_up() -> None:
+    metrics = Metrics()
+    metrics.voted({f"workflow {number}": Votes(1, 0) for number in range(LABEL_VALUES + 5)})
+    assert total(metrics, "votes", workflow="other") == 5
+    assert total(metrics, "votes") == LABEL_VALUES + 5

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 from gitlab.exceptions import GitlabCreateError, GitlabUpdateError
 
+from hummingbird.lab.gitlab.hooks.payloads import events
 from hummingbird.lab.gitlab.lab import GitLabLab
 from hummingbird.lab.gitlab.records import Change, Note
 from hummingbird.lab.gitlab.writing.note_changes import BODY_CHARS, NOTES_MOST
@@ -265,6 +266,23 @@ def test_an_emoji_is_given_once_and_taken_back_by_who_gave_it(person: Makes) -> 
     assert person("guest").on_mr("DELETE", f"/notes/72/award_emoji/{award.id}").status_code == 401
     note.awardemojis.delete(award.id)
     assert note.awardemojis.list(get_all=True) == []
+
+
+def test_an_emoji_is_told_with_the_note_that_it_is_on_when_it_is_given_and_when_it_is_taken_back(
+    lab: GitLabLab, person: Makes, heard: list[Change]
+) -> None:
+    note = person("developer").mr.notes.get(72)
+    award = note.awardemojis.create({"name": "thumbsdown"})
+    note.awardemojis.delete(award.id)
+    person("developer").mr.awardemojis.create({"name": "tada"})
+    sent = [event for change in heard for event in events(lab.world, change)]
+    assert [(event.flag, event.name) for event in sent] == [("emoji_events", "Emoji Hook")] * 3
+    said = [event.payload["object_attributes"] for event in sent]
+    assert [one["action"] for one in said] == ["award", "revoke", "award"]
+    assert [one["awardable_type"] for one in said] == ["Note", "Note", "MergeRequest"]
+    assert said[0]["awarded_on_url"].endswith("/acme/widgets/-/merge_requests/7#note_72")
+    assert (sent[0].payload["note"]["id"], sent[0].payload["merge_request"]["iid"]) == (72, 7)
+    assert "note" not in sent[2].payload
 
 
 def test_a_review_is_seen_by_its_author_until_it_is_published(lab: GitLabLab, person: Makes) -> None:

@@ -101,6 +101,17 @@ class SelfCheck:
         found = self._wanted(answer)
         return tuple(_hook(one) for one in found if isinstance(one, Mapping)) if isinstance(found, list) else ()
 
+    async def reactions(self, token: OrchestratorToken, project: str) -> bool:
+        """Whether those of a merge request could be read; False if there is none to try it on. Raises as `role`."""
+        place = f"/projects/{quote(project, safe='')}/merge_requests"
+        found = self._wanted(await self._ask(f"{place}?state=all&per_page=1", token))
+        first = found[0] if isinstance(found, list) and found else None
+        iid = first.get("iid") if isinstance(first, Mapping) else None
+        if not isinstance(iid, int):
+            return False
+        self._wanted(await self._ask(f"{place}/{iid:d}/award_emoji?per_page=1", token))
+        return True
+
     @property
     def _host(self) -> str:
         return urlsplit(self._url).netloc

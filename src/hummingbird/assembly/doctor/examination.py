@@ -12,6 +12,7 @@ from hummingbird.assembly.doctor.patient import AS_CONFIGURED, Patient
 from hummingbird.assembly.doctor.server import server_checks
 from hummingbird.assembly.doctor.settings import environment_checks, examined
 from hummingbird.assembly.doctor.telemetry import telemetry_checks
+from hummingbird.assembly.doctor.votes import vote_checks
 from hummingbird.assembly.doctor.workplace import place_checks
 from hummingbird.assembly.sandboxes import Chosen
 from hummingbird.assembly.secrets import secrets_of, tool_secrets
@@ -21,7 +22,7 @@ from hummingbird.domain.secrets import Secrets
 
 _ALL = (
     *(environment_checks, server_checks, writing_checks, reading_checks, model_checks, place_checks),
-    telemetry_checks,
+    *(vote_checks, telemetry_checks),
 )
 
 
