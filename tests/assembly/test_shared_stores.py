@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from hummingbird.adapters.stores.bucket_known_failures import BucketKnownFailures
+from hummingbird.adapters.stores.bucket_reactions import BucketReactions
 from hummingbird.adapters.stores.bucket_spending import BucketSpending
 from hummingbird.assembly.places import places
-from hummingbird.assembly.shared_stores import known_failures_of, spending_of
+from hummingbird.assembly.shared_stores import known_failures_of, reactions_of, spending_of
 from hummingbird.config.settings import Settings
 from tests.contracts.queues.backends.ministack import Ministack
 from tests.contracts.shared.sites import NOON, ONE, noon
+from tests.contracts.shared.test_reactions import NOTE
 from tests.contracts.stores.backends.s3 import S3Buckets
 
 
@@ -26,7 +28,9 @@ async def test_a_directory_keeps_them_in_files_of_this_machine_o3(tmp_path: Path
     await spending_of(there, settings, noon).add("one", Decimal(1))
     await known_failures_of(there, settings).seen(ONE)
     assert (tmp_path / "kept" / "spending.sqlite").is_file()
+    await reactions_of(there, settings).posted(NOTE)
     assert (tmp_path / "state" / "known_failures.sqlite").is_file()
+    assert (tmp_path / "state" / "votes.sqlite").is_file()
 
 
 async def test_two_hosts_with_one_bucket_have_one_budget_and_one_memory_o3(cloud: Ministack, tmp_path: Path) -> None:
@@ -41,6 +45,8 @@ async def test_two_hosts_with_one_bucket_have_one_budget_and_one_memory_o3(cloud
     found = await known_failures_of(other, settings).known(ONE.project, ONE.fingerprint)
     assert found is not None
     assert found.count == 1
+    await reactions_of(one, settings).posted(NOTE)
+    assert await reactions_of(other, settings).known(NOTE.project, NOTE.note_id) is not None
     assert is_empty(tmp_path)
 
 
@@ -50,3 +56,4 @@ def test_every_cloud_is_a_bucket_that_nothing_is_asked_of_yet_o3(address: str, t
     there = places(settings, {"HUMMINGBIRD_HOME": str(tmp_path)})
     assert isinstance(spending_of(there, settings, noon), BucketSpending)
     assert isinstance(known_failures_of(there, settings), BucketKnownFailures)
+    assert isinstance(reactions_of(there, settings), BucketReactions)
