@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.adapters.stores.journal import read
 from hummingbird.assembly.chat_desk import About, ChatParts
 from hummingbird.assembly.chatting import ANYTHING, partner_of
 from hummingbird.assembly.partner import ChatPartner
@@ -94,9 +94,7 @@ class Home:
         return self.state / "sessions" / session_id / "journal.jsonl"
 
     def entries(self, session_id: str) -> Sequence[Entry]:
-        journal = FileJournal(self.journal_of(session_id))
-        journal.close()
-        return journal.entries()
+        return read(self.journal_of(session_id))
 
     def heard(self, number: int) -> list[str]:
         """What the model was sent in its n-th request: the text of each block."""

@@ -1,14 +1,15 @@
 """The session of one run is kept where it can be, and is never in the way of the run (S2)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from hummingbird.adapters.stores.bucket_sessions import BucketSessions
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
+from hummingbird.adapters.stores.folder_sessions import FolderSession, FolderSessions
+from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.adapters.stores.tail import parsed, segment
 from hummingbird.agent.tools.function import FunctionTool
 from hummingbird.assembly.held_session import HeldSession, held
@@ -72,6 +73,47 @@ async def test_what_can_be_made_of_a_journal_stands_beside_it_afterwards_s1(kept
     assert summary is not None
     assert (summary.session_id, summary.entries) == ("session", 2)
     await (await kept.sessions.open("session")).release()  # nobody has it any more
+
+
+async def test_what_stands_beside_a_journal_is_made_while_others_go_on(kept: Kept, tmp_path: Path) -> None:
+    """C1: of a long session it takes longer than a key may take to appear. One loop is for all who type and run."""
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0)
+            ticks += 1
+
+    class Counting:
+        """The session of a folder; how often others had their turn before anything was to be kept."""
+
+        def __init__(self, session: FolderSession) -> None:
+            self.id, self.journal, self.archives = session.id, session.journal, session.archives
+            self.release, self.catch_up = session.release, session.catch_up
+            self.before = -1
+
+        async def keep(self, files: Mapping[str, bytes]) -> None:
+            self.before = ticks
+
+    found = Counting(await FolderSessions(tmp_path).open("session"))
+    session = HeldSession(found, kept.told.append)
+    await said(session, OPENED, FIRST)
+    others = asyncio.create_task(tick())
+    await session.put_away()
+    others.cancel()
+    assert found.before > 0
+
+
+async def test_files_that_a_killed_process_did_not_write_are_made_of_the_journal_by_the_next(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "session" / "journal.jsonl")
+    for entry in (OPENED, FIRST):
+        journal.append(entry)
+    journal.close()
+    sessions, told = FolderSessions(tmp_path), list[str]()
+    await (await held(sessions, "session", told.append, needed=True)).put_away()
+    assert "one" in (await sessions.file("session", "transcript.md") or b"").decode()
+    assert told == []
 
 
 async def test_a_session_that_never_began_leaves_nothing_s1(kept: Kept) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from hummingbird.adapters.stores.folder_sessions import FolderSession
 from hummingbird.domain.errors import HummingbirdError, JournalTaken, UsageFault
 from hummingbird.domain.journal import (
     Compacted,
@@ -31,6 +33,7 @@ async def test_between_two_turns_the_session_is_anybody_s_and_what_they_write_is
     with home(tmp_path, Turn(text="one"), Turn(text="two"), Turn(text="three")) as here:
         async with here.chat() as mine:
             await mine.say("first")
+            await mine.settled()
             session = mine.standing().session_id
             async with here.chat(resume=session[:8]) as theirs:
                 await theirs.say("second")
@@ -53,7 +56,34 @@ async def test_while_a_turn_is_under_way_nobody_else_has_the_session_c4(tmp_path
             with pytest.raises(JournalTaken):
                 await theirs.resume(session)
             assert (await run).text == "two"
+            await mine.settled()
             assert (await theirs.resume(session)).session_id == session
+
+
+async def test_c3_the_prompt_is_back_while_a_long_session_is_still_being_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next message waits for the store, nobody waits for it at the prompt, and what it holds then is whole."""
+    gate, put = asyncio.Event(), FolderSession.keep
+
+    async def slowly(session: FolderSession, files: Mapping[str, bytes]) -> None:
+        await gate.wait()
+        await put(session, files)
+
+    monkeypatch.setattr(FolderSession, "keep", slowly)
+    with home(tmp_path, Turn(text="one"), Turn(text="two")) as here:
+        async with here.chat() as mine:
+            session = mine.standing().session_id
+            await mine.say("first")  # returns though nothing can be kept yet
+            following = asyncio.create_task(mine.say("second"))
+            await asyncio.sleep(0.05)
+            assert not following.done()
+            assert not here.journal_of(session).with_name("transcript.md").exists()
+            gate.set()
+            await following
+        text = here.journal_of(session).with_name("transcript.md").read_text()
+    assert "second" in text
+    assert "two" in text
 
 
 async def test_the_prompt_that_a_chat_began_with_stays_while_memory_changes_c7(tmp_path: Path) -> None:

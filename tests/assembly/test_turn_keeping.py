@@ -36,6 +36,7 @@ class Kept:
                 held.journal.append(OPENED)
             for text in texts:
                 held.journal.append(UserSaid(text=text))
+        await self.keeping.settled()
 
     async def free(self, session: str = "session") -> bool:
         try:
@@ -62,6 +63,7 @@ async def test_a_session_is_held_for_a_turn_and_free_after_it_c4(kept: Kept) -> 
         assert kept.keeping.journal("session") is held.journal
         with pytest.raises(JournalUnwritable, match="not open"):
             kept.keeping.journal("another")
+    await kept.keeping.settled()
     assert await kept.free()
     with pytest.raises(JournalUnwritable, match="between two turns"):
         kept.keeping.journal("session")
@@ -76,6 +78,7 @@ async def test_a_turn_that_failed_lets_go_too(kept: Kept) -> None:
 
     with pytest.raises(ValueError, match="boom"):
         await fail()
+    await kept.keeping.settled()
     assert await kept.free()
     await kept.said("next")
 
@@ -145,7 +148,7 @@ async def test_a_checkpoint_under_way_outlasts_the_turn_and_the_next_one_waits_f
     assert not following.done()
     gate.set()
     await asyncio.gather(saving, following)
-    await kept.keeping.close()
+    await kept.keeping.settled()
     assert await kept.free()
     assert await kept.sessions.archive("session") is not None
 
@@ -162,7 +165,7 @@ async def test_files_of_one_session_never_go_to_another(kept: Kept) -> None:
         await asyncio.sleep(0.05)
         assert not late.done()  # nobody writes beside a session that is not held
     await late
-    await kept.keeping.close()
+    await kept.keeping.settled()
     assert await kept.sessions.archive("other") is None
     found = await kept.sessions.archive("session")
     assert found is not None
@@ -193,6 +196,7 @@ async def test_what_somebody_else_went_on_with_is_not_overwritten(kept: Kept, tm
     await theirs.said("theirs")
     async with kept.keeping.turn("session") as held:
         said = [one.text for one in held.journal.entries() if isinstance(one, UserSaid)]
+    await kept.keeping.settled()
     assert said == ["one", "theirs"]
     assert any("not part of this session any more" in one for one in kept.told)
     assert journal.read_bytes().startswith(before)

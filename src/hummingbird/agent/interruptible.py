@@ -90,3 +90,11 @@ def being_cancelled() -> bool:
 def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+async def no_task_is_left() -> bool:
+    """Stops what is still running; False when something does not stop."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return not others or not (await asyncio.wait(others, timeout=INTERRUPT_GRACE_S))[1]

@@ -74,16 +74,17 @@ FINAL_SKIP = "[not run: tool calls are no longer run, write your answer]"
 
 
 class Loop:
-    """One session's loop, one run at a time. `interrupt` and `steer` are called on the loop's own thread."""
+    """One session's loop, one run at a time. `interrupt` and `steer` are called on the loop's own thread. `known` is
+    the state that an earlier loop of the session left."""
 
-    def __init__(self, journal: Journal, setup: Setup, session_id: str = "") -> None:
+    def __init__(self, journal: Journal, setup: Setup, session_id: str = "", known: RunState | None = None) -> None:
         if not setup.models:
             raise UsageFault("A loop needs at least one model.")
         if setup.limits.usd_per_day is not None and setup.spending is None:
             raise UsageFault("A ceiling per day needs a record of what was spent; give the loop one, or no ceiling.")
         self._setup = setup
         self._session_id = session_id or uuid4().hex
-        self._recorder = Recorder(journal, setup.clock, setup.observers)
+        self._recorder = Recorder(journal, setup.clock, setup.observers, known)
         rules = setup.permissions
         own = None if rules is None else Gate(rules, setup.project, journal.entries, setup.secrets.mask)
         self.gate = setup.gate or own
@@ -290,7 +291,7 @@ class Loop:
         def context(call_id: str, call: CallAnother) -> ToolContext:
             paid = batch.paid.setdefault(call_id, [])
             session_id, say = self.state.conversation.session_id, partial(self.steer, source=Source.SKILL)
-            tell, keep = partial(self._progressed, call_id), partial(sub_agent_s, call_id)
+            tell, keep = partial(self._progressed, run_id, call_id), partial(sub_agent_s, call_id)
             return ToolContext(session_id, call_id, setup.extras, paid.append, remaining, call, tell, say, keep)
 
         batch = Batch(
@@ -306,8 +307,8 @@ class Loop:
         )
         return batch
 
-    def _progressed(self, call_id: str, text: str) -> None:
-        started = self.state.conversation.call(call_id)
+    def _progressed(self, run_id: str, call_id: str, text: str) -> None:
+        started = self.state.conversation.call(call_id) if self.state.run.run_id == run_id else None
         if started is not None:  # what was left behind has nothing to tell any more
             masked = self._setup.secrets.mask(plain(text))  # before it is cut: half a credential is none that is known
             self._recorder.tell(Progressed(call_id, started.name, shortened(masked, PROGRESS_CHARS)))

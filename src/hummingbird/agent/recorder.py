@@ -13,13 +13,16 @@ from hummingbird.ports.observer import Observer
 
 
 class Recorder:
-    """`state` is always the projection of everything recorded so far."""
+    """`state` is always the projection of everything recorded so far; `known`: what somebody has of it already, and
+    leaves to this one."""
 
-    def __init__(self, journal: Journal, clock: Clock, observers: Iterable[Observer] = ()) -> None:
+    def __init__(
+        self, journal: Journal, clock: Clock, observers: Iterable[Observer] = (), known: RunState | None = None
+    ) -> None:
         self._journal = journal
         self._clock = clock
         self._observers = list(observers)
-        self.state = RunState.of(journal.entries())
+        self.state = (known or RunState()).caught_up(journal.entries())
 
     def record(self, entry: Entry) -> None:
         """Raises JournalUnwritable; the state is then as before."""

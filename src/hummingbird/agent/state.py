@@ -4,7 +4,7 @@ So a run that lost its process goes on from its journal as if nothing had happen
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from sys import maxsize
 from typing import SupportsIndex
@@ -68,6 +68,7 @@ class RunState:
         self.conversation = Conversation()
         self.ledger = Ledger()
         self.applied = 0  # entries
+        self._last: Entry | None = None  # of them; its time tells it from those of other journals
         self.model = ""
         self.left: dict[str, float] = {}  # model → when another one last took over from it
         self.context_tokens = 0
@@ -82,6 +83,16 @@ class RunState:
         for entry in entries:
             state.apply(entry)
         return state
+
+    def caught_up(self, entries: Sequence[Entry]) -> "RunState":
+        """The projection of a journal: this one with what is new if it is of that journal, otherwise another. A long
+        session is not gone through anew at each message."""
+        seen = self.applied
+        if seen > len(entries) or (seen and entries[seen - 1] != self._last):
+            return RunState.of(entries)
+        for entry in entries[seen:]:
+            self.apply(entry)
+        return self
 
     def _begin(self, entry: RunStarted) -> None:
         """Everything that is counted per run starts again."""
@@ -136,7 +147,7 @@ class RunState:
         return "".join(self.parts)
 
     def apply(self, entry: Entry) -> None:
-        self.applied += 1
+        self.applied, self._last = self.applied + 1, entry
         self.conversation.apply(entry)
         self.ledger.apply(entry)
         match entry:

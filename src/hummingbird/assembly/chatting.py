@@ -13,7 +13,7 @@ from hummingbird.assembly.shared_stores import spending_of
 from hummingbird.assembly.turn_keeping import TurnKeeping
 from hummingbird.config.kinds import PROJECT
 from hummingbird.domain.errors import JournalUnwritable, SessionUnreadable, UsageFault
-from hummingbird.domain.events import Event, Told
+from hummingbird.domain.events import Told
 from hummingbird.domain.text import shortened
 
 ANYTHING = About()
@@ -25,29 +25,20 @@ async def partner_of(
 ) -> ChatPartner:
     """Raises OperatorError for what cannot be begun with."""
     check(parts, subject)
-    watcher = parts.on_event
-    made: list[ChatPartner] = []
-
-    def observe(event: Event) -> None:
-        for partner in made:
-            partner.observe(event)
-        if watcher is not None:
-            watcher(event)
-
-    last = ""
+    watcher, last = parts.on_event, ""
 
     def tell(sentence: str) -> None:
         """A disk that stays full is told of once, not after each message."""
         nonlocal last
         if sentence != last:
             last = sentence
-            observe(Told(sentence))
+            if watcher is not None:
+                watcher(Told(sentence))
 
-    parts = replace(parts, on_event=observe, on_trouble=tell)
+    parts = replace(parts, on_trouble=tell)
     past = _past(parts)
     desk = _desk(parts, past)
     partner = ChatPartner(desk, past, subject)
-    made.append(partner)
     if resume or newest:
         await (partner.resume(resume) if resume else partner.newest())
     await partner.prepare()

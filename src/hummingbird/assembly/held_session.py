@@ -4,6 +4,7 @@ A store that cannot be written leaves the run with what can be read of the sessi
 stays as it was.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 
@@ -57,15 +58,9 @@ class HeldSession:
         try:
             if not self.journal.whole:
                 await self._caught_up(session)
-            entries = self.journal.entries()
+            entries = tuple(self.journal.entries())
             if self.journal.whole and entries:
-                await session.keep(
-                    {
-                        CONTEXT: context_json(entries),
-                        TRANSCRIPT: transcript(entries).encode("utf-8", "replace"),
-                        METADATA: dump_summary(summary(entries, session.id)),
-                    }
-                )
+                await session.keep(await asyncio.to_thread(_beside, entries, session.id))
         except (ObjectsUnusable, JournalDamaged) as error:
             self._on_trouble(f"This session could not be stored whole. {error}")
 
@@ -79,6 +74,15 @@ class HeldSession:
         if not self.journal.whole:
             for sentence in self._complaints:
                 self._on_trouble(sentence)
+
+
+def _beside(entries: Sequence[Entry], session_id: str) -> dict[str, bytes]:
+    """Of a long session this takes longer than a key may take to appear, so not on the event loop."""
+    return {
+        CONTEXT: context_json(entries),
+        TRANSCRIPT: transcript(entries).encode("utf-8", "replace"),
+        METADATA: dump_summary(summary(entries, session_id)),
+    }
 
 
 class _ArchivesBeside:

@@ -15,10 +15,12 @@ from uuid import uuid4
 from hummingbird.adapters.models.prices import PriceOverride
 from hummingbird.adapters.models.registry import NO_PRICES, Models
 from hummingbird.adapters.sandboxes.registry import Sandboxes, Wanted
+from hummingbird.agent.interruptible import no_task_is_left
 from hummingbird.agent.loop import Loop
 from hummingbird.agent.making_room import SUMMARY, RoomMaker
 from hummingbird.agent.prompts import system_prompt
 from hummingbird.agent.setup import Setup
+from hummingbird.agent.state import RunState
 from hummingbird.agent.tools.bench import Bench
 from hummingbird.agent.tools.clarify import Clarify
 from hummingbird.agent.tools.delegate import Delegate, Record
@@ -63,20 +65,19 @@ class Agent:
     `sessions_dir` of another kind. `instructions` joins the base rules in the system prompt. `sources` bring their
     tools, and what they know to be secret; they are closed with the agent. `on_event` sees every journal entry and
     delta as it happens. `plugins` adds installed third parties' tools and hooks. `max_usd_per_day` counts all agents of
-    a `sessions_dir` and `project`.
-    `sandbox` names where commands may run (bubblewrap, podman, k8s, k8spool, or a `Wanted` with all there is to say):
-    the agent gets sandbox_exec, and results too long to read go to files there; call `close` when you are done.
-    `max_inline_bytes` is how long a result may be to stay, `exec_timeout_s` how long a command runs that asks for no
-    other time. `permissions` says which calls run, which are asked about and which never run. `warns`: the model hears
-    when a budget is nearly used up, as in workflows. `prices` and `ca_bundle` are for models; `secrets` are values that
-    nobody may see besides those of the environment. `on_trouble` hears, in sentences, what could not be kept; with it,
-    a run goes on without a journal that cannot be written. `context` says what a full context leads to: compact,
-    wrap_up, or a third party's engine; `auxiliary` maps a side task (summary) to the models that do it. `callbacks` see
-    what happens, one thing each, and answer questions. `delegates`: how many sub-agents may work at once, each for
-    `delegate_iterations` turns; `on_host` says whether a name is a file that they may have made on this machine.
-    `prompt` makes the system prompt of what the tools want said, in place of base rules and `instructions`. The sync
-    methods are for programs without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages sent while
-    a run is under way wait in line.
+    a `sessions_dir` and `project`. `sandbox` names where commands may run (bubblewrap, podman, k8s, k8spool, or a
+    `Wanted` with all there is to say): the agent gets sandbox_exec, and results too long to read go to files there;
+    call `close` when you are done. `max_inline_bytes` is how long a result may be to stay, `exec_timeout_s` how long a
+    command runs that asks for no other time. `permissions` says which calls run, which are asked about and which never
+    run. `warns`: the model hears when a budget is nearly used up, as in workflows. `prices` and `ca_bundle` are for
+    models; `secrets` are values that nobody may see besides those of the environment. `on_trouble` hears, in sentences,
+    what could not be kept; with it, a run goes on without a journal that cannot be written. `context` says what a full
+    context leads to: compact, wrap_up, or a third party's engine; `auxiliary` maps a side task (summary) to the models
+    that do it. `callbacks` see what happens, one thing each, and answer questions. `delegates`: how many sub-agents may
+    work at once, each for `delegate_iterations` turns; `on_host` says whether a name is a file that they may have made
+    on this machine. `prompt` makes the system prompt of what the tools want said, in place of base rules and
+    `instructions`. The sync methods are for programs without an event loop; inside one, await `achat`, `arun` and
+    `ago_on`. Messages sent while a run is under way wait in line.
     """
 
     def __init__(
@@ -181,6 +182,7 @@ class Agent:
         self.session_id = session_id or uuid4().hex
         self._journal: Journal | None = None
         self._loop: Loop | None = None
+        self._known: RunState | None = None
         self._line = WaitingLine()
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Runner | None = None
@@ -243,7 +245,7 @@ class Agent:
         setup = await self.equipped()
         system = setup.system if system_message is None else system_message
         setup = replace(setup, system=system, extras={"task_id": task_id or uuid4().hex})
-        self._loop = Loop(self._open_journal(), setup, self.session_id)
+        self._loop = Loop(self._open_journal(), setup, self.session_id, self._known)
         self._event_loop = asyncio.get_running_loop()
         self._well = False
         try:
@@ -251,7 +253,7 @@ class Agent:
             self._well = outcome.answered
             return outcome
         finally:
-            self._loop = self._event_loop = None
+            self._known, self._loop, self._event_loop = self._loop.state, None, None
 
     async def equipped(self) -> Setup:
         """The set-up of this session, with its sandbox where there is one. Raises SandboxUnavailable."""
@@ -274,8 +276,8 @@ class Agent:
     async def room(self, system: str | None = None) -> RoomMaker:
         """What makes room in the session's conversation, or takes a turn of it back. Between two runs."""
         setup = await self.equipped()
-        loop = Loop(self._open_journal(), replace(setup, system=setup.system if system is None else system))
-        return loop.room
+        frozen = replace(setup, system=setup.system if system is None else system)
+        return Loop(self._open_journal(), frozen, known=self._known).room
 
     async def put_file(self, path: str, content: bytes) -> None:
         """Into the sandbox. Raises UsageFault where there is none, and what a sandbox raises."""
@@ -291,6 +293,11 @@ class Agent:
         others = [model for model in self._setup.models[1:] if model.name != primary.name]
         self._setup = replace(self._setup, models=[primary, *others])
         return primary.name
+
+    def know(self, state: RunState) -> None:
+        """What somebody has gone through of the session already. It is the agent's from then on, which keeps it up to
+        date; others only read it."""
+        self._known = state
 
     @property
     def setup(self) -> Setup:
@@ -332,7 +339,7 @@ class Agent:
         if (runner := self._runner) is not None:
             self._runner = None
             runner.run(self._release())
-            if runner.run(_no_task_is_left()):
+            if runner.run(no_task_is_left()):
                 runner.close()
         self._close_journal()
 
@@ -389,11 +396,3 @@ class Agent:
         if self._journal is not None:
             self._keeping.give_back(self._journal)
             self._journal = None
-
-
-async def _no_task_is_left() -> bool:
-    """Stops what is still running; False when something does not stop."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    return not others or not (await asyncio.wait(others, timeout=INTERRUPT_GRACE_S))[1]

@@ -23,7 +23,7 @@ from hummingbird.assembly.session_desk import SessionDesk
 from hummingbird.chat.partner import Offered, Preview, Standing
 from hummingbird.domain.chat_limits import PROMPT_GRACE_S
 from hummingbird.domain.errors import HummingbirdError, NothingGained, SandboxUnavailable, UsageFault
-from hummingbird.domain.events import Event, Recorded, Told
+from hummingbird.domain.events import Told
 from hummingbird.domain.journal import Delegated, Entry, ToolDecided, ToolStarted
 from hummingbird.domain.memory import Paper
 from hummingbird.domain.runs import Outcome
@@ -42,7 +42,7 @@ class ChatPartner:
     def __init__(self, desk: ChatDesk, past: SessionDesk | None, subject: About) -> None:
         self._desk, self._past, self._subject = desk, past, subject
         self._asked_about = subject
-        self._go_to(uuid4().hex, (), subject)
+        self._go_to(uuid4().hex, RunState(), (), subject)
         self._agent: Agent | None = None
         self._mind: Mind | None = None
         self._sandbox = True
@@ -134,6 +134,7 @@ class ChatPartner:
         return lines
 
     async def save(self, folder: str) -> Path:
+        await self.settled()
         place = folder or f"hummingbird-{self._session_id[:8]}"
         return await self._needed_past().exported(self._session_id, Path(place))
 
@@ -182,7 +183,7 @@ class ChatPartner:
 
     async def new(self) -> str:
         await self._leave()
-        self._go_to(uuid4().hex, (), self._asked_about)
+        self._go_to(uuid4().hex, RunState(), (), self._asked_about)
         return self._session_id
 
     async def resume(self, beginning: str) -> Summary:
@@ -191,11 +192,13 @@ class ChatPartner:
             entries = tuple(session.journal.entries())
         await self._leave()
         begun = about(entries)
-        self._go_to(session_id, entries, About(begun.project, begun.workflow) if begun.project else self._asked_about)
+        state = await asyncio.to_thread(RunState.of, entries)
+        subject = About(begun.project, begun.workflow) if begun.project else self._asked_about
+        self._go_to(session_id, state, entries, subject)
         return summary(entries, session_id)
 
-    def _go_to(self, session_id: str, entries: Sequence[Entry], subject: About) -> None:
-        self._session_id, self._state, self._subject = session_id, RunState.of(entries), subject
+    def _go_to(self, session_id: str, state: RunState, entries: Sequence[Entry], subject: About) -> None:
+        self._session_id, self._state, self._subject = session_id, state, subject
         self._desk.keeping.at(session_id, entries)
 
     async def newest(self) -> Summary:
@@ -247,14 +250,13 @@ class ChatPartner:
             await asyncio.wait(set(self._beside))
         await self._leave()
         await self._desk.close()
-        await self._desk.keeping.close()
+        await self.settled()
+
+    async def settled(self) -> None:
+        """What was said is kept whole, with the files beside it, and the session is anybody's."""
+        await self._desk.keeping.settled()
 
     # Behind it
-
-    def observe(self, event: Event) -> None:
-        """Everything that is written of this session by ourselves."""
-        if isinstance(event, Recorded):
-            self._state.apply(event.entry)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[Agent]:
@@ -262,10 +264,10 @@ class ChatPartner:
         await self._desk.ready(telling=True)
         await self._ready()
         async with self._desk.keeping.turn(self._session_id) as session:
-            entries = session.journal.entries()
-            if len(entries) != self._state.applied:
-                self._state = RunState.of(entries)
+            entries = tuple(session.journal.entries())
+            self._state = await asyncio.to_thread(self._state.caught_up, entries)
             agent = await self._equipped()
+            agent.know(self._state)
             try:
                 yield agent
             finally:

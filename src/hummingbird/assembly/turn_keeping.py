@@ -34,8 +34,8 @@ class TurnKeeping:
 
     @asynccontextmanager
     async def turn(self, session_id: str, *, needed: bool = False) -> AsyncIterator[HeldSession]:
-        """Holds the session. What is still written beside it when the turn ends is waited for in the background, and
-        the next turn waits for that. Raises what `held` raises."""
+        """Holds the session. What is to be written beside it when the turn ends is written in the background: whoever
+        spoke has their prompt back (C3), and the next turn waits for it. Raises what `held` raises."""
         await self._one.acquire()
         try:
             session = await held(self._sessions, session_id, self._on_trouble, needed=needed)
@@ -52,8 +52,6 @@ class TurnKeeping:
             leaving = asyncio.create_task(self._let_go(session_id, session))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
-            if not self._saving:
-                await asyncio.shield(leaving)
 
     def _go_on(self, session_id: str, session: HeldSession) -> None:
         """What could not be written in the turns before is still part of the conversation: a disk that is full between
@@ -80,8 +78,8 @@ class TurnKeeping:
             self._held = None
             self._one.release()
 
-    async def close(self) -> None:
-        """Everything is kept that is to be kept."""
+    async def settled(self) -> None:
+        """Everything is kept that is to be kept, and nobody is kept waiting by us."""
         if self._leaving:
             await asyncio.wait(set(self._leaving))
 

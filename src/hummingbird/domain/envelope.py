@@ -40,9 +40,14 @@ def context_json(entries: Sequence[Entry]) -> bytes:
         "session_id": conversation.session_id,
         "model": _model(entries),
         "system": conversation.system,
-        "messages": [as_chat(m) for m in conversation.whole() if not isinstance(m, Notice)],
     }
-    return json.dumps(envelope, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    # one by one: the encoder lets no other thread run while it is at work, and there may be megabytes
+    messages = ", ".join(_json(as_chat(m)) for m in conversation.whole() if not isinstance(m, Notice))
+    return f'{_json(envelope)[:-1]}, "messages": [{messages}]}}\n'.encode("utf-8", "replace")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def migrated(content: bytes, session_id: str) -> tuple[Entry, ...]:

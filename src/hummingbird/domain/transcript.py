@@ -1,5 +1,6 @@
 """The journal for people: Markdown of what was said and done. Notices are scaffolding and absent (L8)."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from hummingbird.domain.history import from_chat
@@ -23,6 +24,8 @@ from hummingbird.domain.journal import (
 )
 from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
+
+_TICKS = re.compile("`+")
 
 
 def transcript(entries: Iterable[Entry], run_id: str = "") -> str:
@@ -129,8 +132,4 @@ def _fenced(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest
+    return max(map(len, _TICKS.findall(text)), default=0)
