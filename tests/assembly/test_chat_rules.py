@@ -13,7 +13,7 @@ from hummingbird.domain.permissions import CAREFUL, Action, Command, Grant, Scop
 from hummingbird.domain.tools import Effect, ToolSpec
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.lab.vendors.script import Turn
-from hummingbird.ports.tool import Tool
+from hummingbird.ports.tool import Deny, Tool
 from tests.agent.stage import tool
 from tests.assembly.chats import Yes, calling, home
 
@@ -100,6 +100,15 @@ async def test_catastrophes_are_refused_before_anybody_is_asked(tmp_path: Path, 
             told = str(here.lab.requests[-1].body["messages"][-1])
             assert "refused in every mode" in told
     assert yes.asked == []
+
+
+async def test_c6_a_way_up_from_the_workspace_is_none_to_the_home_directory() -> None:
+    """Wherever that is; the list alone knows of /home."""
+    hook = NoCatastrophes(Path("/data/people/alice/project"), "/data/people/alice")
+    host = tool("terminal", toolset="terminal")
+    assert isinstance(await hook.before_tool(host.spec, {"command": "rm -rf .."}), Deny)
+    assert isinstance(await hook.before_tool(host.spec, {"command": "cd .. && rm -rf *"}), Deny)
+    assert await hook.before_tool(host.spec, {"command": "rm -rf build ../other"}) is None
 
 
 async def test_a_hook_that_looks_for_catastrophes_leaves_the_rest_alone() -> None:

@@ -50,6 +50,15 @@ REFUSED = [
     "mv /etc /tmp/x",
     "mv ~/* /dev/null",
     "rsync -a --delete empty/ /",
+    "rm -rf ../../../../../../..",
+    "rm -rf x/../../../../../../etc",
+    "tar --remove-files -cf /dev/null ~",
+    "tar cf /tmp/x.tar --remove-files /etc",
+    "find / -type f -exec shred {} \\;",
+    "find ~ -type f -exec sudo truncate -s 0 {} +",
+    "find / -type f -exec sh -c 'shred \"$1\"' _ {} \\;",
+    "find / -type f | xargs rm -f",
+    "find ~ -type f -print | xargs shred",
     # disks
     "mkfs.ext4 /dev/sda1",
     "mkfs -t xfs /dev/nvme0n1",
@@ -58,6 +67,14 @@ REFUSED = [
     "wipefs -a /dev/sda",
     "wipefs --all /dev/sd?",
     "blkdiscard /dev/nvme0n1",
+    "sgdisk --zap-all /dev/sda",
+    "sgdisk -d 1 /dev/sda",
+    "sfdisk --delete /dev/sda",
+    "echo w | fdisk /dev/sda",
+    "parted /dev/sda mklabel gpt",
+    "parted -s /dev/sda rm 1",
+    "cryptsetup luksErase /dev/sda",
+    "nvme format /dev/nvme0n1",
     "dd if=/dev/zero of=/dev/sda",
     "dd of=/dev/nvme0n1 if=image bs=4M",
     "cat image > /dev/sda",
@@ -188,6 +205,21 @@ HARMLESS = [
     "mkfs.ext4 -F ./x/disk.img",
     "mkfs --help",
     "wipefs /dev/sda",
+    "sgdisk -p /dev/sda",
+    "sfdisk -d /dev/sda > table",
+    "fdisk -l /dev/sda",
+    "parted /dev/sda print",
+    "cryptsetup luksDump /dev/sda",
+    "cryptsetup luksFormat disk.img",
+    "tar -cf home.tar ~",
+    "tar --remove-files -cf build.tar build",
+    "rm -rf ..",
+    "rm -rf ../../build",
+    "rm -rf ../../../../../build",
+    "find . -type f -exec shred {} +",
+    "find / -name core | xargs rm -f",
+    "find src -type f | xargs rm -f",
+    "find / -type f | tee list; ls | xargs rm -f",
     "lsblk /dev/sda",
     "cat /dev/sda1 | head -c 512",
     "kill -9 123",
@@ -221,6 +253,22 @@ HARMLESS = [
     "",
     "   \n\t",
 ]
+
+
+@pytest.mark.parametrize(
+    ("command", "folder", "refused"),
+    [
+        ("rm -rf ..", "/home/alice/project", True),
+        ("rm -rf ../..", "/srv/project", True),
+        ("rm -rf ../../etc", "/srv/project", True),
+        ("rm -rf *", "/home/alice", True),
+        ("rm -rf ..", "/home/alice/src/project", False),
+        ("rm -rf *", "/home/alice/project", False),
+        ("rm -rf ../../etc", "/home/alice/src/project", False),
+    ],
+)
+def test_c6_a_way_up_is_followed_from_where_the_command_is_run(command: str, folder: str, *, refused: bool) -> None:
+    assert bool(catastrophe(command, folder)) is refused
 
 
 @pytest.mark.parametrize("command", REFUSED)

@@ -153,6 +153,39 @@ def test_a_restricting_pattern_finds_a_string_inside_a_list_and_behind_escapes()
     assert judged(Rule(DENY, "*", "count", "10*"), count=1000).action is DENY
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "git 'push' --dry-run",
+        'git "push"',
+        'git pu""sh',
+        "git p{ush,}",
+        r"git p\ush",
+        "git $'push'",
+        "x=push; git $x",
+        "git $(echo push)",
+        "true && g'it'  push",
+        "bash -c 'git pu\"\"sh'",
+        "sudo -u joe git 'push'",
+        "xargs git 'push' < branches",
+    ],
+)
+@pytest.mark.parametrize("argument", ["command", ""])
+def test_t9_what_restricts_looks_past_the_quotes_of_a_shell(written: str, argument: str) -> None:
+    """A deny rule is absolute, and a shell runs the same command however its words are spelled."""
+    allowed, denied = Rule(ALLOW, "terminal"), Rule(DENY, "terminal", argument, "*git push*")
+    assert judged(allowed, denied, command=written).action is DENY
+    assert judged(allowed, Rule(DENY, "terminal", argument, "git push*"), command=written).action is DENY
+    assert judged(allowed, denied, command="git log --grep push").action is ALLOW
+    assert judged(allowed, denied, path=written).action is ALLOW  # no shell is given that
+
+
+def test_t9_what_no_reader_of_shells_gets_through_is_restricted() -> None:
+    nested = "$(" * 200 + "x" + ")" * 200
+    assert judged(Rule(ALLOW), Rule(DENY, "terminal", "command", "*git push*"), command=nested).action is DENY
+    assert judged(Rule(ALLOW), Rule(DENY, "terminal", "path", "*git push*"), command=nested).action is ALLOW
+
+
 def test_a_permitting_pattern_for_the_whole_leaves_no_room_for_another_argument() -> None:
     """T9: one for a named argument says nothing about the others."""
     whole = Rule(ALLOW, pattern='{"command":"git log*"}')

@@ -172,7 +172,7 @@ class ChatDesk:
             on_event=parts.on_event,
             hooks=[
                 PlainPaths(self.workspace.plain),
-                NoCatastrophes(),
+                NoCatastrophes(parts.workspace, parts.environment.get("HOME", "")),
                 *([PlanOnly()] if parts.plan else []),
                 *plugin_hooks(),
             ],

@@ -15,6 +15,7 @@ from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.config.chat import ChatSettings
 from hummingbird.domain.catastrophes import catastrophe
 from hummingbird.domain.permissions import CAREFUL, Action, Command, Rule, judge
+from hummingbird.domain.shell_words import HOME
 from hummingbird.domain.tools import Effect, ToolSpec
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.permissions import Asker
@@ -76,19 +77,29 @@ def _about(rules: Sequence[Rule], spec: ToolSpec) -> list[Rule]:
 
 
 class NoCatastrophes:
-    """A hook (L18), so that it holds whatever the rules say."""
+    """A hook (L18), so that it holds whatever the rules say. `folder`: where commands are run."""
 
     name = "the list of catastrophic commands"
+
+    def __init__(self, folder: Path | None = None, home: str = "") -> None:
+        """`home`: the directory that nothing may take away, wherever it is."""
+        self._folder = "" if folder is None else _from_home(folder, home)
 
     async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Deny | None:
         command = arguments.get("command")
         if spec.toolset != "terminal" or not isinstance(command, str):
             return None
-        reason = catastrophe(command)
+        reason = catastrophe(command, self._folder)
         return Deny(f"{reason} This is refused in every mode.") if reason else None
 
     async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> str | None:
         return None
+
+
+def _from_home(folder: Path, home: str) -> str:
+    """As the list reads paths."""
+    below = home and home != "/" and folder.is_relative_to(home)
+    return f"{HOME}/{folder.relative_to(home)}" if below else str(folder)
 
 
 class PlanOnly:

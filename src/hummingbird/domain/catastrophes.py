@@ -10,7 +10,7 @@ once without its disguise. Pure, and total on any text.
 import posixpath
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, takewhile
 
 from hummingbird.domain.host_limits import SHELL_STEPS, SHELL_WORD_CHARS
@@ -33,22 +33,37 @@ _BOMB_TOKENS = 24  # of a function, within which it calls itself twice and does 
 _NARROWING = re.compile(
     r"-(?:i?name|i?path|i?wholename|i?regex|[acm](?:min|time)|newer.*|size|user|uid|inum|samefile|empty)$"
 )
+_ENDING = frozenset(("rm", "shred", "truncate", "unlink"))  # with what is in a file
 _LONG_GAP = re.compile(r" {17,}")
 _LONG_BREAK = re.compile(r"\n(?:[ ]*\n){2,}")
 
 
-def catastrophe(command: str) -> str:
-    """Why this command is refused, as a sentence; empty if it is not."""
-    undisguised = _undisguised(command)
-    for text in dict.fromkeys((command, undisguised)):
-        looking = _Looking()
+def catastrophe(command: str, folder: str = "") -> str:
+    """Why this command, run in this folder (empty: not known), is refused, as a sentence; empty if it is not."""
+    for text in _readings(command):
+        looking = _Looking(folder)
         try:
-            Reader(text.replace("\\\n", ""), looking).read()
+            looking.look(text)
         except TooInvolved:
             looking.reason = looking.reason or _INVOLVED
         if reason := looking.reason or looking.bomb():
             return reason
     return ""
+
+
+def spoken(command: str) -> list[str]:
+    """What a shell would make of it: each command that it runs by itself, also within others, and all of it, with no
+    quotes and one space between two words. Raises TooInvolved."""
+    found: dict[str, None] = {}
+    for text in _readings(command):
+        looking = _Looking()
+        looking.look(text)
+        found |= dict.fromkeys([*looking.commands, " ".join(looking.tokens)])
+    return [text.replace(HOME, "~") for text in found]
+
+
+def _readings(command: str) -> Iterable[str]:
+    return dict.fromkeys((command, _undisguised(command)))
 
 
 def normalised(command: str) -> str:
@@ -85,14 +100,21 @@ class _Undisguising(dict[int, str]):
 class _Looking:
     """A `Scope` that runs nothing: it follows where the shell stands and what its variables are."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str = "") -> None:
         self.variables: dict[str, str] = {}
         self.reason = ""
-        self._folder = ""  # not known: the workspace, or somewhere below it
+        self.commands: list[str] = []
+        self.tokens: list[str] = []
+        self._folder = folder  # empty where it is not known
         self._folders: list[str] = []  # of the shells around this one
         self._steps = 0
         self._depth = 0
-        self._tokens: list[str] = []
+        self._listing = ""  # what a `find` that nothing narrows gives to others
+        self._each = False  # what is run now is run for everything below its arguments
+
+    def look(self, text: str) -> None:
+        """Raises TooInvolved."""
+        Reader(text.replace("\\\n", ""), self).read()
 
     def spend(self, steps: int = 1) -> None:
         self._steps += steps
@@ -100,7 +122,7 @@ class _Looking:
             raise TooInvolved
 
     def run(self, command: Simple) -> str | None:
-        self._tokens += [*map(plain, command.words), command.after]
+        self.tokens += [*map(plain, command.words), command.after]
         for operator, target in command.redirects:
             if operator in _WRITES:
                 self._note(ruined(target, self._folder))
@@ -116,9 +138,9 @@ class _Looking:
 
     def bomb(self) -> str:
         """A function that starts itself twice and does not wait."""
-        for at, (name, following) in enumerate(pairwise(self._tokens)):
-            defined = following == "(" or (at and self._tokens[at - 1] == "function")
-            if name and defined and _multiplies(name, self._tokens[at + 2 : at + 2 + _BOMB_TOKENS]):
+        for at, (name, following) in enumerate(pairwise(self.tokens)):
+            defined = following == "(" or (at and self.tokens[at - 1] == "function")
+            if name and defined and _multiplies(name, self.tokens[at + 2 : at + 2 + _BOMB_TOKENS]):
                 return _BOMB
         return ""
 
@@ -141,9 +163,24 @@ class _Looking:
         return words
 
     def _perform(self, words: list[str], command: Simple) -> str | None:
+        self._say(words)
+        fed = bool(self._listing) and command.piped == self._listing and plain(words[0]) == "xargs"
         words = unwrapped(words, command.piped or command.given)
         if not words:
             return ""
+        self._say(words)
+        before, self._each = self._each, self._each or fed
+        try:
+            return self._done(words, command)
+        finally:
+            self._each = before
+
+    def _say(self, words: Sequence[str]) -> None:
+        text = " ".join(map(plain, words))
+        self.spend(1 + len(text) // 64)
+        self.commands.append(text)
+
+    def _done(self, words: list[str], command: Simple) -> str | None:
         name, arguments = posixpath.basename(plain(words[0])), words[1:]
         if name in ("echo", "printf"):
             return _printed(name, arguments)
@@ -160,6 +197,8 @@ class _Looking:
             return self._find(arguments)
         elif name == "perl" and _FORKS.search(" ".join(map(plain, arguments))):
             self._note(_BOMB)
+        elif self._each and name in _ENDING:
+            self._note(harm("rm", ["-r", *arguments], self._folder))
         else:
             self._note(harm(name, arguments, self._folder))
         return None
@@ -207,12 +246,16 @@ class _Looking:
                 inner = [*arguments[at + 1 : _end_of_exec(flags, at)]]
                 found = [] if narrowed else starts
                 self._perform_found([each for word in inner for each in (found if plain(word) == "{}" else [word])])
-        return None if narrowed else " ".join(starts)
+        self._listing = "" if narrowed else " ".join(starts)
+        return None if narrowed else self._listing
 
     def _perform_found(self, words: list[str]) -> None:
         name = posixpath.basename(plain(words[0])) if words else ""
-        recursive = ["-r"] if name == "rm" else ["-R"] if name in ("chmod", "chown", "chgrp") else []
-        self._perform([*words[:1], *recursive, *words[1:]], Simple((), (), "", None, ""))
+        recursive = ["-R"] if name in ("chmod", "chown", "chgrp") else []
+        before, self._each = self._each, True
+        if words:
+            self._perform([*words[:1], *recursive, *words[1:]], Simple((), (), "", None, ""))
+        self._each = before
 
 
 def _end_of_exec(flags: Sequence[str], at: int) -> int:

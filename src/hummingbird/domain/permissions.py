@@ -17,11 +17,12 @@ from typing import Any
 
 import msgspec
 
-from hummingbird.domain.catastrophes import normalised
+from hummingbird.domain.catastrophes import normalised, spoken
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.journal import Delegated, Entry, ToolDecided
 from hummingbird.domain.limits import JUDGED_CHARS
 from hummingbird.domain.patterns import Disguised, Pattern
+from hummingbird.domain.shell_words import TooInvolved
 from hummingbird.domain.tools import Effect, ToolSpec
 
 ALLOWED, DENIED = "allowed", "denied"  # the words for a decision in the journal
@@ -46,6 +47,7 @@ CAREFUL: Mapping[Effect, Action] = MappingProxyType({Effect.READ: Action.ALLOW})
 
 _STRICTNESS = (Action.ALLOW, Action.ASK, Action.DENY)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')  # in JSON
+_SHELL_ARGUMENTS = frozenset(("command", "cmd", "script"))  # what tools call that which a shell is given
 _TOOL_PATTERN = re.compile(r"[A-Za-z0-9_.*-]*[A-Za-z0-9*][A-Za-z0-9_.*-]*")
 
 
@@ -93,16 +95,26 @@ class Command:
         return pattern.fits(value if isinstance(value, str) else _json(value))
 
     def restricted_by(self, argument: str, pattern: Pattern) -> bool:
-        """Also by any single string in what is looked at; and what is too long to be looked at is restricted."""
-        return self.too_long or any(pattern.touches(look) for look in self._looks_of(argument))
+        """Also by any single string in what is looked at, and by any command that a shell makes of it; and what is too
+        long or too involved to be looked at is restricted."""
+        try:
+            return self.too_long or any(pattern.touches(look) for look in self._looks_of(argument))
+        except TooInvolved:
+            return True
 
     def _looks_of(self, argument: str) -> tuple[Disguised, ...]:
         if argument not in self._looks:
             value = self.arguments.get(argument) if argument else self.arguments
             absent = argument and argument not in self.arguments
-            texts = () if absent else dict.fromkeys(_texts(_json(value)))
-            self._looks[argument] = tuple(map(Disguised, texts))
+            texts = [] if absent else [*_texts(_json(value)), *self._spoken(argument)]
+            self._looks[argument] = tuple(map(Disguised, dict.fromkeys(texts)))
         return self._looks[argument]
+
+    def _spoken(self, argument: str) -> Iterator[str]:
+        """A shell runs the same command however its words are quoted. Raises TooInvolved."""
+        for name in _SHELL_ARGUMENTS & ({argument} if argument else self.arguments.keys()):
+            value = self.arguments[name]
+            yield from spoken(value) if isinstance(value, str) else ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from types import MappingProxyType
 
 from hummingbird.domain.shell_words import HOME, UNKNOWN, plain
@@ -23,9 +24,12 @@ _DISK = re.compile(
 )
 _GLOB = re.compile(r"[*?\[]")
 _EVERYTHING = re.compile(r"[*?.!^\[\]]*[*?\[][*?.!^\[\]]*")
+_TO_THE_TOP = re.compile(r"(?:\.\./){3,}\.\.(?:/|$)")  # from wherever one is likely to be
 _NOT_KEPT = "--no-preserve-root"
 _DOWN = "It ends or restarts this machine."
 _DOWN_UNITS = re.compile(r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|runlevel[016])(?:\.target)?")
+_TELLING = ("--list", "--dump", "--print", "--info", "--verify", "--backup", "--show-size", "--show-geometry")
+_ENDING_VERBS = frozenset("mklabel mktable rm luksErase erase luksFormat reencrypt format sanitize".split())
 _ASKING = frozenset(("--help", "-h", "--version", "-V"))
 
 
@@ -71,9 +75,9 @@ def _path(word: str, folder: str) -> str | None:
     if not word or word.startswith(UNKNOWN):
         return None
     if not word.startswith("/"):
-        if not folder:
+        if not folder and not _TO_THE_TOP.match(posixpath.normpath(word)):
             return None
-        word = posixpath.join(folder, word)
+        word = posixpath.join(folder or "/", word)
     return re.sub(r"^/+", "/", posixpath.normpath(word))
 
 
@@ -167,6 +171,23 @@ def _dump(arguments: Sequence[str], folder: str) -> str:
     return _first([ruined(word.partition("=")[2], folder) for word in arguments if plain(word).startswith("of=")])
 
 
+def _pack(arguments: Sequence[str], folder: str) -> str:
+    """An archive that takes its files away with it."""
+    options, operands = _parted(arguments)
+    what = _first([_whole(each, folder) for each in operands])
+    return f"It deletes {what} with everything in it." if what and _has(options, "", "--remove-files") else ""
+
+
+def _partition(telling: str, arguments: Sequence[str], folder: str) -> str:
+    """With letters like these, and some long options, it only tells what is there."""
+    options = _parted(arguments)[0]
+    return "" if _has(options, telling, *_TELLING) or _ASKING.intersection(options) else _format(arguments, folder)
+
+
+def _on_disk(arguments: Sequence[str], folder: str) -> str:
+    return _format(arguments, folder) if _ENDING_VERBS.intersection(map(plain, arguments)) else ""
+
+
 def _format(arguments: Sequence[str], folder: str) -> str:
     """A file that is to hold a file system is nobody's disk."""
     for word in _parted(arguments)[1]:
@@ -231,6 +252,10 @@ _RULES: Mapping[str, Callable[[Sequence[str], str], str]] = MappingProxyType(
         "dd": _dump,
         **dict.fromkeys(("mkfs", "mke2fs", "mkswap", "blkdiscard"), _format),
         "wipefs": _wipe,
+        "tar": _pack,
+        **dict.fromkeys(("sfdisk", "fdisk", "cfdisk"), partial(_partition, "ldsJV")),
+        **dict.fromkeys(("sgdisk", "gdisk"), partial(_partition, "lpivbO")),
+        **dict.fromkeys(("parted", "cryptsetup", "nvme"), _on_disk),
         "kill": _kill,
         "killall5": _everybody,
         **dict.fromkeys(("shutdown", "reboot", "halt", "poweroff"), _down),
