@@ -56,13 +56,12 @@ from hummingbird.domain.journal import (
     ResultsWithheld,
     RunEnded,
     RunStarted,
-    SessionOpened,
     Source,
     ToolFinished,
     ToolOutcome,
     UserSaid,
 )
-from hummingbird.domain.limits import ERROR_TEXT_CHARS, JOURNAL_FORMAT, PRIMARY_COOL_DOWN_S
+from hummingbird.domain.limits import ERROR_TEXT_CHARS, PRIMARY_COOL_DOWN_S
 from hummingbird.domain.messages import NoticeKind, ToolCall, as_chat
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.text import plain, shortened
@@ -316,8 +315,7 @@ class Loop:
     def _open_session(self, history: Sequence[Any]) -> None:
         system, tools = plain(self._setup.system), self._setup.toolbox.definitions
         if not self.state.conversation.session_id:
-            opened = SessionOpened(session_id=self._session_id, system=system, tools=tools, format=JOURNAL_FORMAT)
-            self._recorder.record(opened)
+            self._recorder.record(self._setup.opened(self._session_id))
         elif changed := self._changes():
             reason = f"changed since the session began: {' and '.join(changed)}"
             self._recorder.record(PrefixChanged(system=system, tools=tools, reason=reason))

@@ -11,8 +11,11 @@ from hummingbird.agent.compaction import WrappingUp
 from hummingbird.agent.tools.permissions import Gate, Permissions
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.agent.tools.results import Shape
-from hummingbird.domain.limits import INTERRUPT_GRACE_S, MAX_OUTPUT_TOKENS
+from hummingbird.domain.journal import SessionOpened
+from hummingbird.domain.limits import INTERRUPT_GRACE_S, JOURNAL_FORMAT, MAX_OUTPUT_TOKENS
 from hummingbird.domain.secrets import Secrets
+from hummingbird.domain.sessions import About
+from hummingbird.domain.text import plain
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.context import ContextEngine
 from hummingbird.ports.model import Model
@@ -30,7 +33,8 @@ class Setup:
     """What a loop needs besides its journal. `models`: the primary first, then the fallback chain (L14). `shape` None:
     results stay inline. `after_tools` is called after each batch of calls and returns at once. `engine` makes room in a
     full context, with summaries by `side_models` (none: by `models`). `grace_s`: how long an interrupt waits for work
-    to end before it is left behind. `gate`: that of the agent this one works for, in place of one of `permissions`."""
+    to end before it is left behind. `gate`: that of the agent this one works for, in place of one of `permissions`.
+    `about`: what a conversation is begun about, for whoever goes on with it."""
 
     models: Sequence[Model]
     toolbox: Toolbox
@@ -54,3 +58,15 @@ class Setup:
     side_models: Sequence[Model] = ()
     grace_s: float = INTERRUPT_GRACE_S
     random: Random = field(default_factory=Random)
+    about: About = field(default_factory=About)
+
+    def opened(self, session_id: str) -> SessionOpened:
+        """The first line of a session that begins with this."""
+        return SessionOpened(
+            session_id=session_id,
+            system=plain(self.system),
+            tools=self.toolbox.definitions,
+            format=JOURNAL_FORMAT,
+            project=self.about.project,
+            workflow=self.about.workflow,
+        )

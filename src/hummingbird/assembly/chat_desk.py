@@ -40,6 +40,7 @@ from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.chat_limits import PATIENCE_S, PROMPT_GRACE_S
 from hummingbird.domain.errors import MissingSetting, UsageFault
 from hummingbird.domain.memory import Room
+from hummingbird.domain.sessions import About as BegunFor
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.context import ContextEngine
 from hummingbird.ports.observer import Observer
@@ -164,6 +165,7 @@ class ChatDesk:
             session_id=session_id,
             keeping=self.keeping,
             project=about.project or str(parts.workspace),
+            about=BegunFor(about.workflow, about.project),
             max_iterations=chat.max_turns,
             max_usd=settings.budgets.usd_per_run,
             max_usd_per_day=settings.budgets.usd_per_day,

@@ -21,9 +21,10 @@ PROMPT_BYTES = 16_000  # that the prompt and the tools of the default chat may w
 
 
 async def partner_of(
-    parts: ChatParts, subject: About = ANYTHING, *, resume: str = "", newest: bool = False
+    parts: ChatParts, subject: About = ANYTHING, *, resume: str = "", newest: bool = False, named: bool = False
 ) -> ChatPartner:
-    """Raises OperatorError for what cannot be begun with."""
+    """`named`: somebody wants the session and the subject together, which is then to be what the session is about;
+    otherwise the subject is that of new sessions. Raises OperatorError for what cannot be begun with."""
     check(parts, subject)
     watcher, last = parts.on_event, ""
 
@@ -40,7 +41,8 @@ async def partner_of(
     desk = _desk(parts, past)
     partner = ChatPartner(desk, past, subject)
     if resume or newest:
-        await (partner.resume(resume) if resume else partner.newest())
+        wanted = subject if named else None
+        await (partner.resume(resume, wanted) if resume else partner.newest(wanted))
     await partner.prepare()
     partner.begin()
     return partner

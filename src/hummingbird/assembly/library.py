@@ -48,6 +48,7 @@ from hummingbird.domain.limits import (
     SUBAGENT_ITERATIONS,
 )
 from hummingbird.domain.runs import Outcome
+from hummingbird.domain.sessions import About
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.context import ContextEngine
 from hummingbird.ports.journal import Journal
@@ -65,19 +66,20 @@ class Agent:
     `sessions_dir` of another kind. `instructions` joins the base rules in the system prompt. `sources` bring their
     tools, and what they know to be secret; they are closed with the agent. `on_event` sees every journal entry and
     delta as it happens. `plugins` adds installed third parties' tools and hooks. `max_usd_per_day` counts all agents of
-    a `sessions_dir` and `project`. `sandbox` names where commands may run (bubblewrap, podman, k8s, k8spool, or a
-    `Wanted` with all there is to say): the agent gets sandbox_exec, and results too long to read go to files there;
-    call `close` when you are done. `max_inline_bytes` is how long a result may be to stay, `exec_timeout_s` how long a
-    command runs that asks for no other time. `permissions` says which calls run, which are asked about and which never
-    run. `warns`: the model hears when a budget is nearly used up, as in workflows. `prices` and `ca_bundle` are for
-    models; `secrets` are values that nobody may see besides those of the environment. `on_trouble` hears, in sentences,
-    what could not be kept; with it, a run goes on without a journal that cannot be written. `context` says what a full
-    context leads to: compact, wrap_up, or a third party's engine; `auxiliary` maps a side task (summary) to the models
-    that do it. `callbacks` see what happens, one thing each, and answer questions. `delegates`: how many sub-agents may
-    work at once, each for `delegate_iterations` turns; `on_host` says whether a name is a file that they may have made
-    on this machine. `prompt` makes the system prompt of what the tools want said, in place of base rules and
-    `instructions`. The sync methods are for programs without an event loop; inside one, await `achat`, `arun` and
-    `ago_on`. Messages sent while a run is under way wait in line.
+    a `sessions_dir` and `project`. `about` is written down for whoever goes on with a session. `sandbox` names where
+    commands may run (bubblewrap, podman, k8s, k8spool, or a `Wanted` with all there is to say): the agent gets
+    sandbox_exec, and results too long to read go to files there; call `close` when you are done. `max_inline_bytes` is
+    how long a result may be to stay, `exec_timeout_s` how long a command runs that asks for no other time.
+    `permissions` says which calls run, which are asked about and which never run. `warns`: the model hears when a
+    budget is nearly used up, as in workflows. `prices` and `ca_bundle` are for models; `secrets` are values that nobody
+    may see besides those of the environment. `on_trouble` hears, in sentences, what could not be kept; with it, a run
+    goes on without a journal that cannot be written. `context` says what a full context leads to: compact, wrap_up, or
+    a third party's engine; `auxiliary` maps a side task (summary) to the models that do it. `callbacks` see what
+    happens, one thing each, and answer questions. `delegates`: how many sub-agents may work at once, each for
+    `delegate_iterations` turns; `on_host` says whether a name is a file that they may have made on this machine.
+    `prompt` makes the system prompt of what the tools want said, in place of base rules and `instructions`. The sync
+    methods are for programs without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages sent while
+    a run is under way wait in line.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Agent:
         sessions_dir: Path | str | None = None,
         keeping: Keeping | None = None,
         project: str = "default",
+        about: About | None = None,
         max_iterations: int = CHAT_ITERATIONS,
         context_limit: int | None = None,
         max_usd: Decimal | float | None = None,
@@ -168,6 +171,7 @@ class Agent:
             streaming=streaming,
             spending=self._keeping.spending,
             project=project,
+            about=about or About(),
             secrets=secrets_of(found, [*secrets, *(value for source in self._sources for value in source.secrets)]),
             engine=engine_named(context) if isinstance(context, str) else context,
             side_models=list(map(self._models.resolve, auxiliary.get(SUMMARY, ()))),
@@ -221,7 +225,7 @@ class Agent:
         """`run_id` names the run in the journal; `source` says whose the message is."""
         async with self._line:
             if conversation_history is not None and self._open_journal().entries():
-                self._close_journal()
+                self.put_down()
                 self.session_id = uuid4().hex
             history = conversation_history or ()
             first = partial(Loop.run, text=user_message, source=source, history=history, run_id=run_id)
@@ -341,11 +345,11 @@ class Agent:
             runner.run(self._release())
             if runner.run(no_task_is_left()):
                 runner.close()
-        self._close_journal()
+        self.put_down()
 
     async def aclose(self) -> None:
         await self._release()
-        self._close_journal()
+        self.put_down()
 
     async def _release(self) -> None:
         if self._benches is not None:
@@ -383,16 +387,13 @@ class Agent:
         archives = self._keeping.archives
         return Benches(sandboxes, self._tools, self._setup.secrets, archives, on_trouble=on_trouble, **bounds)
 
-    def put_down(self) -> None:
-        """Lets go of the session's journal; the next use opens it again."""
-        self._close_journal()
-
     def _open_journal(self) -> Journal:
         if self._journal is None:
             self._journal = self._keeping.journal(self.session_id)
         return self._journal
 
-    def _close_journal(self) -> None:
+    def put_down(self) -> None:
+        """Lets go of the session's journal; the next use opens it again."""
         if self._journal is not None:
             self._keeping.give_back(self._journal)
             self._journal = None

@@ -24,7 +24,7 @@ from hummingbird.chat.partner import Offered, Preview, Standing
 from hummingbird.domain.chat_limits import PROMPT_GRACE_S
 from hummingbird.domain.errors import HummingbirdError, NothingGained, SandboxUnavailable, UsageFault
 from hummingbird.domain.events import Told
-from hummingbird.domain.journal import Delegated, Entry, ToolDecided, ToolStarted
+from hummingbird.domain.journal import Delegated, Entry, SessionOpened, ToolDecided, ToolStarted
 from hummingbird.domain.memory import Paper
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.sessions import Summary, about, summary
@@ -186,27 +186,30 @@ class ChatPartner:
         self._go_to(uuid4().hex, RunState(), (), self._asked_about)
         return self._session_id
 
-    async def resume(self, beginning: str) -> Summary:
+    async def resume(self, beginning: str, named: About | None = None) -> Summary:
+        """What the session is about stays what it is about. Raises UsageFault if it is something else than what was
+        `named` along with it."""
         session_id = await self._needed_past().named(beginning)
         async with self._desk.keeping.turn(session_id, needed=True) as session:
             entries = tuple(session.journal.entries())
+        subject = _subject(entries)
+        if named is not None:
+            _agreed(session_id, subject, named)
         await self._leave()
-        begun = about(entries)
-        state = await asyncio.to_thread(RunState.of, entries)
-        subject = About(begun.project, begun.workflow) if begun.project else self._asked_about
+        state, made = await asyncio.to_thread(lambda: (RunState.of(entries), summary(entries, session_id)))
         self._go_to(session_id, state, entries, subject)
-        return summary(entries, session_id)
+        return made
 
     def _go_to(self, session_id: str, state: RunState, entries: Sequence[Entry], subject: About) -> None:
         self._session_id, self._state, self._subject = session_id, state, subject
         self._desk.keeping.at(session_id, entries)
 
-    async def newest(self) -> Summary:
-        """Goes on with the session that changed last. Raises UsageFault if there is none."""
+    async def newest(self, named: About | None = None) -> Summary:
+        """Goes on with the session that changed last. Raises UsageFault if there is none, and as `resume`."""
         past = self._needed_past()
         await past.refresh()
         for found in await past.listed(1):
-            return await self.resume(found.session_id)
+            return await self.resume(found.session_id, named)
         raise UsageFault("There is no session to go on with yet; start one with hummingbird chat.")
 
     async def switch_model(self, name: str) -> str:
@@ -337,3 +340,21 @@ class ChatPartner:
             for sentence in self._desk.terminal.news():
                 if self._desk.parts.on_event is not None:
                     self._desk.parts.on_event(Told(sentence))
+
+
+def _subject(entries: Sequence[Entry]) -> About:
+    begun = about(entries)
+    talked = any(isinstance(entry, SessionOpened) and entry.workflow for entry in entries[:1])
+    return About(begun.project, begun.workflow, prompted=talked)
+
+
+def _agreed(session_id: str, is_about: About, named: About) -> None:
+    for option, theirs, ours in (
+        ("--project", is_about.project, named.project),
+        ("--workflow", is_about.workflow, named.workflow),
+    ):
+        if ours and ours.casefold() != theirs.casefold():
+            raise UsageFault(
+                f"Session {session_id[:8]} is about {theirs or 'none'}, and {option} says {ours}: leave {option} out "
+                "to go on with it, or leave the session out to begin one."
+            )

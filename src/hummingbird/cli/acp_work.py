@@ -100,7 +100,10 @@ class EditorConversations:
         session = await self.desk.sessions.open(session_id)
         try:
             if not session.journal.entries():
-                session.journal.append(SessionOpened(session_id=session_id, system="", format=JOURNAL_FORMAT))
+                about = self.subject.project
+                session.journal.append(
+                    SessionOpened(session_id=session_id, system="", format=JOURNAL_FORMAT, project=about)
+                )
                 await session.journal.commit()
         finally:
             await session.release()

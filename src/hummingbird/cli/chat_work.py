@@ -65,7 +65,7 @@ async def _partner(
     parts: ChatParts, wish: ChatWish, observer: Observer, asker: Asker, clarifier: Clarifier
 ) -> ChatPartner:
     watched = replace(parts, asker=asker, clarifier=clarifier, on_event=observer)
-    return await partner_of(watched, _subject(wish), resume=wish.resume, newest=wish.newest)
+    return await partner_of(watched, _subject(wish), resume=wish.resume, newest=wish.newest, named=True)
 
 
 def _subject(wish: ChatWish) -> About:

@@ -84,12 +84,15 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
 
 
 class SessionOpened(_Entry, frozen=True, kw_only=True, tag="session_opened"):
-    """First line of a journal. System prompt and tools are frozen here for all calls to come (L5)."""
+    """First line of a journal. System prompt and tools are frozen here for all calls to come (L5). `project`,
+    `workflow`: what a conversation was begun about; what an order is about stands in the order."""
 
     session_id: str
     system: str
     format: int  # no default: defaults are not written, and this one must be
     tools: tuple[ToolDefinition, ...] = ()
+    project: str = ""
+    workflow: str = ""
 
 
 class RunStarted(_Entry, frozen=True, kw_only=True, tag="run_started"):

@@ -29,7 +29,9 @@ _NOT_KEPT = "--no-preserve-root"
 _DOWN = "It ends or restarts this machine."
 _DOWN_UNITS = re.compile(r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|runlevel[016])(?:\.target)?")
 _TELLING = ("--list", "--dump", "--print", "--info", "--verify", "--backup", "--show-size", "--show-geometry")
-_ENDING_VERBS = frozenset("mklabel mktable rm luksErase erase luksFormat reencrypt format sanitize".split())
+_ENDING_VERBS = frozenset(
+    ("mklabel", "mktable", "rm", "luksErase", "erase", "luksFormat", "reencrypt", "format", "sanitize")
+)
 _ASKING = frozenset(("--help", "-h", "--version", "-V"))
 
 

@@ -4,7 +4,7 @@ Projections of its journal; knows nothing of where it is kept.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -50,7 +50,8 @@ def check_session_id(session_id: str) -> str:
 
 
 class About(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a session was begun for, as its first order says. Empty and 0 for what that does not say."""
+    """What a session was begun for, as its first order says, or whoever began to talk. Empty and 0 for what that does
+    not say."""
 
     workflow: str = ""
     project: str = ""
@@ -63,7 +64,17 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(self.project and self.mr_iid) and begun == asked
 
 
-def about(entries: Iterable[Entry]) -> About:
+def about(entries: Sequence[Entry]) -> About:
+    ordered = _ordered(entries)
+    return _talked_about(entries) if ordered == About() else ordered
+
+
+def _talked_about(entries: Iterable[Entry]) -> About:
+    opened = next((entry for entry in entries if isinstance(entry, SessionOpened)), None)
+    return About() if opened is None else About(plain(opened.workflow), plain(opened.project))
+
+
+def _ordered(entries: Iterable[Entry]) -> About:
     try:
         said = json.loads(next(_orders(entries), ""))
     except (ValueError, RecursionError):
@@ -139,7 +150,7 @@ def summary(entries: Iterable[Entry], session_id: str = "") -> Summary:
     return Summary(
         session_id=session_id,
         about=begun,
-        title=shortened(" ".join((_title(begun) or said).split()), SUMMARY_CHARS),
+        title=shortened(" ".join((_title(_ordered(found)) or said or _title(begun)).split()), SUMMARY_CHARS),
         model=model,
         began_at=found[0].at if found else 0.0,
         changed_at=found[-1].at if found else 0.0,

@@ -1,0 +1,68 @@
+"""What a conversation is about stays with its session, whoever goes on with it (C4, C7)."""
+
+from pathlib import Path
+
+import pytest
+
+from hummingbird.assembly.chat_desk import About
+from hummingbird.assembly.chatting import partner_of
+from hummingbird.domain.errors import UsageFault
+from hummingbird.domain.memory import Paper
+from hummingbird.lab.vendors.script import Turn
+from tests.assembly.chats import calling, home
+
+WIDGETS = About("acme/widgets")
+
+
+async def test_c4_a_chat_that_was_begun_about_a_project_is_about_it_when_it_is_gone_on_with(tmp_path: Path) -> None:
+    """Its tools, its prompt and its memory: what is learnt of a project is not written down for all of them."""
+    fact = calling("memory", action="add", file=Paper.MEMORY.value, text="The tests need a database.")
+    with home(tmp_path, Turn(text="ok"), fact, Turn(text="done")) as here:
+        async with here.chat(WIDGETS) as mine:
+            await mine.say("Why is the pipeline red?")
+            session = mine.standing().session_id
+        async with here.chat(resume=session) as mine:
+            await mine.say("Remember that.")
+            assert "The tests need a database." in mine.memory()
+            assert [one.title for one in await mine.listed(1)] == ["Why is the pipeline red?"]
+            assert [one.about.project for one in await mine.listed(1)] == ["acme/widgets"]
+        assert here.system(1) == here.system(0)
+        assert "about the GitLab project acme/widgets" in here.system(0)
+    assert not (tmp_path / "state" / "memory" / Paper.MEMORY.file).exists()
+
+
+async def test_c4_a_session_and_another_project_named_together_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="ok"), Turn(text="ok")) as here:
+        async with here.chat(WIDGETS) as mine:
+            await mine.say("one")
+            session = mine.standing().session_id
+            await mine.new()
+        async with here.chat() as mine:
+            await mine.say("about nothing")
+            other = mine.standing().session_id
+        for resumed, named, said in (
+            (session, About("acme/gadgets"), "about acme/widgets, and --project says acme/gadgets"),
+            (other, WIDGETS, "about none, and --project says acme/widgets"),
+        ):
+            with pytest.raises(UsageFault, match=said):
+                await partner_of(here.parts(), named, resume=resumed, named=True)
+        with pytest.raises(UsageFault, match="about none, and --project"):
+            await partner_of(here.parts(), WIDGETS, newest=True, named=True)
+        agreed = await partner_of(here.parts(), About("Acme/Widgets"), resume=session, named=True)
+        assert agreed.standing().session_id == session
+        await agreed.close()
+
+
+async def test_c7_what_a_chat_was_asked_to_be_about_is_not_brought_into_another_session(tmp_path: Path) -> None:
+    """An editor's or a terminal's project is that of the sessions begun there; /new goes back to it."""
+    with home(tmp_path, *[Turn(text="ok")] * 3) as here:
+        async with here.chat() as mine:
+            await mine.say("about nothing")
+            session = mine.standing().session_id
+        async with here.chat(WIDGETS) as mine:
+            await mine.resume(session)
+            await mine.say("still about nothing")
+            await mine.new()
+            await mine.say("about the project")
+        assert "acme/widgets" not in here.system(1)
+        assert "acme/widgets" in here.system(2)
