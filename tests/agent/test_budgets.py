@@ -203,6 +203,18 @@ async def test_the_day_budget_counts_what_other_runs_of_the_project_spent() -> N
     assert len(notices_in(model.requests[0], NoticeKind.FINAL)) == 1
 
 
+async def test_l6_a_chat_that_begins_with_the_days_money_spent_asks_no_model_and_says_so() -> None:
+    """Message after message: each one would buy a last word, and a summary before it."""
+    model, spending = ScriptedModel([]), DaySpending(Decimal(3))
+    on = stage(model, limits=replace(CHAT, usd_per_day=Decimal(3)), spending=spending, project="p")
+    for _ in range(2):
+        outcome = await on.run()
+        assert (outcome.reason, outcome.answered, outcome.iterations) == (EndReason.COST_LIMIT, False, 0)
+        assert "The money of the day is used up ($3.00 of $3.00), so no model was asked." in outcome.sentence
+    assert spending.today == Decimal(3)
+    assert on.written(ModelCalled) == []
+
+
 async def test_every_priced_answer_is_added_to_the_day() -> None:
     """L6"""
     spending = DaySpending()

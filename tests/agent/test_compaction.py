@@ -1,6 +1,8 @@
 """Room in a long conversation (L20): when it is made, what stays, and what happens when it cannot be made."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,22 +12,34 @@ from hummingbird.adapters.stores.journal import MemoryJournal
 from hummingbird.agent.budget import CHAT, Limits
 from hummingbird.agent.compaction import Compacting, WrappingUp
 from hummingbird.agent.state import RunState
-from hummingbird.domain.chat_limits import SUMMARY_ASK_CHARS
+from hummingbird.agent.summary_text import Told, composed
+from hummingbird.domain.chat_limits import (
+    SUMMARY_ASK_CHARS,
+    SUMMARY_ASKS_CHARS,
+    SUMMARY_LISTED_CHARS,
+    SUMMARY_NAMES_CHARS,
+)
 from hummingbird.domain.errors import ContextOverflow, NothingGained, RequestRefused, Unavailable, UsageFault
 from hummingbird.domain.journal import (
     Compacted,
     CompactionSkipped,
     EndReason,
+    Entry,
     ModelAnswered,
     ModelCalled,
     NoticeShown,
     ResultsWithheld,
+    RunEnded,
+    RunStarted,
+    SessionOpened,
+    UserSaid,
 )
+from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.messages import AssistantMessage, NoticeKind, ToolMessage, UserMessage
 from hummingbird.domain.usage import Usage
 from hummingbird.lab.scripted import ScriptedModel, calls, says
 from hummingbird.ports.model import ModelReply, ModelRequest
-from tests.agent.stage import Stage, notices_in, stage, tool
+from tests.agent.stage import DaySpending, Stage, notices_in, stage, tool
 
 WINDOW = 40_000
 LONG = "nothing of note happened here. " * 200
@@ -92,6 +106,57 @@ async def test_what_is_worked_on_is_never_cut_however_long_it_is() -> None:
     await play.run(wish)
     [made] = play.written(Compacted)
     assert f"> {wish}" in made.summary
+
+
+@pytest.mark.parametrize("ceiling", ["usd", "usd_per_day"])
+async def test_l6_where_the_money_is_used_up_no_summary_is_bought_and_the_journal_s_own_stands(ceiling: str) -> None:
+    """The last word comes all the same, in a context that has room for it."""
+    model = ScriptedModel([*turns(30, full_at=30), says("done")], context_tokens=WINDOW, usd=Decimal("0.01"))
+    side, spent = ScriptedModel([], name="scripted:small"), Decimal("0.30")
+    play = long_stage(model, [side], limits=replace(CHAT, **{ceiling: spent}), spending=DaySpending(), project="p")
+    outcome = await play.run("find `src/cache.py`")
+    assert outcome.reason is EndReason.COST_LIMIT
+    [made] = play.written(Compacted)
+    assert "under way: you are working on it\n> find `src/cache.py`" in made.summary
+    assert "No model was asked for the summary: the money of " in made.summary
+    assert "($0.30) is used up" in made.summary
+    assert side.requests == []
+    play.consumed()
+
+
+async def test_l6_a_person_who_wants_room_buys_none_either() -> None:
+    """C3: /compress."""
+    spending = DaySpending()
+    model = ScriptedModel([*turns(30), says("done")], context_tokens=WINDOW, usd=Decimal("0.01"))
+    side = ScriptedModel([], name="scripted:small")
+    play = long_stage(model, [side], limits=replace(CHAT, usd_per_day=Decimal(5)), spending=spending, project="p")
+    await play.run("find it")
+    spending.today = Decimal(5)
+    proposed = await play.loop.room.proposed()
+    assert "the money of the day ($5.00) is used up" in proposed.summary
+    assert spending.today == Decimal(5)
+    assert side.requests == []
+
+
+def test_l20_however_much_was_asked_the_summary_stays_bounded_and_says_where_the_rest_is() -> None:
+    """Every message would be longer than the one before; all of it stays in the journal, where recall looks."""
+    entries: list[Entry] = [SessionOpened(session_id="s", system="", format=JOURNAL_FORMAT)]
+    for number in range(3_000):
+        entries += [
+            RunStarted(run_id=f"{number}", model="m"),
+            UserSaid(text=f"Why does test_{number} fail in src/module_{number}.py, and since when?"),
+            RunEnded(run_id=f"{number}", reason=EndReason.COMPLETED, text="Because.", answered=True),
+        ]
+    entries += [RunStarted(run_id="last", model="m"), UserSaid(text="And now mend them all.")]
+    summary = composed(Told(entries, 3, len(entries)), "", recall=True)
+    assert len(summary) < SUMMARY_ASKS_CHARS + SUMMARY_LISTED_CHARS + SUMMARY_NAMES_CHARS + 20_000
+    assert "under way: you are working on it\n> And now mend them all." in summary
+    assert "> Why does test_2999 fail" in summary
+    [folded] = [line for line in summary.splitlines() if "earlier ones, all settled" in line]
+    first, last, count = (int(word.replace(",", "")) for word in re.findall(r"[\d,]*\d", folded)[:3])
+    assert (first, count) == (3, (last - 3) // 3 + 1)
+    assert "> Why does test_0 " not in summary
+    assert f"[{last + 3}] answered" in summary
 
 
 async def test_below_the_threshold_nothing_happens() -> None:

@@ -92,6 +92,26 @@ def _all(limits: Limits, spent: Spent) -> Iterator[Pressure]:
         yield Pressure(EndReason.TIME_LIMIT, "time", share, time)
 
 
+def no_money(limits: Limits, usd: Decimal, unpriced: int, usd_today: Decimal) -> str:
+    """Which ceiling on money is reached, for a sentence; empty if none is."""
+    if limits.usd is not None and _money("", limits.usd, usd, unpriced).final:
+        return f"the money of this run (${limits.usd:.2f}) is used up"
+    if limits.usd_per_day is not None and _money("", limits.usd_per_day, usd_today, unpriced).final:
+        return f"the money of the day (${limits.usd_per_day:.2f}) is used up"
+    return ""
+
+
+def spent_before(limits: Limits, spent: Spent) -> str:
+    """Why a run of a chat has nothing to begin with, as a sentence; empty if it has. A workflow's last word is worth
+    its money also then, for it has the evidence before it asks anybody."""
+    if limits.warns or spent.iterations or not no_money(replace(limits, usd=None), Decimal(0), 0, spent.usd_today):
+        return ""
+    return (
+        f"The money of the day is used up (${spent.usd_today:.2f} of ${limits.usd_per_day:.2f}), so no model was "
+        "asked. Raise budgets.usd_per_day, or go on tomorrow."
+    )
+
+
 def _money(budget: str, ceiling: Decimal, usd: Decimal, unpriced: int) -> Pressure:
     """A ceiling that cannot be checked is treated as reached: the price of the model is unknown."""
     if unpriced or ceiling <= 0:

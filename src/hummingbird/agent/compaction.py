@@ -3,12 +3,14 @@ what is open and which names occurred is read off the journal, so a summariser t
 them away or put others in their place.
 """
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from hummingbird.agent.summary_text import Told, composed, to_summarise
 from hummingbird.domain.chat_limits import GROWN, LEAST_SAVED
 from hummingbird.domain.conversation import weight
-from hummingbird.domain.errors import NothingGained
+from hummingbird.domain.errors import NothingGained, Unaffordable
 from hummingbird.domain.journal import Entry, HistoryImported, ModelAnswered, ToolFinished, UserSaid
 from hummingbird.domain.limits import COMPRESSION_SHARE, PROTECTED_MESSAGES, SOFT_SHARE
 from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -48,17 +50,26 @@ class Compacting:
         messages = material.messages
         first, last = _middle(messages, self._protected)
         _worth_it(weight(messages[first:last]), material)
-        since, until = _entries_of(messages, first, last, material.entries)
+        since, until = await asyncio.to_thread(_entries_of, messages, first, last, material.entries)
         told = Told(material.entries, since, until)
-        request = to_summarise(told, material.room, material.focus)
-        prose = await material.summarise(RULES, request)
-        if not prose.strip():
-            raise NothingGained("The summary came back empty, so the conversation stays as it is.")
-        summary = composed(told, prose, recall="recall" in material.tools)
+        summary = await self._summary(told, material)
         saved = weight(messages[first:last]) - len(summary)
         _worth_it(saved, material)
         after = material.tokens - round(material.tokens * saved / _all(material))
         return Projection(first, last, summary, since, until, material.tokens, max(0, after))
+
+    async def _summary(self, told: Told, material: Material) -> str:
+        """In a thread, for a session may be long and somebody types meanwhile. Where notes cannot be paid for, there is
+        what the journal says."""
+        made = partial(composed, told, recall="recall" in material.tools)
+        request = await asyncio.to_thread(to_summarise, told, material.room, material.focus)
+        try:
+            prose = await material.summarise(RULES, request)
+        except Unaffordable as error:
+            return await asyncio.to_thread(made, "", why_none=str(error))
+        if not prose.strip():
+            raise NothingGained("The summary came back empty, so the conversation stays as it is.")
+        return await asyncio.to_thread(made, prose)
 
 
 class WrappingUp:

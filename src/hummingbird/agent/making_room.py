@@ -42,6 +42,7 @@ class RoomMaker:
             setup.spending,
             setup.project,
             setup.secrets,
+            setup.limits,
         )
 
     def wanted(self, ceiling: int) -> bool:

@@ -4,12 +4,14 @@ Nothing that is asked or answered here is part of the conversation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from uuid import uuid4
 
 from hummingbird.agent.attempts import answered, charge, failed
+from hummingbird.agent.budget import Limits, no_money
 from hummingbird.agent.recorder import Recorder
 from hummingbird.agent.untold import untold
-from hummingbird.domain.errors import HummingbirdError, JournalUnwritable, NothingGained, Unavailable
+from hummingbird.domain.errors import HummingbirdError, JournalUnwritable, NothingGained, Unaffordable, Unavailable
 from hummingbird.domain.journal import ModelCalled
 from hummingbird.domain.limits import BYTES_PER_TOKEN
 from hummingbird.domain.messages import UserMessage
@@ -25,7 +27,7 @@ _WAIT_S = 2.0  # between them: somebody waits for what this is beside
 
 @dataclass(frozen=True, slots=True)
 class SideTask:
-    """`purpose` names it in the ledger."""
+    """`purpose` names it in the ledger. The ceilings on money are those of the run it is beside (L6)."""
 
     purpose: str
     models: Sequence[Model]
@@ -35,6 +37,7 @@ class SideTask:
     spending: Spending | None = None
     project: str = ""
     secrets: Secrets = field(default_factory=Secrets)
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def window(self) -> int:
@@ -43,10 +46,12 @@ class SideTask:
         return max(1, tokens) * (BYTES_PER_TOKEN - 1)
 
     async def ask(self, rules: str, text: str) -> str:
-        """The first answer that there is. Raises NothingGained, with why there is none."""
+        """The first answer that there is. Raises NothingGained, with why there is none, and Unaffordable where there is
+        no money for one."""
         trouble = ""
         for model in self.models:
             for attempt in range(1, _TRIES + 1):
+                await self._check_money()
                 said = await self._asked(model, rules, text, attempt)
                 if isinstance(said, str):
                     return said
@@ -55,6 +60,13 @@ class SideTask:
                     break
                 await self.clock.sleep(min(said.retry_after_s or _WAIT_S, _WAIT_S))
         raise NothingGained(f"No model wrote the {self.purpose}. {self.secrets.mask(trouble)}")
+
+    async def _check_money(self) -> None:
+        state, today = self.recorder.state, Decimal(0)
+        if self.limits.usd_per_day is not None and self.spending is not None:
+            today = await self.spending.spent_today(self.project)
+        if spent := no_money(self.limits, state.usd, state.unpriced, today):
+            raise Unaffordable(f"No model was asked for the {self.purpose}: {spent}.")
 
     async def _asked(self, model: Model, rules: str, text: str, attempt: int) -> str | HummingbirdError:
         state = self.recorder.state

@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeAlias
 
 from hummingbird.agent import prompts
-from hummingbird.agent.budget import Limits, Pressure, Spent, pressures
+from hummingbird.agent.budget import Limits, Pressure, Spent, pressures, spent_before
 from hummingbird.agent.meaning import Meaning
 from hummingbird.agent.recovery import TABLE, Action, Rule, retry_delay_s
 from hummingbird.agent.state import RunState
@@ -104,6 +104,8 @@ def decide(state: RunState, now: Circumstances) -> Step:
         return _after_answer(state, state.answer, now)
     if state.final_calls >= FINAL_ATTEMPTS and not state.parts:
         return _ending(state.final or EndReason.MAX_ITERATIONS)
+    if not state.final and (sentence := spent_before(now.limits, now.spent)):
+        return _ending(EndReason.COST_LIMIT, sentence)
     if now.crowded and not state.made_room and not state.final:
         return MakeRoom()
     return _notice_due(state, now) or _call(state)

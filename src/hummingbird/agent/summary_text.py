@@ -17,6 +17,7 @@ from hummingbird.domain.chat_limits import (
     SUMMARY_ANSWERS,
     SUMMARY_ASK_CHARS,
     SUMMARY_ASKS_CHARS,
+    SUMMARY_LISTED_CHARS,
     SUMMARY_NAMES_CHARS,
     SUMMARY_PROSE_CHARS,
 )
@@ -101,9 +102,11 @@ def _lines(told: Told, most: int) -> Iterator[str]:
             yield f"[{number}] {who.value}: {_ends(text, most if result else SUMMARISED_TEXT_CHARS)}"
 
 
-def composed(told: Told, prose: str, *, recall: bool) -> str:
+def composed(told: Told, prose: str, *, recall: bool, why_none: str = "") -> str:
+    """`why_none`: why no model wrote notes on it; there is only what the journal says then."""
     asked = (_asked(told), _answers(told))
-    parts = [_heading(told, recall=recall), *asked, _open_items(told), _names(told), _prose(told, prose)]
+    notes = why_none or _prose(told, prose)
+    parts = [_heading(told, recall=recall), *asked, _open_items(told), _names(told), notes]
     return "\n\n".join(filter(None, parts))
 
 
@@ -118,15 +121,23 @@ def _heading(told: Told, *, recall: bool) -> str:
 
 def _asked(told: Told) -> str:
     """Word for word what is taken out; what stays is there to be read, and only its outcome is told. What is worked on
-    is never cut. Of others that are long, or when there is too much, the ends are told, and how much is between."""
-    budget, lines = SUMMARY_ASKS_CHARS, list[str]()
+    is never cut. Of others that are long, or when there is too much, the ends are told, and how much is between; of
+    the oldest of very many, where they are."""
+    budget, room = SUMMARY_ASKS_CHARS, SUMMARY_LISTED_CHARS
+    lines, folded = list[str](), list[int]()
     for ask in reversed(told.asked):
+        if room <= 0 and not ask.open:
+            folded.append(ask.number)
+            continue
         stays = not told.since <= ask.number <= told.until
         most = 80 if stays or budget <= 0 else SUMMARY_ASK_CHARS
         most = len(ask.text) if ask.open and not stays else most
         quoted = "\n".join(f"> {line}" for line in _ends(ask.text, most).splitlines() or [""])
         lines.append(f"[{ask.number}] {ask.became}\n{quoted}")
         budget -= 0 if stays else len(lines[-1])
+        room -= len(lines[-1])
+    if folded:
+        lines.append(f"[{folded[-1]} to {folded[0]}] {len(folded):,} earlier ones, all settled; their entries are kept")
     listed = "\n".join(reversed(lines))
     return (
         "What the user asked so far, word for word but for the characters that are counted in brackets, by the number "

@@ -40,10 +40,14 @@ async def partner_of(
     past = _past(parts)
     desk = _desk(parts, past)
     partner = ChatPartner(desk, past, subject)
-    if resume or newest:
-        wanted = subject if named else None
-        await (partner.resume(resume, wanted) if resume else partner.newest(wanted))
-    await partner.prepare()
+    try:
+        if resume or newest:
+            wanted = subject if named else None
+            await (partner.resume(resume, wanted) if resume else partner.newest(wanted))
+        await partner.prepare()
+    except BaseException:
+        await partner.close()  # the session is anybody's again
+        raise
     partner.begin()
     return partner
 

@@ -45,6 +45,7 @@ class Ask:
 def asks(entries: Iterable[Entry]) -> list[Ask]:
     """In their order. What was taken back is none; what a skill says is none either."""
     found: list[Ask] = []
+    settled = 0  # so many of them, the first ones, are not open
     for number, entry in enumerate(entries, 1):
         match entry:
             case UserSaid(text=text, source=source) if source is not Source.SKILL:
@@ -52,14 +53,18 @@ def asks(entries: Iterable[Entry]) -> list[Ask]:
             case HistoryImported(messages=chat):
                 said = (one for one in from_chat(chat)[0] if isinstance(one, UserMessage))
                 found = [Ask(number, one.text, EARLIER) for one in said]
+                settled = len(found)
             case RunEnded():
                 became, answer = _became(entry)
-                found = [replace(ask, became=became, answer=answer) if ask.open else ask for ask in found]
+                found[settled:] = [replace(ask, became=became, answer=answer) for ask in found[settled:]]
+                settled = len(found)
             case RunStarted():
                 lost = "its process ended before it was answered"
-                found = [replace(ask, became=lost) if ask.open else ask for ask in found]
+                found[settled:] = [replace(ask, became=lost) for ask in found[settled:]]
+                settled = len(found)
             case TurnUndone(text=text):
                 del found[_last(found, text) :]
+                settled = min(settled, len(found))
             case _:
                 pass
     return found

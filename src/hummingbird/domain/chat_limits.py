@@ -5,6 +5,7 @@ LEAST_SAVED = 0.1  # share of the context that a compaction has to save, or noth
 GROWN = 1.1  # times as full as when making room was in vain, before it is tried again
 SUMMARY_PROSE_CHARS = 8_000  # of what the side task's model wrote
 SUMMARY_ASKS_CHARS = 12_000  # of what the user asked, word for word
+SUMMARY_LISTED_CHARS = 24_000  # of the list of all of them; older ones are told by their numbers
 SUMMARY_ASK_CHARS = 2_000  # of one of them that is not worked on any more; the rest is in the journal
 SUMMARY_ANSWERS = 60  # the last ones, of which it is told how they begin
 SUMMARY_NAMES_CHARS = 3_000

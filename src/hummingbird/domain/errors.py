@@ -51,6 +51,7 @@ HummingbirdError
     ├── ObjectsUnusable      the store of large things cannot be reached, or does not take or give one
     ├── QueueUnusable        a queue cannot be opened or reached, or is not set up as we need it
     ├── NothingGained        a compaction that would save too little, or whose summary failed
+    │   └── Unaffordable     nobody was asked for it: the money of the run or of the day is used up
     ├── ReceiptExpired       a message was held for too long: it may be with somebody else by now
     └── ScriptDeparted       a replayed session and the conversation are not the same
 """
@@ -265,6 +266,10 @@ class QueueUnusable(PlatformError):
 
 
 class NothingGained(PlatformError):
+    pass
+
+
+class Unaffordable(NothingGained):
     pass
 
 
