@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-from hummingbird.agent.chat_prompt import PromptParts
 from hummingbird.assembly.chat_desk import ChatParts
 from hummingbird.assembly.chatting import PROMPT_BYTES
 from tests.config.effects.talking import talking
@@ -36,4 +35,11 @@ async def test_what_is_brought_along_is_bounded_and_shown(tmp_path: Path) -> Non
     async with talking(tmp_path) as talk:
         sizes = dict(await talk.partner.sizes())
     assert 0 < sizes.get("context files", 0) < 20_000
-    assert PromptParts().context_files == ()
+
+
+async def test_what_is_not_brought_along_weighs_nothing(tmp_path: Path) -> None:
+    """C9: an empty folder adds no part of the prompt."""
+    async with talking(tmp_path) as talk:
+        sizes = dict(await talk.partner.sizes())
+    assert "context files" not in sizes or sizes["context files"] == 0
+    assert sizes["base"] > 0

@@ -100,6 +100,8 @@ async def played(partner: ScriptedPartner, text: str) -> str:
             return await clarified(partner)
         case "long":
             return await partner.stream("".join(f"line {number}\n" for number in range(20_000)), size=4_000)
+        case "break":
+            raise ValueError("nobody expected that")
         case "fail":
             raise UsageFault("There is no model: name one with --model.")
         case "nasty":

@@ -160,6 +160,9 @@ class ScriptedPartner:
     async def save(self, folder: str) -> Path:
         return Path(folder)
 
+    async def settled(self) -> None:
+        """Nothing is kept."""
+
     async def close(self) -> None:
         self.closed = True
         self.on_close()

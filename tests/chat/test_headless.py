@@ -53,6 +53,16 @@ def test_c1_json_is_one_event_a_line_and_the_result_last() -> None:
     }
 
 
+def test_c1_whatever_breaks_in_a_line_the_next_one_is_taken() -> None:
+    """Also in what a command wants to be said: /retry says the last message again."""
+    done = ran(said=b"break\n/retry\nfirst\nlast")
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == 1
+    assert out.index("characters: first") < out.index("characters: last")
+    assert "hummingbird: unexpected ValueError: nobody expected that" in err
+    assert "Traceback" not in err
+
+
 def test_c1_each_piped_line_is_a_message_or_a_command() -> None:
     done = ran(said="first\n\n/cost\n/nonsense\nfail\nlast ünit".encode())
     out, err = done.stdout.decode(), done.stderr.decode()

@@ -21,7 +21,11 @@ from hummingbird.domain.mind_limits import (
     TODOS,
     TODOS_SHOWN_CHARS,
 )
-from hummingbird.domain.session_limits import SEARCH_HITS, SEARCH_PER_SESSION
+from hummingbird.domain.session_limits import FRESH_S, SEARCH_HITS, SEARCH_PER_SESSION
+
+
+def test_an_index_that_is_being_brought_up_to_date_leaves_time_to_search_what_is_there() -> None:
+    assert 0 < FRESH_S < RECALL_INDEX_S / 2
 
 
 def test_every_limit_is_more_than_nothing() -> None:

@@ -33,7 +33,7 @@ from hummingbird.assembly.places import Places, places
 from hummingbird.assembly.plugins import plugin_hooks, plugin_tools
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
-from hummingbird.assembly.session_desk import SessionDesk
+from hummingbird.assembly.session_desk import Fresh, SessionDesk
 from hummingbird.assembly.turn_keeping import TurnKeeping
 from hummingbird.config.chat import ChatSettings
 from hummingbird.config.configuration import Applied, Configuration
@@ -221,7 +221,7 @@ class ChatDesk:
             *self.terminal.tools,
             TodoTool(entries),
             MemoryTool(memory_of(self.places.state, about.project), clock.now, self.room, self.secrets),
-            Recall(self._past, entries, self.secrets),
+            Recall(None if self._past is None else Fresh(self._past), entries, self.secrets),
             Clarify(self.parts.clarifier),
             *([SkillTool(ready.skills, ready.listed)] if ready.listed else ()),
             *self.servers.tools,

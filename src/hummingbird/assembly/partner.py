@@ -5,8 +5,9 @@ kept, whoever wrote it.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,7 +23,7 @@ from hummingbird.assembly.library import Agent
 from hummingbird.assembly.session_desk import SessionDesk
 from hummingbird.chat.partner import Offered, Preview, Standing
 from hummingbird.domain.chat_limits import PROMPT_GRACE_S
-from hummingbird.domain.errors import HummingbirdError, NothingGained, SandboxUnavailable, UsageFault
+from hummingbird.domain.errors import NothingGained, SandboxUnavailable, UsageFault
 from hummingbird.domain.events import Told
 from hummingbird.domain.journal import Delegated, Entry, SessionOpened, ToolDecided, ToolStarted
 from hummingbird.domain.memory import Paper
@@ -34,6 +35,7 @@ from hummingbird.ports.context import Projection
 from hummingbird.ports.sandbox import ROOT
 from hummingbird.ports.session_index import Hit
 
+_NUMBER = re.compile("[0-9]{1,9}")
 NEWS_S = 1.0  # between two looks at what goes on in the background
 _GRANT_CHARS = 160
 
@@ -98,7 +100,9 @@ class ChatPartner:
         return await past.listed(limit, text=words)
 
     async def search(self, words: str, limit: int) -> Sequence[Hit]:
-        return await self._needed_past().search(words, limit)
+        past = self._needed_past()
+        await past.caught_up()
+        return await past.search(words, limit)
 
     def tools(self) -> Sequence[Offered]:
         agent = self._made()
@@ -135,8 +139,8 @@ class ChatPartner:
 
     async def save(self, folder: str) -> Path:
         await self.settled()
-        place = folder or f"hummingbird-{self._session_id[:8]}"
-        return await self._needed_past().exported(self._session_id, Path(place))
+        place = Path(folder or f"hummingbird-{self._session_id[:8]}")
+        return await self._needed_past().exported(self._session_id, self._desk.parts.workspace / _at_home(place))
 
     # What is said
 
@@ -168,9 +172,10 @@ class ChatPartner:
     async def stop(self, which: str = "") -> str:
         delegate = None if self._agent is None else self._agent.delegate
         if which.strip():
-            if not which.strip().isdigit():
+            if not _NUMBER.fullmatch(which.strip()):
+                what = shortened(which, 40)
                 raise UsageFault(
-                    f"{which!r} is no number; /stop lists what goes on when it is given none that is there."
+                    f"{what!r} is no number; /stop lists what goes on when it is given none that is there."
                 )
             number = int(which)
             return delegate.cancel(number) if delegate and number > 1_000 else await self._desk.terminal.stop(number)
@@ -246,12 +251,18 @@ class ChatPartner:
     async def undo_edit(self) -> str:
         return await asyncio.to_thread(self._desk.workspace.undo)
 
+    def go_on_from(self, before: "ChatPartner") -> None:
+        """Who had the same conversation in the same workspace until now."""
+        self._desk.workspace.go_on_from(before._desk.workspace)
+
     async def close(self) -> None:
         for task in tuple(self._beside):
             task.cancel()
         if self._beside:
             await asyncio.wait(set(self._beside))
         await self._leave()
+        if self._past is not None:
+            await self._past.rest()
         await self._desk.close()
         await self.settled()
 
@@ -330,8 +341,7 @@ class ChatPartner:
 
     async def _refreshed(self) -> None:
         if self._past is not None:
-            with suppress(HummingbirdError):  # told when somebody asks
-                await self._past.refresh()
+            await self._past.caught_up()
 
     async def _watched(self) -> None:
         while True:
@@ -340,6 +350,14 @@ class ChatPartner:
             for sentence in self._desk.terminal.news():
                 if self._desk.parts.on_event is not None:
                     self._desk.parts.on_event(Told(sentence))
+
+
+def _at_home(place: Path) -> Path:
+    """Raises UsageFault for the home of somebody who is not known here."""
+    try:
+        return place.expanduser()
+    except RuntimeError as error:
+        raise UsageFault(f"There is no home directory for {shortened(str(place), 80)}: name the whole path.") from error
 
 
 def _subject(entries: Sequence[Entry]) -> About:

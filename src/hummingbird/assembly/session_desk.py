@@ -12,13 +12,13 @@ from pathlib import Path
 from hummingbird.adapters.stores.index import opened
 from hummingbird.assembly.places import places
 from hummingbird.assembly.secrets import all_secrets
-from hummingbird.assembly.session_copies import named, prepared, sessions_in, transferred
+from hummingbird.assembly.session_copies import Saved, named, prepared, sessions_in, transferred
 from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import HummingbirdError, JournalDamaged, ObjectsUnusable, SessionUnreadable
 from hummingbird.domain.journal import Entry
-from hummingbird.domain.session_limits import SEARCH_HITS, SESSIONS_AT_ONCE
-from hummingbird.domain.sessions import Summary, summary
+from hummingbird.domain.session_limits import FRESH_S, SEARCH_HITS, SESSIONS_AT_ONCE
+from hummingbird.domain.sessions import About, Summary, summary
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.session_index import Hit, SessionIndex, Spoken
 from hummingbird.ports.sessions import Kept, Sessions
@@ -36,6 +36,29 @@ class SessionDesk:
 
     def __init__(self, sessions: Sessions, index: SessionIndex) -> None:
         self.sessions, self._index = sessions, index
+        self._refreshing: asyncio.Task[None] | None = None
+
+    async def caught_up(self) -> None:
+        """The index knows of what was said until now, here and by others, as far as it can be read in a moment; what
+        takes longer goes on behind. Never raises: what there is can be searched all the same."""
+        until = asyncio.get_running_loop().time() + FRESH_S
+        if self._refreshing is not None:  # it may have looked before the last word was said
+            await asyncio.wait({self._refreshing}, timeout=FRESH_S)
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._refreshed())
+        await asyncio.wait({self._refreshing}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
+
+    async def rest(self) -> None:
+        """Nothing goes on behind any more."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait({self._refreshing})
+
+    async def _refreshed(self) -> None:
+        try:
+            await self.refresh()
+        except HummingbirdError as error:
+            _log.warning("The index of sessions could not be brought up to date: %s", error)
 
     async def refresh(self, on_progress: Progress = _unseen) -> None:
         """Brings the index up to date. What cannot be read is told and left out."""
@@ -47,7 +70,7 @@ class SessionDesk:
             found = await asyncio.gather(*(self._read(one) for one in some))
             for one, entries in zip(some, found, strict=True):
                 if entries:
-                    made = summary(entries, one.session_id)
+                    made = await asyncio.to_thread(summary, entries, one.session_id)
                     await self._index.put(one.session_id, one.stamp, made, entries)
         for gone in known.keys() - {one.session_id for one in kept}:
             await self._index.forget(gone)
@@ -77,7 +100,7 @@ class SessionDesk:
 
     async def exported(self, session_id: str, folder: Path) -> Path:
         """All its files, as --resume-session takes them. Raises UsageFault if the folder holds another session."""
-        place = await asyncio.to_thread(prepared, folder)
+        place = await asyncio.to_thread(prepared, folder, Saved("the store", session_id, About()))
         with sessions_in(place, session_id) as target:
             await transferred(self.sessions, target, session_id)
         return place
@@ -104,6 +127,21 @@ class SessionDesk:
         except (JournalDamaged, SessionUnreadable, ObjectsUnusable) as error:
             _log.warning("Session %s is not in the index: %s", kept.session_id, error)
             return ()
+
+
+class Fresh:
+    """The past as a conversation searches it (C7): brought up to date before, for what was said a moment ago, here
+    before /new or by the service, is past as well. Fulfils agent.tools.recall.Past."""
+
+    def __init__(self, desk: SessionDesk) -> None:
+        self._desk = desk
+
+    async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[Hit]:
+        await self._desk.caught_up()
+        return await self._desk.search(query, limit, project)
+
+    async def around(self, session_id: str, number: int, before: int, after: int, part: int = 0) -> Sequence[Spoken]:
+        return await self._desk.around(session_id, number, before, after, part)
 
 
 def desk_of(configuration: Configuration, environment: Mapping[str, str], clock: Clock) -> SessionDesk:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +33,12 @@ from hummingbird.ports.person import Clarifier
 READER_GONE = 141  # as a shell says it of whoever writes to a pipe that nobody reads
 _CHUNK_BYTES = 64 * 1024
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PartnerOf = Callable[[Observer, Asker, Clarifier], Awaitable[Partner]]
+PartnerOf = Callable[[Observer, Asker, Clarifier | None], Awaitable[Partner]]
 Described = Callable[[Outcome], Mapping[str, Any]]  # the dictionary that the library gives (C2)
 
 
 class Nobody:
-    """Asker and Clarifier where there is no person."""
+    """Asker where there is no person. A question that is no wish for a yes cannot be asked here at all."""
 
     name = "nobody: there is no terminal"
 
@@ -48,9 +48,6 @@ class Nobody:
             f"nobody can be asked here. To allow {question.tool}, add a rule to chat.permissions in the configuration "
             f"(action: allow, tool: {question.tool}), or start hummingbird chat in a terminal",
         )
-
-    async def clarify(self, question: str, choices: Sequence[str]) -> str:
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +117,7 @@ class _Desk:
         self.left = False
 
     async def __aenter__(self) -> "_Desk":
-        nobody = Nobody()
-        self.partner = await self._partner_of(self._observed, nobody, nobody)
+        self.partner = await self._partner_of(self._observed, Nobody(), None)
         self._composer = Composer(self._piping.start, self.partner.attach, self.pastes)
         return self
 
@@ -130,13 +126,19 @@ class _Desk:
 
     async def took(self, text: str) -> int:
         """A line. What is wrong with it is told, and the next one is taken."""
-        meant = called(text)
         try:
-            if meant is None:
-                return await self.said(text)
+            return await self._taken(text)
         except HummingbirdError as error:
             self.streams.tell(f"hummingbird: {error}")
-            return 1
+        except Exception as error:  # noqa: BLE001 - the border of a line: whatever broke, the next one is taken
+            self.streams.tell(f"hummingbird: unexpected {type(error).__name__}: {error}")
+        self._next.clear()
+        return 1
+
+    async def _taken(self, text: str) -> int:
+        meant = called(text)
+        if meant is None:
+            return await self.said(text)
         if meant.command is None:
             self.streams.tell(unknown(meant.word))
             return 2

@@ -116,6 +116,10 @@ class Partner(Protocol):
         """Takes back the last change of a file of the workspace. A sentence. Raises UsageFault."""
         ...
 
+    async def settled(self) -> None:
+        """Returns when what was said is kept whole, and others may go on with the session."""
+        ...
+
     async def stop(self, which: str = "") -> str:
         """Ends the run, sub-agents and background processes; with `which`, the one of that number. A sentence."""
         ...

@@ -87,7 +87,10 @@ class EditorConversations:
             clarifier=wanted.clarifier,
             on_event=wanted.observer,
         )
-        return await partner_of(parts, self.subject, resume=wanted.resume)
+        made = await partner_of(parts, self.subject, resume=wanted.resume)
+        if isinstance(wanted.before, ChatPartner):
+            made.go_on_from(wanted.before)
+        return made
 
     async def entries(self, session_id: str) -> Sequence[Entry]:
         """A beginning of an id, which a person may type, is not one that an editor remembers."""

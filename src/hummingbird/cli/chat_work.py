@@ -62,7 +62,7 @@ def chat(config: str | None, wish: ChatWish, chosen: Chosen, *, verbose: bool) -
 
 
 async def _partner(
-    parts: ChatParts, wish: ChatWish, observer: Observer, asker: Asker, clarifier: Clarifier
+    parts: ChatParts, wish: ChatWish, observer: Observer, asker: Asker, clarifier: Clarifier | None
 ) -> ChatPartner:
     watched = replace(parts, asker=asker, clarifier=clarifier, on_event=observer)
     return await partner_of(watched, _subject(wish), resume=wish.resume, newest=wish.newest, named=True)

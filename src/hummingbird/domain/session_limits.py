@@ -37,6 +37,9 @@ SPENDING_DAYS = 40  # that are kept
 
 # S4: the index
 SEARCH_HITS = 20
+FRESH_S = (
+    3.0  # that a search waits for the index to be brought up to date; it goes on behind, and what is there is searched
+)
 SEARCH_WORDS = 32
 SNIPPET_TOKENS = 24
 INDEXED_CHARS = 64 * 1024  # of one entry

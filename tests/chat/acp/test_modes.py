@@ -25,6 +25,7 @@ class Bird(ScriptedPartner):
     def __init__(self, wanted: Wanted, *, models: bool) -> None:
         super().__init__(wanted.observer, wanted.asker, wanted.clarifier)  # type: ignore[arg-type]  # it asks nobody
         self.plan, self.models, self.stopped = wanted.plan, models, 0
+        self.before = wanted.before
         self.fault: HummingbirdError | None = None
 
     def standing(self) -> Standing:
@@ -110,6 +111,15 @@ async def test_c6_c10_nothing_runs_in_ask_mode_once_the_editor_shows_plan(tmp_pa
     assert told.index("agent_thought_chunk") < told.index("current_mode_update")
     await session.close()
     assert nest.closed == [True, True]
+
+
+async def test_c10_who_had_the_conversation_before_a_change_of_mode_is_known_to_who_has_it_then(tmp_path: Path) -> None:
+    """So that changes of files can still be taken back."""
+    session, nest, _ = await begun(tmp_path)
+    await session.choose_mode(plan=True)
+    assert await said(session, "hi") == "end_turn"
+    assert [bird.before for bird in nest.birds] == [None, nest.birds[0]]
+    await session.close()
 
 
 async def test_c6_c10_what_goes_on_in_the_background_is_stopped_too(tmp_path: Path) -> None:

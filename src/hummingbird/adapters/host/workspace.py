@@ -43,6 +43,10 @@ class Workspace:
         search = FileSearch(self.below, forbidden, environment or {}, showing=showing)
         self.tools: tuple[Tool, ...] = (FileRead(self), search, FileEdit(self))
 
+    def go_on_from(self, before: "Workspace") -> None:
+        """That of the same folder and conversation until now: what was changed there can be taken back here."""
+        self._history, self._read, self._changes = before._history, before._read, before._changes
+
     def changed(self) -> tuple[str, ...]:
         """Files that are not as they were before, as far as this process has changed them, in order."""
         return tuple(path for path, times in self._changes.items() if times > 0)

@@ -18,7 +18,8 @@ from hummingbird.ports.person import Clarifier
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A conversation to be had. `resume`: a whole session id, or empty for another session. `clarifier` None: the
-    editor cannot ask its person such things."""
+    editor cannot ask its person such things. `before`: who had the conversation until now, and made changes in the
+    workspace that can be taken back."""
 
     workspace: Path
     observer: Observer
@@ -26,6 +27,7 @@ class Wanted:
     clarifier: Clarifier | None
     resume: str = ""
     plan: bool = False
+    before: Partner | None = None
 
 
 class Conversations(Protocol):

@@ -269,7 +269,8 @@ class EditorSession:
         while (planning := self.plan) != self._planning:
             if not self._kept:
                 await self._conversations.keep(self.session_id)
-            made = await self._made(self.session_id, plan=planning)
+            await self.partner.settled()
+            made = await self._made(self.session_id, plan=planning, before=self.partner)
             try:
                 if self._model:
                     await made.switch_model(self._model)
@@ -283,8 +284,8 @@ class EditorSession:
         """Closed to its end, also if the message that it was for is cancelled meanwhile."""
         await asyncio.shield(self._begun(_closed(partner)))
 
-    async def _made(self, resume: str, *, plan: bool) -> Partner:
-        wanted = Wanted(self.workspace, self._observed, self._asking, self._clarifying, resume, plan)
+    async def _made(self, resume: str, *, plan: bool, before: Partner | None = None) -> Partner:
+        wanted = Wanted(self.workspace, self._observed, self._asking, self._clarifying, resume, plan, before)
         return await self._conversations.partner(wanted)
 
     # What is told (`asking.Whose`)
