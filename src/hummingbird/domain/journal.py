@@ -16,6 +16,7 @@ from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.messages import AssistantMessage, NoticeKind
 from hummingbird.domain.tools import ToolDefinition
 from hummingbird.domain.usage import Charge, Usage
+from hummingbird.domain.verdicts import Verdict
 
 
 class Finish(StrEnum):
@@ -119,6 +120,14 @@ class NoticeShown(_Entry, frozen=True, kw_only=True, tag="notice_shown"):
     notice: NoticeKind
     text: str
     about: str = ""
+
+
+class Judged(_Entry, frozen=True, kw_only=True, tag="judged"):
+    """Whose the failures of this run are, by rules and before a model speaks (N8). No part of the conversation: what
+    the model is told of it stands in its order."""
+
+    run_id: str
+    verdict: Verdict
 
 
 class ModelCalled(_Entry, frozen=True, kw_only=True, tag="model_called"):
@@ -275,6 +284,7 @@ Entry: TypeAlias = (
     | HistoryImported
     | UserSaid
     | NoticeShown
+    | Judged
     | ModelCalled
     | ModelAnswered
     | ModelFailed

@@ -1,13 +1,19 @@
 """Whose a failure is, as rules see it before any model speaks (N8): this merge request's, the target branch's, nobody's
 in particular, a machine's; or unknown, where rules cannot know. Nouns alone: who looks and who judges is elsewhere.
 
-Reasons are sentences of ours. Names of others stand in them only as they are fit for one line; what quotes them makes
-them safe.
+Reasons are sentences of ours. The names of others that they speak of stand beside them, so that whoever tells a reason
+decides how a name is quoted: as code in a note, vetted for a model.
 """
 
+import re
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
+
+CERTAIN = 0.9
+LIKELY = 0.75
+_SLOT = re.compile(r"\{([0-9])\}")
 
 
 class Origin(StrEnum):
@@ -22,11 +28,21 @@ class Origin(StrEnum):
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`sign` names the rule, so that a person can disagree; `speaks_for` the origin that it is a sign of, UNKNOWN for
-    what could not be seen."""
+    what could not be seen and for what only takes another sign back. `text` has {0}, {1} … where `names` belong."""
 
     sign: str
     speaks_for: Origin
     text: str
+    names: tuple[str, ...] = ()
+
+    def told(self, quote: Callable[[str], str]) -> str:
+        """The sentence, each name as `quote` makes it fit for where it goes."""
+
+        def filled(slot: re.Match[str]) -> str:
+            place = int(slot[1])
+            return quote(self.names[place]) if place < len(self.names) else slot[0]
+
+        return _SLOT.sub(filled, self.text)
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -49,3 +65,32 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sure: float = 0.0
     jobs: tuple[Judgement, ...] = ()
     unseen: tuple[str, ...] = ()
+
+
+def sureness(sure: float) -> str:
+    if sure >= CERTAIN:
+        return "sure"
+    return "fairly sure" if sure >= LIKELY else "not sure"
+
+
+WORDS = {
+    Origin.CHANGE: "caused by this merge request",
+    Origin.TARGET: "red on the target branch too",
+    Origin.FLAKY: "flaky",
+    Origin.INFRASTRUCTURE: "infrastructure",
+    Origin.UNKNOWN: "cannot tell",
+}
+"""As people, models and notes say it."""
+
+
+def plainly(verdict: Verdict) -> str:
+    """All of it as lines of text, for whoever shows a journal: names stand as they are."""
+    lines = [_headed(WORDS[verdict.origin], verdict.sure)]
+    for one in verdict.jobs:
+        lines.append(f"{one.job}: {_headed(WORDS[one.origin], one.sure)}")
+        lines += [f"- {reason.told(str)} [{reason.sign}]" for reason in one.reasons]
+    return "\n".join([*lines, *(f"Not seen: {sentence}" for sentence in verdict.unseen)])
+
+
+def _headed(words: str, sure: float) -> str:
+    return f"{words} ({sureness(sure)})" if sure else words

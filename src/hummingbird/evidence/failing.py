@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hummingbird.evidence.explaining import Explaining, Form
-from hummingbird.evidence.regions import Class, Kind, Region
+from hummingbird.evidence.explaining import Explained, Explaining, Form
+from hummingbird.evidence.regions import Analysis, Class, Kind, Region
 from hummingbird.evidence.reports.case_regions import region_of
 from hummingbird.evidence.reports.listed import ListedSuites
 from hummingbird.evidence.structured import ObjectPreview
@@ -39,6 +39,7 @@ class Failing:
         self._suites = ListedSuites()
         self._first = b""
         self._tail = b""
+        self._explained: Explained | None = None
 
     def feed(self, chunk: bytes) -> None:
         self._first = self._first or chunk.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -53,6 +54,16 @@ class Failing:
         found = self._listed() if self._first in (b"{", b"[") else None
         return tuple(one for one in (self._told() if found is None else found) if one.region.fingerprint)
 
+    @property
+    def analysis(self) -> Analysis:
+        """All that stands out, sure or not."""
+        return self._whole().analysis
+
+    def _whole(self) -> Explained:
+        if self._explained is None:
+            self._explained = self._explaining.explained()
+        return self._explained
+
     def _listed(self) -> list[Failed] | None:
         """None: it is neither a list of suites nor one of Tekton's objects."""
         self._suites.end()
@@ -65,7 +76,7 @@ class Failing:
     def _told(self) -> Iterator[Failed]:
         if _WENT_WELL.search(self._tail):
             return
-        explained = self._explaining.explained()
+        explained = self._whole()
         regions = explained.analysis.regions
         if explained.form is not Form.LOG:
             yield from (_first_line(region) for region in regions if region.score >= _LEAST_SCORE)

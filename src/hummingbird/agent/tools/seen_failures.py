@@ -85,18 +85,19 @@ class SeenFailures:
         for failed in failing.failed()[:FAILURES_SEEN_AT_ONCE]:
             known = failed.region.fingerprint
             if known not in self._found and len(self._found) < FAILURES_SEEN:
-                self._found[known] = self._told(failed)
+                self._found[known] = failure_seen(failed, self._secrets)
 
-    def _told(self, failed: Failed) -> FailureSeen:
-        """Masked once more: terminals' sequences are gone now, and what stood between them is one word again."""
-        region = failed.region
-        return FailureSeen(
-            fingerprint=region.fingerprint,
-            kind=str(region.kind),
-            class_=str(region.blame.class_),
-            title=shortened(self._secrets.mask(plain(failed.title)), KNOWN_FIELD_CHARS),
-            excerpt=self._secrets.mask(plain(region.excerpt))[:KNOWN_EXCERPT_CHARS],
-        )
+
+def failure_seen(failed: Failed, secrets: Secrets) -> FailureSeen:
+    """Masked once more: terminals' sequences are gone now, and what stood between them is one word again."""
+    region = failed.region
+    return FailureSeen(
+        fingerprint=region.fingerprint,
+        kind=str(region.kind),
+        class_=str(region.blame.class_),
+        title=shortened(secrets.mask(plain(failed.title)), KNOWN_FIELD_CHARS),
+        excerpt=secrets.mask(plain(region.excerpt))[:KNOWN_EXCERPT_CHARS],
+    )
 
 
 class _WatchedTool:

@@ -33,6 +33,10 @@ class Baseline:
             if len(self._known) < BASELINE_LINES:
                 self._known.add(hash(_words(cleaned(line[: 4 * _CHARS]))))
 
+    def has(self, text: str) -> bool:
+        """A line of the red log, cleaned; one without a letter is nowhere."""
+        return bool(words := _words(text)) and hash(words) in self._known
+
     def weighed(self, texts: Sequence[str], values: Sequence[float]) -> list[float]:
         return [
             value - _KNOWN if hash(_words(text)) in self._known else value + _NEW
