@@ -16,6 +16,7 @@ from hummingbird.domain.journal import (
     Finish,
     Happening,
     HistoryImported,
+    Judged,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -37,6 +38,7 @@ from hummingbird.domain.journal import (
 from hummingbird.domain.messages import AssistantMessage, Echo, NoticeKind, ToolCall
 from hummingbird.domain.tools import ToolDefinition
 from hummingbird.domain.usage import Charge, Usage
+from hummingbird.domain.verdicts import Judgement, Origin, Reason, Verdict
 
 MARK = "‽"  # in every notice and in no other text, so that a notice can be found wherever it went
 
@@ -89,6 +91,31 @@ chat_messages: st.SearchStrategy[dict[str, Any]] = st.one_of(
     ),
 )
 
+origins = st.sampled_from(Origin)
+reasons = st.builds(
+    Reason,
+    sign=names,
+    speaks_for=origins,
+    text=texts | st.just("It names {0} and {1}."),
+    names=st.lists(texts, max_size=2).map(tuple),
+)
+judgements = st.builds(
+    Judgement,
+    job=texts,
+    origin=origins,
+    sure=st.floats(0, 1),
+    reasons=st.lists(reasons, max_size=2).map(tuple),
+    fingerprints=st.lists(texts, max_size=2).map(tuple),
+    job_id=counts,
+)
+verdicts = st.builds(
+    Verdict,
+    origin=origins,
+    sure=st.floats(0, 1),
+    jobs=st.lists(judgements, max_size=2).map(tuple),
+    unseen=st.lists(texts, max_size=2).map(tuple),
+)
+
 KINDS: dict[type[Entry], st.SearchStrategy[Entry]] = {
     SessionOpened: st.builds(SessionOpened, at=times, session_id=ids, system=texts, format=st.just(1), tools=tools),
     RunStarted: st.builds(RunStarted, at=times, run_id=ids, model=names, resumed=st.booleans()),
@@ -106,6 +133,7 @@ KINDS: dict[type[Entry], st.SearchStrategy[Entry]] = {
         text=notice_texts,
         about=st.sampled_from(EndReason).map(str),
     ),
+    Judged: st.builds(Judged, at=times, run_id=ids, verdict=verdicts),
     ModelCalled: st.builds(
         ModelCalled,
         at=times,

@@ -24,7 +24,7 @@ from hummingbird.lab.scene import Scene, Worlds
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.ports.forge import Forge, OrchestratorToken
 from hummingbird.ports.tool import Tool
-from hummingbird.service.investigating import Conducted
+from hummingbird.service.investigating import NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
@@ -40,6 +40,17 @@ class Quick:
     async def known(self, order: WorkOrder) -> bool:
         return True
 
+    async def look(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        target_branch: str,
+        *,
+        bot_ids: frozenset[int] = frozenset(),
+    ) -> Looked:
+        return NOT_LOOKED
+
     async def conduct(
         self,
         order: WorkOrder,
@@ -49,6 +60,7 @@ class Quick:
         *,
         tools: Sequence[Tool] = (),
         bot_ids: frozenset[int] = frozenset(),
+        opinion: Opinion = NO_OPINION,
     ) -> Conducted:
         found = Outcome(order.session_id, order.id, EndReason.COMPLETED, "It broke.", True, "", (), 1, BILL)
         return Conducted(outcome=found, model="m", seconds=1.0, transcript="")

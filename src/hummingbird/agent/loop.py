@@ -50,6 +50,7 @@ from hummingbird.domain.journal import (
     EndReason,
     Entry,
     HistoryImported,
+    Judged,
     ModelSwitched,
     NoticeShown,
     PrefixChanged,
@@ -167,6 +168,8 @@ class Loop:
             self._end(End(EndReason.INTERRUPTED, sentence="The process of this run ended before the run did."))
         self._open_session(history)
         self._recorder.record(RunStarted(run_id=run_id, model=self._chain[0], resumed=resumed))
+        if self._setup.judged is not None:
+            self._recorder.record(Judged(run_id=run_id, verdict=self._setup.judged))
         self._choose_model()
         self._hear(text, source)
         return await self._drive()

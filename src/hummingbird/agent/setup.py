@@ -16,6 +16,7 @@ from hummingbird.domain.limits import INTERRUPT_GRACE_S, JOURNAL_FORMAT, MAX_OUT
 from hummingbird.domain.secrets import Secrets
 from hummingbird.domain.sessions import About
 from hummingbird.domain.text import plain
+from hummingbird.domain.verdicts import Verdict
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.context import ContextEngine
 from hummingbird.ports.model import Model
@@ -34,7 +35,8 @@ class Setup:
     results stay inline. `after_tools` is called after each batch of calls and returns at once. `engine` makes room in a
     full context, with summaries by `side_models` (none: by `models`). `grace_s`: how long an interrupt waits for work
     to end before it is left behind. `gate`: that of the agent this one works for, in place of one of `permissions`.
-    `about`: what a conversation is begun about, for whoever goes on with it."""
+    `about`: what a conversation is begun about, for whoever goes on with it.
+    `judged`: what rules say of what its runs are about, which is in the journal before a model speaks (N8)."""
 
     models: Sequence[Model]
     toolbox: Toolbox
@@ -59,6 +61,7 @@ class Setup:
     grace_s: float = INTERRUPT_GRACE_S
     random: Random = field(default_factory=Random)
     about: About = field(default_factory=About)
+    judged: Verdict | None = None
 
     def opened(self, session_id: str) -> SessionOpened:
         """The first line of a session that begins with this."""

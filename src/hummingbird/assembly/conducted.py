@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hummingbird.agent.outcomes import outcome_of
 from hummingbird.agent.state import RunState
 from hummingbird.agent.tools.findings import from_entries
+from hummingbird.assembly.first_look import judged_in
 from hummingbird.assembly.models import DIGEST
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import TURN, Entry, ModelAnswered, ModelSwitched, RunEnded, RunStarted
@@ -33,6 +34,7 @@ def conducted(
         failures=tuple(failures),
         findings=from_entries(entries, outcome.run_id),
         trouble=(*_without_models(entries, state), *trouble),
+        verdict=judged_in(entries, outcome.run_id),
     )
 
 

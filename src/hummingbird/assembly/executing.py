@@ -24,7 +24,7 @@ from hummingbird.ports.forge import Forge, Thread
 from hummingbird.ports.tool import Tool
 from hummingbird.service.arrivals import Arrivals
 from hummingbird.service.intake import read
-from hummingbird.service.investigating import Conducted, Investigator
+from hummingbird.service.investigating import NO_OPINION, Conducted, Investigator, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Publication
@@ -152,6 +152,17 @@ class _Watched:
     async def known(self, order: WorkOrder) -> bool:
         return await self._investigator.known(order)
 
+    async def look(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        target_branch: str,
+        *,
+        bot_ids: frozenset[int] = frozenset(),
+    ) -> Looked:
+        return await self._investigator.look(order, configuration, applied, target_branch, bot_ids=bot_ids)
+
     async def conduct(
         self,
         order: WorkOrder,
@@ -161,10 +172,11 @@ class _Watched:
         *,
         tools: Sequence[Tool] = (),
         bot_ids: frozenset[int] = frozenset(),
+        opinion: Opinion = NO_OPINION,
     ) -> Conducted:
         try:
             self.conducted = await self._investigator.conduct(
-                order, configuration, applied, text, tools=tools, bot_ids=bot_ids
+                order, configuration, applied, text, tools=tools, bot_ids=bot_ids, opinion=opinion
             )
         except HummingbirdError as error:
             self.failure = error

@@ -7,11 +7,14 @@ or everything. Neither the forge nor its token is known here (I1).
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hummingbird.adapters.models.stated import StatedModel
 from hummingbird.adapters.sources.registry import sources
 from hummingbird.agent.chat_prompt import project_memory
+from hummingbird.agent.loop import Loop
 from hummingbird.agent.outcomes import upto_end
 from hummingbird.agent.state import RunState
 from hummingbird.agent.tools.seen_failures import SeenFailures
@@ -19,6 +22,7 @@ from hummingbird.assembly.chat_mind import remembered_of
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.conducted import conducted
 from hummingbird.assembly.declaring import declared
+from hummingbird.assembly.first_look import first_look, has_begun, is_worth_a_look, judged_in
 from hummingbird.assembly.held_session import HeldSession, held
 from hummingbird.assembly.keeping import HeldKeeping
 from hummingbird.assembly.library import Agent
@@ -27,7 +31,7 @@ from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
 from hummingbird.assembly.watching import observing
 from hummingbird.config.configuration import Applied, Configuration
-from hummingbird.domain.errors import JournalDamaged, SessionUnreadable, UsageFault
+from hummingbird.domain.errors import HummingbirdError, JournalDamaged, SessionUnreadable, UsageFault
 from hummingbird.domain.events import Left
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import Entry, RunEnded, RunStarted, Source, UserSaid
@@ -36,11 +40,12 @@ from hummingbird.domain.orders import WorkOrder
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.sessions import about
 from hummingbird.ports.clock import Clock
+from hummingbird.ports.journal import Journal
 from hummingbird.ports.observer import RunWatcher
 from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.spending import Spending
 from hummingbird.ports.tool import Tool
-from hummingbird.service.investigating import Conducted
+from hummingbird.service.investigating import KNOWN_FAILURE, NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
 
 _log = logging.getLogger("hummingbird")
 Kept = TypeVar("Kept")
@@ -80,6 +85,27 @@ class Investigating:
             return True  # whoever conducts it cannot read it either, and says why
         return begun.is_of(order.project, order.mr_iid)
 
+    async def look(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        target_branch: str,
+        *,
+        bot_ids: frozenset[int] = frozenset(),
+    ) -> Looked:
+        if not is_worth_a_look(order, applied) or order.id in self._unkept:
+            return NOT_LOOKED
+        try:
+            entries = await self._sessions.entries(order.session_id)
+        except HummingbirdError:  # whoever conducts it says why
+            entries = ()
+        if has_begun(entries, order.id) or _done(entries, order):
+            return Looked(verdict=judged_in(entries, order.id))
+        secret = [*self._held_back, *tool_secrets(configuration, self._environment)]
+        where = (configuration.settings, applied, target_branch, self._environment)
+        return await first_look(order, *where, bot_ids=bot_ids, secrets=secret)
+
     async def conduct(
         self,
         order: WorkOrder,
@@ -89,6 +115,7 @@ class Investigating:
         *,
         tools: Sequence[Tool] = (),
         bot_ids: frozenset[int] = frozenset(),
+        opinion: Opinion = NO_OPINION,
     ) -> Conducted:
         if order.id in self._unkept:
             return self._unkept[order.id]
@@ -99,6 +126,7 @@ class Investigating:
             entries = _done(session.journal.entries(), order)
             if not entries:
                 parts: dict[str, Any] = {"session": session, "trouble": trouble, "tools": tools, "bot_ids": bot_ids}
+                parts["opinion"] = opinion
                 outcome = await self._run(order, configuration, applied, text, **parts)
                 entries = tuple(session.journal.entries())
         finally:
@@ -119,6 +147,7 @@ class Investigating:
         trouble: "_Trouble",
         tools: Sequence[Tool],
         bot_ids: frozenset[int],
+        opinion: Opinion,
     ) -> Outcome:
         secret = [*self._held_back, *tool_secrets(configuration, self._environment)]
         read = sources(declared(configuration.settings, applied, self._environment, bot_ids), self._environment)
@@ -135,8 +164,11 @@ class Investigating:
             secrets=secret,
             on_trouble=trouble,
             on_event=observer,
+            judged=opinion.verdict,
         )
         try:
+            if opinion.instead:
+                return await _stated(agent, session.journal, order, text, opinion.instead)
             return await _ended(agent, order, text)
         finally:
             if observer is not None:
@@ -216,6 +248,15 @@ def _answered(entries: Sequence[Entry]) -> str:
         elif isinstance(entry, RunEnded) and entry.answered and entry.run_id in ordered:
             return entry.run_id
     return ""
+
+
+async def _stated(agent: Agent, journal: Journal, order: WorkOrder, text: str, answer: str) -> Outcome:
+    """A run without a model's thought: a reply goes on in its session as in any other."""
+    setup = replace(await agent.equipped(), models=[StatedModel(KNOWN_FAILURE, answer)])
+    loop = Loop(journal, setup, order.session_id)
+    if loop.state.active and loop.state.run.run_id == order.id:
+        return await loop.go_on()
+    return await loop.run(text, run_id=order.id, source=Source.ORDER)
 
 
 async def _ended(agent: Agent, order: WorkOrder, text: str) -> Outcome:

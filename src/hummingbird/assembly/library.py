@@ -49,6 +49,7 @@ from hummingbird.domain.limits import (
 )
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.sessions import About
+from hummingbird.domain.verdicts import Verdict
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.context import ContextEngine
 from hummingbird.ports.journal import Journal
@@ -77,10 +78,9 @@ class Agent:
     a third party's engine; `auxiliary` maps a side task (summary) to the models that do it. `callbacks` see what
     happens, one thing each, and answer questions. `delegates`: how many sub-agents may work at once, each for
     `delegate_iterations` turns; `on_host` says whether a name is a file that they may have made on this machine.
-    `prompt` makes the system prompt of what the tools want said, in place of base rules and `instructions`. The sync
-    methods are for programs without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages sent while
-    a run is under way wait in line.
-    """
+    `prompt` makes the system prompt of what the tools want said, in place of base rules and `instructions`. `judged`:
+    what rules say of what its runs are about. The sync methods are for programs without an event loop; inside one,
+    await `achat`, `arun` and `ago_on`. Messages sent while a run is under way wait in line."""
 
     def __init__(
         self,
@@ -127,6 +127,7 @@ class Agent:
         on_host: Callable[[str], bool] | None = None,
         prompt: Callable[[str], str] | None = None,
         grace_s: float = INTERRUPT_GRACE_S,
+        judged: Verdict | None = None,
     ) -> None:
         found = dict(os.environ) if environment is None else environment
         self._clock = clock or SystemClock()
@@ -176,6 +177,7 @@ class Agent:
             engine=engine_named(context) if isinstance(context, str) else context,
             side_models=list(map(self._models.resolve, auxiliary.get(SUMMARY, ()))),
             grace_s=grace_s,
+            judged=judged,
         )
         self._equipment = self._setup, list(self._tools)
         self._bench: Bench | None = None
@@ -318,9 +320,8 @@ class Agent:
             assert self._loop is not None  # it is a tool that begins one
             return sub_agent(self._loop, self.tools, observer, usd, iterations, record=record)
 
-        if not at_once:
-            return None
-        return Delegate(begin, at_once=at_once, exist=lambda paths: present(self._bench, paths, on_host))
+        made = partial(Delegate, begin, exist=lambda paths: present(self._bench, paths, on_host))
+        return made(at_once=at_once) if at_once else None
 
     def interrupt(self) -> None:
         """Stops the run under way; to be called on the event loop's thread (`interrupt_soon` from another one)."""

@@ -31,7 +31,9 @@ from hummingbird.domain.errors import EventUnreadable, UsageFault
 from hummingbird.domain.orders import Overrides
 from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.spending import Spending
+from hummingbird.service.known import Known
 from hummingbird.service.runs import task
+from hummingbird.service.verdicts import opinion_of
 
 Telling: TypeAlias = Callable[[Ran | Nothing], None]
 
@@ -142,14 +144,15 @@ class _Running:
                 watchers=everything(parts.on_event),
                 memory=state_folder(parts.environment),
             )
-            conducted = await investigating.conduct(
-                wanted,
-                parts.configuration,
-                applied,
-                task(wanted, asked.target_branch),
-                tools=await looking.tools(applied, wanted.mr_iid),
-                bot_ids=await looking.bot_ids(),
+            what, bot_ids = (wanted, parts.configuration, applied), await looking.bot_ids()
+            looked = await investigating.look(*what, asked.target_branch, bot_ids=bot_ids)
+            settings = parts.configuration.settings
+            opinion = await opinion_of(wanted, looked, Known(None, parts.clock), settings)
+            text, tools = (
+                task(wanted, asked.target_branch, opinion.verdict),
+                await looking.tools(applied, wanted.mr_iid),
             )
+            conducted = await investigating.conduct(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
         return Ran(wanted, conducted, saved=folder)
 
     def _spending(self, applied: Applied) -> Spending | None:

@@ -11,6 +11,7 @@ from hummingbird.domain.journal import (
     CompactionUndone,
     Delegated,
     Entry,
+    Judged,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -27,6 +28,7 @@ from hummingbird.domain.journal import (
 )
 from hummingbird.domain.sessions import Summary
 from hummingbird.domain.text import shortened
+from hummingbird.domain.verdicts import plainly
 from hummingbird.ports.session_index import Hit
 
 _UNITS = (("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60))
@@ -87,6 +89,8 @@ def told(entry: Entry) -> Iterator[str]:
             yield f"{entry.source.value}: {shortened(' '.join(entry.text.split()), _SHOWN)}"
         case NoticeShown():
             yield f"notice ({entry.notice.value}): {shortened(' '.join(entry.text.split()), _SHOWN)}"
+        case Judged():
+            yield f"rules: {shortened(plainly(entry.verdict), _SHOWN)}"
         case ModelCalled():
             what = f"{entry.messages} messages" if entry.purpose == TURN else f"for a {entry.purpose}"
             yield f"? {entry.model} is asked, {what}" + f", try {entry.attempt}" * (entry.attempt > 1)

@@ -15,6 +15,7 @@ from hummingbird.domain.journal import (
     Delegated,
     Entry,
     HistoryImported,
+    Judged,
     ModelAnswered,
     RunEnded,
     Source,
@@ -24,6 +25,7 @@ from hummingbird.domain.journal import (
 )
 from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hummingbird.domain.sessions import Summary
+from hummingbird.domain.verdicts import plainly
 
 
 class Who(StrEnum):
@@ -59,6 +61,8 @@ def _said(entry: Entry) -> Iterator[Words]:
         case Delegated(entry=own, arguments=arguments):
             yield Words(Who.TOOL, f"{own.name} {arguments}" if arguments else "")
             yield from _said(own)
+        case Judged(verdict=verdict):
+            yield Words(Who.RUN, plainly(verdict))
         case RunEnded(text=text, sentence=sentence):
             yield Words(Who.RUN, "\n".join(filter(None, (text, sentence))))
         case HistoryImported(messages=chat):

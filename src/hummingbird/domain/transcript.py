@@ -10,6 +10,7 @@ from hummingbird.domain.journal import (
     Delegated,
     Entry,
     HistoryImported,
+    Judged,
     ModelAnswered,
     ModelFailed,
     ModelSwitched,
@@ -24,6 +25,7 @@ from hummingbird.domain.journal import (
 )
 from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hummingbird.domain.verdicts import plainly
 
 _TICKS = re.compile("`+")
 
@@ -53,6 +55,8 @@ def _paragraphs(entry: Entry) -> Iterator[str]:
                 yield from _imported(message)
         case UserSaid(text=text, source=source):
             yield f"## {source.value.capitalize()}\n\n{text}"
+        case Judged(verdict=verdict):
+            yield f"## Judged by rules\n\n{_fenced(plainly(verdict))}"
         case ModelAnswered(message=message, kept=True, model=model):
             yield from _assistant(message, model)
         case ModelFailed(sentence=sentence, model=model):

@@ -29,6 +29,15 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Analysed:
+    """Where a failure was explained: in which merge request, and a link to the note that does."""
+
+    at: float
+    merge_request: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
     """What is remembered. Kind, class, title and excerpt are those of the newest sighting; lists are bounded, newest
     first. `count` is one as long as it was seen in one job only: then it is new, however often that job is told of."""
@@ -46,6 +55,7 @@ class KnownFailure:
     merge_requests_total: int
     branches: tuple[str, ...]
     links: tuple[str, ...]
+    analysis: Analysed | None = None  # the first of late
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,11 @@ class KnownFailures(Protocol):
 
     async def seen(self, sighting: Sighting) -> KnownFailure:
         """Remembers it, and says what is known with it."""
+        ...
+
+    async def analysed(self, project: str, fingerprint: str, analysis: Analysed, since: float) -> None:
+        """Remembers where a known failure was explained. The first explanation counts: one that is there already and
+        not older than `since` stays. Nothing happens for a failure that nobody has seen."""
         ...
 
     async def known(self, project: str, fingerprint: str) -> KnownFailure | None: ...

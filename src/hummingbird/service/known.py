@@ -5,7 +5,8 @@ Remembers each once for a commit, however often the order is delivered. Nothing 
 looked up becomes a sentence. Titles and names are others' words: what is told goes where a note is made safe.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hummingbird.config.configuration import Configuration
@@ -19,9 +20,10 @@ from hummingbird.domain.errors import (
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.limits import NOTE_FAILURES
 from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.verdict_limits import KNOWN_ANALYSIS_S
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.forge import Forge, MergeRequest
-from hummingbird.ports.known_failures import KnownFailure, KnownFailures, Sighting
+from hummingbird.ports.known_failures import Analysed, KnownFailure, KnownFailures, Sighting
 from hummingbird.service.wording import code, day, merge_request_url, pipeline_link, times
 
 _LEDGER_ERRORS = (UsageFault, JournalUnwritable, JournalDamaged, SessionUnreadable)
@@ -31,10 +33,11 @@ _NO_BRANCH = "Whether the target branch is red too is not known, for GitLab did 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """`text` for the part of a note that is made safe; `trouble` are sentences."""
+    """`text` for the part of a note that is made safe; `banner` is Markdown of ours; `trouble` are sentences."""
 
     text: str = ""
     trouble: tuple[str, ...] = ()
+    banner: str = ""
 
 
 NOT_TOLD = Told()
@@ -57,13 +60,36 @@ class Known:
     ) -> Told:
         """Remembers all of them, and tells of the first ones; of none in a reply, where it was told before. Raises
         CredentialRefused alone."""
-        lines, trouble = await self._remembered(order, merge_request, _different(failures), configuration)
+        lines, trouble, spread = await self._remembered(order, merge_request, _different(failures), configuration)
         if order.cause is not Cause.REPLY and (failures or order.pipeline_id):
             red, silent = await _red_too(order, merge_request, forge, configuration)
             lines, trouble = [*lines, *red], [*trouble, *silent]
         if order.cause is Cause.REPLY or not lines:
             return Told("", tuple(trouble))
-        return Told("\n".join(("Known about these failures:", "", *lines)), tuple(trouble))
+        return Told("\n".join(("Known about these failures:", "", *lines)), tuple(trouble), _banner(spread))
+
+    async def before(self, order: WorkOrder, fingerprints: Sequence[str]) -> Mapping[str, KnownFailure]:
+        """What is remembered of these before the order is told; nothing if nobody can say."""
+        if self.ledger is None or not fingerprints:
+            return {}
+        try:
+            return await self.ledger.known_many(order.project, fingerprints)
+        except _LEDGER_ERRORS:
+            return {}
+
+    async def explained(
+        self, order: WorkOrder, failures: Sequence[FailureSeen], note_id: int, configuration: Configuration
+    ) -> None:
+        """Remembers the note that explains them, for the merge requests that have them next. A reply explains no more
+        than it was asked. What cannot be remembered costs others a link."""
+        if self.ledger is None or order.cause.goes_on:
+            return
+        now = self.clock.now()
+        link = f"{merge_request_url(configuration.settings, order.project, order.mr_iid)}#note_{note_id}"
+        analysis = Analysed(at=now, merge_request=f"!{order.mr_iid}", link=link)
+        with suppress(*_LEDGER_ERRORS):
+            for failure in _different(failures):
+                await self.ledger.analysed(order.project, failure.fingerprint, analysis, now - KNOWN_ANALYSIS_S)
 
     async def _remembered(
         self,
@@ -71,24 +97,38 @@ class Known:
         merge_request: MergeRequest,
         failures: Sequence[FailureSeen],
         configuration: Configuration,
-    ) -> tuple[list[str], list[str]]:
+    ) -> tuple[list[str], list[str], list[KnownFailure]]:
         if self.ledger is None or not failures:
-            return [], []
+            return [], [], []
         link = merge_request_url(configuration.settings, order.project, order.mr_iid)
         at = order.made_at or self.clock.now()
         lines: list[str] = []
         new: list[FailureSeen] = []
+        spread: list[KnownFailure] = []
         try:
             before = await self.ledger.known_many(order.project, [failure.fingerprint for failure in failures])
             for failure in failures:
                 now = await self.ledger.seen(_sighting(order, merge_request, failure, at, link))
+                spread += [now] if now.merge_requests_total > 1 else []
                 if now.count > 1:
                     lines.append(_line(order, failure, before.get(failure.fingerprint), now))
                 else:
                     new.append(failure)
         except _LEDGER_ERRORS:
-            return [*lines[:NOTE_FAILURES], *_new(new)], [_NO_LEDGER]
-        return [*lines[:NOTE_FAILURES], *_more(len(lines) - NOTE_FAILURES), *_new(new)], []
+            return [*lines[:NOTE_FAILURES], *_new(new)], [_NO_LEDGER], spread
+        return [*lines[:NOTE_FAILURES], *_more(len(lines) - NOTE_FAILURES), *_new(new)], [], spread
+
+
+def _banner(spread: Sequence[KnownFailure]) -> str:
+    """Of the failure that is in most merge requests."""
+    if not spread:
+        return ""
+    most = max(spread, key=lambda known: known.merge_requests_total)
+    others = f" So are {len(spread) - 1} more of those below." if len(spread) > 1 else ""
+    return (
+        f"**Not only here:** {code(most.title or most.kind)} is seen since {day(most.first_seen)}, in "
+        f"{most.merge_requests_total} merge requests of this project.{others}"
+    )
 
 
 def _different(failures: Sequence[FailureSeen]) -> list[FailureSeen]:

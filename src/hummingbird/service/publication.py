@@ -22,7 +22,7 @@ from hummingbird.domain.notes import Draft, Part, marker_of
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.forge import Forge, Posted, Thread
-from hummingbird.service import wording
+from hummingbird.service import verdict_wording, wording
 from hummingbird.service.investigating import Conducted
 from hummingbird.service.known import NOT_TOLD, Told
 from hummingbird.service.posting import Found, Posting, Threads, answer_to, end_of, placeholder_of, refusal_of
@@ -67,7 +67,7 @@ class Publication:
     async def result(
         self, order: WorkOrder, place: Place, applied: Applied, conducted: Conducted, told: Told = NOT_TOLD
     ) -> Posted | None:
-        """What came of a run: an answer, nothing (N6), or that it failed. The note; None if it is not said."""
+        """What came of a run: an answer, nothing (N6), or that it failed. None if that is told to nobody."""
         outcome = conducted.outcome
         nothing = wording.nothing_found(outcome.text) and outcome.answered and not wording.ended_early(outcome)
         if nothing and wording.silent(order, applied):
@@ -76,6 +76,7 @@ class Publication:
         draft = Draft(
             text=_text(conducted, nothing=nothing),
             more="" if nothing else told.text,
+            above="" if nothing else _above(conducted, told),
             below=wording.footer(order, conducted, self._configuration.settings, told.trouble),
             folds=wording.transcript(conducted.transcript),
             marker=marker_of(order, Part.RESULT if outcome.answered else Part.FAILED),
@@ -169,6 +170,13 @@ def _place(order: WorkOrder, applied: Applied, threads: Threads) -> Place:
 
 def _thread(threads: Threads, discussion_id: str) -> Thread | None:
     return next((thread for thread in threads if thread.id == discussion_id), None) if discussion_id else None
+
+
+def _above(conducted: Conducted, told: Told) -> str:
+    """What rules and memory say, before the model does (N8)."""
+    verdict = conducted.verdict
+    judged = verdict_wording.above(verdict, conducted.outcome.text) if verdict is not None else ""
+    return "\n\n".join(filter(None, (told.banner, judged)))
 
 
 def _text(conducted: Conducted, *, nothing: bool) -> str:

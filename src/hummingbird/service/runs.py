@@ -17,6 +17,7 @@ from hummingbird.domain.errors import ForgeBusy, ForgeMissing, HummingbirdError,
 from hummingbird.domain.limits import BUSY_PAUSE_S, TAKEN_PAUSE_S
 from hummingbird.domain.notes import Part, marker_of
 from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.verdicts import Verdict
 from hummingbird.ports.forge import Forge, Forges, MergeRequest, Thread
 from hummingbird.ports.tool import Tool
 from hummingbird.service.findings import earlier_of, publish, summary
@@ -27,6 +28,8 @@ from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Place, Publication
 from hummingbird.service.settling import Wait, recovered, settled
 from hummingbird.service.stages import Later
+from hummingbird.service.verdict_wording import for_model
+from hummingbird.service.verdicts import opinion_of
 from hummingbird.service.wording import nothing_found
 
 _log = logging.getLogger("hummingbird.service")
@@ -163,14 +166,14 @@ class _Run:
             return True
 
     async def _conducted(self, threads: Sequence[Thread]) -> Conducted:
-        return await self.stage.investigator.conduct(
-            self.order,
-            self.configuration,
-            self.applied,
-            task(self.order, self.request.change.target_branch),
-            tools=await self._tools(threads),
-            bot_ids=await self.forge.bot_ids(),
-        )
+        investigator, settings = self.stage.investigator, self.configuration.settings
+        target, bot_ids = self.request.change.target_branch, await self.forge.bot_ids()
+        what = (self.order, self.configuration, self.applied)
+        looked = await investigator.look(*what, target, bot_ids=bot_ids)
+        opinion = await opinion_of(self.order, looked, self.stage.known, settings)
+        text, tools = task(self.order, target, opinion.verdict), await self._tools(threads)
+        done = await investigator.conduct(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
+        return replace(done, failures=(*opinion.failures, *done.failures))
 
     async def _tools(self, threads: Sequence[Thread]) -> Sequence[Tool]:
         """W2: findings are only collected by the run."""
@@ -187,6 +190,8 @@ class _Run:
         posted = await publication.result(order, place, self.applied, _with(conducted, summary(published)), known)
         if posted is not None and conducted.outcome.answered and self.stage.opinions is not None:
             await self.stage.opinions.posted(order, posted.note_id, conducted.model)
+        if posted is not None and conducted.outcome.answered and not conducted.repeats:
+            await self.stage.known.explained(order, conducted.failures, posted.note_id, self.configuration)
         what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
         _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
 
@@ -195,8 +200,8 @@ class _Run:
         await publication.failed(self.order, place, str(error))
 
 
-def task(order: WorkOrder, target_branch: str) -> str:
-    """What the model is told of an order; a person's reply speaks for itself."""
+def task(order: WorkOrder, target_branch: str, verdict: Verdict | None = None) -> str:
+    """What the model is told of an order, and what rules say of it; a person's reply speaks for itself."""
     if order.cause.goes_on:
         return order.message or GO_ON
     told = {
@@ -207,6 +212,7 @@ def task(order: WorkOrder, target_branch: str) -> str:
         "pipeline_id": order.pipeline_id,
         "target_branch": target_branch if _NAME.fullmatch(target_branch) else "",
         "message": order.message,
+        "judged_by_rules": for_model(verdict) if verdict is not None else None,
     }
     return json.dumps({name: value for name, value in told.items() if value}, ensure_ascii=False)
 

@@ -12,6 +12,7 @@ from hummingbird.domain.journal import (
     EchoesDropped,
     Entry,
     HistoryImported,
+    Judged,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -31,6 +32,7 @@ from hummingbird.domain.journal import (
     UserSaid,
 )
 from hummingbird.domain.text import shortened
+from hummingbird.domain.verdicts import WORDS, plainly
 from hummingbird.domain.web_limits import ENTRY_SHOWN_CHARS
 from hummingbird.web.shown import clock, cut, machine_time, money, shown
 
@@ -121,6 +123,8 @@ def _between(entry: Entry) -> _Told:
             return _Told("call", name, f"{decision} by {by}{': ' if reason else ''}{reason}")
         case NoticeShown(notice=notice, text=text):
             return _Told("run", "notice", notice.value, text)
+        case Judged(verdict=verdict):
+            return _Told("run", "rules", WORDS[verdict.origin], plainly(verdict))
         case Compacted(since=since, until=until, summary=summary):
             return _Told("run", "session", f"entries {since} to {until} are summed up", summary)
         case _:

@@ -23,7 +23,7 @@ from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.ports.forge import Forge
 from hummingbird.ports.tool import Tool
 from hummingbird.service.arrivals import Arrivals
-from hummingbird.service.investigating import Conducted
+from hummingbird.service.investigating import NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
@@ -60,6 +60,17 @@ class Answering:
     async def known(self, order: WorkOrder) -> bool:
         return True
 
+    async def look(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        target_branch: str,
+        *,
+        bot_ids: frozenset[int] = frozenset(),
+    ) -> Looked:
+        return NOT_LOOKED
+
     async def conduct(
         self,
         order: WorkOrder,
@@ -69,6 +80,7 @@ class Answering:
         *,
         tools: Sequence[Tool] = (),
         bot_ids: frozenset[int] = frozenset(),
+        opinion: Opinion = NO_OPINION,
     ) -> Conducted:
         self.ran.append(order)
         done = conducted(self.text)

@@ -23,6 +23,7 @@ from hummingbird.adapters.stores.known_shard import (
     shard_of,
     told_of,
     trend_of,
+    with_analysis,
     with_sighting,
     without,
     written,
@@ -31,7 +32,7 @@ from hummingbird.adapters.stores.known_words import day_of, digest_of, named
 from hummingbird.domain.errors import JournalDamaged, SessionUnreadable
 from hummingbird.domain.limits import KNOWN_LISTED, KNOWN_SHARD_BYTES, KNOWN_SHARDS
 from hummingbird.domain.session_limits import SEGMENTS_AT_ONCE, SHARED_HELD
-from hummingbird.ports.known_failures import FailureDay, KnownFailure, Sighting
+from hummingbird.ports.known_failures import Analysed, FailureDay, KnownFailure, Sighting
 from hummingbird.ports.objects import Looked, VersionedObjects
 
 _SHARDS, _PROJECTS = "known-failures/shards", "known-failures/projects"
@@ -67,6 +68,19 @@ class BucketKnownFailures:
             await self._listed(project, sighting.at)
         assert remembered is not None, "the last change saw it"
         return told_of(project, fingerprint, remembered)
+
+    async def analysed(self, project: str, fingerprint: str, analysis: Analysed, since: float) -> None:
+        name = _shard_name(named(project), shard_of(named(fingerprint)))
+
+        def after(content: bytes | None) -> bytes | None:
+            more = with_analysis(self._shard(name, content, project), fingerprint, analysis, since)
+            return None if more is None else bounded(more, fingerprint)
+
+        async def change(content: bytes | None) -> bytes | None:
+            return await asyncio.to_thread(after, content)
+
+        async with in_time(self._what):
+            await self._changed(name, change)
 
     async def known(self, project: str, fingerprint: str) -> KnownFailure | None:
         return (await self.known_many(project, (fingerprint,))).get(fingerprint)

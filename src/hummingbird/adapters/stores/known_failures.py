@@ -19,7 +19,7 @@ from hummingbird.domain.limits import (
     KNOWN_LISTED,
     KNOWN_PLACES,
 )
-from hummingbird.ports.known_failures import FailureDay, KnownFailure, Sighting
+from hummingbird.ports.known_failures import Analysed, FailureDay, KnownFailure, Sighting
 
 _MARK = 0x48424B46  # "HBKF"
 _MERGE_REQUEST, _BRANCH = 1, 2
@@ -44,6 +44,10 @@ _FIRST_VERSION = (
         project TEXT NOT NULL, day TEXT NOT NULL, failure INTEGER NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (project, day, failure)) WITHOUT ROWID""",
 )
+_SECOND_VERSION = (
+    """CREATE TABLE analyses (
+        failure INTEGER PRIMARY KEY, at REAL NOT NULL, merge_request TEXT NOT NULL, link TEXT NOT NULL)""",
+)
 _BEGIN = "INSERT OR IGNORE INTO failures VALUES (NULL, ?, ?, '', '', '', '', ?, ?, 0)"
 _FIND = "SELECT * FROM failures WHERE project = ? AND fingerprint = ?"
 _NEWEST = "SELECT * FROM failures WHERE project = ? ORDER BY last_seen DESC LIMIT ?"
@@ -59,6 +63,11 @@ _PLACE = (
 _PLACES = "SELECT name FROM places WHERE failure = ? AND sort = ? ORDER BY at DESC LIMIT ?"
 _PLACES_TOTAL = "SELECT count(*) FROM places WHERE failure = ? AND sort = ?"
 _LINKS = "SELECT link FROM sightings WHERE failure = ? AND link <> '' ORDER BY at DESC LIMIT ?"
+_ANALYSED = """INSERT INTO analyses SELECT id, :at, :merge_request, :link FROM failures
+    WHERE project = :project AND fingerprint = :fingerprint
+    ON CONFLICT (failure) DO UPDATE SET at = excluded.at, merge_request = excluded.merge_request, link = excluded.link
+    WHERE at < :since"""
+_ANALYSIS = "SELECT at, merge_request, link FROM analyses WHERE failure = ?"
 _TREND = """SELECT day, sum(count), count(*) FROM days WHERE project = ? AND day >= ?
     GROUP BY day ORDER BY day DESC LIMIT ?"""
 _TREND_OF_ONE = """SELECT day, sum(count), count(*) FROM days WHERE project = ? AND day >= ?
@@ -69,10 +78,13 @@ _OLD = "SELECT id FROM failures WHERE last_seen < ? ORDER BY last_seen LIMIT ?"
 
 class SqliteKnownFailures:
     def __init__(self, path: Path) -> None:
-        self._file = LedgerFile(path, "the ledger of known failures", _MARK, (_FIRST_VERSION,))
+        self._file = LedgerFile(path, "the ledger of known failures", _MARK, (_FIRST_VERSION, _SECOND_VERSION))
 
     async def seen(self, sighting: Sighting) -> KnownFailure:
         return await asyncio.to_thread(self._seen, sighting)
+
+    async def analysed(self, project: str, fingerprint: str, analysis: Analysed, since: float) -> None:
+        await asyncio.to_thread(self._analysed, named(project), named(fingerprint), analysis, since)
 
     async def known(self, project: str, fingerprint: str) -> KnownFailure | None:
         return (await self.known_many(project, (fingerprint,))).get(fingerprint)
@@ -105,6 +117,12 @@ class SqliteKnownFailures:
                 ledger.execute(_COUNT_DAY, (project, day, failure))
             return _filled(ledger, ledger.execute(_FIND, (project, fingerprint)).fetchone())
 
+    def _analysed(self, project: str, fingerprint: str, analysis: Analysed, since: float) -> None:
+        texts = {"merge_request": cut(analysis.merge_request), "link": cut(analysis.link)}
+        where = {"project": project, "fingerprint": fingerprint}
+        with self._file.writing() as ledger:
+            ledger.execute(_ANALYSED, {**where, **texts, "at": analysis.at, "since": since})
+
     def _known(self, project: str, fingerprints: tuple[str, ...]) -> dict[str, KnownFailure]:
         asked = [(named(project), named(fingerprint)) for fingerprint in fingerprints]
         with self._file.reading() as ledger:
@@ -136,6 +154,7 @@ class SqliteKnownFailures:
         with self._file.writing() as ledger:
             ledger.execute("DELETE FROM sightings WHERE at < ?", (before,))
             ledger.execute("DELETE FROM places WHERE at < ?", (before,))
+            ledger.execute("DELETE FROM analyses WHERE at < ?", (before,))
             ledger.execute("DELETE FROM days WHERE day < ?", (day,))
         return gone
 
@@ -144,6 +163,7 @@ class SqliteKnownFailures:
             old = [(row["id"],) for row in ledger.execute(_OLD, (before, KNOWN_FORGOTTEN_AT_ONCE))]
             ledger.executemany("DELETE FROM sightings WHERE failure = ?", old)
             ledger.executemany("DELETE FROM places WHERE failure = ?", old)
+            ledger.executemany("DELETE FROM analyses WHERE failure = ?", old)
             ledger.executemany("DELETE FROM failures WHERE id = ?", old)
         return len(old)
 
@@ -159,6 +179,7 @@ def _count(ledger: sqlite3.Connection, failure: int, sighting: Sighting) -> None
 
 def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
     failure = row["id"]
+    analysis = ledger.execute(_ANALYSIS, (failure,)).fetchone()
     merge_requests, branches = (
         tuple(name for (name,) in ledger.execute(_PLACES, (failure, sort, KNOWN_PLACES)))
         for sort in (_MERGE_REQUEST, _BRANCH)
@@ -177,4 +198,5 @@ def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
         merge_requests_total=ledger.execute(_PLACES_TOTAL, (failure, _MERGE_REQUEST)).fetchone()[0],
         branches=branches,
         links=tuple(link for (link,) in ledger.execute(_LINKS, (failure, KNOWN_LINKS))),
+        analysis=Analysed(**analysis) if analysis is not None else None,
     )

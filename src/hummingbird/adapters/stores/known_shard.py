@@ -24,7 +24,7 @@ from hummingbird.domain.limits import (
     KNOWN_SHARDS,
     KNOWN_TRACES,
 )
-from hummingbird.ports.known_failures import FailureDay, KnownFailure, Sighting
+from hummingbird.ports.known_failures import Analysed, FailureDay, KnownFailure, Sighting
 
 FORMAT = 1
 Ordinal: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=date.max.toordinal())]
@@ -36,6 +36,12 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
 
     text: str
     at: float
+
+
+class Analysis(msgspec.Struct, frozen=True, kw_only=True):
+    at: float
+    merge_request: str
+    link: str
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +61,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[Told, ...] = ()
     jobs: tuple[Told, ...] = ()
     days: tuple[tuple[Ordinal, int], ...] = ()
+    analysis: Analysis | None = None
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +140,16 @@ def with_sighting(shard: Shard, sighting: Sighting) -> Shard | None:
     return msgspec.structs.replace(shard, failures={**shard.failures, sighting.fingerprint: after})
 
 
+def with_analysis(shard: Shard, fingerprint: str, analysis: Analysed, since: float) -> Shard | None:
+    """None where nothing changes: nobody has seen the failure, or it has an analysis that counts."""
+    before = shard.failures.get(fingerprint)
+    if before is None or (before.analysis is not None and before.analysis.at >= since):
+        return None
+    made = Analysis(at=analysis.at, merge_request=cut(analysis.merge_request), link=cut(analysis.link))
+    after = msgspec.structs.replace(before, analysis=made)
+    return msgspec.structs.replace(shard, failures={**shard.failures, fingerprint: after})
+
+
 def bounded(shard: Shard, kept: str = "") -> bytes:
     """As its bytes, without what was not seen for the longest time if there is too much; `kept` stays."""
     content = written(shard)
@@ -168,7 +185,14 @@ def told_of(project: str, fingerprint: str, failure: Failure) -> KnownFailure:
         merge_requests_total=len(failure.merge_requests) + len(failure.earlier),
         branches=tuple(one.text for one in failure.branches),
         links=tuple(one.text for one in failure.links),
+        analysis=_analysed(failure.analysis),
     )
+
+
+def _analysed(analysis: Analysis | None) -> Analysed | None:
+    if analysis is None:
+        return None
+    return Analysed(at=analysis.at, merge_request=analysis.merge_request, link=analysis.link)
 
 
 def trend_of(failures: Iterable[Failure], since: date) -> Sequence[FailureDay]:
@@ -226,7 +250,9 @@ def _counted(days: tuple[tuple[int, int], ...], day: int) -> tuple[tuple[int, in
 def _since(failure: Failure, before: float, day: int) -> Failure:
     lists = ("merge_requests", "earlier", "branches", "links", "jobs")
     left = {name: tuple(one for one in getattr(failure, name) if one.at >= before) for name in lists}
-    return msgspec.structs.replace(failure, days=tuple(one for one in failure.days if one[0] >= day), **left)
+    days = tuple(one for one in failure.days if one[0] >= day)
+    analysis = failure.analysis if failure.analysis is not None and failure.analysis.at >= before else None
+    return msgspec.structs.replace(failure, days=days, analysis=analysis, **left)
 
 
 def _told(text: str, at: float) -> tuple[Told, ...]:

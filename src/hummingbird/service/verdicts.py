@@ -1,0 +1,83 @@
+"""What rules say of an order before a model does (N8): what was looked at, joined with what the project has had before.
+
+Decides too whether the failure was explained elsewhere, so that nobody has to be asked again: only for what began by
+itself, only where every job that failed had the same failure in another merge request, and never where this one seems
+to be the cause.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hummingbird.config.settings import Settings
+from hummingbird.domain.failures import FailureSeen
+from hummingbird.domain.orders import WorkOrder
+from hummingbird.domain.verdict_limits import KNOWN_ANALYSIS_S
+from hummingbird.domain.verdicts import Origin, Verdict
+from hummingbird.evidence.verdicts.facts import Facts
+from hummingbird.evidence.verdicts.judging import judge
+from hummingbird.ports.known_failures import Analysed, KnownFailure
+from hummingbird.service.investigating import NO_OPINION, Looked, Opinion
+from hummingbird.service.known import Known
+from hummingbird.service.verdict_wording import explained_elsewhere
+
+
+async def opinion_of(order: WorkOrder, looked: Looked, known: Known, settings: Settings) -> Opinion:
+    """The same for an order that is delivered again: what its journal says is not judged anew."""
+    prints = _leading(looked)
+    before = await known.before(order, prints)
+    verdict = looked.verdict
+    if verdict is None and looked.facts is not None and looked.facts.jobs:
+        verdict = judge(_joined(looked.facts, order, before))
+    if verdict is None:
+        return NO_OPINION
+    where = _explained(order, verdict, before, known.clock.now())
+    if not where:
+        return Opinion(verdict=verdict, failures=looked.failures)
+    failures = looked.failures or tuple(_seen(before[one]) for one in prints)
+    return Opinion(verdict=verdict, instead=explained_elsewhere(order, where, settings), failures=failures)
+
+
+def _leading(looked: Looked) -> list[str]:
+    """The likeliest cause of each job that failed."""
+    if looked.verdict is not None:
+        found = [job.fingerprints for job in looked.verdict.jobs]
+    else:
+        found = [job.fingerprints for job in looked.facts.jobs] if looked.facts is not None else []
+    return list(dict.fromkeys(prints[0] for prints in found if prints))
+
+
+def _joined(facts: Facts, order: WorkOrder, before: Mapping[str, KnownFailure]) -> Facts:
+    own = f"!{order.mr_iid}"
+
+    def others(prints: Sequence[str]) -> tuple[str, ...]:
+        known = before.get(prints[0]) if prints else None
+        return tuple(name for name in known.merge_requests if name != own) if known is not None else ()
+
+    return replace(facts, jobs=tuple(replace(job, elsewhere=others(job.fingerprints)) for job in facts.jobs))
+
+
+def _explained(
+    order: WorkOrder, verdict: Verdict, before: Mapping[str, KnownFailure], now: float
+) -> tuple[Analysed, ...]:
+    """Where each of the failures was; nothing if one of them was not."""
+    if not order.checked or verdict.origin is Origin.CHANGE or not verdict.jobs:
+        return ()
+    found: dict[str, Analysed] = {}
+    for job in verdict.jobs:
+        known = before.get(job.fingerprints[0]) if job.fingerprints else None
+        where = known.analysis if known is not None else None
+        if where is None or where.merge_request == f"!{order.mr_iid}" or where.at < now - KNOWN_ANALYSIS_S:
+            return ()
+        found.setdefault(where.link, where)
+    return tuple(found.values())
+
+
+def _seen(known: KnownFailure) -> FailureSeen:
+    """As it was told last: what was looked at in another process is not known here."""
+    return FailureSeen(
+        fingerprint=known.fingerprint,
+        kind=known.kind,
+        class_=known.class_,
+        title=known.title,
+        excerpt=known.excerpt,
+    )
