@@ -14,6 +14,7 @@ from hummingbird.ports.clock import Clock
 from hummingbird.ports.observer import Observer
 from hummingbird.service.findings import Published, summary
 from hummingbird.service.investigating import Conducted
+from hummingbird.service.verdict_wording import above
 from hummingbird.service.wording import duration, ended_early, nothing_found
 
 _SEVERITIES = tuple(Severity)
@@ -62,10 +63,11 @@ class Ran:
 
     @property
     def text(self) -> str:
-        """The answer, with what was found on lines of the diff below it."""
+        """What rules say, the answer, and what was found on lines of the diff below it."""
         listed = sorted(dict.fromkeys(self.conducted.findings), key=lambda one: _SEVERITIES.index(one.severity))
         found, answer = summary(Published(listed=tuple(listed))), self.conducted.outcome.text.strip()
-        return "\n\n".join(filter(None, ("" if found and nothing_found(answer) else answer, found)))
+        verdict = "" if self.conducted.verdict is None else above(self.conducted.verdict, answer)
+        return "\n\n".join(filter(None, (verdict, "" if found and nothing_found(answer) else answer, found)))
 
     @property
     def bill(self) -> str:

@@ -33,12 +33,13 @@ _TO_MODELS = (
 )
 _NAME = re.compile(r"[\w./+#@:-]{1,100}", re.ASCII)
 _VERDICT = re.compile(r"\W*verdict\b\W*(.*)", re.IGNORECASE)
+_CODE = re.compile(r"`[^`]*`")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _DENIED = re.compile(r"not caused by this merge request")
 _STATED = (
     (re.compile(r"cannot (?:tell|be known)|can't tell|unknown|rules cannot tell"), Origin.UNKNOWN),
     (re.compile(r"(?:red|fails?|failing|broken) on the target branch"), Origin.TARGET),
-    (re.compile(r"(?<!not )caused by this merge request"), Origin.CHANGE),
+    (re.compile(r"(?<!not )caused by this merge request(?!\W{1,4}(?:no|not|doubtful|unlikely)\b)"), Origin.CHANGE),
     (re.compile(r"\bflaky\b"), Origin.FLAKY),
     (re.compile(r"\binfrastructure\b"), Origin.INFRASTRUCTURE),
 )
@@ -99,7 +100,7 @@ def _verdict_lines(answer: str) -> Iterator[str]:
         elif mark is not None and mark[1].startswith(fence):
             fence = ""
         elif not fence and (found := _VERDICT.match(line)) is not None:
-            yield found[1].lower()
+            yield _CODE.sub("", found[1]).lower()
 
 
 def _stated(line: str) -> Origin | None:

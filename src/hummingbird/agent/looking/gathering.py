@@ -14,9 +14,11 @@ from hummingbird.agent.looking.logs import Seen, read_green, read_log
 from hummingbird.agent.looking.reading import Raw, Reads
 from hummingbird.agent.looking.target import Target
 from hummingbird.domain.failures import FailureSeen
-from hummingbird.domain.verdict_limits import LOOK_JOBS, LOOK_LOGS, LOOK_PATHS, LOOK_S
+from hummingbird.domain.verdict_limits import LOOK_JOBS, LOOK_LOGS, LOOK_PATHS, LOOK_S, LOOK_TEXT_CHARS
 from hummingbird.evidence.causes.gitlab import blamed, jobs_of
 from hummingbird.evidence.causes.graph import causes_of
+from hummingbird.evidence.reports.listed import ListedSuites
+from hummingbird.evidence.reports.testcases import is_of_job
 from hummingbird.evidence.verdicts.facts import Facts, JobFacts, OnTarget, Tries
 
 _FAILED = "failed"
@@ -78,6 +80,7 @@ class _Gathering:
         for place, job in enumerate(self.jobs[:LOOK_LOGS]):
             if job.id:
                 self.jobs[place] = await self._with_log(self.jobs[place], target)
+        await self._with_reports()
 
     async def _complete(self) -> None:
         """What an order does not say, its merge request does."""
@@ -129,6 +132,19 @@ class _Gathering:
         if job.target is not None and seen.lead:
             return replace(job, in_green_log=await self._in_green(job.name, job.target, seen))
         return job
+
+    async def _with_reports(self) -> None:
+        """A test report names files that the log leaves out."""
+        number, suites = self.subject.pipeline_id, ListedSuites()
+        if not number:
+            return
+        what = f"The test report of pipeline {number}"
+        await self.reads.streamed("gitlab_get_test_report", what, suites.feed, quiet=True, pipeline_id=number)
+        suites.end()
+        for place, job in enumerate(self.jobs):
+            cases = [case for case in suites.cases if is_of_job(case.suite, job.name)]
+            said = [line for case in cases for line in (case.file, *(each.text for each in case.body))]
+            self.jobs[place] = replace(job, text="\n".join([job.text, *said])[:LOOK_TEXT_CHARS])
 
     async def _in_green(self, name: str, there: OnTarget, seen: Seen) -> bool | None:
         green = await read_green(self.reads, name, there.branch)

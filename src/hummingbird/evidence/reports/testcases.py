@@ -20,6 +20,11 @@ class Outcome(StrEnum):
 BAD = frozenset({Outcome.FAILED, Outcome.ERROR})
 
 
+def is_of_job(suite: str, job: str) -> bool:
+    """GitLab names suites after jobs; parallel jobs share the name before their numbers."""
+    return bool(suite) and (job == suite or job.startswith((f"{suite} ", f"{suite}: [")))
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     name: str

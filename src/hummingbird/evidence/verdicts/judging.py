@@ -24,8 +24,9 @@ _PASSED_TOO, _PASSED_IN_OTHERS = 0.95, 0.8
 _SAME_THERE = 0.95
 _NAMED, _NAMED_UNSEEN, _HINT = 0.85, 0.75, 0.5
 _SETTING = 0.8
+_REFUSED_HERE = 0.75
 _STEADY = 2  # green runs in a row on the target branch, from which it counts for more
-_PLACED = frozenset({Kind.COMPILER, Kind.LINT})  # what names a file because that file is wrong
+_PLACED = (Kind.COMPILER, Kind.LINT)  # what names a file because that file is wrong
 # what explains the others: a machine that breaks is red on the target branch too, and passes another time
 _NOT_OURS = (Origin.INFRASTRUCTURE, Origin.FLAKY, Origin.TARGET)
 
@@ -165,21 +166,25 @@ def _names_changed(job: JobFacts, changed: Changed) -> Sign | None:
         steady = len(there.passed) >= _STEADY and all(there.passed)
         sure = CERTAIN if steady else _NAMED
     else:
-        sure = _NAMED_UNSEEN if there is None and _is_refused(job) else _HINT
+        sure = _NAMED_UNSEEN if there is None and _is_refused(job, *_PLACED) else _HINT
     return _sign("names-a-changed-file", Origin.CHANGE, sure, "It names {0}, which this merge request changes.", named)
 
 
-def _is_refused(job: JobFacts) -> bool:
+def _is_refused(job: JobFacts, *kinds: Kind) -> bool:
     """A compiler or a checker says that the code is wrong: it would say so anywhere."""
     analysis = job.analysis
     if analysis is None or not analysis.regions or not analysis.sure:
         return False
-    return analysis.blame.class_ is Class.CODE and analysis.regions[0].kind in _PLACED
+    return analysis.blame.class_ is Class.CODE and analysis.regions[0].kind in kinds
 
 
 def _green_there(job: JobFacts, _: Changed) -> Sign | None:
+    """What a compiler refuses it refuses each time: where it does so here and not there, here is the cause."""
     if job.target is None or not job.target.green:
         return None
+    if _is_refused(job, Kind.COMPILER) and not job.in_green_log:
+        text = "A compiler refuses the code here, and the same job is green on {0}."
+        return _sign("refused-here-alone", Origin.CHANGE, _REFUSED_HERE, text, job.target.branch)
     return _sign("green-on-target", Origin.CHANGE, _HINT, "The same job is green on {0}.", job.target.branch)
 
 

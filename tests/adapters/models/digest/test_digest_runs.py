@@ -43,7 +43,7 @@ async def test_a_failure_in_a_file_that_the_merge_request_changes_is_laid_at_its
     """W1."""
     forge = forge_with(COMPILE)
     played = await play(forge.order, forge.tools())
-    assert "likely, it changes `src/engine.c`, which the failure names" in played.text
+    assert "likely. It names `src/engine.c`, which this merge request changes." in played.text
 
     elsewhere = forge_with(COMPILE)
     elsewhere.changed = ("docs/other.md",)

@@ -84,7 +84,7 @@ async def test_a_test_report_names_the_tests_where_the_log_does_not() -> None:
     assert calls == [("gitlab_get_test_report", {"project": "acme/rocket", "pipeline_id": 500})]
     assert "**Verdict: test** (fairly sure), in `unit 1/2`" in played.text
     assert "- `flight: climbs`" in played.text
-    assert "it changes `src/climb.py`" in played.text
+    assert "possibly this merge request's. It names `src/climb.py`" in played.text
 
 
 async def test_a_red_target_branch_raises_doubt() -> None:

@@ -12,6 +12,7 @@ from hummingbird.adapters.models.digest.records import Case, Job
 from hummingbird.adapters.models.digest.roles import Kind
 from hummingbird.evidence.causes.gitlab import blamed
 from hummingbird.evidence.regions import SURE, Analysis, Blame, Class, Region
+from hummingbird.evidence.reports.testcases import is_of_job
 from hummingbird.evidence.tekton.jobs import explained
 from hummingbird.evidence.tekton.run_regions import regions_of
 from hummingbird.evidence.tekton.runs import Found, Run, State, Task
@@ -103,7 +104,7 @@ def _of_job(job: Job, material: Material, analyse: Analyse) -> Finding:
         stage=job.stage,
         reason=job.reason,
         log=log,
-        cases=tuple(case for case in material.cases if _runs(job, case)),
+        cases=tuple(case for case in material.cases if is_of_job(case.suite, job.name)),
         allowed=job.allowed,
         because=material.order.because.get(job.name, ""),
         drags=material.order.drags.get(job.name, ()),
@@ -115,14 +116,11 @@ def _read_log(key: str, material: Material) -> Log | None:
     return log if log is not None and log.read else None
 
 
-def _runs(job: Job, case: Case) -> bool:
-    """Suites are named after jobs; parallel jobs share the name before their numbers."""
-    return bool(case.suite) and (job.name == case.suite or job.name.startswith((f"{case.suite} ", f"{case.suite}: [")))
-
-
 def _of_other_cases(material: Material) -> list[Finding]:
     """Failed tests of suites that no failed job is named after."""
-    left = [case for case in material.cases if not any(_runs(job, case) for job in material.order.failed)]
+    left = [
+        case for case in material.cases if not any(is_of_job(case.suite, job.name) for job in material.order.failed)
+    ]
     suites = dict.fromkeys(case.suite for case in left)
     return [Finding(name=suite or "tests", cases=tuple(c for c in left if c.suite == suite)) for suite in suites]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hummingbird.adapters.models.digest.asking import changed_files, failed_records, failed_tests, looks_into
 from hummingbird.adapters.models.digest.facts import Facts, from_person, from_records, requests_in
+from hummingbird.adapters.models.digest.judged import Told, told
 from hummingbird.adapters.models.digest.logs import Log
 from hummingbird.adapters.models.digest.order import Order, ordered
 from hummingbird.adapters.models.digest.reading import Made, Result, Shown, calls_made
@@ -57,6 +58,7 @@ class Material:
     changed: set[str] = field(default_factory=set)
     branch_red: bool | None = None
     troubles: list[Trouble] = field(default_factory=list)
+    told: Told = field(default_factory=Told)  # by rules, in the order
 
     def offer(self, name: str) -> Offer | None:
         return next((offer for offer in self.offers if offer.tool.name == name), None)
@@ -86,6 +88,7 @@ def gathered(messages: Sequence[Message], offers: Sequence[Offer], since: int = 
     before, now = calls_made(messages[:since]), calls_made(messages[since:])
     material = Material(offers, [*(before if _about(before, facts) else ()), *now], facts)
     material.named = frozenset(facts.of(Kind.JOB))
+    material.told = told(value for text in said for value in objects(text))
     _read_records(material, said)
     _read_logs(material)
     _read_requests(material)

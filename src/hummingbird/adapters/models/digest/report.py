@@ -6,18 +6,19 @@ Everything that outsiders wrote goes through `wording`. Says nothing that no rul
 from collections.abc import Iterable, Iterator, Sequence
 
 from hummingbird.adapters.models.digest.findings import Finding, together
+from hummingbird.adapters.models.digest.guilt import guilt, origin_told
 from hummingbird.adapters.models.digest.logs import GAP
 from hummingbird.adapters.models.digest.material import Material, Trouble
 from hummingbird.adapters.models.digest.records import Case
 from hummingbird.adapters.models.digest.wording import code, linked, quoted
 from hummingbird.domain.limits import DIGEST_REPORT_CHARS
-from hummingbird.evidence.regions import INTERMITTENT, SURE, Blame, Kind, Line, Region
+from hummingbird.domain.verdicts import Origin, sureness
+from hummingbird.evidence.regions import INTERMITTENT, Blame, Kind, Line, Region
 
 NO_MODEL = (
     "_No language model took part in this report: it was written by rules alone (model `digest`). They can be wrong; "
     "each one is named so that you can disagree._"
 )
-_CERTAIN = 0.9
 _CAUSE_LINES = 30
 _OTHER_LINES = 8
 _OTHER_REGIONS = 2
@@ -55,26 +56,14 @@ def verdict(material: Material, groups: Sequence[Finding]) -> str:
     blame = leading.blame
     others = {group.blame.class_ for group in groups if group.sure} - {blame.class_}
     more = f" Other failures here: {', '.join(sorted(others))}." if others else ""
-    return f"**Verdict: {blame.class_}** ({sureness(blame)}), in {code(leading.name)}. {guilt(leading, material)}{more}"
+    class_, sure = _judged(leading, material) or (str(blame.class_), sureness(blame.sure))
+    return f"**Verdict: {class_}** ({sure}), in {code(leading.name)}. {guilt(leading, material)}{more}"
 
 
-def sureness(blame: Blame) -> str:
-    if blame.sure >= _CERTAIN:
-        return "sure"
-    return "fairly sure" if blame.sure >= SURE else "not sure"
-
-
-def guilt(finding: Finding, material: Material) -> str:
-    """Whether this merge request did it, where that can be known at all."""
-    if not finding.sure:
-        return "Caused by this merge request: cannot be known from what was read."
-    if finding.blame.class_ in INTERMITTENT:
-        return "Caused by this merge request: no sign of it; a second run may pass."
-    if named := _named_file(finding, material.changed):
-        return f"Caused by this merge request: likely, it changes {code(named)}, which the failure names."
-    if material.branch_red:
-        return "Caused by this merge request: doubtful, the newest finished pipeline of the target branch failed too."
-    return "Caused by this merge request: rules cannot tell."
+def _judged(leading: Finding, material: Material) -> tuple[str, str] | None:
+    """What comes and goes is known by its history, which a log does not hold."""
+    told = origin_told(leading, material)
+    return (str(told), "by its history") if told is Origin.FLAKY and leading.blame.class_ not in INTERMITTENT else None
 
 
 def _head(material: Material, groups: Sequence[Finding]) -> Iterator[str]:
@@ -126,7 +115,7 @@ def _about(finding: Finding, blame: Blame) -> Iterator[str]:
     if finding.log is None and not finding.cases:
         yield "Its log was not read."
     else:
-        yield f"{blame.why.rstrip('.')}. Rule {code(blame.rule)}, {sureness(blame)}."
+        yield f"{blame.why.rstrip('.')}. Rule {code(blame.rule)}, {sureness(blame.sure)}."
 
 
 def _kind(region: Region) -> str:
@@ -209,25 +198,3 @@ def _names(names: Sequence[str]) -> str:
 
 def _shortened(groups: Sequence[Finding]) -> str:
     return f"Left out here for length: {_names([group.name for group in groups])}."
-
-
-def _named_file(finding: Finding, changed: Iterable[str]) -> str:
-    """A changed file that the cause speaks of, by its path or, where that is telling, by its end."""
-    text = finding.cause.excerpt if finding.cause is not None else ""
-    said = "\n".join([text, *(f"{case.name}\n{case.output}" for case in finding.cases)])
-    return next((path for path in sorted(changed, key=len, reverse=True) if _mentions(said, path)), "")
-
-
-def _mentions(text: str, path: str) -> bool:
-    ends = {path, "/".join(path.split("/")[-2:]), path.rsplit("/", 1)[-1]}
-    return any(len(end) > 3 and "." in end and _stands_alone(text, end) for end in ends)
-
-
-def _stands_alone(text: str, word: str) -> bool:
-    at = text.find(word)
-    while at >= 0:
-        before, after = text[at - 1 : at] if at else "", text[at + len(word) : at + len(word) + 1]
-        if not (before.isalnum() or before in {"_", "-", "."}) and not (after.isalnum() or after == "_"):
-            return True
-        at = text.find(word, at + 1)
-    return False
