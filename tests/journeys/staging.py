@@ -1,5 +1,6 @@
 """A case's scene, the sources that look at it, and an agent that has them: what every journey through them needs."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -12,12 +13,17 @@ from hummingbird.adapters.sources.gitlab.settings import GitLabSettings
 from hummingbird.adapters.sources.konflux.settings import KonfluxSettings
 from hummingbird.adapters.sources.registry import Declared, sources
 from hummingbird.adapters.sources.testing_farm.settings import TestingFarmSettings
+from hummingbird.agent.looking.gathering import Gathered, Subject, gathered
+from hummingbird.agent.looking.reading import Reads
 from hummingbird.assembly.library import Agent
 from hummingbird.domain.events import Event, Recorded
 from hummingbird.domain.journal import Entry, ToolFinished, ToolStarted
+from hummingbird.domain.secrets import Secrets
+from hummingbird.evidence.verdicts.judging import judge
 from hummingbird.lab.case import find
 from hummingbird.lab.scene import Scene
 from hummingbird.ports.source import ToolToken
+from hummingbird.service.verdict_wording import for_model
 
 
 @dataclass
@@ -70,6 +76,27 @@ def order(scene: Scene) -> str:
         "target_branch": request.target_branch,
     }
     return json.dumps({name: value for name, value in told.items() if value is not None})
+
+
+def judged_order(scene: Scene, folder: Path) -> str:
+    """The same, with what rules say of it."""
+    world = scene.worlds.gitlab
+    request, pipeline = world.merge_request, scene.case.about["event"].get("pipeline") or 0
+    subject = Subject(
+        mr_iid=request.iid, sha=request.sha or "", pipeline_id=pipeline, target_branch=request.target_branch
+    )
+    verdict = judge(asyncio.run(looked(scene, folder, subject)).facts)
+    told = json.loads(order(scene))
+    return json.dumps({**told, "judged_by_rules": for_model(verdict)} if verdict.jobs else told)
+
+
+async def looked(scene: Scene, folder: Path, subject: Subject) -> Gathered:
+    found = sources(declared(scene, folder), os.environ)
+    try:
+        return await gathered(Reads([tool for one in found for tool in one.tools], Secrets()), subject)
+    finally:
+        for one in found:
+            await one.close()
 
 
 @contextmanager

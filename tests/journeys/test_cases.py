@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from hummingbird.lab.case import find, names
-from tests.journeys.staging import on_stage, order
+from tests.journeys.staging import judged_order, on_stage, order
 
 FAILED = [name for name in names() if find(name).about["expected"].get("evidence")]
-JUDGED_BY_HISTORY = {"flaky-test"}  # its log alone does not say so; the retried job does, which rules weigh later
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +17,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found = {}
     for name in FAILED:
         with on_stage(name, tmp_path_factory.mktemp(name)) as (scene, agent, _):
-            found[name] = agent.chat(order(scene))
+            found[name] = agent.chat(judged_order(scene, tmp_path_factory.mktemp(name)))
     return found
 
 
@@ -33,7 +32,7 @@ def test_a_report_quotes_the_evidence_of_its_case_d2(name: str, reports: dict[st
         assert any(line in reports[name] for line in failure["evidence"]), reports[name]
 
 
-@pytest.mark.parametrize("name", [name for name in FAILED if name not in JUDGED_BY_HISTORY])
+@pytest.mark.parametrize("name", FAILED)
 def test_a_report_finds_what_is_to_blame_d2(name: str, reports: dict[str, str]) -> None:
     wanted = {failure["verdict"] for failure in [expected(name), *expected(name).get("also", ())]}
     first = reports[name].splitlines()[2]

@@ -57,6 +57,7 @@ class Ours:
     internal: bool
     resolved: bool
     position: Mapping[str, Any] | None
+    iid: int = 0
 
     @property
     def session(self) -> str:
@@ -195,11 +196,13 @@ class Stage:
 
         self.ask(change)
 
-    async def write(self, who: str, text: str, *, thread: str = "", internal: bool = False) -> tuple[int, str]:
-        """A comment, or a reply in a thread, over the API. Note and thread."""
+    async def write(
+        self, who: str, text: str, *, thread: str = "", internal: bool = False, iid: int = 0
+    ) -> tuple[int, str]:
+        """A comment, or a reply in a thread, over the API. Note and thread. `iid`: on another merge request."""
         given = {"body": text, **({"internal": True} if internal else {})}
         path = f"/discussions/{thread}/notes" if thread else "/notes"
-        number: int = (await self._sent(who, "POST", path, given))["id"]
+        number: int = (await self._sent(who, "POST", path, given, iid))["id"]
         return number, self.ask(lambda world: _thread(world, number).id)
 
     async def edit(self, who: str, note_id: int, text: str) -> None:
@@ -209,8 +212,10 @@ class Stage:
         await self._sent(who, "POST", f"/notes/{note_id}/award_emoji", {"name": emoji})
 
     async def _sent(self, who: str, method: str, path: str, given: Mapping[str, Any]) -> Any:
+    async def _sent(self, who: str, method: str, path: str, given: Mapping[str, Any], iid: int = 0) -> Any:
         request = self.world.merge_request
-        url = f"{self.scene.url('gitlab')}/api/v4/projects/{request.project_id}/merge_requests/{request.iid}{path}"
+        at = f"projects/{request.project_id}/merge_requests/{iid or request.iid}"
+        url = f"{self.scene.url('gitlab')}/api/v4/{at}{path}"
         headers = {"PRIVATE-TOKEN": self.ask(lambda world: _token(world, who))}
         async with httpx2.AsyncClient() as client:
             answer = await client.request(method, url, json=dict(given), headers=headers)
@@ -358,22 +363,24 @@ def _token(world: World, username: str) -> str:
 
 def _ours(world: World, bot: int) -> Iterator[Ours]:
     markers = Markers("hummingbird-session")
-    for thread in world.merge_request.discussions:
-        for note in thread.notes:
-            if note.author_id == bot and not note.system:
-                yield Ours(
-                    id=note.id,
-                    thread=thread.id,
-                    body=note.body,
-                    marker=markers.marker(note.body),
-                    internal=note.internal,
-                    resolved=thread.resolved,
-                    position=note.position,
-                )
+    written = [(mr, thread, note) for mr in world.merge_requests for thread in mr.discussions for note in thread.notes]
+    for mr, thread, note in written:
+        if note.author_id == bot and not note.system:
+            yield Ours(
+                id=note.id,
+                thread=thread.id,
+                body=note.body,
+                marker=markers.marker(note.body),
+                internal=note.internal,
+                resolved=thread.resolved,
+                position=note.position,
+                iid=mr.iid,
+            )
 
 
 def _thread(world: World, note_id: int) -> Discussion:
-    return next(each for each in world.merge_request.discussions if any(note.id == note_id for note in each.notes))
+    threads = (each for mr in world.merge_requests for each in mr.discussions)
+    return next(each for each in threads if any(note.id == note_id for note in each.notes))
 
 
 def _note(world: World, note_id: int) -> Note:

@@ -53,10 +53,11 @@ class Reads:
         masking = self.secrets.stream()
 
         async def through(output: Output) -> None:
-            if isinstance(output, ByteStream):
-                async for chunk in _bounded(output.chunks, LOOK_LOG_BYTES):
-                    feed(masking.feed(chunk))
-                feed(masking.end(b""))
+            if not isinstance(output, ByteStream):
+                raise _Nothing(str(output))
+            async for chunk in _bounded(output.chunks, LOOK_LOG_BYTES):
+                feed(masking.feed(chunk))
+            feed(masking.end(b""))
 
         return await self._asked(name, what, arguments, through, quiet=quiet)
 
@@ -99,6 +100,10 @@ class Reads:
 
 class _TooLong(HummingbirdError):
     """More than is looked at."""
+
+
+class _Nothing(HummingbirdError):
+    """A sentence stands where a log should be."""
 
 
 async def _bounded(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:

@@ -62,8 +62,9 @@ def verdict(material: Material, groups: Sequence[Finding]) -> str:
 
 def _judged(leading: Finding, material: Material) -> tuple[str, str] | None:
     """What comes and goes is known by its history, which a log does not hold."""
+    settled = leading.sure and leading.blame.class_ in INTERMITTENT
     told = origin_told(leading, material)
-    return (str(told), "by its history") if told is Origin.FLAKY and leading.blame.class_ not in INTERMITTENT else None
+    return (str(told), "by its history") if told is Origin.FLAKY and not settled else None
 
 
 def _head(material: Material, groups: Sequence[Finding]) -> Iterator[str]:
