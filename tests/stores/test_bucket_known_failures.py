@@ -1,5 +1,6 @@
 """What networks, other processes, damage and time do to the ledger of known failures in a bucket (V6, O3)."""
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import date
@@ -24,7 +25,7 @@ from hummingbird.domain.limits import (
     KNOWN_TRACES,
 )
 from hummingbird.domain.session_limits import SHARED_HELD, SHARED_TRIES
-from hummingbird.ports.known_failures import KnownFailures, Sighting
+from hummingbird.ports.known_failures import Analysed, KnownFailures, Sighting
 from hummingbird.ports.objects import Version
 from tests.contracts.sessions.unreliable import Mood, UnreliableObjects
 from tests.contracts.shared.sites import DAY, NOON, ONE, Counted
@@ -316,3 +317,20 @@ async def test_a_bucket_says_what_a_file_says_o3(
     """V6"""
     file = SqliteKnownFailures(tmp_path_factory.mktemp("ledger") / Path("known.sqlite"))
     assert await told(opened(BucketObjects.in_memory()), steps) == await told(file, steps)
+
+
+async def test_a_shard_of_before_explanations_is_read_and_takes_one_v6(bucket: BucketObjects) -> None:
+    """As the version before wrote it: without the field."""
+    await opened(bucket).seen(ONE)
+    (name,) = [one.name for one in await bucket.listed("known-failures/shards")]
+    looked = await bucket.look(name, KNOWN_SHARD_BYTES)
+    assert looked is not None
+    shard = json.loads(looked.content)
+    for failure in shard["failures"].values():
+        del failure["analysis"]
+    assert await bucket.swap(name, json.dumps(shard).encode(), looked.version)
+    made = Analysed(at=NOON, merge_request="!7", link="https://example.com/7")
+    await opened(bucket).analysed(ONE.project, ONE.fingerprint, made, NOON)
+    found = await opened(bucket).known(ONE.project, ONE.fingerprint)
+    assert found is not None
+    assert (found.count, found.analysis) == (1, made)

@@ -11,7 +11,7 @@ from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.adapters.stores.ledger_file import LedgerFile
 from hummingbird.domain.errors import JournalDamaged, JournalUnwritable, SessionUnreadable
 from hummingbird.domain.limits import KNOWN_FORGOTTEN_AT_ONCE, KNOWN_LISTED
-from hummingbird.ports.known_failures import KnownFailures
+from hummingbird.ports.known_failures import Analysed, KnownFailures
 from tests.contracts.shared.sites import DAY, NOON, ONE, Site
 from tests.contracts.shared.starting import start
 
@@ -148,3 +148,19 @@ def test_what_fails_in_the_middle_is_not_written(tmp_path: Path) -> None:
         write_what_fails(file)
     with file.reading() as connection:
         assert connection.execute("SELECT count(*) FROM birds").fetchone()[0] == 0
+
+
+async def test_a_ledger_of_before_explanations_is_brought_up_to_date_with_all_that_it_knows(path: Path) -> None:
+    """V6: a file as version 1 left it."""
+    await SqliteKnownFailures(path).seen(ONE)
+    connection = sqlite3.connect(path)
+    connection.executescript("DROP TABLE analyses; PRAGMA user_version = 1;")
+    connection.close()
+    ledger = SqliteKnownFailures(path)
+    before = await ledger.known(ONE.project, ONE.fingerprint)
+    assert before is not None
+    assert (before.count, before.analysis) == (1, None)
+    made = Analysed(at=NOON, merge_request="!7", link="https://example.com/7")
+    await ledger.analysed(ONE.project, ONE.fingerprint, made, NOON)
+    after = await ledger.known(ONE.project, ONE.fingerprint)
+    assert after == replace(before, analysis=made)

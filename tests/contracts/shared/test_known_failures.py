@@ -17,7 +17,7 @@ from hummingbird.domain.limits import (
     KNOWN_NAME_CHARS,
     KNOWN_PLACES,
 )
-from hummingbird.ports.known_failures import FailureDay, KnownFailure, KnownFailures
+from hummingbird.ports.known_failures import Analysed, FailureDay, KnownFailure, KnownFailures
 from tests.contracts.shared.conftest import Sites
 from tests.contracts.shared.sites import DAY, NOON, ONE, Site
 from tests.contracts.shared.starting import done, start
@@ -248,3 +248,58 @@ async def test_a_process_that_is_killed_while_it_writes_leaves_a_whole_ledger(sh
         count = sum(one.count for one in await ledger.recent("group/project", 9))
         assert told <= count <= told + attempt + 1
         assert sum(day.sightings for day in await ledger.trend("group/project", date(2026, 1, 1))) == count
+
+
+FIRST = Analysed(at=NOON, merge_request="!7", link="https://example.com/-/merge_requests/7#note_1")
+
+
+async def test_the_first_explanation_of_a_failure_is_remembered_and_later_ones_are_not(ledger: KnownFailures) -> None:
+    """V6"""
+    await ledger.seen(ONE)
+    await ledger.analysed("group/project", "00ff", FIRST, NOON - DAY)
+    later = replace(FIRST, at=NOON + DAY, merge_request="!8", link="https://example.com/2")
+    await ledger.analysed("group/project", "00ff", later, NOON)
+    assert (await known(ledger)).analysis == FIRST
+    found = await ledger.seen(replace(ONE, occurrence="2", at=NOON + DAY))
+    assert found.analysis == FIRST, "who sees it next hears of it"
+    assert [one.analysis for one in await ledger.recent("group/project", 9)] == [FIRST]
+
+
+async def test_an_explanation_that_is_too_old_makes_room_for_a_new_one(ledger: KnownFailures) -> None:
+    """V6"""
+    await ledger.seen(ONE)
+    await ledger.analysed("group/project", "00ff", FIRST, NOON - DAY)
+    later = replace(FIRST, at=NOON + 9 * DAY, merge_request="!8")
+    await ledger.analysed("group/project", "00ff", later, NOON + 1)
+    assert (await known(ledger)).analysis == later
+
+
+async def test_what_nobody_has_seen_cannot_be_explained(ledger: KnownFailures) -> None:
+    """V6"""
+    await ledger.analysed("group/project", "00ff", FIRST, NOON)
+    assert await ledger.known("group/project", "00ff") is None
+    await ledger.seen(replace(ONE, project="group/other"))
+    await ledger.analysed("group/project", "00ff", FIRST, NOON)
+    other = await ledger.known("group/other", "00ff")
+    assert other is not None
+    assert other.analysis is None, "projects have nothing in common"
+
+
+async def test_an_explanation_is_forgotten_with_its_time(ledger: KnownFailures) -> None:
+    """V6"""
+    await ledger.seen(ONE)
+    await ledger.analysed("group/project", "00ff", FIRST, NOON - DAY)
+    await ledger.seen(replace(ONE, occurrence="2", at=NOON + 9 * DAY))
+    await ledger.forget(NOON + DAY)
+    assert (await known(ledger)).analysis is None
+
+
+async def test_of_many_who_explain_it_at_once_one_counts(ledger: KnownFailures) -> None:
+    """V6"""
+    await ledger.seen(ONE)
+    several = [replace(FIRST, merge_request=f"!{number}", link=f"https://example.com/{number}") for number in range(9)]
+    await asyncio.gather(*(ledger.analysed("group/project", "00ff", one, NOON - DAY) for one in several))
+    found = (await known(ledger)).analysis
+    await ledger.analysed("group/project", "00ff", FIRST, NOON - DAY)
+    assert found in several
+    assert (await known(ledger)).analysis == found
