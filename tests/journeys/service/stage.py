@@ -211,7 +211,6 @@ class Stage:
     async def award(self, who: str, note_id: int, emoji: str) -> None:
         await self._sent(who, "POST", f"/notes/{note_id}/award_emoji", {"name": emoji})
 
-    async def _sent(self, who: str, method: str, path: str, given: Mapping[str, Any]) -> Any:
     async def _sent(self, who: str, method: str, path: str, given: Mapping[str, Any], iid: int = 0) -> Any:
         request = self.world.merge_request
         at = f"projects/{request.project_id}/merge_requests/{iid or request.iid}"
