@@ -105,6 +105,14 @@ class Posted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A note of the bot that nobody else sees yet: a draft note, as GitLab calls it. `marker` None: not one of ours."""
+
+    id: int
+    marker: Marker | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
     """The newest finished pipeline of a branch: 0 and nothing if there is none."""
 
@@ -163,6 +171,25 @@ class Forge(Protocol):
 
     async def comment(self, merge_request: MergeRequest, spot: Spot, draft: Draft) -> Posted:
         """A new thread on a line of the diff, always public."""
+        ...
+
+    async def held(self, iid: int) -> Sequence[Held]:
+        """The bot's own notes that wait to be released, oldest first. ForgeMissing, ForgeRefused: the server has none
+        such."""
+        ...
+
+    async def hold(self, merge_request: MergeRequest, place: Spot | Thread, draft: Draft) -> None:
+        """A note on a line, or a reply in a public thread, that nobody sees before `release`. That a place is refused
+        may be seen only then."""
+        ...
+
+    async def release(self, iid: int) -> None:
+        """Publishes all that is held, oldest first, with one notification for people. Where it fails, some may be
+        published and all be held still; and what GitLab does not take may be gone without a word: look."""
+        ...
+
+    async def drop(self, iid: int, held_id: int) -> None:
+        """Of what is held. Done also if it was gone already."""
         ...
 
     async def award(self, iid: int, note_id: int, emoji: str) -> None:

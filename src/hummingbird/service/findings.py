@@ -4,11 +4,13 @@ the result's note where it cannot stand on its line.
     published = await publish(forge, merge_request, conducted.findings, marker, public=not applied.internal_notes)
     Draft(text=f"{outcome.text}\\n\\n{summary(published)}", …)
 
-A thread on a line is always public. So where notes are internal, none is opened (N1).
+A thread on a line is always public. So where notes are internal, none is opened (N1). With `begin` they are only held
+back, for whoever posts the result to release them with it; `lost` tells what is not there in spite of that.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import msgspec
 
@@ -19,16 +21,21 @@ from hummingbird.domain.limits import FINDING_TITLE_CHARS
 from hummingbird.domain.notes import Draft, Marker, Part
 from hummingbird.domain.text import shortened
 from hummingbird.ports.forge import Forge, MergeRequest, Thread
+from hummingbird.service.batches import Batch
 
+Begin: TypeAlias = Callable[[MergeRequest, Marker], Awaitable[Batch | None]]
 _ORDER = tuple(Severity)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """`inline` stand on their lines, `listed` do not: their text belongs into the note."""
+    """`inline` stand on their lines, `listed` do not: their text belongs into the note. `batch`: what holds some of the
+    former until it is released; `marks` are their fingerprints."""
 
     inline: tuple[Finding, ...] = ()
     listed: tuple[Finding, ...] = ()
+    batch: Batch | None = field(default=None, compare=False)
+    marks: tuple[str, ...] = field(default=(), compare=False)
 
 
 def earlier_of(threads: Iterable[Thread]) -> tuple[Earlier, ...]:
@@ -42,7 +49,13 @@ def earlier_of(threads: Iterable[Thread]) -> tuple[Earlier, ...]:
 
 
 async def publish(
-    forge: Forge, merge_request: MergeRequest, findings: Sequence[Finding], marker: Marker, *, public: bool
+    forge: Forge,
+    merge_request: MergeRequest,
+    findings: Sequence[Finding],
+    marker: Marker,
+    *,
+    public: bool,
+    begin: Begin | None = None,
 ) -> Published:
     """`merge_request` as the run saw it, `marker` the order's. Once another commit is the head, lines mean something
     else: nothing is posted any more. Raises what the forge raises, but for a line that it does not take; to be called
@@ -54,13 +67,34 @@ async def publish(
     if (await forge.merge_request(iid)).change.head != head:
         return Published(listed=tuple(ranked))
     diff = Diff(await forge.diffs(iid))
-    posting = _Posting(forge, merge_request, marker, await _there(forge, iid))
-    inline = [finding for finding in ranked if await posting.done(finding, diff)]
-    return Published(tuple(inline), tuple(finding for finding in ranked if finding not in inline))
+    batch = None if begin is None else await begin(merge_request, marker)
+    posting = _Posting(forge, merge_request, marker, await _there(forge, iid) | _held(batch), batch)
+    stands = [(finding, await posting.done(finding, diff)) for finding in ranked]
+    return Published(
+        tuple(finding for finding, mark in stands if mark),
+        tuple(finding for finding, mark in stands if not mark),
+        batch if batch is not None and batch.waiting else None,
+        tuple(mark for _, mark in stands if mark),
+    )
+
+
+async def lost(forge: Forge, merge_request: MergeRequest, published: Published, marker: Marker) -> tuple[Finding, ...]:
+    """What was released with the result, and is to be seen nowhere: posted by itself, or returned if that is refused
+    too. GitLab may swallow a note whose line it does not take."""
+    if published.batch is None:
+        return ()
+    there = await _there(forge, merge_request.change.iid)
+    pairs = zip(published.inline, published.marks, strict=True)
+    missing = [finding for finding, mark in pairs if mark not in there]
+    return (await publish(forge, merge_request, missing, marker, public=True)).listed
 
 
 async def _there(forge: Forge, iid: int) -> set[str]:
     return {one.fingerprint for one in earlier_of(await forge.threads(iid))}
+
+
+def _held(batch: Batch | None) -> set[str]:
+    return set() if batch is None else batch.findings
 
 
 @dataclass(slots=True)
@@ -69,24 +103,28 @@ class _Posting:
     merge_request: MergeRequest
     marker: Marker
     there: set[str]
+    batch: Batch | None = None
 
-    async def done(self, finding: Finding, diff: Diff) -> bool:
-        """Whether it stands on its line now."""
+    async def done(self, finding: Finding, diff: Diff) -> str:
+        """Its fingerprint if it stands on its line now, or will with the batch."""
         spot = diff.spot(finding.path, finding.line, old=finding.old)
         if spot is None:
-            return False
+            return ""
         code = diff.text(finding.path, finding.line, old=finding.old)
         known = fingerprint(replace(finding, path=spot.new_path), code)
         if known not in self.there:
             await self._post(finding, spot, known)
-        return known in self.there
+        return known if known in self.there else ""
 
     async def _post(self, finding: Finding, spot: Spot, known: str) -> None:
         """Once: what may have been written is looked for, and not written again, for a slow GitLab may write it yet.
         A line that is refused raises nothing; GitLab says so with 400, and at times with 500 (facts 2.4)."""
-        marker = msgspec.structs.replace(self.marker, part=Part.FINDING, finding=known)
+        draft = _draft(finding, msgspec.structs.replace(self.marker, part=Part.FINDING, finding=known))
+        if self.batch is not None:
+            self.there |= {known} if await self.batch.hold(spot, draft) else set()
+            return
         try:
-            await self.forge.comment(self.merge_request, spot, _draft(finding, marker))
+            await self.forge.comment(self.merge_request, spot, draft)
             self.there.add(known)
         except WriteUncertain:
             self.there |= await _there(self.forge, self.merge_request.change.iid)

@@ -41,6 +41,13 @@ def end_of(order: WorkOrder) -> Found:
     return found
 
 
+def finding_of(order: WorkOrder, mark: str) -> Found:
+    """One that this order has told."""
+    return _first(
+        lambda note, _: note.marker is not None and (note.marker.order, note.marker.finding) == (order.id, mark)
+    )
+
+
 def answer_to(note_id: int) -> Found:
     return _first(lambda note, _: note.answers == note_id)
 

@@ -15,17 +15,29 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import msgspec
+
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.errors import ForgeError, ForgeMissing, ForgeRefused
 from hummingbird.domain.incoming import NoteWritten
-from hummingbird.domain.notes import Draft, Part, marker_of
+from hummingbird.domain.notes import Draft, Marker, Part, marker_of
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.ports.clock import Clock
-from hummingbird.ports.forge import Forge, Posted, Thread
+from hummingbird.ports.forge import Forge, MergeRequest, Posted, Thread
 from hummingbird.service import verdict_wording, wording
+from hummingbird.service.batches import Batch, begun
 from hummingbird.service.investigating import Conducted
 from hummingbird.service.known import NOT_TOLD, Told
-from hummingbird.service.posting import Found, Posting, Threads, answer_to, end_of, placeholder_of, refusal_of
+from hummingbird.service.posting import (
+    Found,
+    Posting,
+    Threads,
+    answer_to,
+    end_of,
+    finding_of,
+    placeholder_of,
+    refusal_of,
+)
 
 READING = "eyes"
 NOTHING_FOUND = "white_check_mark"
@@ -64,10 +76,22 @@ class Publication:
             return Place("", internal=True, note_id=posted.note_id)
         return Place(posted.discussion_id, posted.internal, posted.note_id)
 
+    async def batch(self, merge_request: MergeRequest, marker: Marker) -> Batch | None:
+        """For what is to be said with one notification."""
+        return await begun(self._forge, self._posting.clock, merge_request, marker)
+
     async def result(
-        self, order: WorkOrder, place: Place, applied: Applied, conducted: Conducted, told: Told = NOT_TOLD
+        self,
+        order: WorkOrder,
+        place: Place,
+        applied: Applied,
+        conducted: Conducted,
+        told: Told = NOT_TOLD,
+        *,
+        batch: Batch | None = None,
     ) -> Posted | None:
-        """What came of a run: an answer, nothing (N6), or that it failed. None if that is told to nobody."""
+        """What came of a run: an answer, nothing (N6), or that it failed; None if that is told to nobody. With what
+        `batch` holds, if there is one."""
         outcome = conducted.outcome
         nothing = wording.nothing_found(outcome.text) and outcome.answered and not wording.ended_early(outcome)
         if nothing and wording.silent(order, applied):
@@ -81,10 +105,26 @@ class Publication:
             folds=wording.transcript(conducted.transcript),
             marker=marker_of(order, Part.RESULT if outcome.answered else Part.FAILED),
         )
+        if batch is not None:
+            await self._together(batch, order, place, draft)
         posted = await self._once(order, place, draft, end_of(order))
         if nothing and order.cause.automatic:
             await self._resolve(order.mr_iid, posted.discussion_id)
         return posted
+
+    async def _together(self, batch: Batch, order: WorkOrder, place: Place, draft: Draft) -> None:
+        """The result last: GitLab releases in that order, so that once it is there, nothing of the order is to come.
+        What is not there afterwards is said as if there were no batch."""
+        threads = await self._forge.threads(order.mr_iid)
+        thread = _thread(threads, place.discussion_id)
+        if thread is not None and not thread.internal and end_of(order)(threads) is None:
+            await batch.hold(thread, draft)
+        await batch.release()
+
+    async def afterthought(self, order: WorkOrder, place: Place, text: str, mark: str) -> None:
+        """What the result should have said. `mark` tells it from others."""
+        draft = Draft(text=text, marker=msgspec.structs.replace(marker_of(order, Part.FINDING), finding=mark))
+        await self._once(order, place, draft, finding_of(order, mark))
 
     async def failed(
         self, order: WorkOrder, place: Place, sentence: str, found: str = "", trouble: Sequence[str] = ()

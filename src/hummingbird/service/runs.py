@@ -20,7 +20,7 @@ from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.domain.verdicts import Verdict
 from hummingbird.ports.forge import Forge, Forges, MergeRequest, Thread
 from hummingbird.ports.tool import Tool
-from hummingbird.service.findings import earlier_of, publish, summary
+from hummingbird.service.findings import Published, earlier_of, lost, publish, summary
 from hummingbird.service.gates import begun, ended, may_run
 from hummingbird.service.investigating import Conducted, Investigator
 from hummingbird.service.known import Known
@@ -185,9 +185,13 @@ class _Run:
         order, request = self.order, self.request
         marker = marker_of(order, Part.FINDING)
         public = not (place.internal or self.applied.internal_notes)
-        published = await publish(self.forge, request, conducted.findings, marker, public=public)
+        begin = publication.batch
+        published = await publish(self.forge, request, conducted.findings, marker, public=public, begin=begin)
         known = await self.stage.known.told(order, request, conducted.failures, self.forge, self.configuration)
-        posted = await publication.result(order, place, self.applied, _with(conducted, summary(published)), known)
+        whole = _with(conducted, summary(published))
+        posted = await publication.result(order, place, self.applied, whole, known, batch=published.batch)
+        if left := await lost(self.forge, request, published, marker):
+            await publication.afterthought(order, place, summary(Published(listed=left)), mark=f"{len(left)} lost")
         if posted is not None and conducted.outcome.answered and self.stage.opinions is not None:
             await self.stage.opinions.posted(order, posted.note_id, conducted.model)
         if posted is not None and conducted.outcome.answered and not conducted.repeats:

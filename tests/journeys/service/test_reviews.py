@@ -40,6 +40,8 @@ async def test_r2_w2_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_
         assert stage.ours() == []
         ready(stage, False)
         placeholder, inline, result = await stage.notes(3)
+        mails = stage.ask(lambda world: [len(mail) for mail in world.mails])
+    assert mails == [1, 2]  # the placeholder, and the review
     assert [note.part for note in (placeholder, inline, result)] == [Part.PLACEHOLDER, Part.FINDING, Part.RESULT]
     assert inline.position is not None
     assert (inline.position["new_path"], inline.position["new_line"]) == (FILE, 27)
@@ -99,7 +101,9 @@ async def test_w2_n3_a_finding_whose_write_ended_in_doubt_stands_there_once(tmp_
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         plan = stage.world.faults.plan
-        plan("*/discussions", server_error(502), method="POST", after_write=True, times=2)
+        plan("*/discussions", server_error(502), method="POST", after_write=True)
+        plan("*/draft_notes", server_error(502), method="POST", after_write=True, times=2)
+        plan("*/bulk_publish", server_error(502), method="POST", after_write=True)
         await stage.begin_case()
         notes = await stage.notes(3)
     assert [note.part for note in notes] == [Part.PLACEHOLDER, Part.FINDING, Part.RESULT]
@@ -108,7 +112,7 @@ async def test_w2_n3_a_finding_whose_write_ended_in_doubt_stands_there_once(tmp_
 async def test_w2_a_finding_that_gitlab_did_not_take_stands_in_the_note(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
-        stage.world.faults.plan("*/discussions", server_error(502), method="POST", after=1)
+        stage.world.faults.plan("*/draft_notes", server_error(502), method="POST")
         await stage.begin_case()
         _, result = await stage.notes(2)
     shown = result.body[: result.body.index("<details>")]

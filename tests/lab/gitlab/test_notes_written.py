@@ -11,6 +11,7 @@ from gitlab.exceptions import GitlabCreateError, GitlabUpdateError
 from hummingbird.lab.gitlab.hooks.payloads import events
 from hummingbird.lab.gitlab.lab import GitLabLab
 from hummingbird.lab.gitlab.records import Change, Note
+from hummingbird.lab.gitlab.store import WrongLine
 from hummingbird.lab.gitlab.writing.note_changes import BODY_CHARS, NOTES_MOST
 from tests.lab.gitlab.written_case import HEAD, ROOT, Person, served
 
@@ -308,3 +309,44 @@ def test_forms_are_read_like_json(lab: GitLabLab, person: Makes) -> None:
         data={"body": "x", **{f"position[{key}]": str(value) for key, value in position().items()}},
     )
     assert (answer.status_code, answer.json()["notes"][0]["type"]) == (201, "DiffNote")
+
+
+def test_people_are_told_once_of_a_review_and_once_of_each_other_note(lab: GitLabLab, person: Makes) -> None:
+    bot = person("bot")
+    bot.mr.notes.create({"body": "One"})
+    bot.mr.draft_notes.create({"note": "Two", "position": position()})
+    bot.mr.draft_notes.create({"note": "Three", "in_reply_to_discussion_id": SINGLE})
+    bot.mr.draft_notes.bulk_publish()
+    bot.mr.draft_notes.bulk_publish()  # of nothing
+    assert [len(mail) for mail in lab.world.mails] == [1, 2]
+
+
+def test_a_thread_has_one_draft_of_each_author_and_one_that_does_not_resolve_it_opens_it(
+    lab: GitLabLab, person: Makes
+) -> None:
+    developer = person("developer")
+    answer = {"note": "Done", "in_reply_to_discussion_id": SINGLE}
+    developer.mr.draft_notes.create({**answer, "resolve_discussion": True})
+    with pytest.raises(GitlabCreateError, match="has already been taken"):
+        developer.mr.draft_notes.create(answer)
+    developer.mr.draft_notes.bulk_publish()
+    thread = lab.world.merge_request.discussions[1]
+    assert thread.resolved
+    with pytest.raises(GitlabCreateError, match="not allowed to resolve"):
+        person("reporter").mr.draft_notes.create({**answer, "resolve_discussion": True})
+    developer.mr.draft_notes.create(answer)
+    developer.mr.draft_notes.bulk_publish()
+    assert not thread.resolved
+
+
+@pytest.mark.parametrize(("way", "said", "drafts"), [(WrongLine.FAILS, 500, 2), (WrongLine.LOST, 204, 0)])
+def test_a_draft_on_no_line_may_be_minded_when_it_is_published(
+    lab: GitLabLab, person: Makes, way: WrongLine, said: int, drafts: int
+) -> None:
+    bot = person("bot")
+    lab.world.drafts_on_wrong_lines = way
+    bot.mr.draft_notes.create({"note": "first", "position": position()})
+    bot.mr.draft_notes.create({"note": "second", "position": {**position(), "new_line": 99}})
+    assert bot.on_mr("POST", "/draft_notes/bulk_publish").status_code == said
+    found = [note.body for note in lab.world.merge_request.notes if note.position]
+    assert (found, len(bot.mr.draft_notes.list(get_all=True))) == (["first"], drafts)

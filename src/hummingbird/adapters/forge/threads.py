@@ -7,7 +7,7 @@ titles and branch names, which anybody may choose.
 from hummingbird.adapters.forge.answers import Row, inner, text, whole
 from hummingbird.adapters.forge.markers import Markers
 from hummingbird.domain.notes import digest_of
-from hummingbird.ports.forge import NoteSeen, Thread
+from hummingbird.ports.forge import Held, NoteSeen, Thread
 
 
 def thread_of(raw: Row, bot_ids: frozenset[int], markers: Markers) -> Thread | None:
@@ -24,6 +24,11 @@ def thread_of(raw: Row, bot_ids: frozenset[int], markers: Markers) -> Thread | N
         individual=raw.get("individual_note") is True,
         resolved=bool(resolvable) and all(each.get("resolved") is True for each in resolvable),
     )
+
+
+def held_of(raw: Row, markers: Markers) -> Held:
+    """GitLab tells nobody of another one's draft notes, so that its marker is the bot's own."""
+    return Held(id=whole(raw.get("id")), marker=markers.marker(text(raw.get("note"))))
 
 
 def is_internal(note: Row) -> bool:

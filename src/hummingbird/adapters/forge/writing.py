@@ -5,6 +5,7 @@ to itself (facts 2.3).
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from hummingbird.adapters.forge.answers import Answer, Row, text, whole
@@ -12,14 +13,14 @@ from hummingbird.adapters.forge.client import Door
 from hummingbird.adapters.forge.markers import Markers
 from hummingbird.adapters.forge.reading import ReadingForge
 from hummingbird.adapters.forge.rendering import rendered
-from hummingbird.adapters.forge.threads import is_internal
+from hummingbird.adapters.forge.threads import held_of, is_internal
 from hummingbird.domain.access import PLANNER
 from hummingbird.domain.diffs import Spot
 from hummingbird.domain.errors import ForgeError, ForgeMissing, ForgeRefused, HummingbirdError, WriteUncertain
 from hummingbird.domain.limits import FORGE_PER_PAGE
 from hummingbird.domain.notes import Draft
 from hummingbird.domain.secrets import Secrets
-from hummingbird.ports.forge import MergeRequest, OrchestratorToken, Posted, Thread
+from hummingbird.ports.forge import Held, MergeRequest, OrchestratorToken, Posted, Thread
 
 _NEEDS = "give it at least the role Planner (Reporter before GitLab 17.7) in the project"
 
@@ -136,6 +137,33 @@ class GitLabForge(ReadingForge):
         if thread.internal and not is_internal(note):
             raise await self._taken_back(iid, whole(note.get("id")))
         return Posted(thread.id, whole(note.get("id")), is_internal(note))
+
+    async def held(self, iid: int) -> Sequence[Held]:
+        """GitLab shows nobody the draft notes of others."""
+        pages = self._client.pages(f"The draft notes of {self._named(iid)}", self._mr(iid, "/draft_notes"))
+        rows = {whole(row.get("id")): row async for page in pages for row in page}
+        return [held_of(row, self._markers) for number, row in sorted(rows.items()) if number]
+
+    async def hold(self, merge_request: MergeRequest, place: Spot | Thread, draft: Draft) -> None:
+        """A reply un-resolves its thread unless it says that it resolves it."""
+        iid = merge_request.change.iid
+        if isinstance(place, Thread):
+            sent: dict[str, Any] = {"in_reply_to_discussion_id": place.id, "resolve_discussion": place.resolved}
+        else:
+            sent = {"position": _position(merge_request, place)}
+        what = f"A draft note of {self._named(iid)}"
+        answer = await self._client.write(
+            what, "POST", self._mr(iid, "/draft_notes"), {"note": await self._body(draft), **sent}
+        )
+        _noted(answer)
+
+    async def release(self, iid: int) -> None:
+        what = f"The publishing of draft notes of {self._named(iid)}"
+        await self._client.write(what, "POST", self._mr(iid, "/draft_notes/bulk_publish"), {})
+
+    async def drop(self, iid: int, held_id: int) -> None:
+        path = self._mr(iid, f"/draft_notes/{held_id:d}")
+        await self._client.settle(f"Draft note {held_id}", "DELETE", path, fine=(404,))
 
     async def award(self, iid: int, note_id: int, emoji: str) -> None:
         """GitLab says with status 404 that it is there already."""

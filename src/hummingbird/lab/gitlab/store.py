@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 
 from hummingbird.lab.gitlab.records import (
     Change,
@@ -47,6 +48,14 @@ class DiffLimits:
     counted_rows: int = 10_000  # lists longer than this have no X-Total (facts 2.8)
 
 
+class WrongLine(StrEnum):
+    """When GitLab minds that a draft note is on no line of the diff: its releases differ, and none checks all."""
+
+    REFUSED = "refused"  # at once, with 400
+    FAILS = "fails"  # when all are published, with 500: those before it are notes then, and all are drafts still
+    LOST = "lost"  # when it is published: it is gone, and GitLab says that all went well
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A request as it was answered. `who` is a username, None for strangers; no header holds a token.
@@ -64,7 +73,7 @@ class Seen:
 @dataclass(slots=True)
 class World:
     """`url` is the external address, without a slash at its end. `now` is the case's time; it moves by what is written
-    (a second each) and by `advance`, never by itself."""
+    (a second each) and by `advance`, never by itself. `mails`: the notes that each notification of people told of."""
 
     url: str
     now: datetime
@@ -83,6 +92,8 @@ class World:
     faults: Faults = field(default_factory=Faults)
     limits: DiffLimits = field(default_factory=DiffLimits)
     requests: list[Seen] = field(default_factory=list)
+    mails: list[tuple[int, ...]] = field(default_factory=list)
+    drafts_on_wrong_lines: WrongLine = WrongLine.REFUSED
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(FIRST_NEW_ID))
     _skipped_s: float = 0.0
     _calls: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))

@@ -28,7 +28,8 @@ NOTES_MOST = 5_000
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """A note before it is one. `thread`: what it answers. `position`: already checked."""
+    """A note before it is one. `thread`: what it answers. `position`: already checked. `reviewing`: it is one of a
+    review, which people are told of as a whole."""
 
     body: str
     internal: bool = False
@@ -38,6 +39,7 @@ class Draft:
     commit_id: str | None = None
     created_at: str | None = None
     head_sha: str | None = None
+    reviewing: bool = False
 
 
 @dataclass(slots=True)
@@ -62,6 +64,8 @@ def post(world: World, mr: MergeRequest, author: User, draft: Draft) -> Posted:
     note, thread = kept(world, mr, author, draft, left if commands else draft.body)
     outcome = effects.carried_out(world, mr, author, commands, draft.head_sha)
     told(world, mr, author, "create", note)
+    if not draft.reviewing:
+        world.mails.append((note.id,))
     return Posted(note, thread, outcome)
 
 

@@ -14,15 +14,25 @@ WRONG_LINE = """Note {:line_code=>["can't be blank", "must be a valid line code"
 
 def placed(mr: MergeRequest, given: Raw) -> Raw:
     """The position as it is kept. Raises Refused: 400."""
+    found = taken(given)
+    if not fits(mr, found):
+        raise refusals.bad_request(WRONG_LINE)
+    return found
+
+
+def taken(given: Raw) -> Raw:
+    """The position as it is kept, wherever it is. Raises Refused: 400 for what is none."""
     missing = [f"position[{name}]" for name in (*SHAS, "position_type") if not given.get(name)]
     if missing:
         raise refusals.Refused(400, {"error": ", ".join(f"{name} is missing" for name in missing)})
     if given["position_type"] not in ("text", "image", "file"):
         raise refusals.invalid("position[position_type]", "does not have a valid value")
-    found = _kept(given)
-    if tuple(found[name] for name in SHAS) != (mr.base_sha, mr.start_sha, mr.sha) or not _fits(mr, found):
-        raise refusals.bad_request(WRONG_LINE)
-    return found
+    return _kept(given)
+
+
+def fits(mr: MergeRequest, found: Raw) -> bool:
+    """Whether there is such a line in the diff as it is now."""
+    return tuple(found[name] for name in SHAS) == (mr.base_sha, mr.start_sha, mr.sha) and _fits(mr, found)
 
 
 def _kept(given: Raw) -> Raw:
