@@ -176,6 +176,51 @@ async def test_w2_a_later_review_repeats_nothing_and_respects_what_was_resolved(
         await tool(given, ToolContext("session-2", "call-1"))
 
 
+@pytest.mark.parametrize(
+    ("who", "dismissed"),
+    [("maintainer", True), ("developer", True), ("reporter", False), ("guest", False), ("stranger", False)],
+)
+async def test_w2_i7_a_finding_is_dismissed_by_the_words_of_a_developer_alone(
+    who: str, dismissed: bool, lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    """The guest is the author of the merge request, and may resolve the thread."""
+    await publish(forge, merge_request, [ADDED], MARKER, public=True)
+    (thread,) = [thread for thread in await forge.threads(IID) if thread.marker]
+    assert not thread.dismissed
+    with closing(Person(lab, who)) as person:
+        assert person.on_mr("POST", f"/discussions/{thread.id}/notes", body="This is by design.").status_code == 201
+    found = await forge.thread(IID, thread.id)
+    assert found is not None
+    assert found.dismissed == dismissed
+    (earlier,) = earlier_of(await forge.threads(IID))
+    assert (earlier.dismissed, earlier.resolved) == (dismissed, False)
+
+
+async def test_w2_only_what_is_about_a_finding_can_be_dismissed_and_not_by_the_bot_itself(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    await publish(forge, merge_request, [ADDED], MARKER, public=True)
+    posted = await forge.open_thread(IID, Draft(text="x", marker=MARKER), internal=False)
+    with closing(Person(lab, "developer")) as developer:
+        assert developer.on_mr("POST", f"/discussions/{posted.discussion_id}/notes", body="wontfix").status_code == 201
+    (inline,) = [thread for thread in await forge.threads(IID) if earlier_of([thread])]
+    await forge.reply(IID, inline, Draft(text="Won't fix.", answers=1))
+    assert not any(thread.dismissed for thread in await forge.threads(IID))
+
+
+async def test_w2_the_tool_says_of_a_dismissed_finding_that_it_was(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    await publish(forge, merge_request, [ADDED], MARKER, public=True)
+    (thread,) = [thread for thread in await forge.threads(IID) if thread.marker]
+    with closing(Person(lab, "developer")) as developer:
+        assert developer.on_mr("POST", f"/discussions/{thread.id}/notes", body="Won't fix.").status_code == 201
+    tool = ReportFinding(Diff(await forge.diffs(IID)), earlier_of(await forge.threads(IID)))
+    given = {"file": "src/app.py", "line": 11, "severity": "blocker", "text": "In other words, worse."}
+    with pytest.raises(CallDenied, match="a developer said of an earlier finding"):
+        await tool(given, ToolContext("session-2", "call-1"))
+
+
 async def test_w2_what_others_write_is_no_finding_of_ours(
     lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
 ) -> None:

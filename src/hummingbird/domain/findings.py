@@ -36,12 +36,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """One that stands in the merge request already. `line`: where it stands now, 0 if nobody knows."""
+    """One that stands in the merge request already. `line`: where it stands now, 0 if nobody knows. `dismissed`: a
+    developer said that nothing will be done about it."""
 
     path: str
     line: int
     fingerprint: str
     resolved: bool = False
+    dismissed: bool = False
 
 
 def fingerprint(finding: Finding, code: str) -> str:

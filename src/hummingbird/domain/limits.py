@@ -323,6 +323,7 @@ FINDING_PATH_CHARS = 1_000
 FINDING_TITLE_CHARS = 160  # of where it is, and of how it begins, in a list
 SUGGESTION_LINES = 100
 SUGGESTION_CHARS = 8_000
+DISMISSAL_CHARS = 240  # of a reply that says that nothing will be done about a finding
 FINDING_NEAR_LINES = 3  # apart, and still about the same place
 FINDING_TELLING_CHARS = 12  # of a line of code, from which it is told from others wherever it stands
 

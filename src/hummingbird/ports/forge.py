@@ -65,13 +65,15 @@ class Check:
 class NoteSeen:
     """`marker` and `answers` are read from the bot's own notes alone, and None and 0 elsewhere (N2). `line`: where it
     stands in the diff, 0 if it does not. `words` is the digest of its text: others' words themselves are kept from us,
-    but whether an event repeats them can be seen (I9)."""
+    but whether an event repeats them can be seen (I9), and `dismisses`: whether they say that nothing will be done
+    about a finding (W2)."""
 
     id: int
     author_id: int
     by_bot: bool
     internal: bool
     words: str = ""
+    dismisses: bool = False
     marker: Marker | None = None
     answers: int = 0
     path: str = ""
@@ -80,12 +82,14 @@ class NoteSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """`individual`: nobody has replied yet, so it cannot be resolved."""
+    """`individual`: nobody has replied yet, so it cannot be resolved. `dismissed`: it is about a finding, and a
+    developer says in it that nothing will be done about that (W2), whether it is resolved or not."""
 
     id: str
     notes: tuple[NoteSeen, ...]
     individual: bool
     resolved: bool
+    dismissed: bool = False
 
     @property
     def marker(self) -> Marker | None:

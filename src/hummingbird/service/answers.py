@@ -21,6 +21,8 @@ def helping(settings: Settings, here: Sequence[Applied]) -> str:
         f"- {_models(settings)}\n- {_iterations(here)}",
         f"To go on, reply in a thread with a result. In a reply, a line `{prefix} {ITERATIONS}=NUMBER` of its own "
         "holds for the rest of that thread.",
+        "To a finding on a line of the diff, reply `won't fix`, `by design` or `false positive`, with your reason "
+        "behind it if you like: it is resolved, and not brought up again.",
     ]
     return "\n\n".join(parts)
 

@@ -41,7 +41,13 @@ class Published:
 def earlier_of(threads: Iterable[Thread]) -> tuple[Earlier, ...]:
     """The findings that stand in a merge request, of whichever run and workflow, resolved ones too."""
     return tuple(
-        Earlier(path=note.path, line=note.line, fingerprint=note.marker.finding, resolved=thread.resolved)
+        Earlier(
+            path=note.path,
+            line=note.line,
+            fingerprint=note.marker.finding,
+            resolved=thread.resolved,
+            dismissed=thread.dismissed,
+        )
         for thread in threads
         for note in thread.notes
         if note.marker is not None and note.marker.part is Part.FINDING

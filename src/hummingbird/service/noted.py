@@ -8,10 +8,11 @@ from functools import reduce
 import msgspec
 
 from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.domain.dismissals import dismisses
 from hummingbird.domain.errors import ForgeDown
 from hummingbird.domain.incoming import NoteWritten
 from hummingbird.domain.limits import NOTE_APPEARS_S
-from hummingbird.domain.notes import Marker, digest_of
+from hummingbird.domain.notes import Marker, Part, digest_of
 from hummingbird.domain.orders import Arrived, Cause, Overrides, WorkOrder, order_of, session_of
 from hummingbird.ports.forge import DEVELOPER, Forge, Thread
 from hummingbird.service import wording
@@ -75,6 +76,10 @@ class Asked:
         marker = thread.marker
         assert marker is not None, "or the thread is not ours"
         if not await self._welcome():
+            return ()
+        if marker.part is Part.FINDING and dismisses(decision.message):
+            self._skip("the finding is dismissed")
+            await self.publication.dismissed(self.note)
             return ()
         applied = self._workflow(marker)
         if applied is None:

@@ -41,6 +41,7 @@ from hummingbird.service.posting import (
 
 READING = "eyes"
 NOTHING_FOUND = "white_check_mark"
+DISMISSED = "ok_hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,12 @@ class Publication:
         """Once for each person in each thread, so that nobody without access can make us talk (R5)."""
         draft = Draft(text="", above=wording.refusal(), answers=note.note_id)
         await self._reply(note.change.iid, note.discussion_id, draft, refusal_of(note.note_id, note.author.id))
+
+    async def dismissed(self, note: NoteWritten) -> None:
+        """That nothing will be done about a finding is heard (W2), without a word: an emoji sends no mail."""
+        with suppress(ForgeMissing, ForgeRefused):
+            await self._posting.surely(lambda: self._forge.award(note.change.iid, note.note_id, DISMISSED))
+        await self._resolve(note.change.iid, note.discussion_id)
 
     async def resolve(self, iid: int, threads: Sequence[Thread]) -> None:
         """Those that are open and can be (N4)."""

@@ -146,8 +146,44 @@ async def test_w2_a_finding_that_somebody_resolved_is_not_raised_again(tmp_path:
     assert "was resolved by somebody" in told
 
 
-def resolved(world: World, thread_id: str) -> None:
+async def test_w2_a_finding_that_a_developer_dismissed_is_not_raised_again_though_somebody_reopened_it(
+    tmp_path: Path,
+) -> None:
+    """No model is asked what to say to that, and the push after it changes nothing."""
+    turns = [finding(27), Turn(text="One defect."), finding(30, "Rounding drops a page."), Turn(text="Fine now.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        await stage.begin_case()
+        _, inline, _ = await stage.notes(3)
+        said, _ = await stage.write("ines", "Won't fix: nobody has so many entries.", thread=inline.thread)
+        await stage.idle()
+        awards, after = stage.awards(said), stage.ours()
+        stage.ask(lambda world: resolved(world, inline.thread, to=False))
+        moved = stage.world.merge_request.diff_text.replace("@@ -21,5 +21,14 @@", "@@ -24,5 +24,14 @@")
+        stage.push(NEXT, diff=moved)
+        notes = await stage.notes(5)
+        told = str(stage.lab.requests[3].body["messages"]) if stage.lab else ""
+    assert awards == ["ok_hand"]
+    assert [note.resolved for note in after if note.part is Part.FINDING] == [True]
+    assert len(after) == 3
+    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert "Dismissed: a developer said" in told
+
+
+async def test_w2_i7_the_words_of_somebody_who_is_no_developer_dismiss_nothing(tmp_path: Path) -> None:
+    turns = [finding(27), Turn(text="One defect.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        await stage.begin_case()
+        _, inline, _ = await stage.notes(3)
+        stage.ask(lambda world: setattr(world.project.members[world.merge_request.author_id], "access_level", 20))
+        said, _ = await stage.write("ines", "Won't fix.", thread=inline.thread)
+        await stage.idle()
+        awards, found = stage.awards(said), stage.ours()
+    assert awards == []
+    assert [note.resolved for note in found if note.part is Part.FINDING] == [False]
+
+
+def resolved(world: World, thread_id: str, *, to: bool = True) -> None:
     """By the author of the merge request."""
     request = world.merge_request
     thread = next(each for each in request.discussions if each.id == thread_id)
-    resolve(world, request, world.user(request.author_id), thread.notes, True)
+    resolve(world, request, world.user(request.author_id), thread.notes, to)

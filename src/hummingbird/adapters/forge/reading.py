@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from hummingbird.adapters.forge.answers import Row, text, whole
 from hummingbird.adapters.forge.client import Client, Door
 from hummingbird.adapters.forge.markers import Markers
 from hummingbird.adapters.forge.parsing import checks_of, file_diff_of, merge_request_of, reaction_of
-from hummingbird.adapters.forge.threads import thread_of
+from hummingbird.adapters.forge.threads import dismissing, thread_of
 from hummingbird.domain.access import access_of
 from hummingbird.domain.diffs import FileDiff
 from hummingbird.domain.errors import ForgeMissing, ForgeRefused
@@ -25,7 +26,7 @@ from hummingbird.domain.limits import (
 )
 from hummingbird.domain.vote_limits import REACTIONS_READ
 from hummingbird.domain.votes import Reaction
-from hummingbird.ports.forge import Branch, Check, MergeRequest, OrchestratorToken, Thread
+from hummingbird.ports.forge import DEVELOPER, Branch, Check, MergeRequest, OrchestratorToken, Thread
 
 _SHA = re.compile(r"[0-9a-f]{7,64}")
 _DISCUSSION = re.compile(r"[0-9A-Za-z]{1,64}")
@@ -149,7 +150,7 @@ class ReadingForge:
         async for page in self._client.pages(f"The threads of {self._named(iid)}", self._mr(iid, "/discussions")):
             threads = (thread_of(row, bots, self._markers) for row in page)
             found |= {thread.id: thread for thread in threads if thread is not None}
-        return list(found.values())
+        return [await self._judged(thread) for thread in found.values()]
 
     async def thread(self, iid: int, discussion_id: str) -> Thread | None:
         bots = await self.bot_ids()
@@ -157,7 +158,13 @@ class ReadingForge:
             answer = await self._client.get(f"A thread of {self._named(iid)}", self._discussion(iid, discussion_id))
         except ForgeMissing:
             return None
-        return thread_of(answer.row(), bots, self._markers)
+        found = thread_of(answer.row(), bots, self._markers)
+        return None if found is None else await self._judged(found)
+
+    async def _judged(self, thread: Thread) -> Thread:
+        """R5, I7: whoever is no developer dismisses nothing."""
+        levels = [await self.access(person) for person in sorted(dismissing(thread)) if person]
+        return replace(thread, dismissed=any(level >= DEVELOPER for level in levels))
 
     async def reactions(self, iid: int, note_id: int) -> Sequence[Reaction]:
         """Strangers may put any number there; that is no reason to read none."""

@@ -6,7 +6,8 @@ titles and branch names, which anybody may choose.
 
 from hummingbird.adapters.forge.answers import Row, inner, text, whole
 from hummingbird.adapters.forge.markers import Markers
-from hummingbird.domain.notes import digest_of
+from hummingbird.domain.dismissals import dismisses
+from hummingbird.domain.notes import Part, digest_of
 from hummingbird.ports.forge import Held, NoteSeen, Thread
 
 
@@ -24,6 +25,12 @@ def thread_of(raw: Row, bot_ids: frozenset[int], markers: Markers) -> Thread | N
         individual=raw.get("individual_note") is True,
         resolved=bool(resolvable) and all(each.get("resolved") is True for each in resolvable),
     )
+
+
+def dismissing(thread: Thread) -> frozenset[int]:
+    """Who says in a finding's thread that nothing will be done about it; whether they may, GitLab knows."""
+    ours = any(note.marker is not None and note.marker.part is Part.FINDING for note in thread.notes)
+    return frozenset(note.author_id for note in thread.notes if note.dismisses and ours)
 
 
 def held_of(raw: Row, markers: Markers) -> Held:
@@ -47,6 +54,7 @@ def _note(raw: Row, bot_ids: frozenset[int], markers: Markers) -> NoteSeen:
         by_bot=author in bot_ids,
         internal=is_internal(raw),
         words=digest_of(written),
+        dismisses=author not in bot_ids and dismisses(written),
         marker=markers.marker(body),
         answers=markers.answers(body),
         path=text(place.get("new_path")) or text(place.get("old_path")),

@@ -142,6 +142,11 @@ class ReportFinding:
     def _new(self, finding: Finding, code: str) -> None:
         if one := repeated(finding, code, self._earlier):
             end = "was resolved by somebody" if one.resolved else "is still open"
+            if one.dismissed:
+                raise CallDenied(
+                    "Dismissed: a developer said of an earlier finding on this line that nothing will be done about "
+                    "it. Do not bring it up again, in your answer neither."
+                )
             raise CallDenied(
                 f"Already reported: an earlier finding on this line {end}, and nothing is said twice. If this is quite "
                 "another matter, say it in your answer."
