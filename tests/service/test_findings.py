@@ -29,7 +29,9 @@ from tests.lab.gitlab.written_case import HEAD, Person, served
 
 IID = 7
 MARKER = Marker(id="session-1", wf="code-review", sha=HEAD, order="order-1")
-ADDED = Finding(path="src/app.py", line=11, severity=Severity.MINOR, text="A name says more.", suggestion="name = new")
+ADDED = Finding(
+    path="src/app.py", line=11, severity=Severity.MINOR, text="A name says more.", suggestion="name = new", tried=True
+)
 REMOVED = Finding(path="src/app.py", line=11, severity=Severity.NIT, text="This was right.", old=True)
 SAME = Finding(path="src/app.py", line=12, severity=Severity.BLOCKER, text="Divides by nought.\n\n/merge\n@everyone")
 NOWHERE = Finding(path="src/app.py", line=99, severity=Severity.MAJOR, text="Loses the last page.", suggestion="a `b`")
@@ -82,6 +84,20 @@ async def test_w2_a_note_has_a_severity_the_text_made_safe_and_a_suggestion(
     assert minor.endswith("```suggestion:-0+0\nname = new\n```")
     assert "hunter2" not in minor
     assert lab.ask(lambda world: world.merge_request.state) == "opened"
+
+
+async def test_w2_a_suggestion_that_was_not_tried_is_shown_as_code_and_a_tried_one_may_replace_several_lines(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    untried = replace(ADDED, tried=False)
+    several = replace(ADDED, line=12, first_line=10, text="All three.", suggestion="one")
+    gone = replace(ADDED, line=13, text="Not needed.", suggestion="", tried=False)
+    await publish(forge, merge_request, [untried, several, gone], MARKER, public=True)
+    first, second, third = (note.body for note in on_lines(lab))
+    assert "suggestion" not in first
+    assert first.endswith("Instead of that line (not tried, so not offered to be applied):\n\n```\nname = new\n```")
+    assert second.endswith("```suggestion:-2+0\none\n```")
+    assert third.endswith("Not needed.\n\nWithout that line (not tried, so not offered to be applied).")
 
 
 async def test_w2_n2_a_thread_on_a_line_belongs_to_its_session(forge: GitLabForge, merge_request: MergeRequest) -> None:
@@ -244,7 +260,7 @@ def test_w2_the_list_for_the_note_has_all_of_them_and_the_whole_text_of_those_th
         "",
         "- **Major** `src/app.py:99`: Loses the last page.",
         "",
-        "  Instead of that line:",
+        "  Instead of that line (not tried, so not offered to be applied):",
         "",
         "  `````",
         "  a `b`",

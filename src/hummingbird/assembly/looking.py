@@ -67,7 +67,8 @@ class Looking:
             return ()
         try:
             diff = Diff(await self.forge.diffs(iid))
-            return (ReportFinding(diff, earlier_of(await self.forge.threads(iid))),)
+            head = (await self.forge.merge_request(iid)).change.head
+            return (ReportFinding(diff, earlier_of(await self.forge.threads(iid)), head=head),)
         except (ForgeError, CredentialRefused) as error:
             _log.warning("Findings are not put on lines of the diff. %s", error)
             return ()

@@ -24,7 +24,8 @@ class Severity(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """`old`: the line is one that the change removes, counted as before it. `suggestion`: lines that the one it is on
-    should become; None if there is none, empty if the line should go."""
+    should become, or all from `first_line` on; None if there is none, empty if they should go. `tried`: git applies
+    it, so that somebody may do so with a click."""
 
     path: str
     line: int
@@ -32,6 +33,13 @@ class Finding:
     text: str
     suggestion: str | None = None
     old: bool = False
+    first_line: int = 0
+    tried: bool = False
+
+    @property
+    def above(self) -> int:
+        """Lines above it that its suggestion replaces too."""
+        return max(0, self.line - self.first_line) if self.first_line else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,14 +44,15 @@ class Fold:
 class Draft:
     """`text`, `more` behind it and `folds` may hold anybody's words: the forge makes them safe (N5). `above`
     and `below` are our own Markdown; `below` is the footer. A draft has a marker, or `answers` the note with this
-    id and counts for nothing (R3). `suggestion`: what the line of the diff should become that the note is on, empty to
-    take it away (W2)."""
+    id and counts for nothing (R3). `suggestion`: what the line of the diff should become that the note is on, with
+    `suggested_above` lines above it; empty to take them away (W2)."""
 
     text: str
     more: str = ""
     above: str = ""
     below: str = ""
     suggestion: str | None = None
+    suggested_above: int = 0
     folds: tuple[Fold, ...] = ()
     marker: Marker | None = None
     answers: int = 0

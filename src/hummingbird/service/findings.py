@@ -139,7 +139,16 @@ class _Posting:
 
 
 def _draft(finding: Finding, marker: Marker) -> Draft:
-    return Draft(above=_word(finding), text=finding.text, suggestion=finding.suggestion, marker=marker)
+    """What nobody has tried cannot be applied with a click: it is shown as code."""
+    if finding.suggestion is None or not finding.tried:
+        return Draft(above=_word(finding), text=_whole(finding), marker=marker)
+    return Draft(
+        above=_word(finding),
+        text=finding.text,
+        suggestion=finding.suggestion,
+        suggested_above=finding.above,
+        marker=marker,
+    )
 
 
 def summary(published: Published) -> str:
@@ -173,8 +182,12 @@ def _beginning(finding: Finding) -> str:
 def _whole(finding: Finding) -> str:
     if finding.suggestion is None:
         return finding.text.strip()
+    instead = f"lines {finding.first_line} to {finding.line}" if finding.above else "that line"
+    untried = "" if finding.tried else " (not tried, so not offered to be applied)"
+    if not finding.suggestion:
+        return f"{finding.text.strip()}\n\nWithout {instead}{untried}."
     fence = "`" * (3 + finding.suggestion.count("`"))
-    return f"{finding.text.strip()}\n\nInstead of that line:\n\n{fence}\n{finding.suggestion}\n{fence}"
+    return f"{finding.text.strip()}\n\nInstead of {instead}{untried}:\n\n{fence}\n{finding.suggestion}\n{fence}"
 
 
 def _indented(text: str) -> str:

@@ -179,7 +179,8 @@ class _Run:
         """W2: findings are only collected by the run."""
         if not self.applied.declared.inline_findings:
             return ()
-        return (ReportFinding(Diff(await self.forge.diffs(self.order.mr_iid)), earlier_of(threads)),)
+        diff, head = Diff(await self.forge.diffs(self.order.mr_iid)), self.request.change.head
+        return (ReportFinding(diff, earlier_of(threads), head=head),)
 
     async def _told(self, publication: Publication, place: Place, conducted: Conducted) -> None:
         order, request = self.order, self.request

@@ -29,7 +29,7 @@ def rendered(draft: Draft, markers: Markers, secrets: Secrets, most: int = NOTE_
     head = [part for part in (markers.written(draft), above) if part]
     foot = [f"---\n{below}"] if below else []
     if draft.suggestion is not None:
-        foot = [suggested(draft.suggestion, secrets, markers.prefix), *foot]
+        foot = [suggested(draft.suggestion, secrets, markers.prefix, draft.suggested_above), *foot]
     room = most - sum(len(part) + len(_GAP) for part in (*head, *foot))
     more = [safe(draft.more.lstrip(), secrets, markers.prefix, room // 2)] if draft.more.strip() else []
     room -= sum(len(part) + len(_GAP) for part in more)

@@ -9,14 +9,14 @@ import re
 from hummingbird.adapters.forge.firewall import safe
 from hummingbird.domain.secrets import Secrets
 
-ONE_LINE = "suggestion:-0+0"  # in place of the line that the note is on, and of none above or below it
 _TEXT = "text"
 
 
-def suggested(lines: str, secrets: Secrets, marker_prefix: str) -> str:
+def suggested(lines: str, secrets: Secrets, marker_prefix: str, above: int = 0) -> str:
+    """In place of the line that the note is on, and of as many above it; of none below it."""
     block = _fenced(lines, _TEXT)
     shown = safe(block, secrets, marker_prefix)
-    return _fenced(lines, ONE_LINE) if shown == block else shown
+    return _fenced(lines, f"suggestion:-{above:d}+0") if shown == block else shown
 
 
 def _fenced(lines: str, kind: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from hummingbird.agent.tools.evidence import by_evidence
 from hummingbird.agent.tools.fetch import ONE, SEVERAL, Fetch, FetchBatch
@@ -27,6 +28,13 @@ class Bench:
     bench: Workbench
 
 
+@runtime_checkable
+class WorksAtBench(Protocol):
+    """A tool that uses the session's sandbox where there is one."""
+
+    def work_at(self, spill: Spill) -> None: ...
+
+
 def equipped(
     bench: Workbench,
     tools: Iterable[Tool],
@@ -39,9 +47,12 @@ def equipped(
 ) -> Bench:
     """`tools` are the session's other ones: those with a source can be fetched from. `entries` is its journal so far,
     so that no number of a file is used twice."""
-    shelf = Shelf(taken(entries))
+    shelf, tools = Shelf(taken(entries)), list(tools)
     spill = Spill(bench, secrets, max_inline_bytes=max_inline_bytes, previews=previews, shelf=shelf)
     shell = Shell(spill, exec_timeout_s)
+    for tool in tools:
+        if isinstance(tool, WorksAtBench):
+            tool.work_at(spill)
     sources = [tool for tool in tools if tool.spec.source]
     if not sources:
         return Bench((shell,), spill, bench)

@@ -2,11 +2,12 @@
 be said. Collects and posts nothing; what was collected can be read off a journal too, so that a run that goes on in
 another process loses none. Knows no forge.
 
-    tool = ReportFinding(Diff(await forge.diffs(iid)), earlier_of(await forge.threads(iid)))
+    tool = ReportFinding(Diff(await forge.diffs(iid)), earlier_of(await forge.threads(iid)), head=change.head)
     …                                          # the tool is one of the run's
     findings = from_entries(journal, run_id)   # or tool.findings, if the run did not go on from another process
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from hummingbird.agent.tools.spill import Spill
+from hummingbird.agent.tools.suggestions import Suggestions
 from hummingbird.domain.diffs import Diff, Spot
 from hummingbird.domain.errors import ArgumentsInvalid, CallDenied
 from hummingbird.domain.findings import Earlier, Finding, Severity, fingerprint, repeated
@@ -22,9 +25,11 @@ from hummingbird.domain.limits import (
     FINDING_CHARS,
     FINDING_PATH_CHARS,
     FINDINGS,
+    SUGGESTION_ABOVE,
     SUGGESTION_CHARS,
     SUGGESTION_LINES,
 )
+from hummingbird.domain.suggestions import Change
 from hummingbird.domain.text import plain
 from hummingbird.domain.tools import ToolSpec
 from hummingbird.ports.tool import Output, ToolContext
@@ -66,7 +71,13 @@ SCHEMA = {
             "type": "string",
             "maxLength": SUGGESTION_CHARS,
             "description": "The lines that this one line should become, whole and indented, without a fence; empty to "
-            "take it away. Only where it can be applied as it is, and not with side old.",
+            "take it away. Only where it can be applied as it is, and not with side old. It is tried with git at once.",
+        },
+        "first_line": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "With a suggestion that replaces several lines: the first of them; `line` is the last one. "
+            f"At most {SUGGESTION_ABOVE} above it, all in the diff.",
         },
         "side": {
             "type": "string",
@@ -79,14 +90,18 @@ SCHEMA = {
 }
 # It changes nothing outside the run, so it may run beside others and needs nobody's leave.
 SPEC = ToolSpec(name=NAME, description=DESCRIPTION, schema=SCHEMA, toolset="review", trusted=True)
+APPLIES = "Its suggestion was tried: git applies it."  # journals are read for it
 _NORMAL_NAME = NAME.replace("_", "")
 
 
 class ReportFinding:
-    """A `Tool`. `earlier` are the findings that stand in the merge request already, resolved ones too."""
+    """A `Tool`. `earlier` are the findings that stand in the merge request already, resolved ones too. `head`: the
+    commit whose diff it is, for suggestions to be tried on its files."""
 
-    def __init__(self, diff: Diff, earlier: Iterable[Earlier] = ()) -> None:
+    def __init__(self, diff: Diff, earlier: Iterable[Earlier] = (), *, head: str = "") -> None:
         self._diff = diff
+        self._suggestions = Suggestions(head)
+        self._one_by_one = asyncio.Lock()
         self._earlier = tuple(earlier)
         self._findings: list[Finding] = []
         self._own: list[Earlier] = []
@@ -98,6 +113,9 @@ class ReportFinding:
     def available(self) -> bool:
         return True
 
+    def work_at(self, spill: Spill) -> None:
+        self._suggestions.work_at(spill)
+
     @property
     def findings(self) -> tuple[Finding, ...]:
         """In the order in which they were reported to this very tool."""
@@ -106,14 +124,28 @@ class ReportFinding:
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> Output:
         """Raises ArgumentsInvalid for what can be said in another way, CallDenied for what need not be said: what
         fails is no finding, here and in the journal."""
-        finding = _finding(arguments)
+        async with self._one_by_one:  # those that come at the same time are told what the others have said
+            return await self._taken(_finding(arguments), context)
+
+    async def _taken(self, finding: Finding, context: ToolContext) -> str:
         spot = self._checked(finding)
         code = self._diff.text(finding.path, finding.line, old=finding.old)
         there = replace(finding, path=spot.new_path)  # as threads on its lines name it
         self._new(there, code)
-        self._findings.append(finding)
+        said = await self._tried(there, context)
+        self._findings.append(replace(finding, tried=said == APPLIES))
         self._own.append(Earlier(path=there.path, line=there.line, fingerprint=fingerprint(there, code)))
-        return f"Noted as finding {len(self._findings)} of at most {FINDINGS}."
+        return " ".join(filter(None, (f"Noted as finding {len(self._findings)} of at most {FINDINGS}.", said)))
+
+    async def _tried(self, finding: Finding, context: ToolContext) -> str:
+        """What is to be said of its suggestion. Raises ArgumentsInvalid for one that does not apply."""
+        if finding.suggestion is None:
+            return ""
+        change = Change(finding.line - finding.above, finding.line, finding.suggestion)
+        why = await self._suggestions.tried(finding.path, change, self._diff, context)
+        if not why:
+            return APPLIES
+        return f"Its suggestion could not be tried, for {why}: it will be shown as code that nobody can click on."
 
     def _checked(self, finding: Finding) -> Spot:
         if finding.path not in self._diff:
@@ -128,7 +160,19 @@ class ReportFinding:
             raise ArgumentsInvalid("A line that is removed cannot have a suggestion; report it without one.")
         if finding.suggestion is not None and finding.suggestion.count("\n") >= SUGGESTION_LINES:
             raise ArgumentsInvalid(f"A suggestion has at most {SUGGESTION_LINES} lines; report it without one.")
+        self._check_range(finding)
         return spot
+
+    def _check_range(self, finding: Finding) -> None:
+        if not finding.first_line:
+            return
+        if finding.suggestion is None or finding.first_line > finding.line:
+            raise ArgumentsInvalid("first_line goes with a suggestion, and is not below line; leave it away otherwise.")
+        if finding.above > SUGGESTION_ABOVE:
+            raise ArgumentsInvalid(f"A suggestion replaces at most {SUGGESTION_ABOVE} lines above the one it is on.")
+        lines = range(finding.first_line, finding.line)
+        if missing := [line for line in lines if self._diff.spot(finding.path, line) is None]:
+            raise ArgumentsInvalid(f"Line {missing[0]} is not in the diff, so that it cannot be replaced.")
 
     def _wrong_line(self, finding: Finding) -> str:
         side, other = ("old", "new") if finding.old else ("new", "old")
@@ -171,7 +215,7 @@ def from_entries(entries: Iterable[Entry], run_id: str = "") -> tuple[Finding, .
         elif isinstance(entry, ToolFinished) and within and entry.outcome is ToolOutcome.OK:
             finding = _read(started.pop(entry.call_id, ""))
             if finding is not None and len(found) < FINDINGS:
-                found[finding] = None
+                found[replace(finding, tried=entry.text.endswith(APPLIES))] = None
     return tuple(found)
 
 
@@ -196,4 +240,5 @@ def _finding(arguments: Mapping[str, Any]) -> Finding:
         text=plain(arguments["text"]).strip(),
         suggestion=None if suggestion is None else plain(suggestion).replace("\r\n", "\n").removesuffix("\n"),
         old=arguments.get("side") == "old",
+        first_line=int(arguments.get("first_line") or 0),
     )
