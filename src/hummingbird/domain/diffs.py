@@ -6,7 +6,7 @@ Knows neither a forge nor what the comments say.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@")
@@ -25,11 +25,24 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDiff:
-    """`text` is a unified diff without its header; empty where the forge shows none."""
+    """`text` is a unified diff without its header; empty where the forge shows none. `hidden`: it may have changed in
+    ways that the forge does not show, for it is too large, or no text. `born`: it was not there before. `modes`: both,
+    where they differ."""
 
     old_path: str
     new_path: str
     text: str
+    hidden: bool = False
+    born: bool = False
+    modes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything between two commits. `whole`: no file is missing that differs."""
+
+    files: Sequence[FileDiff] = ()
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,12 @@ class Diff:
         at = bisect_left(side.numbers, line)
         around = side.numbers[max(0, at - most) : at + most]
         return tuple(sorted(sorted(around, key=lambda number: abs(number - line))[:most]))
+
+    def lines(self, *, old: bool = False) -> Iterator[tuple[str, int, str]]:
+        """All of one side: under which path, at which number, what stands there."""
+        for path, side in (self._old if old else self._new).items():
+            for number in side.numbers:
+                yield path, number, side.lines[number].text
 
     def _side(self, path: str, *, old: bool) -> _Side | None:
         return (self._old if old else self._new).get(path)

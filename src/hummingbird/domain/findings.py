@@ -44,37 +44,61 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """One that stands in the merge request already. `line`: where it stands now, 0 if nobody knows. `dismissed`: a
-    developer said that nothing will be done about it."""
+    """One that stands in the merge request already. `line`: where it stands now, 0 if nobody knows; `followed`: that
+    very line, through every push since. `was`: what its file was called when it was made, if that is another name.
+    `dismissed`: a developer said that nothing will be done about it."""
 
     path: str
     line: int
     fingerprint: str
     resolved: bool = False
     dismissed: bool = False
+    followed: bool = False
+    old: bool = False
+    was: str = ""
 
 
 def fingerprint(finding: Finding, code: str) -> str:
     """Two halves: which line of code it is on, by what stands there, and what it says, by its words. A push that moves
     the line changes neither."""
-    place = _digest("place", finding.path, " ".join(code.split()))
-    said = _digest("said", finding.path, " ".join(_WORD.findall(finding.text.casefold())))
-    return place + said
+    return place_of(finding.path, code) + _said(finding.path, finding.text)
+
+
+def place_of(path: str, code: str) -> str:
+    """The first half: a line of code in a file."""
+    return _digest("place", path, " ".join(code.split()))
+
+
+def is_place(fingerprint: str, place: str) -> bool:
+    return bool(fingerprint) and fingerprint[:_HALF] == place
+
+
+def says(finding: Finding, one: Earlier) -> bool:
+    """Whether it is said in the same words, whatever the file is called by now."""
+    said = one.fingerprint[_HALF:]
+    return any(said == _said(path, finding.text) for path in {finding.path, one.was or finding.path})
+
+
+def near(finding: Finding, one: Earlier) -> bool:
+    return one.path == finding.path and one.line > 0 and abs(one.line - finding.line) <= FINDING_NEAR_LINES
 
 
 def repeated(finding: Finding, code: str, earlier: Iterable[Earlier], *, in_other_words: bool = True) -> Earlier | None:
     """The one that has said it before: the same words about the same place, or in other words, as a model says the same
     each time, anything about the same line of code."""
-    known = fingerprint(finding, code)
+    here = place_of(finding.path, code)
     telling = len("".join(code.split())) >= FINDING_TELLING_CHARS
     for one in earlier:
         if one.path == finding.path:
-            near = one.line > 0 and abs(one.line - finding.line) <= FINDING_NEAR_LINES
-            place = one.fingerprint[:_HALF] == known[:_HALF]
-            said = one.fingerprint[_HALF:] == known[_HALF:]
-            if (said and (near or place)) or (in_other_words and place and (near or telling)):
+            there = one.followed and (one.line, one.old) == (finding.line, finding.old)
+            place, close = there or is_place(one.fingerprint, here), near(finding, one)
+            if (says(finding, one) and (close or place)) or (in_other_words and place and (close or telling)):
                 return one
     return None
+
+
+def _said(path: str, text: str) -> str:
+    return _digest("said", path, " ".join(_WORD.findall(text.casefold())))
 
 
 def _digest(*parts: str) -> str:

@@ -21,7 +21,8 @@ class Part(StrEnum):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`id` is the session's. Old notes say no more than that. `finding` names what an inline note is about."""
+    """`id` is the session's. Old notes say no more than that. `finding` names what an inline note is about, `patch`
+    the change that a result is about, whatever commit it is put onto."""
 
     id: str
     wf: str = ""
@@ -30,6 +31,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     part: Part = Part.PLACEHOLDER
     overrides: Overrides = Overrides()
     finding: str = ""
+    patch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

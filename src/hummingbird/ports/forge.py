@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hummingbird.domain import access
-from hummingbird.domain.diffs import FileDiff, Spot
+from hummingbird.domain.diffs import Comparison, FileDiff, Spot
 from hummingbird.domain.incoming import Change
 from hummingbird.domain.notes import Draft, Marker
 from hummingbird.domain.votes import Reaction
@@ -64,9 +64,10 @@ class Check:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteSeen:
     """`marker` and `answers` are read from the bot's own notes alone, and None and 0 elsewhere (N2). `line`: where it
-    stands in the diff, 0 if it does not. `words` is the digest of its text: others' words themselves are kept from us,
-    but whether an event repeats them can be seen (I9), and `dismisses`: whether they say that nothing will be done
-    about a finding (W2)."""
+    stands in the diff, 0 if it does not; `at` is the commit in which the file has that line, `old` says that it is the
+    one before the change, where it is called `old_path`. `words` is the digest of its text: others' words themselves
+    are kept from us, but whether an event repeats them can be seen (I9), and `dismisses`: whether they say that nothing
+    will be done about a finding (W2). `made_at`: seconds since the epoch."""
 
     id: int
     author_id: int
@@ -78,18 +79,25 @@ class NoteSeen:
     answers: int = 0
     path: str = ""
     line: int = 0
+    old_path: str = ""
+    old: bool = False
+    at: str = ""
+    made_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """`individual`: nobody has replied yet, so it cannot be resolved. `dismissed`: it is about a finding, and a
-    developer says in it that nothing will be done about that (W2), whether it is resolved or not."""
+    developer says in it that nothing will be done about that (W2), whether it is resolved or not. `resolved_by_bot`,
+    `resolved_at`: who has done it last, and when, in seconds since the epoch."""
 
     id: str
     notes: tuple[NoteSeen, ...]
     individual: bool
     resolved: bool
     dismissed: bool = False
+    resolved_by_bot: bool = False
+    resolved_at: float = 0.0
 
     @property
     def marker(self) -> Marker | None:
@@ -208,7 +216,16 @@ class Forge(Protocol):
         """Done also if it was resolved already or cannot be."""
         ...
 
+    async def reopen(self, iid: int, discussion_id: str) -> None:
+        """The opposite; done also if it was open already or cannot be."""
+        ...
+
     async def diffs(self, iid: int) -> Sequence[FileDiff]: ...
+
+    async def compare(self, old: str, new: str) -> Comparison:
+        """From the one commit to the other, whatever leads there. Raises ForgeMissing also for a commit that nobody
+        keeps any more."""
+        ...
 
     async def branch(self, name: str) -> Branch: ...
 

@@ -32,6 +32,12 @@ def may_run(order: WorkOrder, merge_request: MergeRequest, threads: Sequence[Thr
     return ""
 
 
+def reviewed_patches(order: WorkOrder, threads: Sequence[Thread]) -> frozenset[str]:
+    """The changes that the workflow has a result about, whatever commit they were put onto (W2)."""
+    results = (marker for _, _, marker in _marked(threads) if marker.part is Part.RESULT)
+    return frozenset(marker.patch for marker in results if marker.wf == order.workflow and marker.patch)
+
+
 def begun(order: WorkOrder, threads: Sequence[Thread]) -> bool:
     """Whether the order has posted its placeholder, and nobody its end since: it is to be brought to that, although the
     head may have moved on, or be green again."""

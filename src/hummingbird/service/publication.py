@@ -14,6 +14,7 @@ know that there is nothing, and says so in a note.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -28,6 +29,7 @@ from hummingbird.service import verdict_wording, wording
 from hummingbird.service.batches import Batch, begun
 from hummingbird.service.investigating import Conducted
 from hummingbird.service.known import NOT_TOLD, Told
+from hummingbird.service.lifecycle import NOT_REVIEWED, Reviewed
 from hummingbird.service.posting import (
     Found,
     Posting,
@@ -90,6 +92,7 @@ class Publication:
         told: Told = NOT_TOLD,
         *,
         batch: Batch | None = None,
+        reviewed: Reviewed = NOT_REVIEWED,
     ) -> Posted | None:
         """What came of a run: an answer, nothing (N6), or that it failed; None if that is told to nobody. With what
         `batch` holds, if there is one."""
@@ -98,13 +101,14 @@ class Publication:
         if nothing and wording.silent(order, applied):
             await self._unsaid(order, place)
             return None
+        marker = marker_of(order, Part.RESULT if outcome.answered else Part.FAILED)
         draft = Draft(
             text=_text(conducted, nothing=nothing),
             more="" if nothing else told.text,
-            above="" if nothing else _above(conducted, told),
+            above="\n\n".join(filter(None, ("" if nothing else _above(conducted, told), reviewed.line))),
             below=wording.footer(order, conducted, self._configuration.settings, told.trouble),
             folds=wording.transcript(conducted.transcript),
-            marker=marker_of(order, Part.RESULT if outcome.answered else Part.FAILED),
+            marker=msgspec.structs.replace(marker, patch=reviewed.patch),
         )
         if batch is not None:
             await self._together(batch, order, place, draft)
@@ -165,6 +169,12 @@ class Publication:
         for thread in threads:
             if not thread.resolved and not thread.individual:
                 await self._resolve(iid, thread.id)
+
+    async def reopen(self, iid: int, threads: Sequence[Thread]) -> None:
+        """Those whose matter has come back (W2)."""
+        for thread in threads:
+            with suppress(ForgeMissing, ForgeRefused):
+                await self._posting.surely(partial(self._forge.reopen, iid, thread.id))
 
     async def _resolve(self, iid: int, discussion_id: str) -> None:
         with suppress(ForgeMissing, ForgeRefused):  # gone, or not ours to resolve: no reason to leave the others open

@@ -7,25 +7,27 @@ marker, what was run by its journal. Says what is to happen; how it is said is p
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hummingbird.agent.tools.findings import ReportFinding
 from hummingbird.config.configuration import Applied, Configuration
-from hummingbird.domain.diffs import Diff
 from hummingbird.domain.errors import ForgeBusy, ForgeMissing, HummingbirdError, JournalTaken, OperatorError
 from hummingbird.domain.limits import BUSY_PAUSE_S, TAKEN_PAUSE_S
 from hummingbird.domain.notes import Part, marker_of
 from hummingbird.domain.orders import Cause, WorkOrder
+from hummingbird.domain.patches import identity
 from hummingbird.domain.verdicts import Verdict
-from hummingbird.ports.forge import Forge, Forges, MergeRequest, Thread
+from hummingbird.ports.forge import Forge, Forges, MergeRequest, Posted, Thread
 from hummingbird.ports.tool import Tool
-from hummingbird.service.findings import Published, earlier_of, lost, publish, summary
-from hummingbird.service.gates import begun, ended, may_run
+from hummingbird.service.findings import Published, lost, publish, summary
+from hummingbird.service.gates import begun, ended, may_run, reviewed_patches
 from hummingbird.service.investigating import Conducted, Investigator
 from hummingbird.service.known import Known
+from hummingbird.service.lifecycle import NOT_REVIEWED, Review, Reviewed, following
 from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Place, Publication
+from hummingbird.service.review_end import Ending
 from hummingbird.service.settling import Wait, recovered, settled
 from hummingbird.service.stages import Later
 from hummingbird.service.verdict_wording import for_model
@@ -84,6 +86,8 @@ class Runs:
             rest = await self._rest(order, forge, configuration)
             if rest is not None:
                 return rest if isinstance(rest, Later) else _skipped(order, rest)
+        if await self._only_rebased(order, applied, forge, threads):
+            return _skipped(order, "the same change was reviewed already, only on top of another commit")
         run = _Run(self, order, configuration, applied, forge, request)
         try:
             await run.through(threads, last_try=last_try)
@@ -113,6 +117,13 @@ class Runs:
         self.tell(order.session_id, "")
         _log.info("Order %s, session %s: %s.", order.id, order.session_id, done.outcome.reason.value)
         return None
+
+    async def _only_rebased(self, order: WorkOrder, applied: Applied, forge: Forge, threads: Sequence[Thread]) -> bool:
+        """W2: by what the change is, not by when it was pushed. Whoever asks for a review gets one."""
+        automatic = order.cause is Cause.MERGE_REQUEST and order.checked and applied.declared.inline_findings
+        if not automatic or begun(order, threads) or not (known := reviewed_patches(order, threads)):
+            return False
+        return identity(await forge.diffs(order.mr_iid)) in known
 
     async def _rest(self, order: WorkOrder, forge: Forge, configuration: Configuration) -> Later | str | None:
         """R1: until nothing on the head runs any more; the reason if nothing is left to look at."""
@@ -144,7 +155,8 @@ class _Run:
         what = (order.id, order.session_id, order.workflow, order.project, order.mr_iid)
         _log.info("Order %s, session %s: %s begins on %s!%d.", *what)
         try:
-            conducted = await self._conducted(threads)
+            review = await self._review(threads)
+            conducted = await self._conducted(review)
         except (ForgeBusy, JournalTaken):
             raise
         except OperatorError as error:  # trying again will not help, and whoever can has to know
@@ -154,7 +166,7 @@ class _Run:
                 raise
             await self._failed(publication, place, error)
         else:
-            await self._told(publication, place, conducted)
+            await self._told(publication, place, review, conducted)
 
     async def _known(self, *, last_try: bool) -> bool:
         """A store that cannot be asked may be later; when there is no later, the run fails by it, and that is told."""
@@ -165,38 +177,56 @@ class _Run:
                 raise
             return True
 
-    async def _conducted(self, threads: Sequence[Thread]) -> Conducted:
-        investigator, settings = self.stage.investigator, self.configuration.settings
-        target, bot_ids = self.request.change.target_branch, await self.forge.bot_ids()
-        what = (self.order, self.configuration, self.applied)
-        looked = await investigator.look(*what, target, bot_ids=bot_ids)
+    async def _review(self, threads: Sequence[Thread]) -> Review | None:
+        """W2: what there is to review, and what earlier reviews have said of it."""
+        if not self.applied.declared.inline_findings:
+            return None
+        return await following(self.forge, self.order, self.request, threads)
+
+    async def _conducted(self, review: Review | None) -> Conducted:
+        """W2: findings are only collected by the run."""
+        investigator, settings, change = self.stage.investigator, self.configuration.settings, self.request.change
+        what, bot_ids = (self.order, self.configuration, self.applied), await self.forge.bot_ids()
+        looked = await investigator.look(*what, change.target_branch, bot_ids=bot_ids)
         opinion = await opinion_of(self.order, looked, self.stage.known, settings)
-        text, tools = task(self.order, target, opinion.verdict), await self._tools(threads)
+        text = task(self.order, change.target_branch, opinion.verdict, review.told if review else None)
+        tools: Sequence[Tool] = ()
+        if review is not None:
+            tools = (ReportFinding(review.diff, review.earlier, head=change.head),)
         done = await investigator.conduct(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
         return replace(done, failures=(*opinion.failures, *done.failures))
 
-    async def _tools(self, threads: Sequence[Thread]) -> Sequence[Tool]:
-        """W2: findings are only collected by the run."""
-        if not self.applied.declared.inline_findings:
-            return ()
-        diff, head = Diff(await self.forge.diffs(self.order.mr_iid)), self.request.change.head
-        return (ReportFinding(diff, earlier_of(threads), head=head),)
-
-    async def _told(self, publication: Publication, place: Place, conducted: Conducted) -> None:
+    async def _told(self, publication: Publication, place: Place, review: Review | None, conducted: Conducted) -> None:
         order, request = self.order, self.request
         marker = marker_of(order, Part.FINDING)
         public = not (place.internal or self.applied.internal_notes)
-        begin = publication.batch
-        published = await publish(self.forge, request, conducted.findings, marker, public=public, begin=begin)
+        fresh, begin = review.fresh(conducted.findings) if review else (), publication.batch
+        published = await publish(self.forge, request, fresh, marker, public=public, begin=begin)
+        reviewed = await self._reviewed(publication, place, review, conducted)
         known = await self.stage.known.told(order, request, conducted.failures, self.forge, self.configuration)
-        whole = _with(conducted, summary(published))
-        posted = await publication.result(order, place, self.applied, whole, known, batch=published.batch)
+        whole, batch = _with(conducted, summary(published)), published.batch
+        posted = await publication.result(order, place, self.applied, whole, known, batch=batch, reviewed=reviewed)
         if left := await lost(self.forge, request, published, marker):
             await publication.afterthought(order, place, summary(Published(listed=left)), mark=f"{len(left)} lost")
-        if posted is not None and conducted.outcome.answered and self.stage.opinions is not None:
-            await self.stage.opinions.posted(order, posted.note_id, conducted.model)
-        if posted is not None and conducted.outcome.answered and not conducted.repeats:
-            await self.stage.known.explained(order, conducted.failures, posted.note_id, self.configuration)
+        if posted is not None and conducted.outcome.answered:
+            await self._remembered(posted, conducted)
+        what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
+        _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
+
+    async def _reviewed(
+        self, publication: Publication, place: Place, review: Review | None, conducted: Conducted
+    ) -> Reviewed:
+        if review is None or not conducted.outcome.answered or self.order.cause.goes_on:
+            return NOT_REVIEWED
+        end = Ending(self.forge, self.order, self.request, self.configuration.settings)
+        return await end.reached(publication, review, conducted.findings, place.note_id)
+
+    async def _remembered(self, posted: Posted, conducted: Conducted) -> None:
+        """That there is an answer: for those who vote on it, and for other merge requests with the same failure."""
+        if self.stage.opinions is not None:
+            await self.stage.opinions.posted(self.order, posted.note_id, conducted.model)
+        if not conducted.repeats:
+            await self.stage.known.explained(self.order, conducted.failures, posted.note_id, self.configuration)
         what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
         _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
 
@@ -205,8 +235,11 @@ class _Run:
         await publication.failed(self.order, place, str(error))
 
 
-def task(order: WorkOrder, target_branch: str, verdict: Verdict | None = None) -> str:
-    """What the model is told of an order, and what rules say of it; a person's reply speaks for itself."""
+def task(
+    order: WorkOrder, target_branch: str, verdict: Verdict | None = None, more: Mapping[str, object] | None = None
+) -> str:
+    """What the model is told of an order, and what rules say of it; a person's reply speaks for itself. `more` is ours,
+    or was looked at."""
     if order.cause.goes_on:
         return order.message or GO_ON
     told = {
@@ -216,6 +249,7 @@ def task(order: WorkOrder, target_branch: str, verdict: Verdict | None = None) -
         "sha": order.sha,
         "pipeline_id": order.pipeline_id,
         "target_branch": target_branch if _NAME.fullmatch(target_branch) else "",
+        **(more or {}),
         "message": order.message,
         "judged_by_rules": for_model(verdict) if verdict is not None else None,
     }

@@ -221,14 +221,14 @@ class Stage:
         assert answer.is_success, answer.text
         return answer.json()
 
-    def push(self, sha: str, *, diff: str | None = None) -> str:
-        """A new head, by the author."""
+    def push(self, sha: str, *, diff: str | None = None, since: Mapping[str, str] | None = None) -> str:
+        """A new head, by the author. `since`: what differs from other commits."""
 
         def pushed(world: World) -> str:
             request = world.merge_request
             author = world.user(request.author_id)
             commit = Commit(sha, "Mend it", "Mend it", author.name, "a@example.org", world.stamp())
-            push(world, request, author, [commit], diff=diff)
+            push(world, request, author, [commit], diff=diff, since=since)
             return sha
 
         return self.ask(pushed)

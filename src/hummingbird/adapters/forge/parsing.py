@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hummingbird.adapters.forge.answers import Answer, Row, inner, text, whole
-from hummingbird.domain.diffs import FileDiff
+from hummingbird.domain.diffs import Comparison, FileDiff
 from hummingbird.domain.errors import ForgeRefused
 from hummingbird.domain.incoming import Change
 from hummingbird.domain.votes import Reaction
@@ -69,7 +69,35 @@ def _check(name: str, row: Row) -> Check:
 
 
 def file_diff_of(row: Row) -> FileDiff:
-    return FileDiff(old_path=text(row.get("old_path")), new_path=text(row.get("new_path")), text=text(row.get("diff")))
+    modes = (text(row.get("a_mode")), text(row.get("b_mode")))
+    return FileDiff(
+        old_path=text(row.get("old_path")),
+        new_path=text(row.get("new_path")),
+        text=text(row.get("diff")),
+        hidden=_hidden(row),
+        born=row.get("new_file") is True,
+        modes="→".join(modes) if modes[0] != modes[1] else "",
+    )
+
+
+def _hidden(row: Row) -> bool:
+    """No text is no change where a file was only renamed or given another mode; GitLab says so of large files since it
+    knows these words, and of others that are no text never (facts 2.2)."""
+    if text(row.get("diff")):
+        return False
+    if row.get("too_large") is not False or row.get("collapsed") is not False:
+        return True
+    return row.get("renamed_file") is not True and text(row.get("a_mode")) == text(row.get("b_mode"))
+
+
+def comparison_of(row: Row) -> Comparison:
+    """Raises ForgeRefused: it is none."""
+    listed = row.get("diffs")
+    if not isinstance(listed, list):
+        raise ForgeRefused("Instead of a comparison of two commits, GitLab told something else: ask it again.")
+    files = [file_diff_of(each) for each in listed if isinstance(each, dict)]
+    named = tuple(file for file in files if file.old_path and file.new_path)
+    return Comparison(named, whole=row.get("compare_timeout") is not True and len(named) == len(listed))
 
 
 def reaction_of(row: Row) -> Reaction:

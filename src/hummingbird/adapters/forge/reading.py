@@ -11,10 +11,16 @@ from urllib.parse import quote
 from hummingbird.adapters.forge.answers import Row, text, whole
 from hummingbird.adapters.forge.client import Client, Door
 from hummingbird.adapters.forge.markers import Markers
-from hummingbird.adapters.forge.parsing import checks_of, file_diff_of, merge_request_of, reaction_of
+from hummingbird.adapters.forge.parsing import (
+    checks_of,
+    comparison_of,
+    file_diff_of,
+    merge_request_of,
+    reaction_of,
+)
 from hummingbird.adapters.forge.threads import dismissing, thread_of
 from hummingbird.domain.access import access_of
-from hummingbird.domain.diffs import FileDiff
+from hummingbird.domain.diffs import Comparison, FileDiff
 from hummingbird.domain.errors import ForgeMissing, ForgeRefused
 from hummingbird.domain.limits import (
     ACCESS_REMEMBERED,
@@ -187,6 +193,13 @@ class ReadingForge:
             if len(rows) != size:
                 break
         return [each for each in found if each.old_path or each.new_path]
+
+    async def compare(self, old: str, new: str) -> Comparison:
+        what = f"A comparison of two commits of {self._project}"
+        if not (_SHA.fullmatch(old) and _SHA.fullmatch(new)):
+            raise ForgeMissing(f"{what} cannot be had: there are no such commits.")
+        params: dict[str, str | int] = {"from": old, "to": new, "straight": "true"}
+        return comparison_of((await self._client.get(what, f"{self._at}/repository/compare", params)).row())
 
     async def branch(self, name: str) -> Branch:
         params: dict[str, str | int] = {"ref": name, "per_page": FORGE_PIPELINES_LOOKED_AT}

@@ -6,6 +6,7 @@ titles and branch names, which anybody may choose.
 
 from hummingbird.adapters.forge.answers import Row, inner, text, whole
 from hummingbird.adapters.forge.markers import Markers
+from hummingbird.adapters.forge.parsing import moment
 from hummingbird.domain.dismissals import dismisses
 from hummingbird.domain.notes import Part, digest_of
 from hummingbird.ports.forge import Held, NoteSeen, Thread
@@ -19,11 +20,15 @@ def thread_of(raw: Row, bot_ids: frozenset[int], markers: Markers) -> Thread | N
     if not name or not written:
         return None
     resolvable = [each for each in written if each.get("resolvable") is True]
+    resolved = bool(resolvable) and all(each.get("resolved") is True for each in resolvable)
+    last = max(resolvable, key=lambda each: moment(each.get("resolved_at"))) if resolved else {}
     return Thread(
         id=name,
         notes=tuple(_note(each, bot_ids, markers) for each in written),
         individual=raw.get("individual_note") is True,
-        resolved=bool(resolvable) and all(each.get("resolved") is True for each in resolvable),
+        resolved=resolved,
+        resolved_by_bot=whole(inner(last, "resolved_by").get("id")) in bot_ids,
+        resolved_at=moment(last.get("resolved_at")),
     )
 
 
@@ -59,4 +64,8 @@ def _note(raw: Row, bot_ids: frozenset[int], markers: Markers) -> NoteSeen:
         answers=markers.answers(body),
         path=text(place.get("new_path")) or text(place.get("old_path")),
         line=whole(place.get("new_line")) or whole(place.get("old_line")),
+        old_path=text(place.get("old_path")),
+        old=(old := not whole(place.get("new_line")) and bool(whole(place.get("old_line")))),
+        at=text(place.get("base_sha" if old else "head_sha")),
+        made_at=moment(raw.get("created_at")),
     )

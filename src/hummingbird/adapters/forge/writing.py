@@ -177,6 +177,10 @@ class GitLabForge(ReadingForge):
         path = self._discussion(iid, discussion_id)
         await self._client.settle("The end of a thread", "PUT", path, {"resolved": True}, fine=(403,))
 
+    async def reopen(self, iid: int, discussion_id: str) -> None:
+        path = self._discussion(iid, discussion_id)
+        await self._client.settle("The opening of a thread", "PUT", path, {"resolved": False}, fine=(403,))
+
 
 def _position(merge_request: MergeRequest, spot: Spot) -> dict[str, str | int]:
     """Raises ForgeRefused while GitLab prepares the diff. An added line has no old number, a removed one no new one

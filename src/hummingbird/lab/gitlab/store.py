@@ -21,6 +21,7 @@ from hummingbird.lab.gitlab.records import (
     Change,
     Commit,
     Discussion,
+    FileDiff,
     Job,
     MergeRequest,
     Note,
@@ -87,6 +88,7 @@ class World:
     commits: dict[str, Commit] = field(default_factory=dict)
     test_reports: dict[int, dict[str, object]] = field(default_factory=dict)
     tree: Tree = field(default_factory=Tree)
+    compared: dict[tuple[str, str], list[FileDiff]] = field(default_factory=dict)
     renames: dict[str, int] = field(default_factory=dict)
     listeners: list[Callable[[Change], None]] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)

@@ -203,7 +203,8 @@ def _plain(value: object) -> str:
 
 
 def compare(world: World, request: Request) -> Response:
-    """From before the merge request to its head there is something to see; all else is taken for the same."""
+    """From before the merge request to its head there is something to see, and between commits of which a push has
+    said what differs; all else is taken for the same."""
     _caller, project = found(world, request)
     ends = []
     for name in ("from", "to"):
@@ -215,12 +216,13 @@ def compare(world: World, request: Request) -> Response:
         ends.append(end)
     changed = not at_head(world, ends[0]) and at_head(world, ends[1])
     mr = world.merge_requests[0] if changed else None
+    files = world.compared.get((ends[0].id, ends[1].id), mr.files if mr else [])
     named = flag(request, "unidiff")
     return shown(
         {
             "commit": shapes_ci.commit(world, project, ends[1]) if mr else None,
             "commits": [shapes_ci.commit(world, project, each) for each in reversed(mr.commits)] if mr else [],
-            "diffs": [shapes_merge_request.file_diff(world, f, with_names=named) for f in mr.files] if mr else [],
+            "diffs": [shapes_merge_request.file_diff(world, file, with_names=named) for file in files],
             "compare_timeout": False,
             "compare_same_ref": ends[0].id == ends[1].id,
             "web_url": f"{shapes.web_url(world, project)}/-/compare/{ends[0].id}...{ends[1].id}",

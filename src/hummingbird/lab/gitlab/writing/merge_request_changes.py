@@ -5,7 +5,7 @@ here.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hummingbird.lab.gitlab.diffs import files_of
@@ -54,8 +54,17 @@ def change_title(world: World, mr: MergeRequest, actor: User, title: str) -> Non
     edited(world, mr, actor, Edit(title=title))
 
 
-def push(world: World, mr: MergeRequest, actor: User, commits: Sequence[Commit], *, diff: str | None = None) -> None:
-    """New commits, oldest first: another head, the note about them, an update with `oldrev`."""
+def push(
+    world: World,
+    mr: MergeRequest,
+    actor: User,
+    commits: Sequence[Commit],
+    *,
+    diff: str | None = None,
+    since: Mapping[str, str] | None = None,
+) -> None:
+    """New commits, oldest first: another head, the note about them, an update with `oldrev`. `diff`: what the merge
+    request changes now. `since`: what differs from other commits, by their ids, for whoever compares them."""
     old = mr.sha
     for commit in commits:
         commit.parent_ids = commit.parent_ids or ([mr.sha] if mr.sha else [])
@@ -64,6 +73,8 @@ def push(world: World, mr: MergeRequest, actor: User, commits: Sequence[Commit],
         mr.sha = commit.id
     if diff is not None:
         mr.diff_text, mr.files = diff, files_of(diff)
+    for earlier, text in (since or {}).items():
+        world.compared[earlier, mr.sha or ""] = files_of(text)
     listed = "".join(f"<li>{commit.id[:8]} - {commit.title}</li>" for commit in commits)
     number = f"{len(commits)} commit{'' if len(commits) == 1 else 's'}"
     world.add_system_note(mr, actor, f"added {number}\n\n<ul>{listed}</ul>\n\n[Compare with previous version]({old})")
