@@ -1,7 +1,7 @@
 """`python -m benchmarks.run [SECTION] [--quick] [--logs PATH]`: prints each section's measurements as Markdown."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from benchmarks.chat import report as chat_report
 from benchmarks.concurrency import report as crowd_report
 from benchmarks.evidence import report as evidence_report
 from benchmarks.overhead import drive, imports
+from benchmarks.positions import report as position_report
 from benchmarks.sandboxes import report as sandbox_report
 from benchmarks.service import report as service_report
 from benchmarks.sessions import report as session_report
@@ -61,6 +62,10 @@ def evidence(quick: bool, logs: Path | None = None) -> None:
     evidence_report.report(logs, quick=quick)
 
 
+def positions(quick: bool, sources: Sequence[Path] = ()) -> None:
+    position_report.report(sources, quick=quick)
+
+
 # A section takes `quick` (small and once, to see that it works) and prints Markdown.
 SECTIONS: dict[str, Callable[[bool], None]] = {
     "imports": starts,
@@ -74,6 +79,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "chat": chat,
     "web": web,
     "evidence": evidence,
+    "positions": positions,
 }
 
 
@@ -82,8 +88,15 @@ def main() -> None:
     parser.add_argument("section", nargs="?", default="all", choices=[*SECTIONS, "all"])
     parser.add_argument("--quick", action="store_true", help="small numbers, one repeat: does it work at all?")
     parser.add_argument("--logs", type=Path, metavar="PATH", help="real labelled logs, for the evidence section")
+    parser.add_argument(
+        "--sources", type=Path, metavar="PATH", action="append", default=[], help="source trees, for the positions"
+    )
     chosen = parser.parse_args()
-    sections: dict[str, Callable[[bool], None]] = {**SECTIONS, "evidence": partial(evidence, logs=chosen.logs)}
+    given = {
+        "evidence": partial(evidence, logs=chosen.logs),
+        "positions": partial(positions, sources=chosen.sources),
+    }
+    sections: dict[str, Callable[[bool], None]] = {**SECTIONS, **given}
     for name, section in sections.items():
         if chosen.section in (name, "all"):
             section(chosen.quick)

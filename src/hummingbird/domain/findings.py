@@ -69,6 +69,11 @@ def place_of(path: str, code: str) -> str:
     return _digest("place", path, " ".join(code.split()))
 
 
+def telling(code: str) -> bool:
+    """Whether a line of code is told from others wherever it stands."""
+    return len("".join(code.split())) >= FINDING_TELLING_CHARS
+
+
 def is_place(fingerprint: str, place: str) -> bool:
     return bool(fingerprint) and fingerprint[:_HALF] == place
 
@@ -87,12 +92,12 @@ def repeated(finding: Finding, code: str, earlier: Iterable[Earlier], *, in_othe
     """The one that has said it before: the same words about the same place, or in other words, as a model says the same
     each time, anything about the same line of code."""
     here = place_of(finding.path, code)
-    telling = len("".join(code.split())) >= FINDING_TELLING_CHARS
+    known_anywhere = telling(code)
     for one in earlier:
         if one.path == finding.path:
             there = one.followed and (one.line, one.old) == (finding.line, finding.old)
             place, close = there or is_place(one.fingerprint, here), near(finding, one)
-            if (says(finding, one) and (close or place)) or (in_other_words and place and (close or telling)):
+            if (says(finding, one) and (close or place)) or (in_other_words and place and (close or known_anywhere)):
                 return one
     return None
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from posixpath import splitext
 
 from hummingbird.domain.diffs import Comparison, DiffLine, FileDiff, lines_of
-from hummingbird.domain.limits import FINDING_TELLING_CHARS
+from hummingbird.domain.findings import telling
 from hummingbird.domain.review_limits import MOVE_AROUND_LINES, MOVE_CANDIDATES, MOVE_MARGIN, MOVE_WALK_LINES
 
 _HEAD = re.compile(r"^@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@", re.MULTILINE)
@@ -72,13 +72,11 @@ class LineMoves:
         if max(len(places), len(others)) > MOVE_CANDIDATES:
             return Stands(Fate.UNKNOWN)
         found = sorted(((_agreement(here, place), place) for place in places), key=lambda one: -one[0])
-        if len("".join(text.split())) < FINDING_TELLING_CHARS:  # any file has such lines
-            found = [one for one in found if one[0]]
-        if not found:
+        if not found or not (found[0][0] or _WORDY.search(text)):  # any file has lines without a word
             return self._not_found(file, at)
         (best, place), *rest = found
         rivals = [*(score for score, _ in rest), *(_agreement(other, place) for other in others)]
-        if any(best - rival < MOVE_MARGIN for rival in rivals):
+        if any(best - rival < MOVE_MARGIN for rival in rivals) or not (best or telling(text)):
             return Stands(Fate.UNKNOWN)
         return Stands(Fate.MOVED, place.side.path, place.side.rows[place.at].new)
 

@@ -2,7 +2,7 @@
 
 # where a line stands in another commit
 MOVE_WALK_LINES = 40  # above and below a line, that may agree with those around the place that it may have moved to
-MOVE_AROUND_LINES = 6  # in which order does not matter
+MOVE_AROUND_LINES = 12  # in which order does not matter
 MOVE_CANDIDATES = 64  # places with the same text; of a line that stands more often nobody can tell which one it became
 MOVE_MARGIN = 2  # by which the best place has to be better than the next
 

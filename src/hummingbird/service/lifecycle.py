@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from hummingbird.domain.diffs import Comparison, Diff
 from hummingbird.domain.errors import ForgeMissing, ForgeRefused
-from hummingbird.domain.findings import Earlier, Finding, is_place, near, place_of, says
+from hummingbird.domain.findings import Earlier, Finding, is_place, near, place_of, says, telling
 from hummingbird.domain.line_moves import Fate, LineMoves, Stands
 from hummingbird.domain.notes import Part
 from hummingbird.domain.orders import WorkOrder
@@ -197,7 +197,9 @@ def _judged(note: NoteSeen, stands: Stands, diff: Diff) -> tuple[State, str, int
 def _by_its_text(note: NoteSeen, diff: Diff) -> Stands:
     """In its own file, or else in any: one place, or nobody knows."""
     known = note.marker.finding if note.marker else ""
-    lines = [one for one in diff.lines(old=note.old) if is_place(known, place_of(note.path, one[2]))]
+    lines = [
+        one for one in diff.lines(old=note.old) if telling(one[2]) and is_place(known, place_of(note.path, one[2]))
+    ]
     same = {
         diff.spot(path, line, old=note.old): (path, line) for path, line, _ in lines
     }  # a renamed file has two names
