@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hummingbird.domain import limits, session_limits
+from hummingbird.domain import limits, review_limits, session_limits
 from hummingbird.domain.limits import (
     BYTES_PER_TOKEN,
     CHAT_ITERATIONS,
@@ -38,7 +38,7 @@ from hummingbird.domain.limits import (
 
 
 def test_every_limit_is_more_than_nothing() -> None:
-    for name, value in (*vars(limits).items(), *vars(session_limits).items()):
+    for name, value in (*vars(limits).items(), *vars(session_limits).items(), *vars(review_limits).items()):
         if name.isupper():
             assert all(number > 0 for number in (value if isinstance(value, tuple) else (value,))), name
 
@@ -181,3 +181,9 @@ def test_what_hosts_share_fits_into_its_objects_o3() -> None:
 def test_parts_of_a_session_are_smaller_than_the_whole_s1() -> None:
     assert session_limits.SEGMENT_BYTES < session_limits.JOURNAL_BYTES
     assert session_limits.CONTEXT_BYTES <= session_limits.JOURNAL_BYTES
+
+
+def test_w2_what_is_around_a_line_is_within_what_is_walked_and_a_patch_within_what_gitlab_shows() -> None:
+    assert review_limits.MOVE_MARGIN <= review_limits.MOVE_AROUND_LINES <= review_limits.MOVE_WALK_LINES
+    assert review_limits.PATCH_FILES <= limits.FORGE_DIFFS_PER_PAGE * limits.FORGE_PAGES
+    assert review_limits.REVIEW_LINKS <= limits.FINDINGS

@@ -9,7 +9,16 @@ import pytest
 from hummingbird.domain.notes import Marker, Part
 from hummingbird.domain.orders import Cause, Overrides, WorkOrder, session_of
 from hummingbird.ports.forge import MergeRequest, NoteSeen, Thread
-from hummingbird.service.gates import begun, ended, may_run, open_threads, placeholder_of, session_overrides, stale
+from hummingbird.service.gates import (
+    begun,
+    ended,
+    may_run,
+    open_threads,
+    placeholder_of,
+    reviewed_patches,
+    session_overrides,
+    stale,
+)
 from tests.service.rules import HEAD, PROJECT, applied, change, configured
 
 OLD = "b" * 40
@@ -268,3 +277,12 @@ def test_old_markers_that_say_no_more_than_a_session_do_no_harm_n2() -> None:
     assert placeholder_of(order(), threads) is None
     assert open_threads(threads, "look") == ()
     assert session_overrides(threads[0]) == Overrides()
+
+
+def test_w2_a_change_is_known_by_the_results_of_its_workflow_alone() -> None:
+    threads = [
+        thread(ours(Part.RESULT, "first", sha=OLD, patch="p1"), ours(Part.RESULT, "second", sha=OLD, patch="p2")),
+        thread(ours(Part.FAILED, "third", patch="p3"), ours(Part.RESULT, "old", sha=OLD), theirs()),
+        thread(ours(Part.RESULT, "fourth", workflow="other", patch="p4")),
+    ]
+    assert reviewed_patches(order(), threads) == {"p1", "p2"}

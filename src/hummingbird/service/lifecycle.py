@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from hummingbird.domain.diffs import Comparison, Diff
+from hummingbird.domain.diffs import Comparison, Diff, Spot
 from hummingbird.domain.errors import ForgeMissing, ForgeRefused
 from hummingbird.domain.findings import Earlier, Finding, is_place, near, place_of, says, telling
 from hummingbird.domain.line_moves import Fate, LineMoves, Stands
@@ -195,14 +195,11 @@ def _judged(note: NoteSeen, stands: Stands, diff: Diff) -> tuple[State, str, int
 
 
 def _by_its_text(note: NoteSeen, diff: Diff) -> Stands:
-    """In its own file, or else in any: one place, or nobody knows."""
-    known = note.marker.finding if note.marker else ""
-    lines = [
-        one for one in diff.lines(old=note.old) if telling(one[2]) and is_place(known, place_of(note.path, one[2]))
-    ]
-    same = {
-        diff.spot(path, line, old=note.old): (path, line) for path, line, _ in lines
-    }  # a renamed file has two names
+    """In its own file, or else in any: one place, or nobody knows. A file that is renamed has two names here."""
+    known, same = note.marker.finding if note.marker else "", dict[Spot | None, tuple[str, int]]()
+    for path, line, code in diff.lines(old=note.old):
+        if telling(code) and is_place(known, place_of(note.path, code)):
+            same.setdefault(diff.spot(path, line, old=note.old), (path, line))
     places = [place for place in same.values() if place[0] == note.path] or [*same.values()]
     return Stands(Fate.MOVED, *places[0]) if len(places) == 1 else _NOWHERE
 

@@ -234,6 +234,7 @@ async def test_no_answer_makes_the_forge_stumble(tmp_path: Path, body: object) -
         lambda forge: forge.threads(7),
         lambda forge: forge.thread(7, "c" * 40),
         lambda forge: forge.diffs(7),
+        lambda forge: forge.compare(HEAD, PARENT),
         lambda forge: forge.branch("main"),
     ]
     with served(tmp_path) as lab:

@@ -34,7 +34,9 @@ def test_n2_every_marker_is_read_back_as_it_was_written(
     wf: str, name: str, part: Part, model: str, iterations: int
 ) -> None:
     overrides = Overrides(model=model, max_iterations=iterations)
-    marker = Marker(id=name, wf=wf, sha="e" * 40, order="o-->", part=part, overrides=overrides, finding="--><!--")
+    marker = Marker(
+        id=name, wf=wf, sha="e" * 40, order="o-->", part=part, overrides=overrides, finding="--><!--", patch="--"
+    )
     line = MARKERS.written(Draft(text="", marker=marker))
     assert line.count("-->") == line.count("<!--") == 1
     assert line.removeprefix("<!--").removesuffix("-->").count("--") == 0

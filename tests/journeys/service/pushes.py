@@ -105,3 +105,11 @@ def renamed(old: str, new: str) -> Change:
         (folder / old).rename(folder / new)
 
     return change
+
+
+def both(first: Change, second: Change) -> Change:
+    def change(folder: Path) -> None:
+        first(folder)
+        second(folder)
+
+    return change

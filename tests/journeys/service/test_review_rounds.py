@@ -3,11 +3,13 @@ and nothing is said twice."""
 
 from pathlib import Path
 
+from hummingbird.domain.limits import NOTE_WRITES
 from hummingbird.domain.notes import Part
+from hummingbird.lab.gitlab.faults import server_error
 from hummingbird.lab.gitlab.records import DIFF_NOTE
 from hummingbird.lab.gitlab.store import World
 from hummingbird.lab.vendors.script import Call, Turn
-from tests.journeys.service.pushes import Pushes, edited, renamed
+from tests.journeys.service.pushes import Pushes, both, edited, renamed
 from tests.journeys.service.stage import Ours, Stage, staged
 from tests.journeys.service.test_reviews import FILE, PUBLIC, REVIEW, finding, resolved
 
@@ -54,7 +56,7 @@ async def test_w2_in_a_renamed_and_edited_file_a_finding_is_known_on_its_line(tm
         pushes = Pushes(stage, tmp_path / "repository")
         await stage.begin_case()
         await stage.notes(3)
-        pushes.push(lambda folder: (ABOVE(folder), renamed(FILE, ELSEWHERE)(folder))[0])
+        pushes.push(both(ABOVE, renamed(FILE, ELSEWHERE)))
         notes = await stage.notes(5)
         told = said(stage, 3)
     assert "Already reported" in told
@@ -129,3 +131,74 @@ async def test_w2_a_finding_that_somebody_resolved_does_not_come_back_on_a_renam
     assert "was resolved by somebody" in told
     assert "Findings: nothing new, 1 dismissed." in notes[4].body
     assert [note.part for note in notes].count(Part.FINDING) == 1
+
+
+async def test_w2_the_same_words_about_what_stands_there_instead_leave_the_thread_open_and_say_nothing_new(
+    tmp_path: Path,
+) -> None:
+    turns = [*DEFECT, finding(27), Turn(text="It is still wrong.")]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        pushes = Pushes(stage, tmp_path / "repository")
+        await stage.begin_case()
+        await stage.notes(3)
+        pushes.push(edited(FILE, LOOP, LOOP.replace("number", "page")))
+        notes = await stage.notes(5)
+    assert not notes[1].resolved
+    assert "Findings: nothing new, [1 still there](" in notes[4].body
+
+
+async def test_w2_what_was_mended_and_comes_back_is_opened_again(tmp_path: Path) -> None:
+    turns = [*DEFECT, NOTHING, finding(27, IN_OTHER_WORDS), NOTHING]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        pushes = Pushes(stage, tmp_path / "repository")
+        await stage.begin_case()
+        await stage.notes(3)
+        pushes.push(edited(FILE, LOOP, MENDED))
+        _, inline, *_ = await stage.notes(5)
+        assert inline.resolved
+        pushes.push(both(edited(FILE, MENDED, LOOP), edited(FILE, "PAGE_SIZE = 50", "PAGE_SIZE = 60")))
+        notes = await stage.notes(7)
+    assert not notes[1].resolved
+    assert "Findings: nothing new, [1 back again](" in notes[6].body
+
+
+async def test_w2_after_a_forced_push_whose_old_commit_is_gone_a_finding_is_known_by_its_text(tmp_path: Path) -> None:
+    turns = [*DEFECT, finding(32, IN_OTHER_WORDS), NOTHING]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        pushes = Pushes(stage, tmp_path / "repository")
+        await stage.begin_case()
+        await stage.notes(3)
+        pushes.forget(stage.world.merge_request.sha or "")
+        pushes.push(ABOVE)
+        notes = await stage.notes(5)
+    assert "Findings: nothing new, [1 moved](" in notes[4].body
+    assert [note.part for note in notes].count(Part.FINDING) == 1
+
+
+async def test_w2_a_review_is_told_which_files_differ_from_what_the_last_one_saw(tmp_path: Path) -> None:
+    turns = [*DEFECT, NOTHING]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        pushes = Pushes(stage, tmp_path / "repository")
+        await stage.begin_case()
+        await stage.notes(3)
+        pushes.push(edited("tests/test_statements.py", "range(100)", "range(101)"))
+        notes = await stage.notes(5)
+        ordered = said(stage, 2)
+    assert "changed_since_last_review" in ordered
+    assert "tests/test_statements.py" in ordered.split("changed_since_last_review")[1][:60]
+    assert FILE not in ordered.split("changed_since_last_review")[1][:60]
+    assert "[1 still there](" in notes[4].body
+
+
+async def test_w2_n3_a_note_whose_write_failed_counts_what_was_fixed_once_more_the_same(tmp_path: Path) -> None:
+    """The thread is resolved by then: the order comes again and says what it would have said."""
+    turns = [*DEFECT, NOTHING]
+    async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
+        pushes = Pushes(stage, tmp_path / "repository")
+        await stage.begin_case()
+        await stage.notes(3)
+        stage.world.faults.plan("*/discussions/*/notes", server_error(500), method="POST", times=NOTE_WRITES)
+        pushes.push(edited(FILE, LOOP, MENDED))
+        notes = await stage.notes(5)
+    assert notes[1].resolved
+    assert "Findings: nothing new, 1 fixed." in notes[4].body
