@@ -44,6 +44,7 @@ from tests.agent.stage import DaySpending, Stage, notices_in, stage, tool
 WINDOW = 40_000
 LONG = "nothing of note happened here. " * 200
 COMPACT = {"engine": Compacting(), "limits": CHAT}
+ENOUGH = Decimal("0.30")  # is spent before there is a summary to buy
 
 
 def look(text: str = LONG) -> Any:
@@ -108,12 +109,12 @@ async def test_what_is_worked_on_is_never_cut_however_long_it_is() -> None:
     assert f"> {wish}" in made.summary
 
 
-@pytest.mark.parametrize("ceiling", ["usd", "usd_per_day"])
-async def test_l6_where_the_money_is_used_up_no_summary_is_bought_and_the_journal_s_own_stands(ceiling: str) -> None:
+@pytest.mark.parametrize("limits", [replace(CHAT, usd=ENOUGH), replace(CHAT, usd_per_day=ENOUGH)])
+async def test_l6_where_the_money_is_used_up_no_summary_is_bought_and_the_journal_s_own_stands(limits: Limits) -> None:
     """The last word comes all the same, in a context that has room for it."""
     model = ScriptedModel([*turns(30, full_at=30), says("done")], context_tokens=WINDOW, usd=Decimal("0.01"))
-    side, spent = ScriptedModel([], name="scripted:small"), Decimal("0.30")
-    play = long_stage(model, [side], limits=replace(CHAT, **{ceiling: spent}), spending=DaySpending(), project="p")
+    side = ScriptedModel([], name="scripted:small")
+    play = long_stage(model, [side], limits=limits, spending=DaySpending(), project="p")
     outcome = await play.run("find `src/cache.py`")
     assert outcome.reason is EndReason.COST_LIMIT
     [made] = play.written(Compacted)

@@ -57,6 +57,7 @@ class Followed:
             line=self.line,
             fingerprint=self.note.marker.finding if self.note.marker else "",
             resolved=self.thread.resolved,
+            dismissed=self.thread.dismissed,
             followed=self.line > 0 and self.state is not State.FIXED,
             old=self.note.old,
             was=self.note.path,
@@ -135,7 +136,7 @@ async def following(forge: Forge, order: WorkOrder, request: MergeRequest, threa
 def _made(threads: Iterable[Thread], *, but: str) -> Iterator[tuple[Thread, NoteSeen]]:
     for thread in threads:
         for note in thread.notes:
-            if note.marker is not None and note.marker.part is Part.FINDING and note.marker.order != but:
+            if note.path and note.marker is not None and note.marker.part is Part.FINDING and note.marker.order != but:
                 yield thread, note
 
 
@@ -167,8 +168,10 @@ def _followed(thread: Thread, note: NoteSeen, moves: LineMoves | None, diff: Dif
     if stands.fate is Fate.UNKNOWN:
         stands = _by_its_text(note, diff)
     state, path, line = _judged(note, stands, diff)
-    if state is not State.FIXED and thread.resolved:
-        state = State.DISMISSED if dismissed(thread) else State.BACK
+    if state is not State.FIXED and dismissed(thread):
+        state = State.DISMISSED
+    elif state is not State.FIXED and thread.resolved:
+        state = State.BACK
     return Followed(thread=thread, note=note, state=state, path=path, line=line)
 
 
@@ -176,8 +179,8 @@ _NOWHERE = Stands(Fate.UNKNOWN)
 
 
 def dismissed(thread: Thread) -> bool:
-    """Whether a person has said that there is nothing to do: by resolving it, while its line stands."""
-    return thread.resolved and not thread.resolved_by_bot
+    """Whether a person has said that there is nothing to do: in words, or by resolving it while its line stands."""
+    return thread.dismissed or (thread.resolved and not thread.resolved_by_bot)
 
 
 def _judged(note: NoteSeen, stands: Stands, diff: Diff) -> tuple[State, str, int]:

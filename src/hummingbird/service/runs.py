@@ -227,8 +227,6 @@ class _Run:
             await self.stage.opinions.posted(self.order, posted.note_id, conducted.model)
         if not conducted.repeats:
             await self.stage.known.explained(self.order, conducted.failures, posted.note_id, self.configuration)
-        what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
-        _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
 
     async def _failed(self, publication: Publication, place: Place, error: HummingbirdError) -> None:
         _log.error("Order %s, session %s: %s", self.order.id, self.order.session_id, error)

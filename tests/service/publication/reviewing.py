@@ -11,7 +11,7 @@ from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.lab.gitlab.store import World
 from hummingbird.ports.forge import Forge
 from hummingbird.ports.tool import Tool
-from hummingbird.service.investigating import Conducted
+from hummingbird.service.investigating import NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
@@ -36,6 +36,17 @@ class Found:
     async def known(self, order: WorkOrder) -> bool:
         return True
 
+    async def look(
+        self,
+        order: WorkOrder,
+        configuration: Configuration,
+        applied: Applied,
+        target_branch: str,
+        *,
+        bot_ids: frozenset[int] = frozenset(),
+    ) -> Looked:
+        return NOT_LOOKED
+
     async def conduct(
         self,
         order: WorkOrder,
@@ -45,6 +56,7 @@ class Found:
         *,
         tools: Sequence[Tool] = (),
         bot_ids: frozenset[int] = frozenset(),
+        opinion: Opinion = NO_OPINION,
     ) -> Conducted:
         return replace(conducted(self.text), findings=self.findings)
 
