@@ -28,7 +28,7 @@ def shown(text: str) -> str:
 def test_quoted_lines_lead_to_the_first_result_that_has_them_whatever_numbers_stand_before_them() -> None:
     text = "Because of\n\n```\n12: E  assert 1 == 2\n    FAILED tests/a.py::b\n```\n\n    only the sub-agent saw it\n"
     assert found(quoted(text), ENTRIES) == {
-        "E  assert 1 == 2": Place(2, 2),
+        "12: E assert 1 == 2": Place(2, 2),
         "FAILED tests/a.py::b": Place(2, 3),
         "only the sub-agent saw it": Place(4, 1),
     }
@@ -46,7 +46,7 @@ def test_a_line_that_no_tool_showed_is_marked_and_what_says_nothing_is_not() -> 
 def test_a_line_has_the_number_that_its_page_gives_it_whatever_else_ends_lines() -> None:
     log = "0%\r50%\r100%\nform\x0cfeed\u2028\nE  it broke\n"
     entries: list[Entry] = [ToolFinished(call_id="c", name="look", text=log)]
-    assert found(("E  it broke", "100%"), entries) == {"E  it broke": Place(1, 3), "100%": Place(1, 1)}
+    assert found(("E  it broke", "100%"), entries) == {"E it broke": Place(1, 3), "100%": Place(1, 1)}
     assert row(entries[0], 1, str).text.split("\n")[2] == "E  it broke"
 
 

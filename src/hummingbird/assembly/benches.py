@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from hummingbird.adapters.sandboxes.registry import Sandboxes
 from hummingbird.agent.tools.bench import SANDBOX_TOOLS, Bench, equipped
+from hummingbird.agent.tools.digested import DigestedLines
 from hummingbird.agent.workbench import Workbench, had_a_sandbox
 from hummingbird.domain.journal import Entry
 from hummingbird.domain.limits import EXEC_TIMEOUT_S, MAX_INLINE_BYTES
@@ -25,10 +26,12 @@ class Benches:
         on_trouble: Callable[[str], None],
         max_inline_bytes: int = MAX_INLINE_BYTES,
         exec_timeout_s: float = EXEC_TIMEOUT_S,
+        digested: DigestedLines | None = None,
     ) -> None:
         self._sandboxes, self._tools, self._secrets = sandboxes, tools, secrets
         self._archives, self._on_trouble = archives, on_trouble
         self._max_inline_bytes, self._exec_timeout_s = max_inline_bytes, exec_timeout_s
+        self._digested = digested
         self._session_id = ""
         self._bench: Bench | None = None
 
@@ -55,6 +58,7 @@ class Benches:
             entries=entries,
             max_inline_bytes=self._max_inline_bytes,
             exec_timeout_s=self._exec_timeout_s,
+            digested=self._digested,
         )
 
     async def put_away(self, *, success: bool) -> None:

@@ -1,6 +1,7 @@
 """A run that has ended, read off its journal for whoever posts it. The same for one that ended in another process."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from hummingbird.agent.outcomes import outcome_of
 from hummingbird.agent.state import RunState
@@ -11,6 +12,9 @@ from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import TURN, Entry, ModelAnswered, ModelSwitched, RunEnded, RunStarted
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.transcript import transcript
+from hummingbird.evidence.citations.checking import checked_together
+from hummingbird.evidence.citations.coverage import covered
+from hummingbird.evidence.citations.record import NOTHING_DIGESTED, Digested
 from hummingbird.service.investigating import Conducted
 
 
@@ -20,21 +24,30 @@ def conducted(
     *,
     failures: Sequence[FailureSeen] = (),
     trouble: Sequence[str] = (),
+    known: Iterable[str] = (),
+    digested: Digested = NOTHING_DIGESTED,
 ) -> Conducted:
     """`entries`: a session up to the end of the run. `outcome`: what the run gave back, if it has just ended; a journal
-    may lack its end."""
+    may lack its end. `known`: addresses of the configuration. `digested`: what the run brought into its sandbox, where
+    it was this process (N6)."""
     state = RunState.of(entries)
     outcome = outcome or outcome_of(state)
+    reported = from_entries(entries, outcome.run_id)
+    told = (outcome.text, *(finding.text for finding in reported))
+    answer, *texts = checked_together(told, entries, known=known, digested=digested)
+    findings = tuple(replace(one, text=text.text) for one, text in zip(reported, texts, strict=True))
     began = next((one.at for one in entries if isinstance(one, RunStarted) and one.run_id == outcome.run_id), 0.0)
     return Conducted(
-        outcome=outcome,
+        outcome=replace(outcome, text=answer.text),
         model=_answering(entries, outcome.run_id) or state.model,
         seconds=max(0.0, _end(entries, outcome.run_id) - began),
         transcript=transcript(entries, outcome.run_id),
         failures=tuple(failures),
-        findings=from_entries(entries, outcome.run_id),
+        findings=findings,
         trouble=(*_without_models(entries, state), *trouble),
         verdict=judged_in(entries, outcome.run_id),
+        tallies=sum((text.tallies for text in texts), answer.tallies),
+        coverage=covered(entries),
     )
 
 

@@ -4,10 +4,12 @@ The order's id is the run's: what its journal says decides whether there is noth
 or everything. Neither the forge nor its token is known here (I1).
 """
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +19,7 @@ from hummingbird.agent.chat_prompt import project_memory
 from hummingbird.agent.loop import Loop
 from hummingbird.agent.outcomes import upto_end
 from hummingbird.agent.state import RunState
+from hummingbird.agent.tools.digested import DigestedLines
 from hummingbird.agent.tools.seen_failures import SeenFailures
 from hummingbird.assembly.chat_mind import remembered_of
 from hummingbird.assembly.clock import SystemClock
@@ -31,6 +34,7 @@ from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
 from hummingbird.assembly.watching import observing
 from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.config.settings import Settings
 from hummingbird.domain.errors import HummingbirdError, JournalDamaged, SessionUnreadable, UsageFault
 from hummingbird.domain.events import Left
 from hummingbird.domain.failures import FailureSeen
@@ -119,19 +123,21 @@ class Investigating:
     ) -> Conducted:
         if order.id in self._unkept:
             return self._unkept[order.id]
-        trouble = _Trouble(order)
+        trouble, digested = _Trouble(order), DigestedLines()
         session = await held(self._sessions, order.session_id, trouble, needed=order.cause.goes_on)
         outcome: Outcome | None = None
         try:
             entries = _done(session.journal.entries(), order)
             if not entries:
                 parts: dict[str, Any] = {"session": session, "trouble": trouble, "tools": tools, "bot_ids": bot_ids}
-                parts["opinion"] = opinion
+                parts |= {"opinion": opinion, "digested": digested}
                 outcome = await self._run(order, configuration, applied, text, **parts)
                 entries = tuple(session.journal.entries())
         finally:
             await session.put_away()
-        done = conducted(entries, outcome, failures=self._seen.get(order.id, ()), trouble=trouble)
+        made = partial(conducted, entries, outcome, failures=self._seen.get(order.id, ()), trouble=trouble)
+        known = _addresses(configuration.settings)
+        done = await asyncio.to_thread(made, known=known, digested=digested)  # a second, where much was fetched
         if not session.journal.whole:
             _remember(self._unkept, order.id, done)
         return done
@@ -148,6 +154,7 @@ class Investigating:
         tools: Sequence[Tool],
         bot_ids: frozenset[int],
         opinion: Opinion,
+        digested: DigestedLines,
     ) -> Outcome:
         secret = [*self._held_back, *tool_secrets(configuration, self._environment)]
         read = sources(declared(configuration.settings, applied, self._environment, bot_ids), self._environment)
@@ -165,6 +172,7 @@ class Investigating:
             on_trouble=trouble,
             on_event=observer,
             judged=opinion.verdict,
+            digested=digested,
         )
         try:
             if opinion.instead:
@@ -208,6 +216,12 @@ class Investigating:
             return prompt
         known = remembered_of(self._memory, project, secrets_of(self._environment, secrets))
         return f"{prompt}\n\n{project_memory(known)}" if known else prompt
+
+
+def _addresses(settings: Settings) -> tuple[str, ...]:
+    """Those of the configuration, which an answer may link to (N6)."""
+    known = (settings.gitlab_url, settings.docs_url, settings.source_url, settings.slack_url)
+    return tuple(filter(None, known))
 
 
 class _Trouble(list[str]):

@@ -24,6 +24,7 @@ from hummingbird.agent.state import RunState
 from hummingbird.agent.tools.bench import Bench
 from hummingbird.agent.tools.clarify import Clarify
 from hummingbird.agent.tools.delegate import Delegate, Record
+from hummingbird.agent.tools.digested import DigestedLines
 from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.agent.tools.registry import Toolbox, enabled
 from hummingbird.assembly.benches import Benches
@@ -79,8 +80,9 @@ class Agent:
     happens, one thing each, and answer questions. `delegates`: how many sub-agents may work at once, each for
     `delegate_iterations` turns; `on_host` says whether a name is a file that they may have made on this machine.
     `prompt` makes the system prompt of what the tools want said, in place of base rules and `instructions`. `judged`:
-    what rules say of what its runs are about. The sync methods are for programs without an event loop; inside one,
-    await `achat`, `arun` and `ago_on`. Messages sent while a run is under way wait in line."""
+    what rules say of what its runs are about. `digested` gets the lines of what goes into files of the sandbox, so that
+    they are known again. The sync methods are for programs without an event loop; inside one, await `achat`, `arun` and
+    `ago_on`. Messages sent while a run is under way wait in line."""
 
     def __init__(
         self,
@@ -126,6 +128,7 @@ class Agent:
         delegate_iterations: int = SUBAGENT_ITERATIONS,
         on_host: Callable[[str], bool] | None = None,
         prompt: Callable[[str], str] | None = None,
+        digested: DigestedLines | None = None,
         grace_s: float = INTERRUPT_GRACE_S,
         judged: Verdict | None = None,
     ) -> None:
@@ -182,7 +185,12 @@ class Agent:
         self._equipment = self._setup, list(self._tools)
         self._bench: Bench | None = None
         self._benches = self._made_benches(
-            sandbox, found, on_trouble or _log.warning, max_inline_bytes=max_inline_bytes, exec_timeout_s=exec_timeout_s
+            sandbox,
+            found,
+            on_trouble or _log.warning,
+            max_inline_bytes=max_inline_bytes,
+            exec_timeout_s=exec_timeout_s,
+            digested=digested,
         )
         self._well = False
         self.session_id = session_id or uuid4().hex

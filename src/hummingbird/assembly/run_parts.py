@@ -12,6 +12,7 @@ from hummingbird.domain.findings import Severity
 from hummingbird.domain.orders import WorkOrder
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.observer import Observer
+from hummingbird.service.evidence_words import told
 from hummingbird.service.findings import Published, summary
 from hummingbird.service.investigating import Conducted
 from hummingbird.service.verdict_wording import above
@@ -71,9 +72,11 @@ class Ran:
 
     @property
     def bill(self) -> str:
+        """With what was looked at and how quotations fared above it (N6)."""
         outcome = self.conducted.outcome
         turns = "1 iteration" if outcome.iterations == 1 else f"{outcome.iterations} iterations"
-        return f"{self.conducted.model}, {turns}, {outcome.bill}, {duration(self.conducted.seconds)}"
+        used = f"{self.conducted.model}, {turns}, {outcome.bill}, {duration(self.conducted.seconds)}"
+        return "\n".join((*told(self.conducted), used))
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -2,7 +2,7 @@
 Assembly says how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hummingbird.config.configuration import Applied, Configuration
@@ -11,6 +11,8 @@ from hummingbird.domain.findings import Finding
 from hummingbird.domain.orders import WorkOrder
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.verdicts import Verdict
+from hummingbird.evidence.citations.checking import Tallies
+from hummingbird.evidence.citations.coverage import Coverage
 from hummingbird.evidence.verdicts.facts import Facts
 from hummingbird.ports.tool import Tool
 
@@ -44,7 +46,9 @@ NOT_LOOKED = Looked()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conducted:
     """`trouble` are sentences for the operator and the note: what could not be kept. `transcript` is this run's, and
-    so are `findings` (W2) and `verdict` (N8), read off its journal: what was reported before a crash is among them."""
+    so are `findings` (W2) and `verdict` (N8), read off its journal: what was reported before a crash is among them. The
+    outcome's text and those of the findings are as they may be posted: checked against what was fetched (N6), of which
+    `tallies` and `coverage` tell. What the model wrote is in the journal."""
 
     outcome: Outcome
     model: str
@@ -54,6 +58,8 @@ class Conducted:
     findings: Sequence[Finding] = ()
     trouble: Sequence[str] = ()
     verdict: Verdict | None = None
+    tallies: Tallies = field(default_factory=Tallies)
+    coverage: Coverage = field(default_factory=Coverage)
 
     @property
     def repeats(self) -> bool:

@@ -27,6 +27,7 @@ from hummingbird.ports.clock import Clock
 from hummingbird.ports.forge import Forge, MergeRequest, Posted, Thread
 from hummingbird.service import verdict_wording, wording
 from hummingbird.service.batches import Batch, begun
+from hummingbird.service.evidence_words import evidence
 from hummingbird.service.investigating import Conducted
 from hummingbird.service.known import NOT_TOLD, Told
 from hummingbird.service.lifecycle import NOT_REVIEWED, Reviewed
@@ -106,7 +107,9 @@ class Publication:
             text=_text(conducted, nothing=nothing),
             more="" if nothing else told.text,
             above="\n\n".join(filter(None, ("" if nothing else _above(conducted, told), reviewed.line))),
-            below=wording.footer(order, conducted, self._configuration.settings, told.trouble),
+            below="\n\n".join(
+                (*evidence(conducted), wording.footer(order, conducted, self._configuration.settings, told.trouble))
+            ),
             folds=wording.transcript(conducted.transcript),
             marker=msgspec.structs.replace(marker, patch=reviewed.patch),
         )

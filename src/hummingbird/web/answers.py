@@ -5,8 +5,7 @@ result of a tool leads to that line; others are marked, for a reader should not 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,42 +17,38 @@ from markupsafe import Markup, escape
 
 from hummingbird.domain.journal import Delegated, Entry, ToolFinished
 from hummingbird.domain.web_limits import ENTRY_CHARS, QUOTES_LOOKED_FOR
-from hummingbird.evidence.visible import visible
+from hummingbird.evidence.citations.judging import asked
+from hummingbird.evidence.citations.lines import bare
+from hummingbird.evidence.citations.quotations import is_proposal, quotations
+from hummingbird.evidence.citations.record import Place, Wanted, recorded
 from hummingbird.web.shown import shown
 
-_NUMBER = re.compile(r"^\s*\d+: ")
 _WEB = re.compile(r"https?://", re.IGNORECASE)
-_LEAST_CHARS = 4  # of a line that is worth being looked for: braces are everywhere
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of a result: the entry's number and the line's, both from 1."""
-
-    entry: int
-    line: int
 
 
 def quoted(text: str) -> tuple[str, ...]:
-    """The lines in code blocks of an answer, without the numbers that we put before lines."""
-    blocks = (token for token in _parser().parse(shown(text)) if token.type in {"fence", "code_block"})
-    lines = dict.fromkeys(_bare(line) for block in blocks for line in block.content.splitlines())
-    return tuple(line for line in lines if len(line) >= _LEAST_CHARS)[:QUOTES_LOOKED_FOR]
+    """The lines that an answer quotes, each once."""
+    found = (line.text for one in quotations(shown(text).split("\n")) if not one.proposal for line in one.lines)
+    return tuple(dict.fromkeys(line for line in found if asked(line) is not None))[:QUOTES_LOOKED_FOR]
 
 
-def found(lines: Sequence[str], entries: Iterable[Entry]) -> dict[str, Place]:
-    """Where each of them stands first."""
-    wanted, places = set(lines), dict[str, Place]()
-    for number, entry in enumerate(entries, 1):
-        own = entry.entry if isinstance(entry, Delegated) else entry
-        if not wanted:
-            break
-        if isinstance(own, ToolFinished) and len(own.text) <= ENTRY_CHARS:  # longer ones are cut where they are shown
-            for at, line in enumerate(own.text.split("\n"), 1):
-                for bare in wanted.intersection(_bare(visible(part)) for part in (line, *line.split("\r"))):
-                    places[bare] = Place(number, at)
-                    wanted.discard(bare)
+def found(lines: Sequence[str], entries: Sequence[Entry]) -> dict[str, Place]:
+    """Where each of them stands first, by its text as it is compared."""
+    wanted = {bare(line): one for line in lines if (one := asked(line)) is not None}
+    record = recorded(entries, Wanted(frozenset(key for one in wanted.values() for key in one.keys)))
+    places: dict[str, Place] = {}
+    for key, one in wanted.items():
+        seen = (record.lines.get(each) for each in one.keys)
+        place = next((each.place for each in seen if each is not None and each.place is not None), None)
+        if place is not None and _is_shown(entries[place.entry - 1]):
+            places[key] = place
     return places
+
+
+def _is_shown(entry: Entry) -> bool:
+    """Longer ones are cut where they are shown."""
+    own = entry.entry if isinstance(entry, Delegated) else entry
+    return isinstance(own, ToolFinished) and len(own.text) <= ENTRY_CHARS
 
 
 def as_html(text: str, places: Mapping[str, Place], session_id: str) -> Markup:
@@ -61,14 +56,13 @@ def as_html(text: str, places: Mapping[str, Place], session_id: str) -> Markup:
     return Markup(_parser().render(shown(text), {"places": places, "session_id": session_id}))  # noqa: S704 - it escapes
 
 
-def _bare(line: str) -> str:
-    return _NUMBER.sub("", line).strip()
-
-
 class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
-        lines = "".join(self._line(line, env) for line in tokens[idx].content.splitlines())
-        return f'<pre class="quote">{lines}</pre>\n'
+        token = tokens[idx]
+        lines = token.content.split("\n")[:-1] if token.content.endswith("\n") else token.content.split("\n")
+        proposal = is_proposal(token.info, lines)
+        made = "".join(self._line(line, env, proposal=proposal) for line in lines)
+        return f'<pre class="quote">{made}</pre>\n'
 
     code_block = fence
 
@@ -81,14 +75,14 @@ class _Renderer(RendererHTML):
             return "<a>"
         return f'<a href="{escape(address)}" rel="noreferrer noopener nofollow" target="_blank">'
 
-    def _line(self, line: str, env: Any) -> str:
-        bare, places = _bare(line), env["places"]
-        if len(bare) < _LEAST_CHARS:
+    def _line(self, line: str, env: Any, *, proposal: bool) -> str:
+        wanted, place = asked(line), env["places"].get(bare(line))
+        if place is not None:
+            where = f"/sessions/{escape(env['session_id'])}/entries/{place.entry}#l{place.line}"
+            return f'<a class="proof" href="{where}">{escape(line)}</a>\n'
+        if proposal or wanted is None or wanted.short:
             return f"{escape(line)}\n"
-        if (place := places.get(bare)) is None:
-            return f'<span class="unseen" title="not among what tools showed">{escape(line)}</span>\n'
-        where = f"/sessions/{escape(env['session_id'])}/entries/{place.entry}#l{place.line}"
-        return f'<a class="proof" href="{where}">{escape(line)}</a>\n'
+        return f'<span class="unseen" title="not among what tools showed">{escape(line)}</span>\n'
 
 
 @lru_cache(maxsize=1)

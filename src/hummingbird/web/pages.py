@@ -14,6 +14,8 @@ from hummingbird.domain.journal import Entry, RunEnded
 from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.sessions import About, Summary, summary
 from hummingbird.domain.web_limits import ENTRY_CHARS, TREND_DAYS
+from hummingbird.evidence.citations.checking import Tallies, checked
+from hummingbird.evidence.citations.wording import sentences
 from hummingbird.ports.known_failures import FailureDay, KnownFailure
 from hummingbird.ports.reactions import Rated
 from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, Hit
@@ -81,6 +83,7 @@ class Pages:
         answer = self.mask(answer)
         lines = quoted(answer)
         places = found(lines, entries)
+        fared = checked(answer, entries, known=[self.gitlab]).tallies if answer else Tallies()
         return page(
             "session.html",
             session=self._session(made, running=running),
@@ -92,7 +95,7 @@ class Pages:
                 "cost": money(float(bill.known_usd), bill.unknown + bill.lost),
             },
             answer=as_html(answer, places, session_id) if answer else "",
-            quotes={"all": len(lines), "found": len(places)},
+            quotes={"all": len(lines), "found": len(places), "fared": list(sentences(fared))},
         )
 
     def session_end(self, session_id: str, **more: Any) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from hummingbird.agent.tools.digested import DigestedLines
 from hummingbird.agent.tools.evidence import by_evidence
 from hummingbird.agent.tools.fetch import ONE, SEVERAL, Fetch, FetchBatch
 from hummingbird.agent.tools.preview import Previews
@@ -44,11 +45,12 @@ def equipped(
     max_inline_bytes: int = MAX_INLINE_BYTES,
     exec_timeout_s: float = EXEC_TIMEOUT_S,
     previews: Previews = by_evidence,
+    digested: DigestedLines | None = None,
 ) -> Bench:
     """`tools` are the session's other ones: those with a source can be fetched from. `entries` is its journal so far,
-    so that no number of a file is used twice."""
+    so that no number of a file is used twice. `digested` gets the lines of what goes into files."""
     shelf, tools = Shelf(taken(entries)), list(tools)
-    spill = Spill(bench, secrets, max_inline_bytes=max_inline_bytes, previews=previews, shelf=shelf)
+    spill = Spill(bench, secrets, max_inline_bytes=max_inline_bytes, previews=previews, shelf=shelf, digested=digested)
     shell = Shell(spill, exec_timeout_s)
     for tool in tools:
         if isinstance(tool, WorksAtBench):

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from hummingbird.agent.tools.digested import Output
 from hummingbird.agent.tools.preview import Preview
 from hummingbird.agent.tools.results import as_text, clean, noted, why
 from hummingbird.agent.tools.shelf import ending
@@ -52,10 +53,12 @@ async def pieces(content: bytes) -> Bytes:
 
 
 class Passing:
-    """What is known of an output that comes by: its size, its lines, a preview, and why it broke off if it did."""
+    """What is known of an output that comes by: its size, its lines, a preview, digests of its lines where somebody
+    wants to know them again, and why it broke off if it did."""
 
-    def __init__(self, preview: Preview | None = None) -> None:
+    def __init__(self, preview: Preview | None = None, digested: Output | None = None) -> None:
         self._preview = preview
+        self._digested = digested
         self._newlines = 0
         self._last = b""
         self.size = 0
@@ -71,6 +74,12 @@ class Passing:
         self._last = chunk[-1:] or self._last
         if self._preview is not None:
             self._preview.feed(chunk)
+        if self._digested is not None:
+            self._digested.feed(chunk)
+
+    def end(self) -> None:
+        if self._digested is not None:
+            self._digested.end()
 
     async def through(self, chunks: AsyncIterator[bytes]) -> Bytes:
         """The same chunks. Ends, and remembers why, where their source fails."""
@@ -80,6 +89,7 @@ class Passing:
                 yield chunk
         except Exception as error:  # noqa: BLE001 - border: a source may raise anything; what came before it counts
             self.broke = error
+        self.end()
 
     def measured(self, out: Outgoing) -> str:
         return f"{self.size} bytes of binary {out.suffix}" if out.binary else f"{self.size} bytes, {self.lines} lines"

@@ -82,7 +82,8 @@ class Fetch:
         return replace(done, text=with_metadata(spec, done.text))
 
     async def _stored(self, order: Order, output: Output) -> Fetched:
-        out, passing = outgoing(output, self._spill.secrets), Passing()
+        out = outgoing(output, self._spill.secrets)
+        passing = Passing(digested=None if out.binary else self._spill.digesting())
         incoming = passing.through(out.chunks)
         async with aclosing(out.chunks), aclosing(incoming), self._spill.bench.using() as sandbox:
             path = await put(sandbox, order.path, incoming, passing)

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from hummingbird.agent.tools.deposit import Bytes, Outgoing, Passing, laid_out, outgoing, pieces, put
+from hummingbird.agent.tools.digested import DigestedLines, Output
 from hummingbird.agent.tools.evidence import by_evidence
 from hummingbird.agent.tools.preview import Preview, Previews, clipped
 from hummingbird.agent.tools.results import Ready, as_text, framed, with_metadata
@@ -41,17 +42,23 @@ class Spill:
         max_inline_bytes: int = MAX_INLINE_BYTES,
         previews: Previews = by_evidence,
         shelf: Shelf | None = None,
+        digested: DigestedLines | None = None,
     ) -> None:
         self.bench = bench
         self.secrets = secrets
         self.max_inline_bytes = min(max_inline_bytes, INLINE_RESULT_BYTES - RESULT_FRAME_BYTES)
         self.previews = previews
         self.shelf = shelf or Shelf()
+        self._digested = digested
 
     async def __call__(self, spec: ToolSpec, output: str | Json | ByteStream) -> str:
         text = await self._shaped(spec, output)
         news = self.bench.news()
         return f"{news}\n{text}" if news else text
+
+    def digesting(self) -> Output | None:
+        """For an output that a source sends and a command may print later."""
+        return None if self._digested is None else self._digested.output()
 
     async def _shaped(self, spec: ToolSpec, output: str | Json | ByteStream) -> str:
         if isinstance(output, Ready):
@@ -66,8 +73,9 @@ class Spill:
     async def _from_text(self, spec: ToolSpec, content: bytes, suffix: str) -> str:
         """It is in memory, so all of it is previewed whatever becomes of the sandbox."""
         preview = self.previews(suffix)
-        passing = Passing(preview)
+        passing = Passing(preview, self.digesting())
         passing.note(content)
+        passing.end()
         said = await self._save(spec, Outgoing(pieces(content), suffix), passing)
         return self.previewed(spec, said, preview)
 
@@ -75,7 +83,7 @@ class Spill:
         preview = None if stream.binary else self.previews(stream.suffix)
         coloured = preview is not None and stream.terminal
         out = outgoing(stream, self.secrets, preview.feed if preview is not None and coloured else None)
-        passing = Passing(None if coloured else preview)
+        passing = Passing(None if coloured else preview, None if out.binary else self.digesting())
         async with aclosing(out.chunks), aclosing(passing.through(out.chunks)) as chunks:
             begun = b"" if out.binary else await _begun(chunks, self.max_inline_bytes)
             if not out.binary and len(begun) <= self.max_inline_bytes:

@@ -1,0 +1,198 @@
+"""Quoted lines beside the record, and each quotation as it may stand in a note.
+
+What is not there is taken out, and its place says so. A right line with a wrong number gets its right one. What only a
+command printed is told as that. Writing the result over again changes nothing.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hummingbird.domain.citation_limits import CITED_LINE_CHARS, LEAST_CHARS
+from hummingbird.evidence.citations.lines import Cut, bare, cut_of, numbered, says_nothing
+from hummingbird.evidence.citations.quotations import Kind, Line, Quotation
+from hummingbird.evidence.citations.record import Record, Seen
+
+GONE = "[a line that was quoted here stands in nothing that was fetched]"
+ALL_GONE = "*A quotation stood here of which no line stands in anything that was fetched.*"
+PRINTED = "*Printed by a command in the sandbox, and found in nothing that was fetched:*"
+_SIGNS = " \t>*-+"
+_INDENT = re.compile(r"[ \t>]*")
+_BEFORE_FENCE = re.compile(r"[^`~]*")
+_TICKS = re.compile("`+")
+_OURS = frozenset(map(bare, (GONE, ALL_GONE, PRINTED)))
+
+
+class Verdict(Enum):
+    NEUTRAL = "neutral"
+    FOUND = "found"
+    PRINTED = "printed"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`text` is the line as it may stand; `renumbered`: its number was wrong, or nobody knows it."""
+
+    verdict: Verdict
+    text: str
+    renumbered: bool = False
+
+
+@dataclass(slots=True)
+class Counted:
+    found: int = 0
+    printed: int = 0
+    removed: int = 0
+    renumbered: int = 0
+    proposals: int = 0
+
+    def count(self, judged: Judged) -> None:
+        self.found += judged.verdict is Verdict.FOUND
+        self.printed += judged.verdict is Verdict.PRINTED
+        self.removed += judged.verdict is Verdict.MISSING
+        self.renumbered += judged.renumbered
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A line, and all that it may mean: its text as it is, or a number and a text."""
+
+    whole: str
+    number: int = 0
+    rest: str = ""
+    cut: Cut | None = None
+    rest_cut: Cut | None = None
+
+    @property
+    def short(self) -> bool:
+        """Too short to be told from what stands everywhere."""
+        return len(self.rest if self.number else self.whole) < LEAST_CHARS
+
+    @property
+    def keys(self) -> Iterator[str]:
+        return filter(None, (self.whole, self.rest))
+
+    @property
+    def cuts(self) -> Iterator[Cut]:
+        return (cut for cut in (self.cut, self.rest_cut) if cut is not None)
+
+
+def asked(text: str) -> Asked | None:
+    """None for a line that says nothing, or that is ours."""
+    whole = bare(text[:CITED_LINE_CHARS])
+    if says_nothing(whole) or whole in _OURS:
+        return None
+    found = numbered(text[:CITED_LINE_CHARS])
+    if found is None:
+        return Asked(whole, cut=cut_of(text))
+    return Asked(whole, found[0], bare(found[1]), cut_of(text), cut_of(found[1]))
+
+
+def judged(line: Line, record: Record) -> Judged:
+    wanted = asked(line.text)
+    if wanted is None:
+        return Judged(Verdict.NEUTRAL, line.text)
+    as_it_is, behind = _seen(wanted.whole, wanted.cut, record), _seen(wanted.rest, wanted.rest_cut, record)
+    if as_it_is.fetched:
+        return Judged(Verdict.FOUND, line.text)
+    if behind.fetched:
+        return _with_number(Verdict.FOUND, line.text, wanted.number, behind.numbers)
+    if as_it_is.printed:
+        return Judged(Verdict.PRINTED, line.text)
+    if behind.printed:
+        return _with_number(Verdict.PRINTED, line.text, wanted.number, behind.printed_numbers)
+    return Judged(Verdict.NEUTRAL if wanted.short else Verdict.MISSING, line.text)
+
+
+_UNSEEN = Seen()
+
+
+def _seen(key: str, cut: Cut | None, record: Record) -> Seen:
+    found = record.lines.get(key) if key else None
+    if found is None and cut is not None:
+        found = record.cuts.get(cut)
+    return found or _UNSEEN
+
+
+def _with_number(verdict: Verdict, text: str, number: int, right: Iterable[int]) -> Judged:
+    known = set(right)
+    if number in known:
+        return Judged(verdict, text)
+    found = numbered(text)
+    assert found is not None
+    rest = found[1]
+    return Judged(verdict, f"{known.pop()}: {rest}" if len(known) == 1 else rest, renumbered=True)
+
+
+@dataclass(slots=True)
+class Rewriting:
+    """Quotations as they may stand, one after the other, and what was counted on the way."""
+
+    record: Record
+    counted: Counted = field(default_factory=Counted)
+
+    def rewritten(self, one: Quotation, lines: Sequence[str]) -> list[str]:
+        """The quotation's lines as they may stand; `lines` are all of the answer."""
+        found = [(row, judged(row, self.record)) for row in one.lines]
+        verdicts = {each.verdict for _, each in found} - {Verdict.NEUTRAL}
+        if one.proposal and not verdicts <= {Verdict.FOUND}:
+            self.counted.proposals += 1
+            return list(lines[one.first : one.end])
+        for _, each in found:
+            self.counted.count(each)
+        if verdicts == {Verdict.MISSING} and one.kind is not Kind.PROSE:
+            return [f"{_container(one, lines)}{ALL_GONE}"]
+        mixed = {Verdict.FOUND, Verdict.PRINTED} <= verdicts
+        body = _body(one, found, lines, without=Verdict.PRINTED if mixed else None)
+        if mixed:
+            return [*body, *_apart(_container(one, lines), [each for _, each in found])]
+        return _labelled(one, lines, body) if Verdict.PRINTED in verdicts else body
+
+
+def _body(
+    one: Quotation, found: Sequence[tuple[Line, Judged]], lines: Sequence[str], without: Verdict | None
+) -> list[str]:
+    """Of several lines in a row that are taken out, one says so."""
+    gone = ALL_GONE if one.kind is Kind.PROSE else GONE
+    made: dict[int, str | None] = {}
+    before: Verdict | None = None
+    for row, each in found:
+        if each.verdict is Verdict.MISSING:
+            made[row.at] = None if before is Verdict.MISSING else f"{row.prefix}{gone}"
+        else:
+            made[row.at] = None if each.verdict is without else f"{row.prefix}{each.text}"
+        before = each.verdict
+    rows = (made.get(at, lines[at]) for at in range(one.first, one.end))
+    return [row for row in rows if row is not None]
+
+
+def _apart(prefix: str, found: Iterable[Judged]) -> list[str]:
+    """What commands printed, in a block of its own."""
+    printed = [each.text for each in found if each.verdict is Verdict.PRINTED]
+    indent = _INDENT.match(prefix)
+    lead = " " * len(prefix) if indent is None or indent[0] != prefix else prefix
+    fence = "`" * max(3, *(len(run) + 1 for line in printed for run in _TICKS.findall(line)), 3)
+    return [lead.rstrip(), *(f"{lead}{line}" for line in (PRINTED, "", fence, *printed, fence))]
+
+
+def _labelled(one: Quotation, lines: Sequence[str], made: list[str]) -> list[str]:
+    before = next((line for line in reversed(lines[: one.first]) if line.strip(_SIGNS)), "")
+    if one.kind is Kind.PROSE or before.strip(_SIGNS) == PRINTED.strip(_SIGNS):
+        return made
+    prefix = _container(one, lines)
+    indent = _INDENT.match(prefix)
+    return [f"{prefix}{PRINTED}", indent[0].rstrip() if indent else "", *made]
+
+
+def _container(one: Quotation, lines: Sequence[str]) -> str:
+    """What stands before a block and is not its own: the sign of an item stays, and with it the list."""
+    first = lines[one.first]
+    if one.kind is Kind.QUOTE:
+        return first[: first.index(">")] if ">" in first else ""
+    if one.kind is Kind.INDENTED:
+        prefix = one.lines[0].prefix if one.lines else ""
+        return prefix.removesuffix("    ")
+    found = _BEFORE_FENCE.match(first)
+    return found[0] if found else ""

@@ -1,0 +1,135 @@
+"""The quotations of an answer: which of its lines claim to be somebody else's words.
+
+Code without a language, or with one that is no language, indented code, block quotes, and lines of prose that begin
+with a number as our tools write it. Code with a language is a proposal, unless its lines carry numbers. Knows nothing
+of what was fetched.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from hummingbird.evidence.citations.lines import numbered, says_nothing
+
+_PLAIN = frozenset({"", "text", "txt", "log", "logs", "console", "output", "plain", "plaintext", "none", "stdout"})
+_PREFIX = re.compile(r"[ \t>]*")
+_QUOTING = re.compile(r"[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*>[ \t>]*")
+_PROSE_NUMBER = re.compile(r" {0,3}\d{1,9}: \S")
+
+
+class Kind(Enum):
+    FENCE = "fence"
+    INDENTED = "indented"
+    QUOTE = "quote"
+    PROSE = "prose"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`at`: which line of the answer, from 0. `prefix`: what stands before its text there."""
+
+    at: int
+    prefix: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """`first` up to `end`: its lines of the answer, fences included. `proposal`: code that somebody might write."""
+
+    kind: Kind
+    first: int
+    end: int
+    lines: tuple[Line, ...]
+    proposal: bool = False
+
+
+def quotations(lines: Sequence[str]) -> tuple[Quotation, ...]:
+    """In their order; none stands within another."""
+    found: list[Quotation] = []
+    tokens = _parser().parse("\n".join(lines))
+    covered = 0
+    for token in tokens:
+        if token.map is None or token.map[0] < covered:
+            continue
+        if (made := _made(token, lines)) is not None:
+            covered = made.end
+            found.append(made)
+    return tuple(found)
+
+
+def _made(token: Token, lines: Sequence[str]) -> Quotation | None:
+    assert token.map is not None
+    first, end = token.map[0], min(token.map[1], len(lines))
+    if token.type == "fence":
+        return _fence(token, lines, first, end)
+    if token.type == "code_block":
+        rows = _rows(token.content, lines, first)
+        return Quotation(Kind.INDENTED, first, end, rows)
+    if token.type == "blockquote_open":
+        return _quote(lines, first, end)
+    if token.type == "paragraph_open":
+        return _prose(lines, first, end)
+    return None
+
+
+def _fence(token: Token, lines: Sequence[str], first: int, end: int) -> Quotation:
+    rows = _rows(token.content, lines, first + 1)
+    return Quotation(Kind.FENCE, first, end, rows, proposal=is_proposal(token.info, [row.text for row in rows]))
+
+
+def is_proposal(info: str, lines: Sequence[str]) -> bool:
+    """Whether a fence with these words behind it holds code that somebody might write."""
+    words = info.split()
+    language = words[0].casefold().strip("{}.") if words else ""
+    telling = [line for line in lines if not says_nothing(line)]
+    many = bool(telling) and sum(numbered(line) is not None for line in telling) * 2 > len(telling)
+    return language not in _PLAIN and not many
+
+
+def _rows(content: str, lines: Sequence[str], first: int) -> tuple[Line, ...]:
+    """The content of code, line by line, with what its containers put before it."""
+    texts = content.split("\n")
+    texts = texts[:-1] if texts and not texts[-1] else texts
+    return tuple(_row(text, lines[at], at) for at, text in enumerate(texts, first) if at < len(lines))
+
+
+def _row(text: str, source: str, at: int) -> Line:
+    if source.endswith(text):
+        return Line(at, source[: len(source) - len(text)], text)
+    found = _PREFIX.match(source)
+    return Line(at, found[0] if found else "", text)
+
+
+def _quote(lines: Sequence[str], first: int, end: int) -> Quotation:
+    """All of its lines as one: what stands in it in fences too."""
+    rows = []
+    for at in range(first, end):
+        found = _QUOTING.match(lines[at])
+        prefix = found[0] if found else ""
+        text = lines[at][len(prefix) :]
+        if not text.lstrip().startswith(("```", "~~~")):
+            rows.append(Line(at, prefix, text))
+    return Quotation(Kind.QUOTE, first, end, tuple(rows))
+
+
+def _prose(lines: Sequence[str], first: int, end: int) -> Quotation | None:
+    rows = tuple(Line(at, "", lines[at]) for at in range(first, end) if _PROSE_NUMBER.match(lines[at]))
+    return Quotation(Kind.PROSE, first, end, rows) if rows else None
+
+
+def prose(lines: Sequence[str], found: Sequence[Quotation]) -> Iterator[int]:
+    """The lines that no quotation in code has: where places, jobs and links are mentioned."""
+    code = {at for one in found if one.kind in (Kind.FENCE, Kind.INDENTED) for at in range(one.first, one.end)}
+    return (at for at in range(len(lines)) if at not in code)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    """Blocks alone: what stands within a line is looked at in other ways, and costs the most."""
+    return MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"]).enable("table")
