@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hummingbird.domain.journal import Delegated, Entry, ModelAnswered, ToolFinished
 from hummingbird.domain.messages import AssistantMessage
-from hummingbird.web.answers import Place, as_html, found, quoted
+from hummingbird.evidence.citations.record import Place
+from hummingbird.web.answers import as_html, found, quoted
 from hummingbird.web.timeline import row
 
 LOG = "first\n12: E  assert 1 == 2\n  FAILED tests/a.py::b\nshort\n"

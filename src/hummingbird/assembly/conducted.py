@@ -41,7 +41,7 @@ def conducted(
         outcome=replace(outcome, text=answer.text),
         model=_answering(entries, outcome.run_id) or state.model,
         seconds=max(0.0, _end(entries, outcome.run_id) - began),
-        transcript=transcript(entries, outcome.run_id),
+        transcript=_with_answer(transcript(entries, outcome.run_id), outcome.text, answer.text),
         failures=tuple(failures),
         findings=findings,
         trouble=(*_without_models(entries, state), *trouble),
@@ -49,6 +49,11 @@ def conducted(
         tallies=sum((text.tallies for text in texts), answer.tallies),
         coverage=covered(entries),
     )
+
+
+def _with_answer(told: str, given: str, checked: str) -> str:
+    """The transcript is posted too: the answer stands there as it may be read, and in the journal as it was given."""
+    return told.replace(given.strip(), checked.strip()) if given.strip() and given != checked else told
 
 
 def _end(entries: Sequence[Entry], run_id: str) -> float:
