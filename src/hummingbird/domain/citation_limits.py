@@ -1,6 +1,7 @@
 """What bounds the check of an answer against what was fetched (N6). Their relations are checked by a test."""
 
 CITED_CHARS = 64 * 1024  # of an answer that is checked; a longer one is posted with a sentence that says so
+CITED_ROUNDS = 4  # of looks at an answer, each at what the last one has left
 QUOTED_LINES = 2_000  # of all answers that are checked together
 MENTIONS = 500  # of places, jobs and addresses in one answer
 RECORD_CHARS = 32 * 1024 * 1024  # of results that are looked through, the newest first

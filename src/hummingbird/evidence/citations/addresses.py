@@ -138,7 +138,7 @@ class Links:
             pieces.append(self._plain(text[before[1] : here[0]]))
             span = text[here[0] : here[1]]
             behind = text[here[1] : here[1] + len(MARK)]
-            pieces.append(span + (MARK if self._foreign(span) and behind != MARK else ""))
+            pieces.append(span + (MARK if behind != MARK and self._foreign(span) else ""))
         return "".join(pieces)
 
     def _foreign(self, span: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hummingbird.domain.citation_limits import CITED_CHARS, QUOTED_LINES
+from hummingbird.domain.citation_limits import CITED_CHARS, CITED_ROUNDS, QUOTED_LINES
 from hummingbird.domain.journal import Entry
 from hummingbird.evidence.citations.addresses import Links
 from hummingbird.evidence.citations.judging import Asked, Rewriting, asked
@@ -46,6 +46,15 @@ class Tallies:
     def clean(self) -> bool:
         return not (self.removed or self.renumbered or self.marked or self.links_removed or self.unchecked)
 
+    def after(self, later: "Tallies") -> "Tallies":
+        """With what another look at the same text has taken out."""
+        return replace(
+            self,
+            removed=self.removed + later.removed,
+            renumbered=self.renumbered + later.renumbered,
+            links_removed=self.links_removed + later.links_removed,
+        )
+
     def __add__(self, other: "Tallies") -> "Tallies":
         summed = {name: getattr(self, name) + getattr(other, name) for name in _COUNTED}
         return Tallies(**summed, unchecked=self.unchecked or other.unchecked)
@@ -58,6 +67,7 @@ _COUNTED = (
 TOO_LONG = f"It has more than {CITED_CHARS:,} characters, so what it quotes was not checked."
 NOT_WHOLE = "The session is too long: the oldest of what was fetched was not looked through."
 TOO_MUCH = f"It quotes more than {QUOTED_LINES:,} lines; the others were not checked."
+NOT_REMEMBERED = "More was fetched than could be remembered: some of what commands printed may stand there."
 BROKEN = "Its quotations could not be checked, because of a fault in the check itself."
 
 
@@ -83,9 +93,23 @@ def checked_together(
 ) -> tuple[Checked, ...]:
     """The same for several at the cost of one."""
     try:
-        return _checked(answers, entries, tuple(known), digested)
+        return _settled(answers, entries, tuple(known), digested)
     except Exception:  # noqa: BLE001 - border: whatever a model writes, a note is posted, and says what was not done
         return tuple(Checked(answer, Tallies(unchecked=BROKEN)) for answer in answers)
+
+
+def _settled(
+    answers: Sequence[str], entries: Sequence[Entry], known: Sequence[str], digested: Digested
+) -> tuple[Checked, ...]:
+    """What is taken out may make something else of what is left: so that is looked at again, until nothing changes."""
+    done = _checked(answers, entries, known, digested)
+    for _ in range(CITED_ROUNDS):
+        if all(one.text == answer for one, answer in zip(done, answers, strict=True)):
+            break
+        answers = [one.text for one in done]
+        again = _checked(answers, entries, known, digested)
+        done = tuple(Checked(new.text, old.tallies.after(new.tallies)) for old, new in zip(done, again, strict=True))
+    return done
 
 
 def _checked(
@@ -156,6 +180,8 @@ class _Answer:
             links=links.checked,
             links_removed=links.removed,
         )
+        if record.full and counted.printed:
+            tallies = replace(tallies, unchecked=tallies.unchecked or NOT_REMEMBERED)
         if sum(1 for _ in self.asked) > QUOTED_LINES:
             tallies = replace(tallies, unchecked=TOO_MUCH)
         return Checked("\n".join(made), tallies)

@@ -6,7 +6,7 @@ of what was fetched.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -57,25 +57,26 @@ def quotations(lines: Sequence[str]) -> tuple[Quotation, ...]:
     for token in tokens:
         if token.map is None or token.map[0] < covered:
             continue
-        if (made := _made(token, lines)) is not None:
-            covered = made.end
-            found.append(made)
+        if made := _made(token, lines):
+            covered = made[-1].end
+            found += made
     return tuple(found)
 
 
-def _made(token: Token, lines: Sequence[str]) -> Quotation | None:
+def _made(token: Token, lines: Sequence[str]) -> list[Quotation]:
     assert token.map is not None
     first, end = token.map[0], min(token.map[1], len(lines))
     if token.type == "fence":
-        return _fence(token, lines, first, end)
+        return [_fence(token, lines, first, end)]
     if token.type == "code_block":
         rows = _rows(token.content, lines, first)
-        return Quotation(Kind.INDENTED, first, end, rows)
+        return [Quotation(Kind.INDENTED, first, end, rows)]
     if token.type == "blockquote_open":
-        return _quote(lines, first, end)
+        return [_quote(lines, first, end)]
     if token.type == "paragraph_open":
-        return _prose(lines, first, end)
-    return None
+        numbers = (at for at in range(first, end) if _PROSE_NUMBER.match(lines[at]))
+        return [Quotation(Kind.PROSE, at, at + 1, (Line(at, "", lines[at]),)) for at in numbers]
+    return []
 
 
 def _fence(token: Token, lines: Sequence[str], first: int, end: int) -> Quotation:
@@ -116,17 +117,6 @@ def _quote(lines: Sequence[str], first: int, end: int) -> Quotation:
         if not text.lstrip().startswith(("```", "~~~")):
             rows.append(Line(at, prefix, text))
     return Quotation(Kind.QUOTE, first, end, tuple(rows))
-
-
-def _prose(lines: Sequence[str], first: int, end: int) -> Quotation | None:
-    rows = tuple(Line(at, "", lines[at]) for at in range(first, end) if _PROSE_NUMBER.match(lines[at]))
-    return Quotation(Kind.PROSE, first, end, rows) if rows else None
-
-
-def prose(lines: Sequence[str], found: Sequence[Quotation]) -> Iterator[int]:
-    """The lines that no quotation in code has: where places, jobs and links are mentioned."""
-    code = {at for one in found if one.kind in (Kind.FENCE, Kind.INDENTED) for at in range(one.first, one.end)}
-    return (at for at in range(len(lines)) if at not in code)
 
 
 @lru_cache(maxsize=1)

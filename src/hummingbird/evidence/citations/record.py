@@ -43,9 +43,15 @@ class Digested(Protocol):
         """Of the diffs among it."""
         ...
 
+    @property
+    def full(self) -> bool:
+        """Whether there was more than it could hold."""
+        ...
+
 
 class _Nothing:
     stretches: Sequence[Stretch] = ()
+    full = False
 
     def held(self, lines: Iterable[str]) -> Mapping[str, frozenset[int]]:
         return {}
@@ -93,7 +99,8 @@ class Wanted:
 @dataclass(slots=True)
 class Record:
     """`words`: numbers of those patterns that stand in something fetched. `ids` with what they are: ("job_id", "12").
-    `sizes`: of a job's log, in lines. `whole` False: there was more than is looked through."""
+    `sizes`: of a job's log, in lines. `whole` False: there was more than is looked through. `full`: not
+    every line that streamed by could be remembered."""
 
     lines: dict[str, Seen] = field(default_factory=dict)
     cuts: dict[Cut, Seen] = field(default_factory=dict)
@@ -103,6 +110,7 @@ class Record:
     stretches: list[Stretch] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     whole: bool = True
+    full: bool = False
 
 
 def recorded(entries: Sequence[Entry], wanted: Wanted, digested: Digested = NOTHING_DIGESTED) -> Record:
@@ -131,8 +139,11 @@ class _Recording:
     def take(self, call: Call) -> None:
         echoed = call.echoed() if call.grade is Grade.FETCHED else frozenset[str]()
         for part in call.parts():
-            for line in _lines(call, part):
+            lines = list(_lines(call, part))
+            for line in lines:
                 self._line(call, line, echoed)
+            if call.good:
+                self._worded(call, lines, echoed)
             if call.grade is Grade.FETCHED and call.good:
                 self._facts(part, echoed)
         self._sized(call)
@@ -145,7 +156,6 @@ class _Recording:
                 self._exactly(call, key, line)
             if (self._heads and key.startswith(self._heads)) or (self._tails and key.endswith(self._tails)):
                 self._cut(call, key, line)
-        self._worded(call, line, echoed)
 
     def _exactly(self, call: Call, key: str, line: "_Line") -> None:
         seen = self.record.lines.setdefault(key, Seen())
@@ -165,15 +175,21 @@ class _Recording:
         if call.grade is Grade.PRINTED:
             self._seen_of.setdefault(line.raw or line.text, []).append(seen)
 
-    def _worded(self, call: Call, line: "_Line", echoed: frozenset[str]) -> None:
-        if not call.good:
-            return
+    def _worded(self, call: Call, lines: Sequence["_Line"], echoed: frozenset[str]) -> None:
+        """Each word is looked for in all of them at once, for few are there."""
+        text = "\n".join(line.text for line in lines)
         for number, pattern in enumerate(self._wanted.words):
-            if number not in self.record.words and (found := pattern.search(line.text)):
-                if call.grade is Grade.PRINTED:
-                    self._words_of.setdefault(line.raw or line.text, set()).add(number)
-                elif not any(found[0] in one for one in echoed):
-                    self.record.words.add(number)
+            if number in self.record.words or not pattern.search(text):
+                continue
+            for line in lines:
+                if found := pattern.search(line.text):
+                    self._word(call, line, number, told=not any(found[0] in one for one in echoed))
+
+    def _word(self, call: Call, line: "_Line", number: int, *, told: bool) -> None:
+        if call.grade is Grade.PRINTED:
+            self._words_of.setdefault(line.raw or line.text, set()).add(number)
+        elif told:
+            self.record.words.add(number)
 
     def _facts(self, part: Part, echoed: frozenset[str]) -> None:
         record = self.record
@@ -206,6 +222,7 @@ class _Recording:
             for seen in self._seen_of.get(line, ()):
                 seen.add(Grade.FETCHED, numbers)
         self.record.stretches += digested.stretches
+        self.record.full = digested.full
 
 
 @dataclass(frozen=True, slots=True)

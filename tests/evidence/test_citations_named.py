@@ -1,0 +1,172 @@
+"""Places, jobs and links of an answer beside what was fetched (N6)."""
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hummingbird.domain.citation_limits import CITED_CHARS
+from hummingbird.domain.journal import Entry
+from hummingbird.evidence.citations import checking
+from hummingbird.evidence.citations.checking import BROKEN, TOO_LONG, checked
+from hummingbird.evidence.citations.mentions import MARK
+from tests.evidence.cited import ORDER, URL, call, jobs, log, preview, printed, whole
+
+DIFF = "--- a/src/app/parse.py\n+++ b/src/app/parse.py\n@@ -10,3 +12,4 @@ def x():\n a\n b\n+c\n d\n"
+TRACE = [
+    "  at Parser.github(Parser.java:30)",
+    'File "/builds/acme/tests/test_a.py", line 61, in test_b',
+    "src/main.rs:73:26",
+]
+ENTRIES: list[Entry] = [
+    ORDER,
+    *jobs((70011, "unit tests", "failed"), (70012, "lint", "success")),
+    *whole("gitlab_get_mr_unified_diff", DIFF),
+    *log(TRACE),
+    *whole("gitlab_get_file_at_ref", "one\ntwo\nthree", file_path="docs/guide.md", ref="main"),
+]
+
+
+def text_of(answer: str, entries: list[Entry] = ENTRIES) -> str:
+    done = checked(answer, entries)
+    assert checked(done.text, entries).text == done.text
+    return done.text
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "`src/app/parse.py:12`",
+        "src/app/parse.py:14",
+        "parse.py:10-12",
+        "`Parser.java:30`",
+        "tests/test_a.py:61",
+        "`src/main.rs:73:26`",
+        "docs/guide.md:3",
+        "`docs/guide.md`, lines 1 to 3",
+        "the job `unit tests`",
+        "job 70011",
+        "pipeline 9011",
+        "12:30 and 3:4, v1.2:3",
+    ],
+)
+def test_what_was_fetched_is_left_as_it_is(named: str) -> None:
+    assert text_of(f"It is {named}, surely.") == f"It is {named}, surely."
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "`src/app/parse.py:16`",
+        "src/app/parse.py:9",
+        "parse.py:10-99",
+        "`other/parse.py:12`",
+        "`Parser.java:31`",
+        "`Parser.java:3`",
+        "lib/other/Parser.java:30",
+        "tests/test_a.py:6",
+        "docs/guide.md:4",
+        "the job `deploy`",
+        "job 70019",
+        "job 7001",
+    ],
+)
+def test_what_was_not_is_marked_where_it_stands(named: str) -> None:
+    assert text_of(f"It is {named}, surely.") == f"It is {named}{MARK}, surely."
+
+
+def test_a_place_that_only_a_command_printed_is_marked() -> None:
+    assert MARK in text_of("See src/x.py:5.", [*printed("src/x.py:5: it broke")])
+
+
+@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@given(st.integers(1, 40), st.integers(0, 20))
+def test_no_range_reaches_beyond_what_was_fetched(first: int, more: int) -> None:
+    """Before the change lines 10 to 12, after it 12 to 15."""
+    last = first + more
+    within = (first >= 10 and last <= 12) or (first >= 12 and last <= 15)
+    named = f"src/app/parse.py:{first}-{last}"
+    assert (text_of(f"See {named}.") == f"See {named}.") is within
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"{URL}/-/jobs/70011",
+        f"{URL}/-/jobs/70011#L2",
+        f"{URL}/-/jobs/70012#L99999",
+        f"{URL}/-/jobs/70011/raw",
+        f"{URL}/-/pipelines/9011",
+        f"{URL}/-/merge_requests/7/diffs",
+        URL,
+        "#below",
+    ],
+)
+def test_a_link_to_what_was_told_or_is_made_of_its_ids_stays(address: str) -> None:
+    assert text_of(f"See [here]({address}) now.") == f"See [here]({address}) now."
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"{URL}/-/jobs/70013",
+        f"{URL}/-/jobs/9011",
+        f"{URL}/-/pipelines/70011",
+        f"{URL}x/-/jobs/70011",
+        f"{URL}/-/jobs/70011/erase",
+        "https://evil.example.org/",
+        "https://gitlab.example.org.evil.example.org/acme/widgets",
+        "javascript:alert(1)",
+        "../../other",
+        "//evil.example.org/x",
+    ],
+)
+def test_any_other_link_is_taken_out_and_its_words_stay(address: str) -> None:
+    done = checked(f"See [**here** and `x`]({address}) now.", ENTRIES)
+    assert done.text == "See **here** and `x` now."
+    assert (done.tallies.links, done.tallies.links_removed) == (1, 1)
+
+
+def test_a_line_that_a_log_does_not_have_is_no_place_to_lead_to() -> None:
+    assert text_of(f"[x]({URL}/-/jobs/70011#L4)") == f"[x]({URL}/-/jobs/70011)"
+    long: list[Entry] = [*jobs((5, "a", "failed")), *preview([(3, "abcdef")], 900, job_id=5)]
+    assert text_of(f"[x]({URL}/-/jobs/5#L900)", long) == f"[x]({URL}/-/jobs/5#L900)"
+    assert text_of(f"[x]({URL}/-/jobs/5#L901)", long) == f"[x]({URL}/-/jobs/5)"
+
+
+def test_an_address_that_stands_for_itself_becomes_code_with_a_mark_and_images_go_too() -> None:
+    assert text_of("At https://x.example/a.") == f"At `https://x.example/a`{MARK}."
+    assert text_of("At <https://x.example/a>.") == f"At `https://x.example/a`{MARK}."
+    assert text_of("At `https://x.example/a`.") == f"At `https://x.example/a`{MARK}."
+    assert text_of("![pic](https://x.example/a.png)") == "pic"
+    assert text_of("[a][1] b\n\n[1]: https://x.example/a\n") == "[a][1] b\n\n\n"
+    assert text_of(f"At {URL}/-/jobs/70011.") == f"At {URL}/-/jobs/70011."
+
+
+def test_what_the_model_put_into_a_call_is_not_told_by_its_answer() -> None:
+    lie = "https://x.example/made-up"
+    entries: list[Entry] = [*call("gitlab_get_baseline_job_log", f"No job {lie} was green.", job_name=lie)]
+    assert lie not in text_of(f"[log]({lie})", entries)
+
+
+def test_n6_a_hostile_answer_takes_seconds_and_one_that_is_too_long_says_that_it_was_not_checked() -> None:
+    hostile = (
+        "[" * 50 + "`" * 5 + "a](b) > * " + "src/a.py:1 job 123 https://x.y/z " + "\n- > ```\n9: x…y…z\n"
+    ) * 2_000
+    begun = time.monotonic()
+    done = checked(hostile[:CITED_CHARS], ENTRIES)
+    assert time.monotonic() - begun < 30.0
+    assert done.tallies.unchecked != BROKEN
+    begun = time.monotonic()
+    assert checked("a" * 1_000_000, ENTRIES).tallies.unchecked == TOO_LONG
+    assert time.monotonic() - begun < 1.0
+
+
+def test_n6_a_fault_in_the_check_leaves_the_answer_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(checking, "recorded", broken)
+    done = checked("It broke.", ENTRIES)
+    assert (done.text, done.tallies.unchecked) == ("It broke.", BROKEN)

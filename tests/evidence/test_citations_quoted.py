@@ -1,0 +1,238 @@
+"""Quotations beside what was fetched (N6): what is there stands, what is not goes, whatever was done to it."""
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from hummingbird.domain.journal import Delegated, Entry, ToolFinished, ToolOutcome
+from hummingbird.evidence.citations.checking import Checked, checked
+from hummingbird.evidence.citations.judging import ALL_GONE, GONE, PRINTED
+from hummingbird.evidence.citations.lines import bare
+from tests.evidence.cited import ORDER, block, call, log, preview, printed, whole
+
+LOG = [
+    "$ make test",
+    "E  assert 1 == 2",
+    "FAILED tests/test_a.py::test_b - assert 1 == 2",
+    "ERROR: Job failed: exit code 1",
+]
+ENTRIES: list[Entry] = [ORDER, *log(LOG)]
+
+
+def text_of(answer: str, entries: list[Entry] = ENTRIES) -> str:
+    return checked(answer, entries).text
+
+
+def untouched(answer: str, entries: list[Entry] = ENTRIES) -> Checked:
+    done = checked(answer, entries)
+    assert done.text == answer
+    assert done.tallies.clean
+    return done
+
+
+def test_lines_that_were_fetched_stand_with_their_numbers_and_without() -> None:
+    done = untouched(f"It broke:\n\n{block('2: E  assert 1 == 2', '…', '4: ERROR: Job failed: exit code 1')}")
+    assert (done.tallies.quoted, done.tallies.found) == (2, 2)
+    untouched(block(*LOG))
+    untouched("    E  assert 1 == 2\n")
+    untouched("> E  assert 1 == 2")
+    untouched(f"- see\n\n  {block('E  assert 1 == 2').replace(chr(10), chr(10) + '  ')}")
+
+
+def test_a_line_that_nobody_fetched_is_replaced_by_one_that_says_so() -> None:
+    done = checked(block("2: E  assert 1 == 2", "3: Segmentation fault", "Killed"), ENTRIES)
+    assert done.text == block("2: E  assert 1 == 2", GONE)
+    assert (done.tallies.found, done.tallies.removed) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        (f"a\n\n{block('Segmentation fault')}\n\nb", f"a\n\n{ALL_GONE}\n\nb"),
+        ("> Segmentation fault", ALL_GONE),
+        ("> Segmentation fault\nand lazily on", ALL_GONE),
+        ("a\n\n    Segmentation fault", f"a\n\n{ALL_GONE}"),
+        (f"- {block('Segmentation fault').replace(chr(10), chr(10) + '  ')}", f"- {ALL_GONE}"),
+        ("```\nSegmentation fault", ALL_GONE),
+        ("99: Segmentation fault\nprose", f"{ALL_GONE}\nprose"),
+        (f"> {block('Segmentation fault').replace(chr(10), chr(10) + '> ')}", ALL_GONE),
+    ],
+)
+def test_a_quotation_with_nothing_in_it_is_one_sentence(answer: str, left: str) -> None:
+    assert text_of(answer) == left
+
+
+def test_a_right_line_gets_its_right_number_and_none_where_there_are_several_or_nobody_knows() -> None:
+    assert text_of(block("7: E  assert 1 == 2")) == block("2: E  assert 1 == 2")
+    twice: list[Entry] = [*log([*LOG, "E  assert 1 == 2"])]
+    assert text_of(block("7: E  assert 1 == 2"), twice) == block("E  assert 1 == 2")
+    assert text_of(block("5: E  assert 1 == 2"), twice) == block("5: E  assert 1 == 2")
+    unnumbered: list[Entry] = [*call("gitlab_get_job_log", "E  assert 1 == 2")]
+    assert text_of(block("1: E  assert 1 == 2"), unnumbered) == block("E  assert 1 == 2")
+    assert checked(block("7: E  assert 1 == 2"), ENTRIES).tallies.renumbered == 1
+
+
+def test_the_numbers_of_a_preview_are_those_of_the_log_and_not_its_own() -> None:
+    entries: list[Entry] = [*preview([(812, "E  assert 1 == 2"), (813, "12:30:45 it broke")], 900)]
+    untouched(block("812: E  assert 1 == 2", "813: 12:30:45 it broke", "12:30:45 it broke"), entries)
+    assert text_of(block("1: E  assert 1 == 2"), entries) == block("812: E  assert 1 == 2")
+    assert text_of(block("12: 30:45 it broke"), entries) == ALL_GONE
+
+
+def test_what_machines_put_around_a_line_does_not_count() -> None:
+    raw = ["2024-01-20T10:00:04.123Z 01O \x1b[31mE  assert 1 == 2\x1b[0m\r", "10%\r50%\r100% done now"]
+    entries: list[Entry] = [*log(raw)]
+    untouched(block("E  assert 1 == 2", "1: E assert 1 == 2", "100% done now"), entries)
+
+
+def test_strings_of_json_can_be_quoted_line_by_line() -> None:
+    report = '{"test_cases":[{"name":"test_b","system_output":"Traceback:\\n\\tat Parser.java:30 \\"x\\"\\n"}]}'
+    untouched(block("Traceback:", '\tat Parser.java:30 "x"'), [*whole("gitlab_get_test_report", report)])
+
+
+def test_code_of_a_diff_can_be_quoted_without_its_signs_and_with_the_numbers_of_its_file() -> None:
+    diff = "--- a/src/a.py\n+++ b/src/a.py\n@@ -10,2 +10,2 @@ def x():\n     keep = 1\n-    old = 2\n+    new = 3\n"
+    entries: list[Entry] = [*whole("gitlab_get_mr_unified_diff", diff)]
+    untouched(block("11:     new = 3", "    old = 2", "+    new = 3"), entries)
+    assert text_of(block("90: new = 3"), entries) != block("90: new = 3")
+
+
+def test_a_cut_line_is_known_by_what_is_shown_of_it_only_if_it_shows_the_cut() -> None:
+    long = "error: could not compile `veloren-voxygen` (lib test) due to previous error"
+    entries: list[Entry] = [*log([long])]
+    untouched(block("error: could not compile `veloren…"), entries)
+    untouched(block("1: error: could not … previous error"), entries)
+    untouched(block("[…] due to previous error"), entries)
+    for lie in (
+        "error: could not compile `veloren",
+        "error:…",
+        "could not compile `veloren…",
+        "error: could not … panic",
+    ):
+        assert text_of(block(lie), entries) == ALL_GONE
+
+
+def test_a_proposal_is_left_alone_unless_its_lines_carry_numbers() -> None:
+    answer = block("x = 3", "y = 4", language="python")
+    done = untouched(answer)
+    assert (done.tallies.quoted, done.tallies.proposals) == (0, 1)
+    assert text_of(block("812: x = 3", "813: y = 4", language="python")) == ALL_GONE
+    assert untouched(block("E  assert 1 == 2", language="python")).tallies.found == 1
+
+
+def test_what_a_command_printed_is_told_as_that_and_never_as_a_line_of_a_log() -> None:
+    entries: list[Entry] = [*ENTRIES, *printed("the database melted")]
+    done = checked(block("the database melted"), entries)
+    assert done.text == f"{PRINTED}\n\n{block('the database melted')}"
+    assert done.tallies.printed == 1
+    mixed = text_of(block("2: E  assert 1 == 2", "the database melted"), entries)
+    assert mixed == f"{block('2: E  assert 1 == 2')}\n\n{PRINTED}\n\n{block('the database melted')}"
+
+
+@pytest.mark.parametrize(
+    "shown", ["812:\tE broke", "/tmp/data/x.log:812:\tE broke", "812-\tE broke", "   812\t\tE broke"]
+)
+def test_what_commands_find_in_files_is_read_as_they_print_it(shown: str) -> None:
+    entries: list[Entry] = [*printed(shown)]
+    assert text_of(block("812: E broke"), entries) == f"{PRINTED}\n\n{block('812: E broke')}"
+    assert text_of(block("813: E broke"), entries) == f"{PRINTED}\n\n{block('812: E broke')}"
+
+
+def test_the_models_own_words_are_no_evidence_whoever_says_them_back() -> None:
+    words = "the database melted"
+    own: list[Entry] = [
+        *call("delegate", words),
+        *call("todo", words),
+        *call("recall", words),
+        *call("report_finding", words),
+        *call("mcp_echo", words, text=words),
+        *call("gitlab_get_job_log", words, outcome=ToolOutcome.ERROR, project=words),
+    ]
+    assert text_of(block(words), own) == ALL_GONE
+    sub = Delegated(call_id="d", task=0, entry=ToolFinished(call_id="c", name="gitlab_get_job_log", text=words))
+    untouched(block(words), [*own, sub])
+
+
+LINE = st.text(
+    st.characters(min_codepoint=32, max_codepoint=0x2FF, blacklist_characters="`…\x7f\xad"), min_size=6, max_size=40
+)
+LINES = st.lists(
+    LINE.map(lambda text: f"E {text}".rstrip()).filter(lambda text: ".." not in text), min_size=1, max_size=8
+)
+QUIET = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+@QUIET
+@given(LINES, st.data())
+def test_no_line_that_was_changed_is_taken_for_a_fetched_one(lines: list[str], data: st.DataObject) -> None:
+    """A letter more, less or another one; a line is the same only if it is the same."""
+    line = data.draw(st.sampled_from(lines))
+    at = data.draw(st.integers(2, len(line) - 1))
+    letter = data.draw(st.sampled_from("abcxyz0123456789-"))
+    changed = data.draw(
+        st.sampled_from(
+            [line[:at] + letter + line[at:], line[:at] + line[at + 1 :], line[:at] + letter + line[at + 1 :]]
+        )
+    )
+    assume(bare(changed) not in {bare(each) for each in lines} and len(bare(changed)) >= 4)
+    done = checked(block(changed), [*log(lines)])
+    assert done.text == ALL_GONE
+    assert done.tallies.found == 0
+
+
+@QUIET
+@given(LINES, st.integers(1, 99), st.data())
+def test_no_wrong_number_is_left_before_a_line(lines: list[str], number: int, data: st.DataObject) -> None:
+    line = data.draw(st.sampled_from(lines))
+    right = {at for at, each in enumerate(lines, 1) if bare(each) == bare(line)}
+    done = checked(block(f"{number}: {line}"), [*log(lines)])
+    if number in right:
+        assert done.text == block(f"{number}: {line}")
+    else:
+        assert f"{number}: " not in done.text.split("\n")[1]
+        assert done.tallies.renumbered == 1
+
+
+@QUIET
+@given(LINES, st.data())
+def test_no_cut_line_is_taken_for_one_that_begins_otherwise(lines: list[str], data: st.DataObject) -> None:
+    line = data.draw(st.sampled_from(lines))
+    begun = f"{line[: data.draw(st.integers(2, len(line)))]}!changed"
+    assume(not any(bare(each).startswith(bare(begun)) for each in lines))
+    assert checked(block(f"{begun}…"), [*log(lines)]).tallies.found == 0
+
+
+PIECES = [
+    "```\n",
+    "```text\n",
+    "~~~\n",
+    "> ",
+    "    ",
+    "- ",
+    "1. ",
+    "\n",
+    "\n\n",
+    "E  assert 1 == 2",
+    "2: ",
+    "9: ",
+    "lie",
+    "`",
+    "…",
+]
+
+
+@QUIET
+@given(
+    st.lists(
+        st.sampled_from(
+            [*PIECES, "the database melted\n", "[a](https://x.example/y)", "src/a.py:12 ", "\r", "|a|\n|-|\n"]
+        ),
+        max_size=25,
+    )
+)
+def test_checking_again_changes_nothing_and_no_lie_is_left_in_code(pieces: list[str]) -> None:
+    entries: list[Entry] = [*ENTRIES, *printed("the database melted")]
+    once = checked("".join(pieces), entries)
+    again = checked(once.text, entries)
+    assert again.text == once.text
+    assert again.tallies.removed == 0
