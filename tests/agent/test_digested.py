@@ -1,5 +1,7 @@
 """Digests of what streams into the sandbox (N6): lines are known again with their numbers, whatever cuts the chunks."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +29,7 @@ def test_every_line_is_held_with_its_number_however_its_bytes_were_cut(lines: li
     content = "\n".join(lines).encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(content)), max_size=4)))
     ends = [0, *cuts, len(content)]
-    made = fed(*(content[first:last] for first, last in zip(ends, ends[1:], strict=False)))
+    made = fed(*(content[first:last] for first, last in pairwise(ends)))
     held = made.held([line for line in lines if line])
     for line in filter(None, lines):
         assert held[line] == {number for number, each in enumerate(lines, 1) if each == line}

@@ -25,6 +25,7 @@ from hummingbird.service.gates import begun, ended, may_run, reviewed_patches
 from hummingbird.service.investigating import Conducted, Investigator
 from hummingbird.service.known import Known
 from hummingbird.service.lifecycle import NOT_REVIEWED, Review, Reviewed, following
+from hummingbird.service.looked_at import with_checks
 from hummingbird.service.opinions import Opinions
 from hummingbird.service.publication import Place, Publication
 from hummingbird.service.review_end import Ending
@@ -204,6 +205,7 @@ class _Run:
         published = await publish(self.forge, request, fresh, marker, public=public, begin=begin)
         reviewed = await self._reviewed(publication, place, review, conducted)
         known = await self.stage.known.told(order, request, conducted.failures, self.forge, self.configuration)
+        conducted = await with_checks(conducted, order, self.forge)
         whole, batch = _with(conducted, summary(published)), published.batch
         posted = await publication.result(order, place, self.applied, whole, known, batch=batch, reviewed=reviewed)
         if left := await lost(self.forge, request, published, marker):
