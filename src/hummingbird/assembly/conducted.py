@@ -12,10 +12,10 @@ from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import TURN, Entry, ModelAnswered, ModelSwitched, RunEnded, RunStarted
 from hummingbird.domain.runs import Outcome
 from hummingbird.domain.transcript import transcript
-from hummingbird.evidence.citations.checking import checked_together
+from hummingbird.evidence.citations.checking import Checked, checked_together
 from hummingbird.evidence.citations.coverage import covered
 from hummingbird.evidence.citations.record import NOTHING_DIGESTED, Digested
-from hummingbird.service.investigating import Conducted
+from hummingbird.service.investigating import KNOWN_FAILURE, Conducted
 
 
 def conducted(
@@ -34,12 +34,17 @@ def conducted(
     outcome = outcome or outcome_of(state)
     reported = from_entries(entries, outcome.run_id)
     told = (outcome.text, *(finding.text for finding in reported))
-    answer, *texts = checked_together(told, entries, known=known, digested=digested)
-    findings = tuple(replace(one, text=text.text) for one, text in zip(reported, texts, strict=True))
+    model = _answering(entries, outcome.run_id) or state.model
+    answer, *texts = (
+        map(Checked, told)
+        if model == KNOWN_FAILURE
+        else checked_together(told, entries, known=known, digested=digested)
+    )
+    findings = tuple(replace(one, told=text.text) for one, text in zip(reported, texts, strict=True))
     began = next((one.at for one in entries if isinstance(one, RunStarted) and one.run_id == outcome.run_id), 0.0)
     return Conducted(
         outcome=replace(outcome, text=answer.text),
-        model=_answering(entries, outcome.run_id) or state.model,
+        model=model,
         seconds=max(0.0, _end(entries, outcome.run_id) - began),
         transcript=_with_answer(transcript(entries, outcome.run_id), outcome.text, answer.text),
         failures=tuple(failures),

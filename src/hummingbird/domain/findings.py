@@ -25,7 +25,8 @@ class Severity(StrEnum):
 class Finding:
     """`old`: the line is one that the change removes, counted as before it. `suggestion`: lines that the one it is on
     should become, or all from `first_line` on; None if there is none, empty if they should go. `tried`: git applies
-    it, so that somebody may do so with a click."""
+    it, so that somebody may do so with a click. `told`: its text as it may be posted, where that differs; by the text
+    itself it is known again."""
 
     path: str
     line: int
@@ -35,6 +36,11 @@ class Finding:
     old: bool = False
     first_line: int = 0
     tried: bool = False
+    told: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.told or self.text
 
     @property
     def above(self) -> int:

@@ -144,7 +144,7 @@ def _draft(finding: Finding, marker: Marker) -> Draft:
         return Draft(above=_word(finding), text=_whole(finding), marker=marker)
     return Draft(
         above=_word(finding),
-        text=finding.text,
+        text=finding.shown,
         suggestion=finding.suggestion,
         suggested_above=finding.above,
         marker=marker,
@@ -176,18 +176,18 @@ def _head(finding: Finding) -> str:
 
 
 def _beginning(finding: Finding) -> str:
-    return shortened(finding.text.strip().split("\n")[0].replace("`", "'"), FINDING_TITLE_CHARS)
+    return shortened(finding.shown.strip().split("\n")[0].replace("`", "'"), FINDING_TITLE_CHARS)
 
 
 def _whole(finding: Finding) -> str:
     if finding.suggestion is None:
-        return finding.text.strip()
+        return finding.shown.strip()
     instead = f"lines {finding.first_line} to {finding.line}" if finding.above else "that line"
     untried = "" if finding.tried else " (not tried, so not offered to be applied)"
     if not finding.suggestion:
-        return f"{finding.text.strip()}\n\nWithout {instead}{untried}."
+        return f"{finding.shown.strip()}\n\nWithout {instead}{untried}."
     fence = "`" * (3 + finding.suggestion.count("`"))
-    return f"{finding.text.strip()}\n\nInstead of {instead}{untried}:\n\n{fence}\n{finding.suggestion}\n{fence}"
+    return f"{finding.shown.strip()}\n\nInstead of {instead}{untried}:\n\n{fence}\n{finding.suggestion}\n{fence}"
 
 
 def _indented(text: str) -> str:
