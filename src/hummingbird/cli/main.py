@@ -12,6 +12,7 @@ from hummingbird.cli.chat import chat
 from hummingbird.cli.config import config
 from hummingbird.cli.demo import demo
 from hummingbird.cli.doctor import doctor
+from hummingbird.cli.eval import evaluate
 from hummingbird.cli.explain import explain
 from hummingbird.cli.init import init
 from hummingbird.cli.lab import lab
@@ -31,7 +32,7 @@ def commands() -> None:
     """Hummingbird finds why a GitLab pipeline failed and says so with evidence."""
 
 
-for each in (acp, chat, config, demo, doctor, explain, init, lab, queue, run, sandbox, serve, sessions):
+for each in (acp, chat, config, demo, doctor, evaluate, explain, init, lab, queue, run, sandbox, serve, sessions):
     commands.add_command(each)
 
 
