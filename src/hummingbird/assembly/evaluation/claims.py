@@ -16,6 +16,7 @@ from hummingbird.domain.journal import Delegated, Entry, ToolFinished, UserSaid
 _NUMBER = re.compile(r"^\s*\d+: ")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _ESCAPED = re.compile(r'\\(["\\/nrt]|u[0-9a-fA-F]{4})')
+_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
 _LINK = re.compile(r"https?://[^\s)>\]\"'`]+")
 _LEFT_OUT = frozenset("…. ")  # of lines that say that others are left out
@@ -32,7 +33,7 @@ class Claims:
 
 def claims_of(answer: str, entries: Iterable[Entry]) -> Claims:
     plain = "\n".join(_fetched(entries))
-    fetched = f"{plain}\n{_ESCAPED.sub(_meant, plain)}"
+    fetched = "\n".join([plain, *(_ESCAPED.sub(_meant, text) for text in (plain, *_STRING.findall(plain)))])
     lines = {_bare(part) for line in fetched.split("\n") for part in (line, *line.split("\r"))}
     within = "\n".join(lines)
     quoted = [line for line in dict.fromkeys(map(_bare, blocks(answer))) if _worth(line)]

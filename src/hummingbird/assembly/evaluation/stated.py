@@ -115,4 +115,4 @@ def _read(before: str, after: str) -> bool | None:
 
 
 def _last_clause(words: str) -> str:
-    return re.split(r"[;:(]", words)[-1]
+    return re.split(r"[,;:(]", words)[-1]
