@@ -43,6 +43,8 @@ class Job:
     created: str
     comes_and_goes: bool
     lines: tuple[Line, ...]
+    passed: int = 0  # earlier runs of the same job on the same commit, and how they ended
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ def jobs(folder: Path) -> list[Job]:
             record["created_at"],
             bool(record["flaky"]),
             cleaned(read(folder / record["log"])),
+            int(record.get("successes_before") or 0),
+            int(record.get("fails_before") or 0),
         )
         for record in records
     ]

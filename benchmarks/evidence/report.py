@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.evidence import fingerprints, jobs, ledger, memory, pairs, quality, speed
+from benchmarks.evidence import fingerprints, jobs, ledger, memory, pairs, quality, speed, verdicts
 from benchmarks.evidence.labels import JOBS, LOGS, PAIRS
 
 NEEDED = f"Evidence was not measured: it needs `--logs PATH`, the folder that holds {LOGS}, {JOBS} and {PAIRS}."
@@ -16,6 +16,7 @@ def report(logs: Path | None, *, quick: bool) -> None:
     pairs.report(logs, quick=quick)
     fingerprints.report(logs, quick=quick)
     jobs.report(logs / JOBS)
+    verdicts.report(logs / JOBS, quick=quick)
     speed.report(logs, quick=quick)
     memory.report(logs, quick=quick)
     ledger.report(quick=quick)

@@ -10,7 +10,19 @@ from typing import Any
 import pytest
 
 from benchmarks import run
-from benchmarks.evidence import detective, engine, labels, memory, pairs, quality, speed, strategies, synthetic
+from benchmarks.evidence import (
+    detective,
+    engine,
+    jobs,
+    labels,
+    memory,
+    pairs,
+    quality,
+    speed,
+    strategies,
+    synthetic,
+    verdicts,
+)
 from benchmarks.evidence.averages import Judged, averages
 from benchmarks.evidence.detective_worker import fitting
 from benchmarks.evidence.report import NEEDED
@@ -115,6 +127,36 @@ def test_lines_absent_from_the_green_log_are_found() -> None:
     red, green = "\n".join(RED), "\n".join(GREEN)
     assert pairs.absent(red, green, 1000) == "main.c:3: error: no such file\nmake: *** 1"
     assert pairs.ranked(red, green, 29) == "main.c:3: error: no such file"
+
+
+def test_a_line_diff_keeps_order_and_tells_what_was_moved() -> None:
+    green = "checkout\nbuild 1\ntest 1\nall is well"
+    red = "test 1\ncheckout\nbuild 2\nit broke\nthe end"
+    assert pairs.differing(red, green, 1000) == "test 1\nbuild 2\nit broke\nthe end"  # moved, and another number
+    assert pairs.differing(red, green, 7) == "the end"
+    assert pairs.differing_first(red, green, 6) == "test 1"
+    assert pairs.unmoved(red, green, 1000) == "it broke\nthe end"
+    assert pairs.dropped(red, green) == "it broke\nthe end"
+
+
+def job(comes_and_goes: bool, *lines: str, passed: int = 0) -> jobs.Job:
+    return jobs.Job("j", "", comes_and_goes, jobs.cleaned("\n".join(lines)), passed)
+
+
+def test_a_verdict_abstains_unless_rules_are_sure_or_the_commit_has_passed_before() -> None:
+    broken = job(False, "src/main.c:3:1: error: expected ';'")
+    lost = job(True, "ERROR: Job failed (system failure): prepare environment: no node")
+    silent, passed = job(True, "nothing is said"), job(True, "nothing is said", passed=1)
+    assert [verdicts.judged(one, history=False) for one in (broken, lost, silent, passed)] == [False, True, None, None]
+    assert [verdicts.judged(one, history=True) for one in (broken, lost, silent, passed)] == [False, True, None, True]
+    found = verdicts.measured([broken, lost, silent, passed], lambda one: verdicts.judged(one, history=True))
+    assert (found.score.precision, found.abstention, found.accuracy) == (1.0, 0.25, 1.0)
+    assert found.score.f1 == pytest.approx(0.8)
+
+
+def test_an_answer_that_is_always_the_same_is_as_precise_as_the_jobs_are() -> None:
+    found = verdicts.measured([job(True, "x"), job(False, "x")], verdicts.WAYS["always run it again"])
+    assert (found.score.precision, found.score.recall, found.abstention) == (0.5, 1.0, 0.0)
 
 
 def test_snippets_fill_the_budget_from_either_end() -> None:
@@ -269,7 +311,15 @@ def test_the_section_prints_every_part(
     monkeypatch.setattr(sys, "argv", ["run", "evidence", "--quick", "--logs", str(folder)])
     run.main()
     printed = capsys.readouterr().out
-    for heading in ("labelled by hand", "red and green", "Fingerprints", "Intermittent", "speed on one", "memory for"):
+    for heading in (
+        "labelled by hand",
+        "red and green",
+        "Fingerprints",
+        "Intermittent",
+        "Verdicts by",
+        "speed on one",
+        "memory for",
+    ):
         assert heading in printed
 
 
