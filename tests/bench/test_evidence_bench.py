@@ -130,8 +130,8 @@ def test_lines_absent_from_the_green_log_are_found() -> None:
 
 
 def test_a_line_diff_keeps_order_and_tells_what_was_moved() -> None:
-    green = "checkout\nbuild 1\ntest 1\nall is well"
-    red = "test 1\ncheckout\nbuild 2\nit broke\nthe end"
+    green = "checkout\nprepare\nbuild 1\ntest 1\nall is well"
+    red = "test 1\ncheckout\nprepare\nbuild 2\nit broke\nthe end"
     assert pairs.differing(red, green, 1000) == "test 1\nbuild 2\nit broke\nthe end"  # moved, and another number
     assert pairs.differing(red, green, 7) == "the end"
     assert pairs.differing_first(red, green, 6) == "test 1"
