@@ -15,6 +15,7 @@ from pathlib import Path
 from hummingbird.adapters.stores.journal import read
 from hummingbird.assembly.asking import Nothing
 from hummingbird.assembly.conducted import conducted as conducted_of
+from hummingbird.assembly.evaluation.cases import CASE_FILE
 from hummingbird.assembly.evaluation.claims import claims_of
 from hummingbird.assembly.evaluation.expected import expected_of
 from hummingbird.assembly.evaluation.pointing import environment_of, pointed, workflow_for
@@ -25,6 +26,7 @@ from hummingbird.assembly.running import run
 from hummingbird.assembly.sandboxes import Chosen
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import HummingbirdError, UsageFault
+from hummingbird.domain.eval_limits import CASE_BYTES
 from hummingbird.domain.journal import Entry, ModelFailed, ModelSwitched
 from hummingbird.domain.sessions import JOURNAL
 from hummingbird.domain.usage import Bill, total
@@ -181,7 +183,9 @@ def _why_not(trial: Trial, ran: Ran, entries: Sequence[Entry]) -> str:
 def _about(case: Case) -> Mapping[str, object]:
     """Raises UsageFault."""
     try:
-        found = case.json("case.json")
+        if (case.folder / CASE_FILE).stat().st_size > CASE_BYTES:
+            raise UsageFault(f"case.json of {case.name} is larger than {CASE_BYTES:,} bytes. Mend it.")
+        found = case.json(CASE_FILE)
     except (ValueError, OSError) as error:
         raise UsageFault(f"The case {case.name} cannot be read: {error}") from error
     missing = [key for key in ("event", "now") if not isinstance(found, dict) or key not in found]
