@@ -35,11 +35,9 @@ def conducted(
     reported = from_entries(entries, outcome.run_id)
     told = (outcome.text, *(finding.text for finding in reported))
     model = _answering(entries, outcome.run_id) or state.model
-    answer, *texts = (
-        map(Checked, told)
-        if model == KNOWN_FAILURE
-        else checked_together(told, entries, known=known, digested=digested)
-    )
+    ours = model == KNOWN_FAILURE
+    checked = map(Checked, told) if ours else checked_together(told, entries, known=known, digested=digested)
+    answer, *texts = checked
     findings = tuple(replace(one, told=text.text) for one, text in zip(reported, texts, strict=True))
     began = next((one.at for one in entries if isinstance(one, RunStarted) and one.run_id == outcome.run_id), 0.0)
     return Conducted(

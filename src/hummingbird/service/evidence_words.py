@@ -13,7 +13,7 @@ from hummingbird.service.wording import code
 
 
 def evidence(conducted: Conducted) -> tuple[str, ...]:
-    """For the end of a note: one paragraph, or none where there is nothing to say: as where the analysis is elsewhere."""
+    """For the end of a note: one paragraph, or none where there is nothing to say, or the analysis is elsewhere."""
     lines = () if conducted.repeats else told(conducted)
     return ("<br>\n".join(f"<sub>{line}</sub>" for line in lines),) if lines else ()
 
