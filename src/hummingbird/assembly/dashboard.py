@@ -12,8 +12,7 @@ from hummingbird.adapters.sandboxes.registry import Sandboxes
 from hummingbird.assembly.asking import applied_for
 from hummingbird.assembly.places import Places
 from hummingbird.assembly.sandbox_files import SandboxFiles
-from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
-from hummingbird.assembly.secrets import all_secrets, for_runs
+from hummingbird.assembly.secrets import all_secrets
 from hummingbird.assembly.session_desk import SessionDesk, desk_of
 from hummingbird.assembly.shared_stores import known_failures_of, reactions_of
 from hummingbird.config.configuration import Configuration
@@ -30,7 +29,7 @@ from hummingbird.ports.reactions import Rated, Reactions
 from hummingbird.ports.session_index import Hit
 from hummingbird.web.access import VARIABLE, Access
 from hummingbird.web.application import Dashboard
-from hummingbird.web.asked import Day, SandboxFile
+from hummingbird.web.asked import Day, SandboxList
 from hummingbird.web.live import Live
 from hummingbird.web.pages import Pages
 
@@ -99,7 +98,7 @@ class DashboardDesk:
     async def trend(self, project: str, since: date, fingerprint: str | None = None) -> Sequence[FailureDay]:
         return await self._ledger.trend(project, since, fingerprint)
 
-    async def files(self, session_id: str) -> Sequence[SandboxFile]:
+    async def files(self, session_id: str) -> SandboxList:
         return await self._files.listed(session_id)
 
     async def file(self, session_id: str, path: str) -> AsyncGenerator[bytes, None]:
@@ -158,22 +157,19 @@ def dashboard_of(
     clock: Clock,
     *,
     local: bool,
-    chosen: Chosen,
+    sandboxes: Sandboxes,
     exposition: Exposition | None = None,
 ) -> tuple[Dashboard, Live] | None:
-    """None where it cannot be: that is told, and costs no run anything. Raises MissingSetting for a token that is too
-    short."""
+    """None where it cannot be: that is told, and costs no run anything. `sandboxes` are the caller's to close. Raises
+    MissingSetting for a token that is too short."""
     access = Access(environment.get(VARIABLE, "").strip(), local=local, now=clock.now)
     try:
         past = desk_of(configuration(), environment, clock)
     except HummingbirdError as error:
         _log.error("There is no dashboard. %s", error)
         return None
-    given, _ = for_runs(environment)
-    sandboxes = Sandboxes(wanted_sandbox(configuration().settings, chosen), given, clock, _log.warning)
     ledger = known_failures_of(places, configuration().settings)
-    files = SandboxFiles(past.sessions, sandboxes.make)
-    votes = reactions_of(places, configuration().settings)
+    files, votes = SandboxFiles(past.sessions, sandboxes), reactions_of(places, configuration().settings)
     desk = DashboardDesk(configuration, past, ledger, queue, files, votes=votes)
     pages = Pages(desk.gitlab, all_secrets(configuration(), environment).mask)
     live = Live(desk.entries, pages.fragment)

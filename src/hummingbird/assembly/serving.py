@@ -128,6 +128,8 @@ class Serving:
             self._queue, objects_at(self._places.objects, ca_bundle=settings.ca_bundle), self._clock.now
         )
         self._votes = reactions_of(self._places, settings)
+        given, _ = for_runs(environment)
+        self._sandboxes = Sandboxes(wanted_sandbox(settings, self._chosen), given, self._clock, _log.warning)
         dashboard = dashboard_of(
             lambda: watch.current,
             environment,
@@ -135,7 +137,7 @@ class Serving:
             self._places,
             self._clock,
             local=is_loopback(host),
-            chosen=self._chosen,
+            sandboxes=self._sandboxes,
             exposition=self._metrics.exposition,
         )
         routes = dashboard[0].routes if dashboard else ()
@@ -181,7 +183,7 @@ class Serving:
                 events = EventsQueue(inbox, self._ingress)
                 self._stops.append(events.stop)
                 parts.append(events.run())
-            await opened.enter_async_context(self._beside(settings, forges))
+            await opened.enter_async_context(self._beside(forges))
             if self._unwanted:
                 self.stop()
             await self._together([asyncio.ensure_future(part) for part in parts])
@@ -235,12 +237,10 @@ class Serving:
         )
 
     @asynccontextmanager
-    async def _beside(self, settings: Settings, forges: ForgesOf) -> AsyncIterator[None]:
+    async def _beside(self, forges: ForgesOf) -> AsyncIterator[None]:
         """What goes on all the time and has no end of its own."""
-        environment, _ = for_runs(self._environment)
-        sandboxes = Sandboxes(wanted_sandbox(settings, self._chosen), environment, self._clock, _log.warning)
         harvest = Harvest(lambda: self._watch.current, forges, self._votes, self._clock, self._metrics.voted)
-        work = (keep_looking(self._watch), self._reaping(sandboxes), self._counting(), harvest.keep_looking())
+        work = (keep_looking(self._watch), self._reaping(), self._counting(), harvest.keep_looking())
         tasks = [asyncio.create_task(one) for one in work]
         try:
             yield
@@ -248,7 +248,7 @@ class Serving:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            await sandboxes.close()
+            await self._sandboxes.close()
 
     async def _counting(self) -> None:
         """Dead letters, for those who watch the metrics."""
@@ -259,11 +259,11 @@ class Serving:
                 self._dead_letters = None  # nobody knows
             await self._clock.sleep(DEAD_LETTERS_S)
 
-    async def _reaping(self, sandboxes: Sandboxes) -> None:
+    async def _reaping(self) -> None:
         """A pool that cannot be reached now may be later; runs that need it say so too."""
         while True:
             try:
-                await sandboxes.keep_reaping()
+                await self._sandboxes.keep_reaping()
                 return
             except HummingbirdError as error:
                 _log.error("Sandboxes that are overdue are not removed: %s", error)

@@ -30,6 +30,14 @@ class SandboxFile:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class SandboxList:
+    """`more`: there are others, which are not in it."""
+
+    files: Sequence[SandboxFile]
+    more: bool = False
+
+
 class Desk(Protocol):
     """Raises HummingbirdError with a sentence for people: UsageFault for what there is not, others for what does not
     work now."""
@@ -67,7 +75,7 @@ class Desk(Protocol):
 
     async def trend(self, project: str, since: date, fingerprint: str | None = None) -> Sequence[FailureDay]: ...
 
-    async def files(self, session_id: str) -> Sequence[SandboxFile]:
+    async def files(self, session_id: str) -> SandboxList:
         """What the session's sandbox held when it was last saved."""
         ...
 

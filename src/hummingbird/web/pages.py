@@ -20,7 +20,7 @@ from hummingbird.ports.known_failures import FailureDay, KnownFailure
 from hummingbird.ports.reactions import Rated
 from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, Hit
 from hummingbird.web.answers import as_html, found, quoted
-from hummingbird.web.asked import Day, SandboxFile
+from hummingbird.web.asked import Day, SandboxList
 from hummingbird.web.live import Run
 from hummingbird.web.quality import Quality
 from hummingbird.web.shown import machine_time, moment, money, share, shown, size
@@ -156,9 +156,10 @@ class Pages:
             **more,
         )
 
-    def files(self, session_id: str, files: Sequence[SandboxFile], **more: Any) -> str:
-        listed = [{"path": one.path, "name": shown(one.path), "size": size(one.size)} for one in files]
-        return page("files.html", title="Files", session_id=session_id, files=listed, **more)
+    def files(self, session_id: str, there: SandboxList, **more: Any) -> str:
+        listed = [{"path": one.path, "name": shown(one.path), "size": size(one.size)} for one in there.files]
+        cut = len(listed) if there.more else 0
+        return page("files.html", title="Files", session_id=session_id, files=listed, cut=cut, **more)
 
     def _failure(self, one: KnownFailure, days: Sequence[FailureDay], today: date) -> dict[str, Any]:
         return {

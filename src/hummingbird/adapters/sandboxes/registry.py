@@ -53,11 +53,13 @@ class Sandboxes:
             raise UsageFault(f"There is no sandbox {wanted.backend!r}; there are: {', '.join(BACKENDS)}.")
         self._wanted, self._environment, self._clock, self._warn = wanted, environment, clock, warn
         self._pool: tuple[Any, Any] | None = None
+        self._opening = asyncio.Lock()
 
     async def open(self) -> None:
-        """Before the first one is made. Raises SandboxUnavailable where a pool cannot be reached."""
-        if self._wanted.backend == POOL and self._pool is None:
-            self._pool = await asyncio.to_thread(self._opened_pool)
+        """Before one is made; as often as anybody likes. Raises SandboxUnavailable where a pool cannot be reached."""
+        async with self._opening:
+            if self._wanted.backend == POOL and self._pool is None:
+                self._pool = await asyncio.to_thread(self._opened_pool)
 
     def make(self, session_id: str = "") -> CommandSandbox:
         """One that has not been started; of a pool, the one that lingers for this session if there is one."""
