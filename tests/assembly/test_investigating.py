@@ -4,6 +4,7 @@ import asyncio
 import os
 from functools import partial
 from pathlib import Path
+from typing import Never
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.adapters.telemetry.metrics import Metrics
 from hummingbird.assembly.chat_mind import memory_of
 from hummingbird.assembly.investigating import Investigating
 from hummingbird.assembly.secrets import for_runs
@@ -29,6 +31,7 @@ from hummingbird.domain.messages import NoticeKind
 from hummingbird.domain.orders import Cause, Overrides
 from hummingbird.lab.vendors.script import Fault, Turn
 from hummingbird.ports.sessions import Sessions
+from hummingbird.web.live import Live
 from tests.assembly.conducting import (
     MODEL,
     ORCHESTRATOR,
@@ -270,6 +273,31 @@ async def test_settings_that_are_missing_are_said_before_anything_runs(tmp_path:
         with pytest.raises(MissingSetting, match="READER"):
             await stage.conduct(order(), settings="", workflow="data_sources: {gitlab: {token_env: READER}}")
     assert not (stage.sessions / "session").exists()
+
+
+async def test_a_run_that_never_comes_to_be_one_is_shown_to_nobody_as_running(tmp_path: Path) -> None:
+    """O4: its key is missing, or its model is none."""
+
+    async def nothing(_: str) -> tuple[()]:
+        return ()
+
+    live, metrics = Live(nothing, lambda *_: ""), Metrics()
+
+    def stumbles(_: object) -> Never:
+        raise ValueError("no place for traces")
+
+    with staged(tmp_path) as stage:
+        del stage.environment["ANTHROPIC_API_KEY"]
+        stage.environment["ANTHROPIC_BASE_URL"] = "https://models.example"
+        configuration = stage.configuration()
+        investigator = Investigating(
+            FolderSessions(stage.sessions), stage.environment, clock=stage.clock, watchers=[live, stumbles, metrics]
+        )
+        for number in range(3):
+            with pytest.raises(MissingSetting, match="ANTHROPIC_API_KEY"):
+                await investigator.conduct(order(f"s{number}"), configuration, applied(configuration), TASK)
+    assert live.runs == ()
+    assert b"hummingbird_runs_under_way 0.0" in metrics.exposition()[0]
 
 
 async def test_a_persons_overrides_hold_for_the_run(tmp_path: Path) -> None:

@@ -32,11 +32,10 @@ from hummingbird.assembly.library import Agent
 from hummingbird.assembly.models import chain, price_overrides
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
-from hummingbird.assembly.watching import observing
+from hummingbird.assembly.watching import watched
 from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.config.settings import Settings
 from hummingbird.domain.errors import HummingbirdError, JournalDamaged, SessionUnreadable, UsageFault
-from hummingbird.domain.events import Left
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.journal import Entry, RunEnded, RunStarted, Source, UserSaid
 from hummingbird.domain.limits import CONDUCTED_REMEMBERED
@@ -160,29 +159,27 @@ class Investigating:
         read = sources(declared(configuration.settings, applied, self._environment, bot_ids), self._environment)
         known = (value for source in read for value in source.secrets)
         seen = SeenFailures(secrets_of(self._environment, [*secret, *known]))
-        observer = observing(self._watchers, order)
-        agent = self._agent(
-            order,
-            configuration,
-            applied,
-            keeping=HeldKeeping(session.journal, session.archives, self._spending),
-            tools=tools,
-            sources=[seen.source(one) for one in read],
-            secrets=secret,
-            on_trouble=trouble,
-            on_event=observer,
-            judged=opinion.verdict,
-            digested=digested,
-        )
-        try:
-            if opinion.instead:
-                return await _stated(agent, session.journal, order, text, opinion.instead)
-            return await _ended(agent, order, text)
-        finally:
-            if observer is not None:
-                observer(Left())
-            await agent.aclose()
-            _remember(self._seen, order.id, seen.found)
+        with watched(self._watchers, order) as observer:
+            agent = self._agent(
+                order,
+                configuration,
+                applied,
+                keeping=HeldKeeping(session.journal, session.archives, self._spending),
+                tools=tools,
+                sources=[seen.source(one) for one in read],
+                secrets=secret,
+                on_trouble=trouble,
+                on_event=observer,
+                judged=opinion.verdict,
+                digested=digested,
+            )
+            try:
+                if opinion.instead:
+                    return await _stated(agent, session.journal, order, text, opinion.instead)
+                return await _ended(agent, order, text)
+            finally:
+                await agent.aclose()
+                _remember(self._seen, order.id, seen.found)
 
     def _agent(self, order: WorkOrder, configuration: Configuration, applied: Applied, **parts: Any) -> Agent:
         settings, environment = configuration.settings, self._environment

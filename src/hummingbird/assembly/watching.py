@@ -2,9 +2,10 @@
 disturb another one or the run."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from hummingbird.domain.events import Event
+from hummingbird.domain.events import Event, Left
 from hummingbird.domain.orders import WorkOrder
 from hummingbird.ports.observer import Observer, RunWatcher
 
@@ -16,8 +17,23 @@ def everything(observer: Observer | None) -> tuple[RunWatcher, ...]:
     return () if observer is None else (lambda _: observer,)
 
 
-def observing(watchers: Sequence[RunWatcher], order: WorkOrder) -> Observer | None:
-    return _Several([begin(order) for begin in watchers]) if watchers else None
+@contextmanager
+def watched(watchers: Sequence[RunWatcher], order: WorkOrder) -> Iterator[Observer | None]:
+    """Whoever is told that a run begins is told when it is over here, also where it never came to be one."""
+    observer = _Several(list(_begun(watchers, order))) if watchers else None
+    try:
+        yield observer
+    finally:
+        if observer is not None:
+            observer(Left())
+
+
+def _begun(watchers: Sequence[RunWatcher], order: WorkOrder) -> Iterator[Observer]:
+    for begin in watchers:
+        try:
+            yield begin(order)
+        except Exception:  # noqa: BLE001 - a border: as for what they are told later
+            _log.exception("Somebody who wants to watch a run failed and sees nothing of it.")
 
 
 class _Several:

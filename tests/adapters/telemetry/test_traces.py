@@ -16,6 +16,7 @@ from hummingbird.adapters.telemetry.endpoint import endpoint_of, header_secrets
 from hummingbird.adapters.telemetry.registry import traces as made
 from hummingbird.adapters.telemetry.traces import Traces, trace_id_of
 from hummingbird.domain.errors import MissingSetting
+from hummingbird.domain.events import Left
 from hummingbird.domain.journal import (
     Compacted,
     Delegated,
@@ -210,6 +211,21 @@ async def test_a_run_that_goes_on_elsewhere_goes_on_in_the_same_trace(collector:
     assert attributes(ended)["hummingbird.run.end_reason"] == "completed"
     cut = [span for span in collector.spans if attributes(span).get("error.type") == "interrupted"]
     assert [span.parent_span_id for span in cut] == [parked.span_id]
+
+
+async def test_a_run_that_is_left_is_told_at_once_and_not_when_the_process_ends(collector: Collector) -> None:
+    """Whatever came between: it was parked, or its process lost it to another one."""
+    traces = tracing(collector)
+    run = traces(order())
+    see(run, a_run()[:4])
+    run(Left())
+    see(run, a_run()[4:])
+    assert run.over
+    await traces.close(30)
+    (root,) = (span for span in collector.spans if span.name.startswith("invoke_agent"))
+    assert attributes(root)["hummingbird.run.parked"] is True
+    assert root.end_time_unix_nano == int(a_run()[3].at * 1e9)
+    assert "hummingbird.run.end_reason" not in attributes(root), "nothing is counted after it"
 
 
 async def test_runs_at_the_same_time_have_traces_of_their_own(collector: Collector) -> None:

@@ -37,7 +37,7 @@ from hummingbird.adapters.telemetry.measures import (
     Measure,
     Reading,
 )
-from hummingbird.domain.events import Event, Recorded
+from hummingbird.domain.events import Event, Left, Recorded
 from hummingbird.domain.journal import (
     Compacted,
     CompactionSkipped,
@@ -197,6 +197,8 @@ class _Run:
     def __call__(self, event: Event) -> None:
         if isinstance(event, Recorded):
             self._fold(event.entry)
+        elif isinstance(event, Left):
+            self.under_way = False
 
     def _fold(self, entry: Entry) -> None:
         metrics = self._metrics

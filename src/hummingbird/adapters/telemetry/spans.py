@@ -8,7 +8,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_
 
 from hummingbird.adapters.telemetry import conventions as names
 from hummingbird.adapters.telemetry.labels import as_spelt
-from hummingbird.domain.events import Event, Recorded
+from hummingbird.domain.events import Event, Left, Recorded
 from hummingbird.domain.journal import (
     Compacted,
     Delegated,
@@ -47,9 +47,13 @@ class TracedRun:
         self.over = False
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Recorded) and not self.over:
+        if self.over:
+            return
+        if isinstance(event, Recorded):
             self._last_at = event.entry.at
             self._fold(event.entry)
+        elif isinstance(event, Left):
+            self.park()
 
     def _fold(self, entry: Entry) -> None:
         match entry:
