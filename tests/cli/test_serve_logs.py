@@ -215,3 +215,20 @@ def test_what_telemetry_cannot_work_with_is_said_before_anything_begins(
     assert done.code == 2
     assert f"hummingbird: {next(iter(variables))} is no " in done.err
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_no_line_has_a_tool_s_token_however_its_variable_is_called_i2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], log_format: str
+) -> None:
+    monkeypatch.setenv("READER", CANARY)
+    (tmp_path / "look.md").write_text("Look.")
+    file = tmp_path / "hummingbird.yaml"
+    sources = "data_sources: {gitlab: {token_env: READER}}"
+    file.write_text(f"workflows:\n  a:\n    prompt: look.md\n    {sources}\n    projects: {{'*': {{}}}}\n")
+    assert run(str(file), "127.0.0.1", 0, Chosen(), grace=0, verbose=False, log_format=log_format) == 0
+    logging.getLogger("hummingbird").warning("GitLab said: %s is no token.", CANARY)
+    said = capfd.readouterr().err
+    assert f"GitLab said: {MASK} is no token." in said
+    assert CANARY not in said

@@ -53,7 +53,7 @@ def chat(config: str | None, wish: ChatWish, chosen: Chosen, *, verbose: bool) -
         return asyncio.run(converse(made, _setting(parts, wish, remark, verbose=verbose)))
     if remark:
         click.echo(f"hummingbird: {remark}", err=True)
-    with logged(verbose=verbose):
+    with logged(configuration, verbose=verbose):
         if wish.query is None:
             return asyncio.run(answer_lines(made, standard_input(), piping))
         if wish.query == "-":

@@ -5,28 +5,44 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
 
-from hummingbird.assembly.secrets import secrets_of
+from hummingbird.assembly.secrets import secrets_of, tool_secrets
+from hummingbird.config.configuration import Configuration
 from hummingbird.domain.log_context import current_work
 from hummingbird.domain.secrets import Secrets
 from hummingbird.domain.text import plain
 from hummingbird.evidence.visible import visible
 
 
-class OneLine(logging.Formatter):
-    """The trace of a bug still has its lines, below the message; no line tells a credential of the environment,
-    whoever wrote it (I1, I2)."""
+class Masking:
+    """What no line may tell: the credentials of the environment by their names, and, once a configuration is in force,
+    those that it names however they are called. `configuration` gives the one in force, which may change."""
 
-    @cached_property
-    def _secrets(self) -> Secrets:
-        return secrets_of(os.environ)
+    def __init__(self, configuration: Callable[[], Configuration] | None = None) -> None:
+        self.configuration = configuration
+        self._known: tuple[Configuration | None, Secrets] | None = None
+
+    def __call__(self, text: str) -> str:
+        now = self.configuration() if self.configuration else None
+        if self._known is None or self._known[0] is not now:
+            named = tool_secrets(now, os.environ) if now else ()
+            self._known = now, secrets_of(os.environ, named)
+        return self._known[1].mask(text)
+
+
+class OneLine(logging.Formatter):
+    """The trace of a bug still has its lines, below the message; no line tells a credential that is known here, whoever
+    wrote it (I1, I2)."""
+
+    def __init__(self, shape: str, moment: str | None = None, masking: Masking | None = None) -> None:
+        super().__init__(shape, moment)
+        self._masking = masking or Masking()
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._secrets.mask(super().format(record))
+        return self._masking(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         return visible(super().formatMessage(record))
@@ -34,11 +50,11 @@ class OneLine(logging.Formatter):
 
 class JsonLine(logging.Formatter):
     """One object a line (O1): also the trace of a bug is in it. ASCII alone, which no terminal and no collector
-    changes, and no text in it tells a credential of the environment (I1, I2)."""
+    changes, and no text in it tells a credential that is known here (I1, I2)."""
 
-    @cached_property
-    def _secrets(self) -> Secrets:
-        return secrets_of(os.environ)
+    def __init__(self, masking: Masking | None = None) -> None:
+        super().__init__()
+        self._masking = masking or Masking()
 
     def format(self, record: logging.LogRecord) -> str:
         work = current_work()
@@ -62,7 +78,7 @@ class JsonLine(logging.Formatter):
         return json.dumps(told)
 
     def _shown(self, text: str) -> str:
-        return self._secrets.mask(plain(text))
+        return self._masking(plain(text))
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -81,10 +97,10 @@ def _said(error: BaseException) -> str:
 
 
 @contextmanager
-def logged(*, verbose: bool) -> Iterator[None]:
+def logged(configuration: Configuration, *, verbose: bool) -> Iterator[None]:
     """What went wrong is told; with `verbose` also what was decided, and why."""
     lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(OneLine("%(message)s"))
+    lines.setFormatter(OneLine("%(message)s", masking=Masking(lambda: configuration)))
     lines.setLevel(logging.INFO if verbose else logging.WARNING)
     log = logging.getLogger("hummingbird")
     log.setLevel(lines.level)

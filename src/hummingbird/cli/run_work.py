@@ -31,7 +31,7 @@ def run(config: str | None, wish: Wish, chosen: Chosen, *, verbose: bool) -> int
     )
     codes: list[int] = []
     try:
-        with logged(verbose=verbose):
+        with logged(configuration, verbose=verbose):
             asyncio.run(run_orders(parts, wish, body, lambda done: codes.append(_shown(done))))
     except KeyboardInterrupt:
         _tell_how_to_go_on(wish)

@@ -13,7 +13,7 @@ from hummingbird.assembly.sandboxes import Chosen, check_chosen, wanted_sandbox
 from hummingbird.assembly.secrets import secrets_of, tool_secrets
 from hummingbird.assembly.serving import Serving
 from hummingbird.assembly.telemetry import telemetry_of
-from hummingbird.cli.lines import JsonLine, OneLine
+from hummingbird.cli.lines import JsonLine, Masking, OneLine
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.load import find
 from hummingbird.config.needed import writing
@@ -40,8 +40,9 @@ def run(
     log_format: str = "text",
 ) -> int:
     """Raises OperatorError for what it cannot begin with."""
-    log_to_stderr(verbose=verbose, log_format=log_format)
+    masking = log_to_stderr(verbose=verbose, log_format=log_format)
     watch = Watch(find(config, os.environ, Path.cwd()), os.environ)
+    masking.configuration = lambda: watch.current
     check_chosen(watch.current.settings, chosen)
     check_cluster(wanted_sandbox(watch.current.settings, chosen), os.environ)
     asyncio.run(_serve(watch, host, port, chosen, SERVE_GRACE_S if grace is None else grace))
@@ -84,12 +85,14 @@ def _warn_of_missing_token(configuration: Configuration) -> None:
         )
 
 
-def log_to_stderr(*, verbose: bool, log_format: str = "text") -> None:
-    """One line for everything; others' libraries only where something is wrong."""
-    lines = logging.StreamHandler(sys.stderr)
-    sentence = OneLine("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
-    lines.setFormatter(JsonLine() if log_format == "json" else sentence)
+def log_to_stderr(*, verbose: bool, log_format: str = "text") -> Masking:
+    """One line for everything; others' libraries only where something is wrong. What is masked there, the caller says
+    more about once it knows."""
+    lines, masking = logging.StreamHandler(sys.stderr), Masking()
+    sentence = OneLine("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z", masking)
+    lines.setFormatter(JsonLine(masking) if log_format == "json" else sentence)
     root = logging.getLogger()
     root.handlers = [lines]
     root.setLevel(logging.WARNING)
     _log.setLevel(logging.DEBUG if verbose else logging.INFO)
+    return masking

@@ -14,7 +14,7 @@ import msgspec
 
 from hummingbird.assembly.clock import SystemClock
 from hummingbird.assembly.session_desk import SessionDesk, desk_of
-from hummingbird.cli.lines import OneLine
+from hummingbird.cli.lines import Masking, OneLine
 from hummingbird.cli.printing import printed
 from hummingbird.cli.session_lines import hit_lines, line, page, seconds_of, told
 from hummingbird.config.load import find, load
@@ -199,12 +199,13 @@ def _written(path: Path, content: bytes) -> None:
 
 def _done(config: str | None, work: Callable[[SessionDesk], Coroutine[Any, Any, int]]) -> int:
     """Raises HummingbirdError for what it cannot begin with."""
-    lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(OneLine("hummingbird: %(message)s"))
+    lines, masking = logging.StreamHandler(sys.stderr), Masking()
+    lines.setFormatter(OneLine("hummingbird: %(message)s", masking=masking))
     lines.setLevel(logging.WARNING)
     logging.getLogger().addHandler(lines)
     try:
         configuration = load(find(config, os.environ, Path.cwd()), None)
+        masking.configuration = lambda: configuration
         return asyncio.run(work(desk_of(configuration, os.environ, SystemClock())))
     finally:
         logging.getLogger().removeHandler(lines)
