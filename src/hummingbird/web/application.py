@@ -24,6 +24,7 @@ from hummingbird.domain.web_limits import (
     COST_DAYS,
     FAILURES_SHOWN,
     FORM_BYTES,
+    LIVE_VIEWERS,
     MESSAGE_CHARS,
     PAGE_S,
     PAGES_AT_ONCE,
@@ -38,10 +39,12 @@ from hummingbird.web.access import COOKIE, Access, Refused, Visitor
 from hummingbird.web.asked import Desk
 from hummingbird.web.live import Live
 from hummingbird.web.pages import Pages, page
-from hummingbird.web.responses import PiecesResponse, html, news, part, static, text
+from hummingbird.web.responses import HTML, PLAIN, PiecesResponse, busy, html, news, part, slices, static, text
+from hummingbird.web.seats import Seats
 
 Handler = Callable[[Request, Visitor], Awaitable[Response]]
 _log = logging.getLogger("hummingbird.web")
+_MANY_READ = "Too many pages are being read; load it again in a minute."
 
 
 class Dashboard:
@@ -58,7 +61,7 @@ class Dashboard:
         self._desk, self._access, self._live, self._pages = desk, access, live, pages
         self._exposition = exposition
         self._making = asyncio.Semaphore(PAGES_AT_ONCE)
-        self._open = 0
+        self._readers, self._viewers = Seats(PAGES_OPEN), Seats(LIVE_VIEWERS)
 
     @property
     def routes(self) -> Sequence[Route]:
@@ -86,7 +89,7 @@ class Dashboard:
         ]
 
     async def _guarded(self, handler: Handler, request: Request) -> Response:
-        judged = self._access.judged(request.headers, request.cookies)
+        judged = self._access.judged(request.headers, request.cookies, request.scope.get("http_version", ""))
         if isinstance(judged, Refused):
             return self._refused(request, judged)
         try:
@@ -148,15 +151,15 @@ class Dashboard:
     async def _session(self, request: Request, visitor: Visitor) -> Response:
         """Written as it is made: the first rows are seen before the last ones are."""
         session_id = _session_id(request)
-        if self._open >= PAGES_OPEN:
-            return text(503, "Too many pages are being read; load it again in a minute.", {"Retry-After": "30"})
-        known = await self._desk.known(session_id) or summary(await self._entries(session_id), session_id)
-        told = "It is queued, and begins when it is its turn." if "sent" in request.query_params else ""
-        written = self._written(session_id, known, visitor, told or self._live.said(session_id))
-        return PiecesResponse(written, {"Content-Type": "text/html; charset=utf-8"}, PAGE_S)
+        if (seat := self._readers.take()) is None:
+            return busy(_MANY_READ)
+        with seat:
+            known = await self._desk.known(session_id) or summary(await self._entries(session_id), session_id)
+            told = "It is queued, and begins when it is its turn." if "sent" in request.query_params else ""
+            written = self._written(session_id, known, visitor, told or self._live.said(session_id))
+            return PiecesResponse(written, HTML, PAGE_S, seat.pop_all())
 
     async def _written(self, session_id: str, known: Summary, visitor: Visitor, told: str) -> AsyncIterator[bytes]:
-        self._open += 1
         try:
             yield self._pages.session_begin(known, visitor=visitor).encode("utf-8", "replace")
             async with aclosing(self._rows(session_id, visitor, told)) as pieces:
@@ -164,8 +167,6 @@ class Dashboard:
                     yield piece.encode("utf-8", "replace")
         except HummingbirdError as error:
             yield page("sentence.html", sentence=str(error)).encode("utf-8", "replace")
-        finally:
-            self._open -= 1
         yield page("end.html", visitor=visitor).encode()
 
     async def _made(self, make: Callable[..., str], *given: Any, **more: Any) -> str:
@@ -174,8 +175,7 @@ class Dashboard:
             return await asyncio.to_thread(make, *given, **more)
 
     async def _rows(self, session_id: str, visitor: Visitor, told: str) -> AsyncGenerator[str, None]:
-        async with self._making:
-            entries = await self._entries(session_id)
+        entries = await self._entries(session_id)
         running = self._live.run_of(session_id) is not None
         yield await self._made(self._pages.session, session_id, entries, running=running)
         for begin in range(0, len(entries), ROWS_AT_ONCE):
@@ -186,17 +186,24 @@ class Dashboard:
         yield self._pages.session_end(session_id, visitor=visitor, **more)
 
     async def _entry(self, request: Request, visitor: Visitor) -> Response:
-        session_id, asked = _session_id(request), str(request.path_params["number"])
-        entries = await self._entries(session_id)
-        number = int(asked) if asked.isdecimal() and len(asked) < 10 else 0
-        if not 0 < number <= len(entries):
-            raise UsageFault(f"The session has {len(entries)} entries, and no such one.")
-        made = await self._made(self._pages.text, entries[number - 1], number, session_id, visitor=visitor)
-        return self._whole(made, visitor)
+        session_id, number = _session_id(request), whole(str(request.path_params["number"]))
+        if (seat := self._readers.take()) is None:
+            return busy(_MANY_READ)
+        with seat:
+            entries = await self._entries(session_id)
+            if not 0 < number <= len(entries):
+                raise UsageFault(f"The session has {len(entries)} entries, and no such one.")
+            made = await self._made(self._pages.text, entries[number - 1], number, session_id, visitor=visitor)
+            return PiecesResponse(slices(made, page("end.html", visitor=visitor)), HTML, PAGE_S, seat.pop_all())
 
     async def _transcript(self, request: Request, visitor: Visitor) -> Response:
-        entries = await self._entries(_session_id(request))
-        return text(200, await self._made(lambda: self._pages.mask(transcript(entries))))
+        session_id = _session_id(request)
+        if (seat := self._readers.take()) is None:
+            return busy(_MANY_READ)
+        with seat:
+            entries = await self._entries(session_id)
+            made = await self._made(lambda: self._pages.mask(transcript(entries)))
+            return PiecesResponse(slices(made), PLAIN, PAGE_S, seat.pop_all())
 
     async def _files(self, request: Request, visitor: Visitor) -> Response:
         session_id = _session_id(request)
@@ -214,7 +221,8 @@ class Dashboard:
         return PiecesResponse(chunks, kept, PAGE_S)
 
     async def _entries(self, session_id: str) -> Sequence[Entry]:
-        entries = await self._desk.entries(session_id)
+        async with self._making:
+            entries = await self._desk.entries(session_id)
         if not entries:
             raise UsageFault(f"There is no session {session_id}; it may have been removed.")
         return entries
@@ -231,14 +239,13 @@ class Dashboard:
         return self._news(self._live.overview(lambda: self._pages.running(self._live.runs)))
 
     async def _live_session(self, request: Request, visitor: Visitor) -> Response:
-        last = request.headers.get("last-event-id") or request.query_params.get("after", "0")
-        after = int(last) if last.isdigit() and len(last) < 10 else 0
+        after = whole(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
         return self._news(self._live.session(_session_id(request), after))
 
     def _news(self, pieces: AsyncIterator[bytes]) -> Response:
-        if self._live.full:
-            return text(503, "Too many look at live pages; load the page again later.", {"Retry-After": "30"})
-        return news(pieces)
+        if self._live.closed or (seat := self._viewers.take()) is None:
+            return busy("Too many look at live pages; load the page again later.")
+        return news(pieces, seat)
 
     # What can be done
 
@@ -274,6 +281,11 @@ class Dashboard:
         secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))
         entered.set_cookie(COOKIE, cookie, max_age=VISIT_S, httponly=True, samesite="lax", secure=secure)
         return entered
+
+
+def whole(said: str) -> int:
+    """A number that somebody else wrote; 0 for what is none, or none of ours."""
+    return int(said) if said.isdecimal() and len(said) < 10 else 0
 
 
 def _session_id(request: Request) -> str:

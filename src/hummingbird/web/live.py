@@ -25,8 +25,9 @@ from hummingbird.domain.web_limits import (
     LIVE_LOOK_CAP_S,
     LIVE_LOOK_S,
     LIVE_PAUSE_S,
+    LIVE_PIECE_BYTES,
+    LIVE_READS_AT_ONCE,
     LIVE_SENTENCES,
-    LIVE_VIEWERS,
     LIVE_WRITES_PER_S,
 )
 from hummingbird.ports.observer import Observer
@@ -58,6 +59,7 @@ class Live:
         self._runs: dict[str, Run] = {}
         self._sentences: dict[str, str] = {}
         self._streams: dict[str, Stream] = {}
+        self._shelf, self._reading = Shelf(), asyncio.Semaphore(LIVE_READS_AT_ONCE)
         self._overview = News(self._pause_s, lambda: LIVE_ALIVE_S)
         self._page: tuple[int, bytes] = (-1, b"")
         self.viewers = 0
@@ -95,10 +97,6 @@ class Live:
     def run_of(self, session_id: str) -> Run | None:
         return self._runs.get(session_id)
 
-    @property
-    def full(self) -> bool:
-        return self.viewers >= LIVE_VIEWERS or self.closed
-
     def _pause_s(self) -> float:
         """Between two pieces of news."""
         return max(LIVE_PAUSE_S, self.viewers / LIVE_WRITES_PER_S)
@@ -131,15 +129,15 @@ class Live:
         with self._viewing():
             stream = self._streams.get(session_id)
             if stream is None:
-                stream = self._streams[session_id] = Stream(self._pause_s)
+                stream = self._streams[session_id] = Stream(self._pause_s, self._shelf)
             stream.viewers += 1
             told = self.said(session_id)
             try:
                 while not self.closed:
                     seen = stream.news.released
                     await self._follow(session_id, stream, after)
-                    if piece := stream.since(after):
-                        after = stream.last
+                    while piece := stream.since(after):
+                        after = stream.last if piece is RELOAD else stream.upto(after)
                         yield piece
                     if told != self.said(session_id):
                         told = self.said(session_id)
@@ -149,7 +147,7 @@ class Live:
             finally:
                 stream.viewers -= 1
                 if not stream.viewers and self._streams.get(session_id) is stream:
-                    stream.news.rest()
+                    stream.rest()
                     del self._streams[session_id]
 
     @contextmanager
@@ -202,7 +200,8 @@ class Live:
 
     async def _kept(self, session_id: str) -> Sequence[Entry] | None:
         try:
-            return await self._read(session_id)
+            async with self._reading:
+                return await self._read(session_id)
         except HummingbirdError:
             return None  # the page says why when it is loaded
 
@@ -272,15 +271,14 @@ class Stream:
     entries there are known to be. `run` tells of what is behind `offset`; without one, the journal is looked at from
     time to time."""
 
-    def __init__(self, pause_s: Callable[[], float]) -> None:
-        self.news = News(pause_s, self._silence_s)
+    def __init__(self, pause_s: Callable[[], float], shelf: "Shelf") -> None:
+        self.news, self._shelf = News(pause_s, self._silence_s), shelf
         self.filling = asyncio.Lock()
         self.viewers = 0
         self.run: Run | None = None
         self.offset = self.length = self.last = 0
         self.next_look, self.look_s = 0.0, LIVE_LOOK_S
         self._pieces: dict[int, bytes] = {}
-        self._weight = 0
         self._cut: tuple[int, int, bytes] = (0, 0, b"")
 
     def _silence_s(self) -> float:
@@ -300,24 +298,60 @@ class Stream:
         return after < self.length and not self.has(after + 1)
 
     def add(self, fragment: str, number: int) -> None:
-        piece = fragment.encode("utf-8", "replace")
-        self._pieces[number] = piece
-        self._weight += len(piece)
-        while self._weight > LIVE_BEHIND_BYTES and len(self._pieces) > 1:
-            self._weight -= len(self._pieces.pop(min(self._pieces)))
+        self._pieces[number] = fragment.encode("utf-8", "replace")
         self.last = max(self.last, number)
+        self._shelf.put(self, number, len(self._pieces[number]))
+
+    def let_go(self, number: int) -> None:
+        del self._pieces[number]
+
+    def rest(self) -> None:
+        """Nobody looks any more."""
+        self.news.rest()
+        for number in self._pieces:
+            self._shelf.take(self, number)
+
+    def upto(self, after: int) -> int:
+        """The number that whoever has seen all up to `after` is told next: with not much more than may wait in the
+        socket of somebody who reads slowly."""
+        weight, number = 0, after
+        while number < self.last and weight < LIVE_PIECE_BYTES:
+            number += 1
+            weight += len(self._pieces.get(number, b""))
+        return number
 
     def since(self, after: int) -> bytes:
-        """Nothing if there is nothing new. Most who look are at the same place."""
+        """Up to there; nothing if there is nothing new. Most who look are at the same place."""
         if after >= self.last:
             return b""
-        numbers = range(after + 1, self.last + 1)
+        upto = self.upto(after)
+        numbers = range(after + 1, upto + 1)
         if not all(number in self._pieces for number in numbers):
             return RELOAD
-        if self._cut[:2] != (after, self.last):
+        if self._cut[:2] != (after, upto):
             fragments = b"".join(self._pieces[number] for number in numbers)
-            self._cut = after, self.last, sent("entries", fragments.decode(), self.last)
+            self._cut = after, upto, sent("entries", fragments.decode(), upto)
         return self._cut[2]
+
+
+class Shelf:
+    """How much all streams hold together, however many there are: the oldest pieces are let go, and who lacks them
+    loads the page anew."""
+
+    def __init__(self) -> None:
+        self._weights: dict[tuple[Stream, int], int] = {}
+        self.weight = 0
+
+    def put(self, stream: Stream, number: int, weight: int) -> None:
+        self._weights[stream, number] = weight
+        self.weight += weight
+        while self.weight > LIVE_BEHIND_BYTES and len(self._weights) > 1:
+            oldest, of = next(iter(self._weights))
+            self.take(oldest, of)
+            oldest.let_go(of)
+
+    def take(self, stream: Stream, number: int) -> None:
+        self.weight -= self._weights.pop((stream, number))
 
 
 def sent(event: str, text: str, number: int) -> bytes:

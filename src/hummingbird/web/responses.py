@@ -2,8 +2,8 @@
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import ExitStack, aclosing, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,10 @@ _ALWAYS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
+_SLICE_CHARS = 32 * 1024
+
 
 def part(headers: Mapping[str, str]) -> dict[str, str]:
     """With those that everything of ours has."""
@@ -33,12 +37,12 @@ def part(headers: Mapping[str, str]) -> dict[str, str]:
 
 def html(content: str, code: int = 200) -> Response:
     body = content.encode("utf-8", "replace")
-    return Response(body, code, part({"Content-Type": "text/html; charset=utf-8"}))
+    return Response(body, code, part(HTML))
 
 
 def text(code: int, content: str, headers: Mapping[str, str] | None = None) -> Response:
     body = content.encode("utf-8", "replace")
-    return Response(body, code, part({"Content-Type": "text/plain; charset=utf-8", **(headers or {})}))
+    return Response(body, code, part({**PLAIN, **(headers or {})}))
 
 
 async def static(request: Request) -> Response:
@@ -57,14 +61,24 @@ def _files() -> Mapping[str, bytes]:
 
 class PiecesResponse(Response):
     """Pieces as they come, until whoever looks is gone; no longer than `seconds`, if that is given. What makes them is
-    closed then, with all the time it needs."""
+    closed then, with all the time it needs; and `seat`, however it ends and whether or not it ever began."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], headers: Mapping[str, str], seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        pieces: AsyncIterator[bytes],
+        headers: Mapping[str, str],
+        seconds: float | None = None,
+        seat: ExitStack | None = None,
+    ) -> None:
         super().__init__(headers=part(headers))
         del self.headers["content-length"]
-        self._pieces, self._seconds = pieces, seconds
+        self._pieces, self._seconds, self._seat = pieces, seconds, seat or ExitStack()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._seat:
+            await self._sent(receive, send)
+
+    async def _sent(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         gone = asyncio.ensure_future(_gone(receive))
         telling = asyncio.ensure_future(self._told(send))
@@ -87,8 +101,19 @@ class PiecesResponse(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def news(pieces: AsyncIterator[bytes]) -> Response:
-    return PiecesResponse(pieces, {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+def news(pieces: AsyncIterator[bytes], seat: ExitStack) -> Response:
+    return PiecesResponse(pieces, {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}, seat=seat)
+
+
+async def slices(content: str, *after: str) -> AsyncGenerator[bytes, None]:
+    """So that whoever reads slowly can be let go between two of them."""
+    for text in (content, *after):
+        for at in range(0, len(text), _SLICE_CHARS):
+            yield text[at : at + _SLICE_CHARS].encode("utf-8", "replace")
+
+
+def busy(sentence: str) -> Response:
+    return text(503, sentence, {"Retry-After": "30"})
 
 
 async def _gone(receive: Receive) -> None:
