@@ -57,10 +57,8 @@ async def _report(scale: Scale) -> None:
             async with httpx2.AsyncClient(timeout=60) as client:
                 await client.get(ours.rsplit("/sessions", 1)[0])  # as one comes from the list, which indexes it
                 content = (await client.get(ours)).content
-            before = service.memory_mb("VmRSS")
             async with plain(content) as theirs:
                 first, whole = await painted(scale, (ours, theirs))
-            after = service.memory_mb("VmRSS")
     print(f"{len(content):,} bytes; median of {scale.repeats}, interleaved.\n")
     print("| page | first paint, ms | ÷ static | loaded, ms | ÷ static |")
     print("|---|--:|--:|--:|--:|")
@@ -70,7 +68,7 @@ async def _report(scale: Scale) -> None:
             f"| {name} | {median(one[at] for one in first):.0f} | {median(ratios[0]):.2f}× "
             f"| {median(one[at] for one in whole):.0f} | {median(ratios[1]):.2f}× |"
         )
-    print(f"\nMemory of the service: {before:.0f} MB before, {after:.0f} MB after {scale.repeats} loads.\n")
+    print()
 
 
 async def painted(

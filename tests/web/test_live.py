@@ -197,7 +197,7 @@ async def test_what_waits_in_the_socket_of_somebody_slow_is_little_and_nothing_i
             piece = await anext(pieces)
             assert len(piece) < LIVE_PIECE_BYTES + 4_000
             assert f"id: {1 + len(found) + piece.count(b'<li>')}\n".encode() in piece
-            found += re.findall(rb"data: <li>(\d+)", piece)  # type: ignore[arg-type]  # numbers
+            found += re.findall(rb"data: <li>(\d+)", piece)
     assert [int(number) for number in found] == list(range(2, 102))
 
 
