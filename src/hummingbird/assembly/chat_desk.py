@@ -34,6 +34,7 @@ from hummingbird.assembly.plugins import plugin_hooks, plugin_tools
 from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
 from hummingbird.assembly.secrets import for_runs, secrets_of, tool_secrets
 from hummingbird.assembly.session_desk import Fresh, SessionDesk
+from hummingbird.assembly.tool_servers import server_settings
 from hummingbird.assembly.turn_keeping import TurnKeeping
 from hummingbird.config.chat import ChatSettings
 from hummingbird.config.configuration import Applied, Configuration
@@ -251,24 +252,8 @@ class ChatDesk:
 
     def _servers(self) -> list[ServerSettings]:
         """Raises MissingSetting for a variable that is not set."""
-        made = []
-        for name, found in self.parts.configuration.chat.mcp_servers.items():
-            wanted = [*found.env, *found.headers_env.values()]
-            if missing := [variable for variable in wanted if not self._given.get(variable, "").strip()]:
-                raise MissingSetting(f"Set {missing[0]}: chat.mcp_servers.{name} is given it.")
-            made.append(
-                ServerSettings(
-                    name=name,
-                    command=found.command,
-                    args=found.args,
-                    env={variable: self._given[variable] for variable in found.env},
-                    url=found.url,
-                    headers={header: self._given[variable].strip() for header, variable in found.headers_env.items()},
-                    tools=found.tools,
-                    read_tools=found.read_tools,
-                )
-            )
-        return made
+        configuration = self.parts.configuration
+        return [server_settings(configuration, self._given, name) for name in configuration.chat.mcp_servers]
 
 
 def _toolsets(parts: ChatParts, others: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from hummingbird.adapters.sources.testing_farm.settings import TestingFarmSettin
 from hummingbird.config.configuration import Applied
 from hummingbird.config.settings import Settings
 from hummingbird.config.tokens import tool_token
+from hummingbird.config.workflows import KonfluxDeclared, TestingFarmDeclared
 from hummingbird.domain.errors import MissingSetting
 from hummingbird.ports.source import ToolToken
 
@@ -43,8 +44,11 @@ def _gitlab(
 
 def _konflux(settings: Settings, applied: Applied, environment: Mapping[str, str]) -> KonfluxSettings | None:
     wanted = applied.declared.data_sources.konflux
-    if wanted is None:
-        return None
+    return None if wanted is None else konflux_of(settings, wanted, environment)
+
+
+def konflux_of(settings: Settings, wanted: KonfluxDeclared, environment: Mapping[str, str]) -> KonfluxSettings:
+    """Raises MissingSetting."""
     kubeconfig = environment.get(wanted.kubeconfig_env, "").strip() if wanted.kubeconfig_env else ""
     if wanted.kubeconfig_env and not kubeconfig:
         raise MissingSetting(f"Set {wanted.kubeconfig_env} to the path of the kubeconfig that Konflux is read with.")
@@ -62,11 +66,15 @@ def _testing_farm(settings: Settings, applied: Applied, environment: Mapping[str
     wanted = applied.declared.data_sources.testing_farm
     if wanted is None:
         return None
+    return testing_farm_of(settings, wanted, _token(applied, "testing_farm", environment))
+
+
+def testing_farm_of(settings: Settings, wanted: TestingFarmDeclared, token: ToolToken | None) -> TestingFarmSettings:
     usual = TestingFarmSettings()
     return TestingFarmSettings(
         api_url=wanted.api_url or usual.api_url,
         artifacts=wanted.artifacts or usual.artifacts,
-        token=_token(applied, "testing_farm", environment),
+        token=token,
         private_addresses=wanted.private_addresses,
         ca_bundle=settings.ca_bundle,
     )

@@ -10,11 +10,12 @@ from hashlib import blake2b
 from pathlib import Path
 
 from hummingbird.adapters.stores.index import opened
-from hummingbird.assembly.places import places
+from hummingbird.assembly.places import Places, places
 from hummingbird.assembly.secrets import all_secrets
 from hummingbird.assembly.session_copies import Saved, named, prepared, sessions_in, transferred
 from hummingbird.assembly.session_stores import sessions_of
 from hummingbird.config.configuration import Configuration
+from hummingbird.config.settings import Settings
 from hummingbird.domain.errors import HummingbirdError, JournalDamaged, ObjectsUnusable, SessionUnreadable
 from hummingbird.domain.journal import Entry
 from hummingbird.domain.session_limits import FRESH_S, SEARCH_HITS, SESSIONS_AT_ONCE
@@ -151,5 +152,11 @@ def desk_of(configuration: Configuration, environment: Mapping[str, str], clock:
     there = places(settings, environment)
     sessions = sessions_of(there, settings, clock.now)
     secrets = all_secrets(configuration, environment)
-    store = blake2b(sessions.address.encode(), digest_size=6).hexdigest()
-    return SessionDesk(sessions, opened(there.made().index(store), secrets.mask, _log.warning))
+    file = index_file(there.made(), settings, clock.now)
+    return SessionDesk(sessions, opened(file, secrets.mask, _log.warning))
+
+
+def index_file(there: Places, settings: Settings, now: Callable[[], float]) -> Path:
+    """Each store has its own."""
+    address = sessions_of(there, settings, now).address
+    return there.index(blake2b(address.encode(), digest_size=6).hexdigest())

@@ -15,14 +15,16 @@ from hummingbird.cli.placing import agreed, placed
 @config_file
 @json_option
 @click.option("--try-model", is_flag=True, help="Ask each model for one word, too. This costs next to nothing.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address that `serve` will listen on.")
 @placed
 @verbose
-def doctor(config: str | None, as_json: bool, try_model: bool, **place: Any) -> None:
+def doctor(config: str | None, as_json: bool, try_model: bool, host: str, **place: Any) -> None:
     """Try every part for real, and say what to do about each.
 
     Configuration, prompts and variables; GitLab, the tokens, their scopes and roles, and the webhook; model, sandbox,
-    folders, queue and store. Nothing is left behind, tokens go nowhere but to the GitLab that is configured, and no
-    value of them is shown.
+    folders, queue, store, the index and the ledgers; Konflux, KubeArchive, Testing Farm and MCP servers where they are
+    named; the dashboard's door, traces and Sentry. Nothing is left behind, each token goes to the server that it is
+    configured for and nowhere else, and no value of them is shown.
 
     \b
       hummingbird doctor --config deploy/hummingbird.yaml
@@ -32,4 +34,4 @@ def doctor(config: str | None, as_json: bool, try_model: bool, **place: Any) -> 
     """
     agreed(**place)
     work = import_module("hummingbird.cli.doctor_work")
-    sys.exit(work.run(config, as_json=as_json, try_model=try_model, **place))
+    sys.exit(work.run(config, as_json=as_json, try_model=try_model, host=host, **place))

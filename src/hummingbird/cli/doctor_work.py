@@ -19,21 +19,28 @@ _COLOURS = {Standing.OK: "green", Standing.WARN: "yellow", Standing.FAIL: "red",
 
 
 def run(
-    config: str | None, *, as_json: bool, try_model: bool, sandbox: str | None, context: str, namespace: str
+    config: str | None,
+    *,
+    as_json: bool,
+    try_model: bool,
+    host: str,
+    sandbox: str | None,
+    context: str,
+    namespace: str,
 ) -> int:
     path = find(config, os.environ, Path.cwd())
     chosen = Chosen(sandbox or "", context, namespace)
-    findings = asyncio.run(_examined(path, _nothing if as_json else _line, chosen, try_model=try_model))
+    findings = asyncio.run(_examined(path, _nothing if as_json else _line, chosen, try_model=try_model, host=host))
     counts = Counter(finding.standing for finding in findings)
     click.echo(_document(findings) if as_json else f"\n{_verdict(counts)}")
     return 1 if counts[Standing.FAIL] else 0
 
 
 async def _examined(
-    path: Path | None, tell: Callable[[Finding], None], chosen: Chosen, *, try_model: bool
+    path: Path | None, tell: Callable[[Finding], None], chosen: Chosen, *, try_model: bool, host: str
 ) -> list[Finding]:
     found: list[Finding] = []
-    async with aclosing(examination(path, os.environ, try_model=try_model, chosen=chosen)) as findings:
+    async with aclosing(examination(path, os.environ, try_model=try_model, chosen=chosen, host=host)) as findings:
         async for finding in findings:
             tell(finding)
             found.append(finding)

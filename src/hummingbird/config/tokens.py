@@ -24,6 +24,11 @@ def tool_token(project: Project, workflow: Workflow, source: str, environment: M
     """None if the source is read without one. Raises MissingSetting if its variable is not set: another token in its
     place might see what this one must not."""
     name, _ = token_variable(project, workflow, source)
+    return variable_value(name, source, environment)
+
+
+def variable_value(name: str, source: str, environment: Mapping[str, str]) -> ToolToken | None:
+    """As `tool_token`, of the variable with that name; there may be none."""
     if not name:
         return None
     value = environment.get(name, "").strip()

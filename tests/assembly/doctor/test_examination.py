@@ -87,4 +87,5 @@ def test_the_whole_of_it_shows_no_token_and_leaves_nothing_behind(tmp_path: Path
     assert {one.part for one in found} >= {
         *("configuration", "prompts", "variables", "webhook secret", "dashboard", "gitlab", "token that writes", path),
         *("token that reads", "model", "sandbox", "state folder", "queue", "store"),
+        *("session index", "known failures", "spending"),
     }

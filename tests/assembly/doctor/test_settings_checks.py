@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,18 @@ def test_the_dashboards_token_is_looked_at(tmp_path: Path, token: str, standing:
     assert (found.part, found.standing) == ("dashboard", standing)
     assert words in found.sentence
     assert not token or token not in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("host", "environment", "words"),
+    [
+        ("0.0.0.0", {}, "Closed for everybody on 0.0.0.0: set HUMMINGBIRD_DASHBOARD_TOKEN"),
+        ("127.0.0.1", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "For this pod alone, where nobody sits"),
+    ],
+)
+def test_a_dashboard_that_nobody_can_open_is_not_well(
+    tmp_path: Path, host: str, environment: dict[str, str], words: str
+) -> None:
+    found = tried(environment_checks, replace(patient(tmp_path, "", "", environment), host=host))[-1]
+    assert (found.part, found.standing) == ("dashboard", WARN)
+    assert words in found.sentence

@@ -5,10 +5,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
+from hummingbird.assembly.doctor.elsewhere import elsewhere_checks
 from hummingbird.assembly.doctor.finding import Check, Finding, Standing
 from hummingbird.assembly.doctor.gitlab_tokens import reading_checks, writing_checks
 from hummingbird.assembly.doctor.models import model_checks
 from hummingbird.assembly.doctor.patient import AS_CONFIGURED, Patient
+from hummingbird.assembly.doctor.records import record_checks
 from hummingbird.assembly.doctor.server import server_checks
 from hummingbird.assembly.doctor.settings import environment_checks, examined
 from hummingbird.assembly.doctor.telemetry import telemetry_checks
@@ -22,7 +24,7 @@ from hummingbird.domain.secrets import Secrets
 
 _ALL = (
     *(environment_checks, server_checks, writing_checks, reading_checks, model_checks, place_checks),
-    *(vote_checks, telemetry_checks),
+    *(record_checks, vote_checks, elsewhere_checks, telemetry_checks),
 )
 
 
@@ -32,6 +34,7 @@ async def examination(
     *,
     try_model: bool = False,
     chosen: Chosen = AS_CONFIGURED,
+    host: str = "127.0.0.1",
     check_s: float = DOCTOR_CHECK_S,
 ) -> AsyncGenerator[Finding, None]:
     """`path` None: the embedded defaults. Only with `try_model` anything is asked that costs money."""
@@ -43,7 +46,7 @@ async def examination(
         yield Finding("everything else", Standing.SKIP, "Not tried: mend the configuration first.")
         return
     secrets = secrets_of(environment, tool_secrets(configuration, environment))
-    patient = Patient(configuration, environment, try_model, chosen)
+    patient = Patient(configuration, environment, try_model, chosen, host)
     async for finding in conducted([check for some in _ALL for check in some(patient)], check_s):
         yield _masked(secrets, finding)
 

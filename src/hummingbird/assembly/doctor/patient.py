@@ -13,12 +13,13 @@ AS_CONFIGURED = Chosen()
 @dataclass(frozen=True, slots=True)
 class Patient:
     """`try_model`: models may be asked something, which costs money. `chosen`: the sandbox that `serve` will be told to
-    use."""
+    use. `host`: that it will listen on."""
 
     configuration: Configuration
     environment: Mapping[str, str]
     try_model: bool = False
     chosen: Chosen = AS_CONFIGURED
+    host: str = "127.0.0.1"
 
     @property
     def settings(self) -> Settings:

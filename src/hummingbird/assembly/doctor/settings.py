@@ -7,6 +7,7 @@ from pathlib import Path
 from hummingbird.assembly.doctor.finding import Check, Finding, Findings, Standing
 from hummingbird.assembly.doctor.gitlab_tokens import own_tokens
 from hummingbird.assembly.doctor.patient import Patient
+from hummingbird.assembly.http_door import is_loopback
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.faults import Fault
 from hummingbird.config.load import EMBEDDED, examine
@@ -102,8 +103,14 @@ async def _webhook(patient: Patient) -> Findings:
 
 async def _dashboard(patient: Patient) -> Findings:
     token = patient.value(VARIABLE)
+    if not token and not is_loopback(patient.host):
+        yield Standing.WARN, f"Closed for everybody on {patient.host}: set {VARIABLE} to open it."
+        return
+    if not token and patient.value("KUBERNETES_SERVICE_HOST"):
+        yield Standing.WARN, f"For this pod alone, where nobody sits: set {VARIABLE} to open it."
+        return
     if not token:
-        yield Standing.OK, f"For this machine alone; to open it elsewhere, set {VARIABLE}."
+        yield Standing.OK, f"For this machine alone; to open it elsewhere, or behind a proxy, set {VARIABLE}."
         return
     try:
         Access(token, local=False, now=time.time)

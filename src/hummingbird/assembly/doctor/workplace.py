@@ -82,10 +82,10 @@ def _folder(folder: Path) -> tuple[Standing, str]:
 
 def _nearest(folder: Path) -> Path:
     """The folder itself, or the first one above it that is there."""
-    return next((one for one in (folder, *folder.parents) if _is_there(one)), Path(folder.anchor))
+    return next((one for one in (folder, *folder.parents) if is_there(one)), Path(folder.anchor))
 
 
-def _is_there(path: Path) -> bool:
+def is_there(path: Path) -> bool:
     """What this user may not look at is not there for us."""
     try:
         return path.exists()
@@ -97,7 +97,7 @@ async def _queue(patient: Patient) -> Findings:
     """An old queue is opened and its dead letters are counted, which reads and writes; where there is none yet, a
     message goes through another one beside it. Nothing is sent through the real one: somebody might receive it."""
     there = places(patient.settings, patient.environment)
-    if not patient.settings.sqs_fifo_queue_url and not _is_there(there.queue):
+    if not patient.settings.sqs_fifo_queue_url and not is_there(there.queue):
         await _tried_beside(there)
         yield Standing.OK, f"{there.queue} will be made when it is needed; a queue works there."
         return
@@ -114,7 +114,7 @@ async def _queue(patient: Patient) -> Findings:
 
 async def _tried_beside(there: Places) -> None:
     """Raises PlatformError."""
-    with _beside(there.queue) as folder:
+    with beside(there.queue) as folder:
         queue = SqliteQueue(Path(folder) / there.queue.name, QUEUE_TAKEN_S)
         try:
             await _passed_through(queue)
@@ -122,7 +122,7 @@ async def _tried_beside(there: Places) -> None:
             await queue.close()
 
 
-def _beside(wanted: Path) -> "TemporaryDirectory[str]":
+def beside(wanted: Path) -> "TemporaryDirectory[str]":
     """Raises PlatformError."""
     try:
         return TemporaryDirectory(dir=_nearest(wanted), prefix=".doctor-")
@@ -157,7 +157,7 @@ async def _store(patient: Patient) -> Findings:
     """Something is put there, taken back and removed; beside it, where a folder is not there yet."""
     there = places(patient.settings, patient.environment)
     folder = Path(there.objects)
-    if there.remote or _is_there(folder):
+    if there.remote or is_there(folder):
         objects = objects_at(there.objects, ca_bundle=patient.settings.ca_bundle)
         await _kept(objects)
         yield Standing.OK, f"{there.objects} keeps what is put there."
@@ -165,7 +165,7 @@ async def _store(patient: Patient) -> Findings:
             await check_conditions(objects)
             yield Standing.OK, f"{there.objects} tells who was first."
         return
-    with _beside(folder) as name:
+    with beside(folder) as name:
         await _kept(objects_at(name))
     yield Standing.OK, f"{folder} will be made when it is needed; a store works there."
 

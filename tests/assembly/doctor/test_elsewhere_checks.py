@@ -1,0 +1,105 @@
+"""G7: what is read from besides GitLab, each as it is used and each shown broken."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from hummingbird.assembly.doctor.elsewhere import elsewhere_checks
+from hummingbird.assembly.doctor.finding import Finding
+from hummingbird.config.load import load
+from hummingbird.lab.case import find
+from hummingbird.lab.konflux.lab import KonfluxLab
+from hummingbird.lab.planned import Answer
+from hummingbird.lab.testing_farm.lab import TestingFarmLab
+from tests.adapters.mcp.playing import RAW
+from tests.assembly.doctor.examining import FAIL, OK, WARN, only, patient, tried
+
+CASE = "konflux-build-and-test"
+
+
+def found(folder: Path, sources: str, given: Mapping[str, str]) -> list[Finding]:
+    workflow = f"data_sources: {{gitlab: {{token_env: READER}}, {sources}}}"
+    return tried(elsewhere_checks, patient(folder, "", workflow, given))
+
+
+def konflux(folder: Path, lab: KonfluxLab, token: str = KonfluxLab.token) -> list[Finding]:
+    where = f"cluster_url: {lab.cluster_url}/ns/{lab.namespace}, kubearchive_url: {lab.archive_url}"
+    given = {"KONFLUX": str(lab.kubeconfig(folder / "kubeconfig", token))}
+    return found(folder, f"konflux: {{{where}, kubeconfig_env: KONFLUX}}", given)
+
+
+def test_where_nothing_is_named_nothing_is_said(tmp_path: Path) -> None:
+    assert tried(elsewhere_checks, patient(tmp_path, "")) == []
+
+
+def test_konflux_and_its_archive_are_read(tmp_path: Path) -> None:
+    with KonfluxLab(find(CASE)) as lab:
+        told = konflux(tmp_path, lab)
+        assert {one.path.split("/")[-1] for one in lab.requests} == {"pipelineruns"}
+    assert [(one.part, one.standing) for one in told] == [("konflux", OK), ("konflux", OK)]
+    assert [one.sentence for one in told] == ["The cluster can be read.", "KubeArchive can be read."]
+
+
+def test_konflux_that_refuses_the_login_is_told_of_each_server(tmp_path: Path) -> None:
+    with KonfluxLab(find(CASE)) as lab:
+        told = konflux(tmp_path, lab, "wrong")
+    assert [one.standing for one in told] == [FAIL, FAIL]
+    assert "The cluster cannot be read:" in told[0].sentence
+    assert "KubeArchive cannot be read:" in told[1].sentence
+    assert all("the operator must log in again" in one.sentence for one in told)
+
+
+def test_konflux_without_an_archive_or_a_kubeconfig_is_told(tmp_path: Path) -> None:
+    with KonfluxLab(find(CASE)) as lab:
+        where = f"cluster_url: {lab.cluster_url}/ns/{lab.namespace}, kubeconfig_env: KONFLUX"
+        given = {"KONFLUX": str(lab.kubeconfig(tmp_path / "kubeconfig"))}
+        told = found(tmp_path, f"konflux: {{{where}}}", given)
+    assert [one.standing for one in told] == [OK, WARN]
+    assert "No kubearchive_url is set" in told[1].sentence
+    missing = only(found(tmp_path, "konflux: {cluster_url: 'http://127.0.0.1:9/ns/a', kubeconfig_env: KONFLUX}", {}))
+    assert (missing.standing, "Set KONFLUX" in missing.sentence) == (FAIL, True)
+
+
+def test_testing_farm_answers_for_a_request_that_nobody_made(tmp_path: Path) -> None:
+    with TestingFarmLab(find(CASE)) as lab:
+        told = only(found(tmp_path, f"testing_farm: {{api_url: {lab.api_url}}}", {}))
+    assert (told.part, told.standing) == ("testing farm", OK), told.sentence
+
+
+def test_testing_farm_that_refuses_or_is_away_is_told(tmp_path: Path) -> None:
+    farm = "testing_farm: {api_url: '%s', token_env: FARM}"
+    with TestingFarmLab(find(CASE)) as lab:
+        lab.api_faults.plan("*", Answer(401))
+        refused = only(found(tmp_path, farm % lab.api_url, {"FARM": "a-token-of-the-farm"}))
+    assert (refused.standing, "refuses the token (401)" in refused.sentence) == (FAIL, True)
+    unset = only(found(tmp_path, farm % "http://127.0.0.1:9", {}))
+    assert (unset.standing, "Set FARM" in unset.sentence) == (FAIL, True)
+
+
+def servers(folder: Path, mode: str, *more: str) -> Finding:
+    args = ", ".join(f"'{one}'" for one in ("-I", "-S", str(RAW), mode))
+    of = patient(folder, "")
+    lines = ["chat:", "  mcp_servers:", "    raw:", f"      command: {sys.executable}", f"      args: [{args}]", *more]
+    file = folder / "hummingbird.yaml"
+    file.write_text(file.read_text() + "\n".join(lines) + "\n")
+    of = type(of)(load(file, None), of.environment)
+    return only(tried(elsewhere_checks, of))
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "standing", "words"),
+    [
+        ("well", "      tools: ['*']", OK, "It offers "),
+        ("well", "      tools: [none_of_them]", FAIL, "none_of_them"),
+        ("silent", "      tools: ['*']", FAIL, "raw"),
+        ("well", "      tools: ['*']\n      env: [NOWHERE_SET]", FAIL, "Set NOWHERE_SET"),
+    ],
+)
+def test_an_mcp_server_is_begun_and_asked_for_its_tools(
+    tmp_path: Path, mode: str, more: str, standing: str, words: str
+) -> None:
+    told = servers(tmp_path, mode, more)
+    assert (told.part, told.standing) == ("mcp server raw", standing), told.sentence
+    assert words in told.sentence

@@ -1,0 +1,55 @@
+"""G7: what is written down besides sessions, each shown broken; what is not there yet stays away."""
+
+from decimal import Decimal
+from pathlib import Path
+
+from hummingbird.adapters.stores.spending import SqliteSpending
+from hummingbird.assembly.clock import SystemClock
+from hummingbird.assembly.doctor.examination import conducted
+from hummingbird.assembly.doctor.records import record_checks
+from hummingbird.assembly.keeping import SPENDING
+from hummingbird.assembly.places import places
+from hummingbird.assembly.session_desk import desk_of, index_file
+from hummingbird.assembly.shared_stores import known_failures_of
+from tests.assembly.doctor.examining import FAIL, OK, WARN, patient, tried
+from tests.contracts.queues.backends.ministack import Ministack
+
+PARTS = ["session index", "known failures", "spending"]
+
+
+def test_what_is_not_there_yet_is_well_and_stays_away(tmp_path: Path) -> None:
+    found = tried(record_checks, patient(tmp_path, ""))
+    assert [(one.part, one.standing) for one in found] == [(part, OK) for part in PARTS]
+    assert all("will be made when it is needed" in one.sentence for one in found)
+    assert not (tmp_path / "state").exists()
+
+
+async def test_what_is_there_is_asked_and_nothing_is_added(tmp_path: Path) -> None:
+    of = patient(tmp_path, "")
+    there = places(of.settings, of.environment).made()
+    desk_of(of.configuration, of.environment, SystemClock())
+    await known_failures_of(there, of.settings).projects(1)
+    spending = SqliteSpending(there.sessions / SPENDING, SystemClock().now)
+    await spending.add("a/b", Decimal(1))
+    found = [one async for one in conducted(list(record_checks(of)), 30)]
+    assert [(one.standing, "can be used" in one.sentence) for one in found] == [(OK, True)] * 3
+    assert await spending.spent_today("hummingbird/doctor") == 0
+
+
+def test_what_is_broken_is_told(tmp_path: Path) -> None:
+    of = patient(tmp_path, "")
+    there = places(of.settings, of.environment).made()
+    file = index_file(there, of.settings, SystemClock().now)
+    for one in (there.known_failures, there.sessions / SPENDING, file):
+        one.write_bytes(b"this is no database, whatever its name says" * 100)
+    found = tried(record_checks, of)
+    standing = {one.part: one.standing for one in found if one.standing is not OK}
+    assert standing == {"session index": WARN, "known failures": FAIL, "spending": FAIL}
+    assert all(one.sentence for one in found)
+
+
+def test_a_bucket_that_is_not_there_is_told(tmp_path: Path, cloud: Ministack) -> None:
+    of = patient(tmp_path, "session_store: s3://no-such-bucket/prefix")
+    found = tried(record_checks, of)
+    standing = {one.part: one.standing for one in found}
+    assert standing == {"session index": OK, "known failures": FAIL, "spending": FAIL}
