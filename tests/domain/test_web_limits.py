@@ -23,4 +23,5 @@ def test_what_waits_for_slow_viewers_is_little_for_all_of_them_together() -> Non
 
 def test_who_looks_hears_in_time_that_it_is_over() -> None:
     assert web.LIVE_PAUSE_S < SERVE_CLOSING_S
-    assert web.LIVE_VIEWERS / web.LIVE_WRITES_PER_S < web.LIVE_ALIVE_S
+    assert web.LIVE_VIEWERS / web.LIVE_WRITES_PER_S < web.LIVE_LATEST_S < web.LIVE_ALIVE_S
+    assert web.LIVE_FEW / web.LIVE_PAUSE_S <= web.LIVE_WRITES_PER_S

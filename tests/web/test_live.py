@@ -14,13 +14,17 @@ from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.domain.web_limits import (
     LIVE_BEHIND_BYTES,
+    LIVE_FEW,
+    LIVE_LATEST_S,
     LIVE_PAUSE_S,
     LIVE_PIECE_BYTES,
     LIVE_READS_AT_ONCE,
     LIVE_SENTENCES,
+    LIVE_SHARE,
+    LIVE_WRITE_CPU_S,
     LIVE_WRITES_PER_S,
 )
-from hummingbird.web.live import ALIVE, RELOAD, Live
+from hummingbird.web.live import ALIVE, RELOAD, Live, Pace
 
 ORDER = WorkOrder(id="o", session_id="s", cause=Cause.REPLY, workflow="w", project="a/b", mr_iid=1)
 OPENED = SessionOpened(session_id="s", system="", format=JOURNAL_FORMAT)
@@ -269,6 +273,26 @@ async def test_the_more_look_the_less_often_they_are_told() -> None:
     assert live._pause_s() < LIVE_PAUSE_S  # nobody looks, and the pause is short in these tests
     live.viewers = 200
     assert live._pause_s() == 200 / LIVE_WRITES_PER_S
+
+
+async def test_many_are_told_no_more_than_a_share_of_what_the_process_does_and_not_too_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Runs on a slow machine would lose more to those who look than on a quick one."""
+    spent = [0.0]
+    monkeypatch.setattr("hummingbird.web.live.time.process_time", lambda: spent[0])
+    pace = Pace()
+    assert pace.grants(200, 0.0)
+    assert not pace.grants(200, LIVE_LATEST_S - 0.1)
+    spent[0] += 200 * LIVE_WRITE_CPU_S / LIVE_SHARE + 0.001
+    assert pace.grants(200, 0.0)
+    assert not pace.grants(1, 0.0)
+    assert pace.grants(1, LIVE_LATEST_S), "however little it does"
+    here = Journal()
+    here.live.viewers = LIVE_FEW
+    assert all(here.live._granted(LIVE_FEW, 0.0) for _ in range(100)), "few are told at once"
+    here.live.viewers = LIVE_FEW + 1
+    assert [here.live._granted(11, 0.0) for _ in range(2)] == [True, False]
 
 
 async def test_everybody_is_let_go_at_the_end() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from uuid import uuid4
 
 from hummingbird.adapters.sandboxes.registry import Sandboxes
@@ -21,15 +21,15 @@ from hummingbird.domain.journal import Entry
 from hummingbird.domain.orders import Cause, WorkOrder, order_of, written
 from hummingbird.domain.sessions import METADATA, Summary, about, load_summary
 from hummingbird.domain.vote_limits import VOTES_KEPT
-from hummingbird.domain.web_limits import COSTED_SESSIONS, FAILURE_PROJECTS
+from hummingbird.domain.web_limits import FAILURE_PROJECTS
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.known_failures import FailureDay, KnownFailure, KnownFailures
 from hummingbird.ports.queue import Queue
 from hummingbird.ports.reactions import Rated, Reactions
-from hummingbird.ports.session_index import Hit
+from hummingbird.ports.session_index import Day, Hit
 from hummingbird.web.access import VARIABLE, Access
 from hummingbird.web.application import Dashboard
-from hummingbird.web.asked import Day, SandboxList
+from hummingbird.web.asked import SandboxList
 from hummingbird.web.live import Live
 from hummingbird.web.pages import Pages
 
@@ -78,13 +78,7 @@ class DashboardDesk:
 
     async def costs(self, since: date) -> Sequence[Day]:
         await self._refreshed()
-        days: dict[date, Day] = {}
-        for one in await self._past.listed(COSTED_SESSIONS):
-            day = _day(one.began_at)
-            if day is not None and day >= since:
-                so_far = days.get(day, Day(day, 0, 0.0, 0, 0, 0))
-                days[day] = _with(so_far, one)
-        return [days[day] for day in sorted(days)]
+        return await self._past.days(since)
 
     async def rated(self, since: float) -> Sequence[Rated]:
         return await self._votes.recent(since, VOTES_KEPT)
@@ -95,8 +89,13 @@ class DashboardDesk:
     async def failures(self, project: str, limit: int) -> Sequence[KnownFailure]:
         return await self._ledger.recent(project, limit)
 
-    async def trend(self, project: str, since: date, fingerprint: str | None = None) -> Sequence[FailureDay]:
-        return await self._ledger.trend(project, since, fingerprint)
+    async def trend(self, project: str, since: date) -> Sequence[FailureDay]:
+        return await self._ledger.trend(project, since)
+
+    async def trends(
+        self, project: str, since: date, fingerprints: Sequence[str]
+    ) -> Mapping[str, Sequence[FailureDay]]:
+        return await self._ledger.trends(project, since, fingerprints)
 
     async def files(self, session_id: str) -> SandboxList:
         return await self._files.listed(session_id)
@@ -131,24 +130,6 @@ class DashboardDesk:
                 self._fresh_until = time.monotonic() + REFRESH_S
 
 
-def _day(at: float) -> date | None:
-    try:
-        return datetime.fromtimestamp(at, UTC).date()
-    except (ValueError, OverflowError, OSError):  # a journal's times are whatever wrote it thought
-        return None
-
-
-def _with(day: Day, one: Summary) -> Day:
-    return Day(
-        day.day,
-        day.sessions + 1,
-        day.usd + one.usd,
-        day.unpriced + one.unpriced,
-        day.tokens + one.tokens,
-        day.cached + one.cached,
-    )
-
-
 def dashboard_of(
     configuration: Callable[[], Configuration],
     environment: Mapping[str, str],
@@ -172,5 +153,5 @@ def dashboard_of(
     files, votes = SandboxFiles(past.sessions, sandboxes), reactions_of(places, configuration().settings)
     desk = DashboardDesk(configuration, past, ledger, queue, files, votes=votes)
     pages = Pages(desk.gitlab, all_secrets(configuration(), environment).mask)
-    live = Live(desk.entries, pages.fragment)
+    live = Live(desk.entries, pages.fragment, pages.mask)
     return Dashboard(desk, access, live, pages, exposition), live

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from hashlib import blake2b
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from hummingbird.domain.journal import Entry
 from hummingbird.domain.session_limits import FRESH_S, SEARCH_HITS, SESSIONS_AT_ONCE
 from hummingbird.domain.sessions import About, Summary, summary
 from hummingbird.ports.clock import Clock
-from hummingbird.ports.session_index import Hit, SessionIndex, Spoken
+from hummingbird.ports.session_index import Day, Hit, SessionIndex, Spoken
 from hummingbird.ports.sessions import Kept, Sessions
 
 _log = logging.getLogger("hummingbird")
@@ -84,6 +85,9 @@ class SessionDesk:
 
     async def listed(self, limit: int, project: str = "", text: str = "") -> Sequence[Summary]:
         return await self._index.listed(limit, project, text)
+
+    async def days(self, since: date) -> Sequence[Day]:
+        return await self._index.days(since)
 
     async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[Hit]:
         return await self._index.search(query, limit, project)

@@ -99,6 +99,12 @@ class KnownFailures(Protocol):
         """The days that had any, oldest first; of one failure when it is named."""
         ...
 
+    async def trends(
+        self, project: str, since: date, fingerprints: Sequence[str]
+    ) -> Mapping[str, Sequence[FailureDay]]:
+        """As `trend` of each of them, with one look at the ledger."""
+        ...
+
     async def forget(self, before: float) -> int:
         """How many failures of all projects were not seen since and are gone now, with every trace that is older."""
         ...

@@ -4,6 +4,7 @@ can be made again, so nobody has to keep it; what is asked of it here is answere
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Protocol
 
 from hummingbird.domain.journal import Entry
@@ -41,6 +42,18 @@ class Spoken:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What the sessions that began on a day have cost so far. `tokens` went in, of them `cached`."""
+
+    day: date
+    sessions: int
+    usd: float
+    unpriced: int
+    tokens: int
+    cached: int
+
+
 class SessionIndex(Protocol):
     """Raises UsageFault for a session id that is none, JournalUnwritable when the index cannot be used now,
     SessionUnreadable when it is a newer version's. One that is damaged is begun anew, so `stamps` may know fewer
@@ -60,6 +73,10 @@ class SessionIndex(Protocol):
 
     async def listed(self, limit: int, project: str = "", text: str = "") -> Sequence[Summary]:
         """Last changed first; with `text`, those that have it in their id, title, project or model."""
+        ...
+
+    async def days(self, since: date) -> Sequence[Day]:
+        """UTC days on which any session began, oldest first, over all there are."""
         ...
 
     async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[Hit]:

@@ -38,10 +38,11 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """`may_enter`: with the token."""
+    """`may_enter`: with the token. `overrun`: too many have tried wrong ones."""
 
     sentence: str
     may_enter: bool = False
+    overrun: bool = False
 
 
 class Access:
@@ -69,8 +70,11 @@ class Access:
         if not self._token:
             return self._of_this_machine(headers, http_version)
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and given and self._tried(given.strip()):
-            return Visitor(proof="")
+        if scheme.lower() == "bearer" and given:
+            if self._tried(given.strip()):
+                return Visitor(proof="")
+            if self.overrun:
+                return Refused("Too many wrong tokens; wait a minute.", may_enter=True, overrun=True)
         if nonce := self._nonce(cookies.get(COOKIE, "")):
             return Visitor(self._proof(nonce), may_leave=True)
         return Refused("Show the token to come in.", may_enter=True)

@@ -38,7 +38,7 @@ from hummingbird.domain.web_limits import (
 from hummingbird.web.access import COOKIE, Access, Refused, Visitor
 from hummingbird.web.asked import Desk
 from hummingbird.web.live import Live
-from hummingbird.web.pages import Pages, page
+from hummingbird.web.pages import Pages
 from hummingbird.web.responses import HTML, PLAIN, PiecesResponse, busy, html, news, part, slices, static, text
 from hummingbird.web.seats import Seats
 
@@ -104,16 +104,22 @@ class Dashboard:
         wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
         if not refused.may_enter:
             return self._trouble(403, "Not from here", refused.sentence, None)
+        if refused.overrun:
+            return text(429, refused.sentence, {"Retry-After": "60"})
         if not wants_page:
             return text(401, refused.sentence, {"WWW-Authenticate": "Bearer"})
         back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return html(page("login.html", title="Enter", back=back, wrong="") + page("end.html"), 401)
+        return html(
+            self._pages.page("login.html", title="Enter", back=back, wrong="") + self._pages.page("end.html"), 401
+        )
 
     def _trouble(self, code: int, title: str, sentence: str, visitor: Visitor | None) -> Response:
-        return self._whole(page("trouble.html", title=title, sentence=sentence, visitor=visitor), visitor, code)
+        return self._whole(
+            self._pages.page("trouble.html", title=title, sentence=sentence, visitor=visitor), visitor, code
+        )
 
     def _whole(self, content: str, visitor: Visitor | None, code: int = 200) -> Response:
-        return html(content + page("end.html", visitor=visitor), code)
+        return html(content + self._pages.page("end.html", visitor=visitor), code)
 
     # What can be seen
 
@@ -144,7 +150,8 @@ class Dashboard:
         project = request.query_params.get("project", "")[:300] or next(iter(projects), "")
         failures = await self._desk.failures(project, FAILURES_SHOWN) if project else ()
         trend = await self._desk.trend(project, since) if project else ()
-        each = [(one, await self._desk.trend(project, since, one.fingerprint)) for one in failures]
+        trends = await self._desk.trends(project, since, [one.fingerprint for one in failures]) if failures else {}
+        each = [(one, trends.get(one.fingerprint, ())) for one in failures]
         made = self._pages.failures(projects, project, each, trend, today, visitor=visitor)
         return self._whole(made, visitor)
 
@@ -166,8 +173,8 @@ class Dashboard:
                 async for piece in pieces:
                     yield piece.encode("utf-8", "replace")
         except HummingbirdError as error:
-            yield page("sentence.html", sentence=str(error)).encode("utf-8", "replace")
-        yield page("end.html", visitor=visitor).encode()
+            yield self._pages.page("sentence.html", sentence=str(error)).encode("utf-8", "replace")
+        yield self._pages.page("end.html", visitor=visitor).encode()
 
     async def _made(self, make: Callable[..., str], *given: Any, **more: Any) -> str:
         """In a thread, so that webhooks are not kept waiting, and not many at once."""
@@ -194,7 +201,9 @@ class Dashboard:
             if not 0 < number <= len(entries):
                 raise UsageFault(f"The session has {len(entries)} entries, and no such one.")
             made = await self._made(self._pages.text, entries[number - 1], number, session_id, visitor=visitor)
-            return PiecesResponse(slices(made, page("end.html", visitor=visitor)), HTML, PAGE_S, seat.pop_all())
+            return PiecesResponse(
+                slices(made, self._pages.page("end.html", visitor=visitor)), HTML, PAGE_S, seat.pop_all()
+            )
 
     async def _transcript(self, request: Request, visitor: Visitor) -> Response:
         session_id = _session_id(request)
@@ -275,7 +284,9 @@ class Dashboard:
         cookie = self._access.entered(form.get("token", ""))
         if cookie is None:
             wrong = "Too many wrong tokens; wait a minute." if self._access.overrun else "That is not the token."
-            content = page("login.html", title="Enter", back=back, wrong=wrong) + page("end.html")
+            content = self._pages.page("login.html", title="Enter", back=back, wrong=wrong) + self._pages.page(
+                "end.html"
+            )
             return html(content, 429 if self._access.overrun else 401)
         entered = RedirectResponse(back, 303, headers=part({}))
         secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

@@ -1,6 +1,6 @@
 """What the dashboard asks for. Assembly says where it comes from; nothing here can be written but a message."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
@@ -9,19 +9,7 @@ from hummingbird.domain.journal import Entry
 from hummingbird.domain.sessions import Summary
 from hummingbird.ports.known_failures import FailureDay, KnownFailure
 from hummingbird.ports.reactions import Rated
-from hummingbird.ports.session_index import Hit
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """What the sessions that began on a day have cost so far. `tokens` went in, of them `cached`."""
-
-    day: date
-    sessions: int
-    usd: float
-    unpriced: int
-    tokens: int
-    cached: int
+from hummingbird.ports.session_index import Day, Hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +42,7 @@ class Desk(Protocol):
         ...
 
     async def entries(self, session_id: str) -> Sequence[Entry]:
-        """Masked. Nothing if there is no such session."""
+        """As they were written: pages mask what they show. Nothing if there is no such session."""
         ...
 
     async def search(self, query: str, limit: int) -> Sequence[Hit]: ...
@@ -73,7 +61,11 @@ class Desk(Protocol):
 
     async def failures(self, project: str, limit: int) -> Sequence[KnownFailure]: ...
 
-    async def trend(self, project: str, since: date, fingerprint: str | None = None) -> Sequence[FailureDay]: ...
+    async def trend(self, project: str, since: date) -> Sequence[FailureDay]: ...
+
+    async def trends(
+        self, project: str, since: date, fingerprints: Sequence[str]
+    ) -> Mapping[str, Sequence[FailureDay]]: ...
 
     async def files(self, session_id: str) -> SandboxList:
         """What the session's sandbox held when it was last saved."""

@@ -22,17 +22,22 @@ from hummingbird.domain.web_limits import (
     LIVE_ALIVE_S,
     LIVE_BACKLOG,
     LIVE_BEHIND_BYTES,
+    LIVE_FEW,
+    LIVE_LATEST_S,
     LIVE_LOOK_CAP_S,
     LIVE_LOOK_S,
     LIVE_PAUSE_S,
     LIVE_PIECE_BYTES,
     LIVE_READS_AT_ONCE,
     LIVE_SENTENCES,
+    LIVE_SHARE,
+    LIVE_WRITE_CPU_S,
     LIVE_WRITES_PER_S,
 )
 from hummingbird.ports.observer import Observer
 
 Read: TypeAlias = Callable[[str], Awaitable[Sequence[Entry]]]
+Granted: TypeAlias = Callable[[int, float], bool]  # so many writes, after so many seconds
 Fragment: TypeAlias = Callable[[Entry, int, str], str]  # of an entry, its number and its session
 
 ALIVE = b": still here\n\n"
@@ -52,15 +57,17 @@ class Run:
 
 
 class Live:
-    """Fulfils RunWatcher. Belongs to one event loop. `read` gives a session's journal, `fragment` a piece of a page."""
+    """Fulfils RunWatcher. Belongs to one event loop. `read` gives a session's journal, `fragment` a piece of a page,
+    `mask` hides the credentials that are known here."""
 
-    def __init__(self, read: Read, fragment: Fragment) -> None:
-        self._read, self._fragment = read, fragment
+    def __init__(self, read: Read, fragment: Fragment, mask: Callable[[str], str] = str) -> None:
+        self._read, self._fragment, self._mask = read, fragment, mask
         self._runs: dict[str, Run] = {}
         self._sentences: dict[str, str] = {}
         self._streams: dict[str, Stream] = {}
         self._shelf, self._reading = Shelf(), asyncio.Semaphore(LIVE_READS_AT_ONCE)
-        self._overview = News(self._pause_s, lambda: LIVE_ALIVE_S)
+        self._pace = Pace()
+        self._overview = News(self._pause_s, lambda: LIVE_ALIVE_S, self._granted)
         self._page: tuple[int, bytes] = (-1, b"")
         self.viewers = 0
         self.closed = False
@@ -80,7 +87,7 @@ class Live:
     def say(self, session_id: str, sentence: str) -> None:
         """What became of something that was asked for on its page and is in no journal."""
         self._sentences.pop(session_id, None)
-        self._sentences[session_id] = sentence
+        self._sentences[session_id] = self._mask(sentence)
         while len(self._sentences) > LIVE_SENTENCES:
             del self._sentences[next(iter(self._sentences))]
         if stream := self._streams.get(session_id):
@@ -100,6 +107,9 @@ class Live:
     def _pause_s(self) -> float:
         """Between two pieces of news."""
         return max(LIVE_PAUSE_S, self.viewers / LIVE_WRITES_PER_S)
+
+    def _granted(self, writes: int, waited_s: float) -> bool:
+        return self.viewers <= LIVE_FEW or self._pace.grants(writes, waited_s)
 
     def close(self) -> None:
         """Everybody who looks is told that it is over."""
@@ -129,7 +139,7 @@ class Live:
         with self._viewing():
             stream = self._streams.get(session_id)
             if stream is None:
-                stream = self._streams[session_id] = Stream(self._pause_s, self._shelf)
+                stream = self._streams[session_id] = Stream(self._pause_s, self._shelf, self._granted)
             stream.viewers += 1
             told = self.said(session_id)
             try:
@@ -222,13 +232,31 @@ def _begun(kept: Sequence[Entry], told: Sequence[Entry]) -> int:
     return next((at for at in reversed(range(len(kept))) if kept[at] == told[0]), len(kept))
 
 
+class Pace:
+    """What telling many may cost: a share of what this process does at all, so that runs lose no more than that to
+    those who look, however slow the machine is. Nobody waits for longer than LIVE_LATEST_S."""
+
+    def __init__(self) -> None:
+        self._began, self._spent = time.process_time(), 0.0
+
+    def grants(self, writes: int, waited_s: float) -> bool:
+        earned = LIVE_SHARE * (time.process_time() - self._began)
+        if self._spent > earned and waited_s < LIVE_LATEST_S:
+            return False
+        self._spent = max(self._spent, earned) + writes * LIVE_WRITE_CPU_S  # what was not used is not saved up
+        return True
+
+
 class News:
     """That something has happened, for any number who wait for it. They are woken together and not at once, so that
     much becomes one piece; after a silence too."""
 
-    def __init__(self, pause_s: Callable[[], float], silence_s: Callable[[], float]) -> None:
-        self._pause_s, self._silence_s = pause_s, silence_s
-        self.count = self.released = 0
+    def __init__(
+        self, pause_s: Callable[[], float], silence_s: Callable[[], float], granted: Granted = lambda *_: True
+    ) -> None:
+        self._pause_s, self._silence_s, self._granted = pause_s, silence_s, granted
+        self.count = self.released = self._waiting = 0
+        self._told_at = time.monotonic()
         self._event = asyncio.Event()
         self._soon: asyncio.TimerHandle | None = None
         self._later: asyncio.TimerHandle | None = None
@@ -243,7 +271,11 @@ class News:
         if self.released == seen:
             if self._later is None:
                 self._later = asyncio.get_running_loop().call_later(self._silence_s(), self._break)
-            await self._event.wait()
+            self._waiting += 1
+            try:
+                await self._event.wait()
+            finally:
+                self._waiting -= 1
         return self.released != seen
 
     def wake(self) -> None:
@@ -257,7 +289,10 @@ class News:
             self._later = None
 
     def _release(self) -> None:
-        self._soon = None
+        if not self._granted(self._waiting, time.monotonic() - self._told_at):
+            self._soon = asyncio.get_running_loop().call_later(self._pause_s(), self._release)
+            return
+        self._soon, self._told_at = None, time.monotonic()
         self.released = self.count
         self.wake()
 
@@ -271,8 +306,8 @@ class Stream:
     entries there are known to be. `run` tells of what is behind `offset`; without one, the journal is looked at from
     time to time."""
 
-    def __init__(self, pause_s: Callable[[], float], shelf: "Shelf") -> None:
-        self.news, self._shelf = News(pause_s, self._silence_s), shelf
+    def __init__(self, pause_s: Callable[[], float], shelf: "Shelf", granted: Granted = lambda *_: True) -> None:
+        self.news, self._shelf = News(pause_s, self._silence_s, granted), shelf
         self.filling = asyncio.Lock()
         self.viewers = 0
         self.run: Run | None = None

@@ -7,7 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from hummingbird.domain.journal import Entry, RunEnded
@@ -18,9 +19,9 @@ from hummingbird.evidence.citations.checking import Tallies, checked
 from hummingbird.evidence.citations.wording import sentences
 from hummingbird.ports.known_failures import FailureDay, KnownFailure
 from hummingbird.ports.reactions import Rated
-from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, Hit
+from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, Day, Hit
 from hummingbird.web.answers import as_html, found, quoted
-from hummingbird.web.asked import Day, SandboxList
+from hummingbird.web.asked import SandboxList
 from hummingbird.web.live import Run
 from hummingbird.web.quality import Quality
 from hummingbird.web.shown import machine_time, moment, money, share, shown, size
@@ -34,14 +35,26 @@ _BAR, _HIGH = 12, 60  # of a chart, in units of its own
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        finalize=_masked,
     )
     made.globals["visitor"] = made.globals["here"] = made.globals["query"] = None
     return made
 
 
+@pass_context
+def _masked(context: Context, value: Any) -> Any:
+    """The one place that every text of a page goes through; what is Markup was masked before it was made."""
+    mask = context.get("mask")
+    return mask(value) if mask is not None and type(value) is str else value
+
+
 def page(template: str, **values: Any) -> str:
-    """A part of a page; everything in `values` is escaped, except what is Markup already."""
+    """A part of a page; everything in `values` is escaped, except what is Markup already. With a `mask` it is masked
+    before: pages that show anything of others have one."""
     return _environment().get_template(template).render(values)
 
 
@@ -52,8 +65,11 @@ class Pages:
     gitlab: str
     mask: Mask
 
+    def page(self, template: str, **values: Any) -> str:
+        return page(template, mask=self.mask, **values)
+
     def fragment(self, entry: Entry, number: int, session_id: str) -> str:
-        return page("entry.html", row=row(entry, number, self.mask), session_id=session_id)
+        return self.page("entry.html", row=row(entry, number, self.mask), session_id=session_id)
 
     def fragments(self, entries: Sequence[Entry], before: int, session_id: str) -> str:
         """Of those behind the entry with that number."""
@@ -62,19 +78,19 @@ class Pages:
     def text(self, entry: Entry, number: int, session_id: str, **more: Any) -> str:
         told = row(entry, number, self.mask, ENTRY_CHARS)
         lines = told.text.split("\n")
-        return page("text.html", title=f"Entry {number}", row=told, lines=lines, session_id=session_id, **more)
+        return self.page("text.html", title=f"Entry {number}", row=told, lines=lines, session_id=session_id, **more)
 
     def running(self, runs: Sequence[Run]) -> str:
-        return page("running.html", runs=[self._running(run) for run in runs])
+        return self.page("running.html", runs=[self._running(run) for run in runs])
 
     def runs(self, sessions: Sequence[Summary], runs: Sequence[Run], **more: Any) -> str:
         now = {run.order.session_id for run in runs}
         listed = [self._session(one, running=one.session_id in now) for one in sessions]
-        return page("runs.html", title="Runs", sessions=listed, runs=[self._running(run) for run in runs], **more)
+        return self.page("runs.html", title="Runs", sessions=listed, runs=[self._running(run) for run in runs], **more)
 
     def session_begin(self, made: Summary, **more: Any) -> str:
         """So that something is seen at once, however long the rest takes."""
-        return page("session_begin.html", title=self._title(made), **more)
+        return self.page("session_begin.html", title=self._title(made), **more)
 
     def session(self, session_id: str, entries: Sequence[Entry], *, running: bool) -> str:
         """Up to where its rows come."""
@@ -84,7 +100,7 @@ class Pages:
         lines = quoted(answer)
         places = found(lines, entries)
         fared = checked(answer, entries, known=[self.gitlab]).tallies if answer else Tallies()
-        return page(
+        return self.page(
             "session.html",
             session=self._session(made, running=running),
             bill={
@@ -99,7 +115,7 @@ class Pages:
         )
 
     def session_end(self, session_id: str, **more: Any) -> str:
-        return page("session_end.html", session={"session_id": session_id}, **more)
+        return self.page("session_end.html", session={"session_id": session_id}, **more)
 
     def found(self, hits: Sequence[Hit], query: str, **more: Any) -> str:
         listed = [
@@ -113,7 +129,7 @@ class Pages:
             }
             for hit in hits
         ]
-        return page("found.html", title="Search", hits=listed, query=query, **more)
+        return self.page("found.html", title="Search", hits=listed, query=query, **more)
 
     def costs(self, days: Sequence[Day], most: int, today: date, **more: Any) -> str:
         spent = {one.day: one.usd for one in days}
@@ -128,11 +144,11 @@ class Pages:
             }
             for one in reversed(days)
         ]
-        return page("costs.html", title="Costs", days=listed, chart=chart, most=most, here="/costs", **more)
+        return self.page("costs.html", title="Costs", days=listed, chart=chart, most=most, here="/costs", **more)
 
     def quality(self, rated: Sequence[Rated], today: date, **more: Any) -> str:
         values = Quality(rated, today, self.gitlab, self.mask).values
-        return page("quality.html", title="Quality", here="/quality", **values, **more)
+        return self.page("quality.html", title="Quality", here="/quality", **values, **more)
 
     def failures(
         self,
@@ -143,7 +159,7 @@ class Pages:
         today: date,
         **more: Any,
     ) -> str:
-        return page(
+        return self.page(
             "failures.html",
             title="Known failures",
             projects=projects,
@@ -159,7 +175,7 @@ class Pages:
     def files(self, session_id: str, there: SandboxList, **more: Any) -> str:
         listed = [{"path": one.path, "name": shown(one.path), "size": size(one.size)} for one in there.files]
         cut = len(listed) if there.more else 0
-        return page("files.html", title="Files", session_id=session_id, files=listed, cut=cut, **more)
+        return self.page("files.html", title="Files", session_id=session_id, files=listed, cut=cut, **more)
 
     def _failure(self, one: KnownFailure, days: Sequence[FailureDay], today: date) -> dict[str, Any]:
         return {

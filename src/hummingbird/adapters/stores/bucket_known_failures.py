@@ -112,6 +112,12 @@ class BucketKnownFailures:
         found = await self._failures(named(project), (shard_of(named(fingerprint)),))
         return trend_of([found[fingerprint]] if fingerprint in found else [], since)
 
+    async def trends(
+        self, project: str, since: date, fingerprints: Sequence[str]
+    ) -> Mapping[str, Sequence[FailureDay]]:
+        found = await self._failures(named(project), sorted({shard_of(named(one)) for one in fingerprints}))
+        return {one: trend_of([found[one]] if one in found else [], since) for one in fingerprints}
+
     async def forget(self, before: float) -> int:
         """Shard by shard, each in its time. One that cannot be read keeps nobody from the others."""
         day_of(before)

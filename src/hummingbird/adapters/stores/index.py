@@ -13,6 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, date, datetime
 from functools import partial
 from hashlib import blake2b
 from itertools import groupby, islice
@@ -35,7 +36,7 @@ from hummingbird.domain.session_limits import (
 )
 from hummingbird.domain.session_words import Who
 from hummingbird.domain.sessions import Summary, check_session_id, load_summary
-from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, Hit, Spoken
+from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, Day, Hit, Spoken
 
 _MARK = 0x48425349  # "HBSI"
 _WHAT = "the index of sessions"
@@ -56,6 +57,11 @@ _FIRST_VERSION = (
 _LISTED = (
     "SELECT summary FROM sessions WHERE (:text = '' OR instr(told, :text)) {} ORDER BY changed_at DESC LIMIT :limit"
 )
+_OF_SUMMARY = "coalesce(json_extract(told, '$.{0}'), 0)"  # what is 0 is not written
+_DAYS = f"""SELECT date({_OF_SUMMARY.format("began_at")}, 'unixepoch') AS day, count(*),
+    {", ".join(f"sum({_OF_SUMMARY.format(name)})" for name in ("usd", "unpriced", "tokens", "cached"))}
+    FROM (SELECT CAST(summary AS TEXT) AS told FROM sessions WHERE changed_at >= :since)
+    WHERE json_valid(told) GROUP BY day HAVING day >= :day ORDER BY day"""  # noqa: S608 - names of ours alone
 _NEWEST = """SELECT rowid, CASE WHEN wanted(rowid) THEN bm25(words, 1.0, 0.0) END FROM words
     WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC"""
 _TEXT = "SELECT * FROM texts WHERE id = ?"
@@ -96,6 +102,9 @@ class SqliteSessionIndex:
     async def listed(self, limit: int, project: str = "", text: str = "") -> Sequence[Summary]:
         return await asyncio.to_thread(self._listed, limit, project, text)
 
+    async def days(self, since: date) -> Sequence[Day]:
+        return await asyncio.to_thread(self._days, since)
+
     async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[Hit]:
         return await asyncio.to_thread(self._search, query, max(0, min(limit, SEARCH_HITS)), project)
 
@@ -129,6 +138,12 @@ class SqliteSessionIndex:
         query = _LISTED.format("AND place = :place" if project else "")
         rows = self._file.read(lambda index: index.execute(query, asked).fetchall())
         return [made for (content,) in rows if (made := load_summary(content))]
+
+    def _days(self, since: date) -> list[Day]:
+        began = datetime(since.year, since.month, since.day, tzinfo=UTC).timestamp()
+        asked = {"since": began, "day": since.isoformat()}
+        rows = self._file.read(lambda index: index.execute(_DAYS, asked).fetchall())
+        return [Day(date.fromisoformat(day), *sums) for day, *sums in rows]
 
     def _search(self, query: str, limit: int, project: str) -> list[Hit]:
         asked = list(questions(query, limit, self._place(project)))

@@ -101,6 +101,11 @@ class SqliteKnownFailures:
     async def trend(self, project: str, since: date, fingerprint: str | None = None) -> Sequence[FailureDay]:
         return await asyncio.to_thread(self._trend, project, since, fingerprint)
 
+    async def trends(
+        self, project: str, since: date, fingerprints: Sequence[str]
+    ) -> Mapping[str, Sequence[FailureDay]]:
+        return await asyncio.to_thread(self._trends, project, since, tuple(fingerprints))
+
     async def forget(self, before: float) -> int:
         return await asyncio.to_thread(self._forget, before)
 
@@ -139,12 +144,15 @@ class SqliteKnownFailures:
             return [_filled(ledger, row) for row in rows]
 
     def _trend(self, project: str, since: date, fingerprint: str | None) -> list[FailureDay]:
-        query, values = _TREND, [named(project), since.isoformat()]
         if fingerprint is not None:
-            query, values = _TREND_OF_ONE, [*values, project, named(fingerprint)]
+            return self._trends(project, since, (fingerprint,))[fingerprint]
         with self._file.reading() as ledger:
-            rows = ledger.execute(query, (*values, KNOWN_DAYS)).fetchall()
-        return [FailureDay(date.fromisoformat(day), sightings, failures) for day, sightings, failures in reversed(rows)]
+            return _days(ledger.execute(_TREND, (named(project), since.isoformat(), KNOWN_DAYS)).fetchall())
+
+    def _trends(self, project: str, since: date, fingerprints: tuple[str, ...]) -> dict[str, list[FailureDay]]:
+        asked = [(named(project), since.isoformat(), project, named(one), KNOWN_DAYS) for one in fingerprints]
+        with self._file.reading() as ledger:
+            return {values[3]: _days(ledger.execute(_TREND_OF_ONE, values).fetchall()) for values in asked}
 
     def _forget(self, before: float) -> int:
         """Some at a time, so that nobody waits long for the file."""
@@ -200,3 +208,7 @@ def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
         links=tuple(link for (link,) in ledger.execute(_LINKS, (failure, KNOWN_LINKS))),
         analysis=Analysed(**analysis) if analysis is not None else None,
     )
+
+
+def _days(rows: Sequence[sqlite3.Row]) -> list[FailureDay]:
+    return [FailureDay(date.fromisoformat(day), sightings, failures) for day, sightings, failures in reversed(rows)]
