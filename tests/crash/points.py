@@ -129,7 +129,7 @@ WATCHED: tuple[Watched, ...] = (
     *_rows("store", "stores.folder_objects", "FolderObjects", "put get names delete", _object),
     *_rows("store", "stores.objects", "BucketObjects", "put look swap listed delete put_flow flow", _object),
     *_rows("store", "stores.archives", "FolderArchives", "put get", lambda verb: _verb(f"{verb} archive")),
-    *_rows("store", "stores.known_failures", "SqliteKnownFailures", "seen known_many"),
+    *_rows("store", "stores.known_failures", "SqliteKnownFailures", "seen known_many analysed"),
     *_rows("store", "stores.spending", "SqliteSpending", "add"),
     *_rows("sandbox", "sandboxes.command", "CommandSandbox", "exec stream_exec", _command),
     *_rows("sandbox", "sandboxes.command", "CommandSandbox", "start stream_to_file read_file_iter cleanup linger"),

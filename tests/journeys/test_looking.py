@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hummingbird.adapters.sources.registry import sources
 from hummingbird.agent.looking import gathering, reading
 from hummingbird.agent.looking.gathering import Gathered, Subject, gathered
 from hummingbird.agent.looking.reading import Reads
@@ -14,8 +15,8 @@ from hummingbird.evidence.verdicts.judging import judge
 from hummingbird.lab.case import find, names
 from hummingbird.lab.gitlab.faults import server_error
 from hummingbird.lab.planned import Gate, Hold
-from hummingbird.lab.scene import Scene
-from tests.journeys.staging import looked
+from hummingbird.lab.scene import Scene, Worlds
+from tests.journeys.staging import declared, looked
 
 FAILED = [name for name in names() if find(name).about["expected"].get("evidence")]
 CERTAIN_ENOUGH = {"flaky-test": Origin.FLAKY, "failing-test": Origin.CHANGE, "compiler-error": Origin.CHANGE}
@@ -108,3 +109,22 @@ async def test_n8_a_workflow_without_a_tool_is_told_what_was_not_looked_at(tmp_p
     found = await gathered(reads, Subject(mr_iid=1, pipeline_id=2, sha="ab", target_branch="main"))
     assert not found.facts.jobs
     assert any("was not looked at" in sentence for sentence in reads.unseen)
+
+
+async def test_t7_what_is_secret_is_in_no_fact(tmp_path: Path) -> None:
+    """A name of a job is somebody's words like any other."""
+    secret = "s3cret-in-the-name-of-a-job"
+
+    def renamed(worlds: Worlds) -> None:
+        for job in worlds.gitlab.jobs:
+            job.name = f"build {secret}"
+
+    with Scene(find("failing-test")) as scene:
+        scene.ask(renamed)
+        found = sources(declared(scene, tmp_path), {})
+        reads = Reads([tool for one in found for tool in one.tools], Secrets([secret]))
+        seen = await gathered(reads, subject(scene))
+        for one in found:
+            await one.close()
+    assert seen.facts.jobs
+    assert secret not in str(seen)

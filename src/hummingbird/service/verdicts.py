@@ -1,8 +1,8 @@
 """What rules say of an order before a model does (N8): what was looked at, joined with what the project has had before.
 
 Decides too whether the failure was explained elsewhere, so that nobody has to be asked again: only for what began by
-itself, only where every job that failed had the same failure in another merge request, and never where this one seems
-to be the cause.
+itself, only where every job that failed had the same failure in another merge request, and never where anything hints
+at this one as the cause.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ from hummingbird.config.settings import Settings
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.orders import WorkOrder
 from hummingbird.domain.verdict_limits import KNOWN_ANALYSIS_S
-from hummingbird.domain.verdicts import Origin, Verdict
+from hummingbird.domain.verdicts import Judgement, Origin, Verdict
 from hummingbird.evidence.verdicts.facts import Facts
-from hummingbird.evidence.verdicts.judging import judge
+from hummingbird.evidence.verdicts.judging import GREEN_ON_TARGET, judge
 from hummingbird.ports.known_failures import Analysed, KnownFailure
 from hummingbird.service.investigating import NO_OPINION, Looked, Opinion
 from hummingbird.service.known import Known
@@ -60,7 +60,7 @@ def _explained(
     order: WorkOrder, verdict: Verdict, before: Mapping[str, KnownFailure], now: float
 ) -> tuple[Analysed, ...]:
     """Where each of the failures was; nothing if one of them was not."""
-    if not order.checked or verdict.origin is Origin.CHANGE or not verdict.jobs:
+    if not order.checked or not verdict.jobs or any(map(_may_be_ours, verdict.jobs)):
         return ()
     found: dict[str, Analysed] = {}
     for job in verdict.jobs:
@@ -70,6 +70,12 @@ def _explained(
             return ()
         found.setdefault(where.link, where)
     return tuple(found.values())
+
+
+def _may_be_ours(job: Judgement) -> bool:
+    """Two people can break two things in the same words: what hints at this merge request deserves a look of its own.
+    That the target branch is green hints at nothing in particular."""
+    return any(reason.speaks_for is Origin.CHANGE and reason.sign != GREEN_ON_TARGET for reason in job.reasons)
 
 
 def _seen(known: KnownFailure) -> FailureSeen:

@@ -70,7 +70,8 @@ class Reads:
             elif not isinstance(output, str):  # a sentence says that there is nothing
                 parts.append(msgspec.json.encode(output))
 
-        return b"".join(parts) if await self._asked(name, what, arguments, taken) else None
+        read = await self._asked(name, what, arguments, taken)
+        return self.secrets.stream().end(b"".join(parts)) if read else None
 
     async def _asked(
         self,

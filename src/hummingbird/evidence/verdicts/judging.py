@@ -20,6 +20,7 @@ from hummingbird.evidence.regions import SURE, Class, Kind
 from hummingbird.evidence.verdicts.facts import Facts, JobFacts
 from hummingbird.evidence.verdicts.naming import is_setting, named_file
 
+GREEN_ON_TARGET, SEEN_ELSEWHERE = "green-on-target", "seen-in-other-merge-requests"
 _PASSED_TOO, _PASSED_IN_OTHERS = 0.95, 0.8
 _SAME_THERE = 0.95
 _NAMED, _NAMED_UNSEEN, _HINT = 0.85, 0.75, 0.5
@@ -111,7 +112,7 @@ def _why_not(found: list[Sign], job: JobFacts, changed: Changed) -> Iterator[Rea
 
 
 def _names_anything(found: list[Sign]) -> bool:
-    return any(sign.reason.sign not in ("green-on-target", "seen-in-other-merge-requests") for sign in found)
+    return any(sign.reason.sign not in (GREEN_ON_TARGET, SEEN_ELSEWHERE) for sign in found)
 
 
 def _passed_too(job: JobFacts, _: Changed) -> Sign | None:
@@ -185,7 +186,7 @@ def _green_there(job: JobFacts, _: Changed) -> Sign | None:
     if _is_refused(job, Kind.COMPILER) and not job.in_green_log:
         text = "A compiler refuses the code here, and the same job is green on {0}."
         return _sign("refused-here-alone", Origin.CHANGE, _REFUSED_HERE, text, job.target.branch)
-    return _sign("green-on-target", Origin.CHANGE, _HINT, "The same job is green on {0}.", job.target.branch)
+    return _sign(GREEN_ON_TARGET, Origin.CHANGE, _HINT, "The same job is green on {0}.", job.target.branch)
 
 
 def _setting_changed(job: JobFacts, changed: Changed) -> Sign | None:
@@ -205,7 +206,7 @@ def _seen_elsewhere(job: JobFacts, _: Changed) -> Sign | None:
         return None
     count = len(job.elsewhere)
     others = "another merge request, {0}" if count == 1 else f"{count} other merge requests, {{0}} among them"
-    reason = _unknown("seen-in-other-merge-requests", f"The same failure was seen in {others}.", job.elsewhere[0])
+    reason = _unknown(SEEN_ELSEWHERE, f"The same failure was seen in {others}.", job.elsewhere[0])
     return Sign(reason, against=Origin.CHANGE)
 
 
