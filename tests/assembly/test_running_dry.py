@@ -70,7 +70,7 @@ async def test_the_orchestrators_token_never_reaches_the_run(tmp_path: Path) -> 
         done = await here.only(here.direct(save=str(folder), model=MODEL), None, **given)
         assert here.written == []
         script.assert_consumed()
-    assert done.text == "Done."
+    assert done.conducted.outcome.text == "Done."
     kept = (folder / "journal.jsonl").read_text()
     assert "PATH=" in kept
     assert "exit code 0" in kept
@@ -78,6 +78,14 @@ async def test_the_orchestrators_token_never_reaches_the_run(tmp_path: Path) -> 
     assert PLAIN not in kept
     assert "ORCHESTRATOR_" not in kept
     assert token not in (folder / "transcript.md").read_text()
+
+
+async def test_what_rules_say_of_the_failure_stands_above_the_answer_n8(tmp_path: Path) -> None:
+    with site(tmp_path) as here:
+        done = await here.only(here.direct())
+    assert done.conducted.verdict is not None
+    assert done.text.startswith("**By the rules: ")
+    assert done.text.index("By the rules") < done.text.index("## Failure report")
 
 
 async def test_a_webhook_is_routed_whatever_its_status(tmp_path: Path) -> None:
