@@ -69,7 +69,7 @@ def _made(kind: str, folder: Path, files: Sequence[Path], dice: Random) -> Case:
     if len(text) < TELLING_CHARS:
         raise Conflict("a line that says little")
     branch = Branch(folder, dice, path, text, donor)
-    branch.git("init", "-q", "-b", "main")
+    branch.git("init", "-q", "--template=", "-b", "main")
     for name, lines in zip(names[:-1], texts[:-1], strict=True):
         branch.write(name, lines)
     branch.write(path, whole[:first] + whole[last:])

@@ -1,13 +1,22 @@
 """What happens to a branch between two reviews: edits, renames, moves, rebases and squashes, made of real lines with
 real git. Follows no line: where one went is read off the texts afterwards (`cases.py`)."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-_AS = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "-c", "core.autocrlf=false")
+_SETTINGS = {
+    "user.name": "a",
+    "user.email": "a@example.org",
+    "commit.gpgsign": "false",
+    "core.autocrlf": "false",
+    "core.fsync": "none",
+    "gc.auto": "0",
+}
+_AS = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
 
 
 class Conflict(Exception):
@@ -36,7 +45,9 @@ class Branch:
         self.git("commit", "-q", "-m", "change")
 
     def paths(self) -> list[str]:
-        return self.git("ls-files").split("\n")[:-1]
+        found = (Path(root, name) for root, _, names in os.walk(self.folder) for name in names)
+        inside = (file.relative_to(self.folder) for file in found)
+        return sorted(str(file) for file in inside if file.parts[0] != ".git")
 
     def lines(self, path: str) -> list[str]:
         return (self.folder / path).read_bytes().decode().split("\n")

@@ -156,6 +156,7 @@ def test_commits_are_compared(web: Web) -> None:
     same = web.json(path, params={"from": HEAD, "to": "feature/faster"})
     assert (same["diffs"], same["compare_same_ref"]) == ([], True)
     assert web.get(path, params={"from": "main"}).json() == {"error": "to is missing"}
+    assert web.get(path, params={"from": "9" * 40, "to": HEAD}).json() == {"message": "404 Ref Not Found"}
 
 
 def test_a_commit_names_the_merge_requests_that_hold_it_whatever_their_state(web: Web) -> None:
