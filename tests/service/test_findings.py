@@ -100,6 +100,17 @@ async def test_w2_a_suggestion_that_was_not_tried_is_shown_as_code_and_a_tried_o
     assert third.endswith("Not needed.\n\nWithout that line (not tried, so not offered to be applied).")
 
 
+async def test_w2_of_two_suggestions_that_meet_the_more_serious_one_can_be_clicked_on(
+    lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
+) -> None:
+    """They were tried in two processes, neither of which knew of the other."""
+    several = replace(ADDED, line=12, first_line=11, text="Both.", severity=Severity.MAJOR)
+    await publish(forge, merge_request, [ADDED, several], MARKER, public=True)
+    first, second = (note.body for note in on_lines(lab))
+    assert "```suggestion:-1+0" in first
+    assert "suggestion" not in second
+
+
 async def test_w2_n2_a_thread_on_a_line_belongs_to_its_session(forge: GitLabForge, merge_request: MergeRequest) -> None:
     await publish(forge, merge_request, [ADDED], MARKER, public=True)
     (thread,) = [thread for thread in await forge.threads(IID) if thread.marker]

@@ -19,6 +19,7 @@ from hummingbird.domain.errors import ForgeMissing, ForgeRefused, WriteUncertain
 from hummingbird.domain.findings import Earlier, Finding, Severity, fingerprint
 from hummingbird.domain.limits import FINDING_TITLE_CHARS
 from hummingbird.domain.notes import Draft, Marker, Part
+from hummingbird.domain.suggestions import Change
 from hummingbird.domain.text import shortened
 from hummingbird.ports.forge import Forge, MergeRequest, Thread
 from hummingbird.service.batches import Batch
@@ -66,7 +67,7 @@ async def publish(
     """`merge_request` as the run saw it, `marker` the order's. Once another commit is the head, lines mean something
     else: nothing is posted any more. Raises what the forge raises, but for a line that it does not take; to be called
     again then."""
-    ranked = sorted(dict.fromkeys(findings), key=lambda finding: _ORDER.index(finding.severity))
+    ranked = _apart(sorted(dict.fromkeys(findings), key=lambda finding: _ORDER.index(finding.severity)))
     iid, head = merge_request.change.iid, merge_request.change.head
     if not ranked or not public or (marker.sha and marker.sha != head):
         return Published(listed=tuple(ranked))
@@ -82,6 +83,19 @@ async def publish(
         batch if batch is not None and batch.waiting else None,
         tuple(mark for _, mark in stands if mark),
     )
+
+
+def _apart(findings: Iterable[Finding]) -> list[Finding]:
+    """Of suggestions that meet, one can be applied with a click. The tool sees to that within one process; a run may
+    have gone on in another one."""
+    offered: list[tuple[str, Change]] = []
+    found: list[Finding] = []
+    for finding in findings:
+        change = Change(finding.line - finding.above, finding.line, "")
+        clicked = finding.tried and not any(path == finding.path and change.meets(other) for path, other in offered)
+        offered += [(finding.path, change)] if clicked else []
+        found.append(replace(finding, tried=clicked))
+    return found
 
 
 async def lost(forge: Forge, merge_request: MergeRequest, published: Published, marker: Marker) -> tuple[Finding, ...]:
