@@ -26,7 +26,9 @@ from tests.sandbox_image import sandbox_image
 pytestmark = pytest.mark.timeout(300)  # whoever comes first may have to make the image
 
 ROOT = Path(__file__).parents[3]
-TOOLS = "awk bash bzip2 cat cmp diff file find gawk grep gunzip gzip jq python3 sed sh sort tar unzip xargs xz yq zstd"
+TOOLS = (
+    "awk bash bzip2 cat cmp diff file find gawk git grep gunzip gzip jq python3 sed sh sort tar unzip xargs xz yq zstd"
+)
 
 
 @pytest.fixture
