@@ -218,3 +218,42 @@ def _crowd(lab: GitLabLab, count: int) -> None:
             world.add_discussion(world.merge_request, note, individual=True)
 
     lab.ask(lambda world: add())
+
+
+async def test_w2_what_is_held_is_read_back_dropped_or_released_in_its_order(
+    lab: GitLabLab, forge: GitLabForge
+) -> None:
+    merge_request = await forge.merge_request(7)
+    opened = await forge.open_thread(7, DRAFT, internal=False)
+    result = Draft(text="Here.", marker=Marker(id="s1", order="o1", part=Part.RESULT))
+    await forge.hold(merge_request, ADDED, DRAFT)
+    await forge.hold(merge_request, ADDED, Draft(text="x"))
+    await forge.hold(merge_request, await seen(forge, opened.discussion_id), result)
+    first, nameless, last = await forge.held(7)
+    assert (first.marker, nameless.marker, last.marker) == (MARKER, None, result.marker)
+    assert len(written(lab)) == 1
+    await forge.drop(7, nameless.id)
+    await forge.drop(7, nameless.id)
+    await forge.release(7)
+    assert await forge.held(7) == []
+    assert [note.type for note in sorted(written(lab), key=lambda note: note.id)[1:]] == ["DiffNote", "DiscussionNote"]
+    thread = await seen(forge, opened.discussion_id)
+    assert [note.marker for note in thread.notes] == [MARKER, result.marker]
+
+
+async def test_n5_what_is_held_has_passed_the_firewall(lab: GitLabLab, forge: GitLabForge) -> None:
+    await forge.hold(await forge.merge_request(7), ADDED, Draft(text="Look.\n\n/close\n\n@developer", marker=MARKER))
+    (body,) = lab.ask(lambda world: [draft.body for draft in world.merge_request.draft_notes])
+    assert "\n/close" not in body
+    await forge.release(7)
+    assert lab.ask(lambda world: world.merge_request.state) == "opened"
+
+
+async def test_n3_a_release_whose_end_nobody_saw_is_not_tried_again_by_itself(
+    lab: GitLabLab, forge: GitLabForge
+) -> None:
+    await forge.hold(await forge.merge_request(7), ADDED, DRAFT)
+    lab.world.faults.plan(f"{MR}/draft_notes/bulk_publish", server_error(502), method="POST", after_write=True)
+    with pytest.raises(WriteUncertain):
+        await forge.release(7)
+    assert len([seen for seen in lab.requests if seen.path.endswith("/bulk_publish")]) == 1
