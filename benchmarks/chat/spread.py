@@ -9,5 +9,9 @@ def share(seconds: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000
 
 
+def verdict(*, met: bool) -> str:
+    return "met" if met else "**missed**"
+
+
 def told(seconds: Sequence[float]) -> str:
     return f"{share(seconds, 0.5):.0f}, {max(seconds) * 1000:.0f}"

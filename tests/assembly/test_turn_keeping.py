@@ -11,6 +11,7 @@ from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.folder_sessions import FolderSessions
 from hummingbird.adapters.stores.objects import BucketObjects
 from hummingbird.assembly.turn_keeping import TurnKeeping
+from hummingbird.domain.chat_limits import STORING_LOOK_S
 from hummingbird.domain.errors import JournalTaken, JournalUnwritable, ObjectsUnusable
 from hummingbird.domain.journal import SessionOpened, UserSaid
 from hummingbird.domain.limits import JOURNAL_FORMAT
@@ -131,6 +132,17 @@ async def test_a_session_that_somebody_has_is_refused_and_the_next_turn_is_not(k
     await other.release()
     await kept.said("mine")
     assert len(kept.keeping.entries()) == 2
+
+
+async def test_c4_who_comes_while_somebody_else_is_still_storing_the_session_waits_a_moment(kept: Kept) -> None:
+    """A turn has ended for whoever spoke before the session is anybody's."""
+    other = await kept.sessions.open("session")
+    mine = asyncio.create_task(kept.said("mine"))
+    await asyncio.sleep(STORING_LOOK_S)
+    assert not mine.done()
+    await other.release()
+    await mine
+    assert len(await kept.sessions.entries("session")) == 2
 
 
 async def test_a_checkpoint_under_way_outlasts_the_turn_and_the_next_one_waits_for_it_c4(kept: Kept) -> None:

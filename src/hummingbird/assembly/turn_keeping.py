@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from hummingbird.assembly.held_session import HeldSession, held
-from hummingbird.domain.errors import JournalUnwritable
+from hummingbird.domain.chat_limits import STORING_LOOK_S, STORING_S
+from hummingbird.domain.errors import JournalTaken, JournalUnwritable
 from hummingbird.domain.journal import Entry
 from hummingbird.ports.archives import Archive, Archives
 from hummingbird.ports.journal import Journal
@@ -38,7 +39,7 @@ class TurnKeeping:
         spoke has their prompt back (C3), and the next turn waits for it. Raises what `held` raises."""
         await self._one.acquire()
         try:
-            session = await held(self._sessions, session_id, self._on_trouble, needed=needed)
+            session = await self._had(session_id, needed=needed)
         except BaseException:
             self._one.release()
             raise
@@ -52,6 +53,18 @@ class TurnKeeping:
             leaving = asyncio.create_task(self._let_go(session_id, session))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
+
+    async def _had(self, session_id: str, *, needed: bool) -> HeldSession:
+        """Whoever spoke in it last may still be storing it: that is waited for, a run of theirs is not."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + STORING_S
+        while True:
+            try:
+                return await held(self._sessions, session_id, self._on_trouble, needed=needed)
+            except JournalTaken:
+                if clock() >= until:
+                    raise
+            await asyncio.sleep(STORING_LOOK_S)
 
     def _go_on(self, session_id: str, session: HeldSession) -> None:
         """What could not be written in the turns before is still part of the conversation: a disk that is full between

@@ -14,6 +14,10 @@ SUMMARISED_RESULT_CHARS = 1_600  # of one tool result that the summariser reads
 SUMMARISED_TEXT_CHARS = 6_000  # of one thing that a person or the model said
 SUMMARISED_SHARE = 0.6  # of the side task's window that is filled
 
+# C4: that a message waits for a session which somebody else has just spoken in and is storing, and how often it looks
+STORING_S = 1.0
+STORING_LOOK_S = 0.05
+
 # How long the prompt waits (L19) for work that was interrupted before it is left to end by itself
 PROMPT_GRACE_S = 0.15
 PATIENCE_S = 1.0  # that somebody waits without being told for what
