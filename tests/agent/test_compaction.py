@@ -43,8 +43,8 @@ from tests.agent.stage import DaySpending, Stage, notices_in, stage, tool
 
 WINDOW = 40_000
 LONG = "nothing of note happened here. " * 200
+SPENT = Decimal("0.30")  # by thirty calls
 COMPACT = {"engine": Compacting(), "limits": CHAT}
-ENOUGH = Decimal("0.30")  # is spent before there is a summary to buy
 
 
 def look(text: str = LONG) -> Any:
@@ -109,7 +109,7 @@ async def test_what_is_worked_on_is_never_cut_however_long_it_is() -> None:
     assert f"> {wish}" in made.summary
 
 
-@pytest.mark.parametrize("limits", [replace(CHAT, usd=ENOUGH), replace(CHAT, usd_per_day=ENOUGH)])
+@pytest.mark.parametrize("limits", [replace(CHAT, usd=SPENT), replace(CHAT, usd_per_day=SPENT)], ids=["run", "day"])
 async def test_l6_where_the_money_is_used_up_no_summary_is_bought_and_the_journal_s_own_stands(limits: Limits) -> None:
     """The last word comes all the same, in a context that has room for it."""
     model = ScriptedModel([*turns(30, full_at=30), says("done")], context_tokens=WINDOW, usd=Decimal("0.01"))
