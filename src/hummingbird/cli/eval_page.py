@@ -41,8 +41,7 @@ def _remarks(result: Result) -> Iterator[str]:
     if result.scores is None:
         yield f"failed: {code(result.failed, FAILED_CHARS)}"
         return
-    if unfounded := result.scores.claims.unfounded:
-        yield f"in nothing that was fetched: {', '.join(map(code, unfounded))}"
+    yield from result.scores.claims.fared
     if broken := result.scores.broken:
         yield f"must not be in an answer: {', '.join(map(code, broken))}"
 
@@ -157,7 +156,7 @@ def _scores(found: Scores) -> dict[str, Any]:
         "findings_extra": found.extra,
         "claims": found.claims.made,
         "claims_false": found.claims.wrong,
-        "unfounded": list(found.claims.unfounded),
+        "fared": list(found.claims.fared),
         "must_not": list(found.broken),
         "rules": found.rules,
     }

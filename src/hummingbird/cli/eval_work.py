@@ -66,7 +66,7 @@ def run(wish: Wish, chosen: Chosen) -> int:
     )
     results: list[Result] = []
     try:
-        with logged(verbose=wish.verbose):
+        with logged(configuration, verbose=wish.verbose):
             asyncio.run(_through(trials, setting, wish, results))
     except KeyboardInterrupt:
         _tell(f"Interrupted: {len(results)} of {len(trials)} runs had ended.")

@@ -3,8 +3,6 @@
 from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
@@ -14,15 +12,13 @@ from hummingbird.assembly.evaluation.pointing import workflow_for
 from hummingbird.assembly.evaluation.recordings import place_of
 from hummingbird.assembly.evaluation.scores import Grade, Scores
 from hummingbird.assembly.evaluation.summary import overall, summaries
-from hummingbird.assembly.evaluation.trials import Result, Setting, Trial, judged_by_rules, tried
+from hummingbird.assembly.evaluation.trials import Result, Setting, Trial, tried
 from hummingbird.config.load import load
 from hummingbird.domain import eval_limits
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.limits import FINDING_NEAR_LINES
 from hummingbird.domain.usage import Charge, Usage, total
-from hummingbird.domain.verdicts import Origin, Verdict
 from hummingbird.lab.case import Case, find, names
-from hummingbird.service.investigating import Conducted
 
 CASE = find("network")
 
@@ -114,14 +110,6 @@ def test_the_event_of_a_case_decides_which_workflow_it_is_for() -> None:
         workflow_for(embedded, "note")
 
 
-def test_what_rules_judged_is_scored_once_a_run_tells_it() -> None:
-    """Runs that tell no verdict are scored without it."""
-    judged = Verdict(origin=Origin.TARGET)
-    assert judged_by_rules(cast("Conducted", SimpleNamespace(verdict=judged))) is judged
-    assert judged_by_rules(cast("Conducted", SimpleNamespace(verdict="target"))) is None
-    assert judged_by_rules(cast("Conducted", SimpleNamespace())) is None
-
-
 async def test_a_case_that_is_far_too_long_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "case.json").write_text(" " * (eval_limits.CASE_BYTES + 1))
     done = await tried(
@@ -132,7 +120,5 @@ async def test_a_case_that_is_far_too_long_is_one_sentence(tmp_path: Path) -> No
 
 
 def test_the_bounds_hold_together() -> None:
-    assert eval_limits.CLAIM_LEAST_CHARS < eval_limits.CLAIM_WITHIN_CHARS
-    assert eval_limits.CLAIMS_TOLD < eval_limits.CLAIMS
     assert FINDING_NEAR_LINES < eval_limits.CASE_LINES
     assert eval_limits.CASE_BYTES < eval_limits.RECORDING_BYTES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hummingbird.assembly.evaluation.stated import blocks, places, prose, stated
+from hummingbird.assembly.evaluation.stated import places, prose, stated
 from hummingbird.evidence.regions import Class
 
 
@@ -41,7 +41,6 @@ def test_a_heading_of_a_report_by_rules_states_a_class() -> None:
 def test_a_block_that_is_never_closed_goes_on_to_the_end() -> None:
     text = "Before.\n~~~\nquoted\n```\nstill quoted"
     assert prose(text) == ["Before."]
-    assert blocks(text) == ["quoted", "still quoted"]
 
 
 def test_places_are_read_from_prose_and_not_from_addresses() -> None:

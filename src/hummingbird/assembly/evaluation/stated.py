@@ -61,11 +61,6 @@ def prose(answer: str) -> list[str]:
     return [line for line, fenced in _lines(answer) if not fenced]
 
 
-def blocks(answer: str) -> list[str]:
-    """The lines within code blocks."""
-    return [line for line, fenced in _lines(answer) if fenced and not _FENCE.match(line)]
-
-
 def places(answer: str) -> Sequence[tuple[str, int]]:
     """Every `path:line` that it speaks of in its own words."""
     found = (match for line in prose(answer) for match in _PLACE.finditer(_without_addresses(line)))

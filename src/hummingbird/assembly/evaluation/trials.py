@@ -30,13 +30,11 @@ from hummingbird.domain.eval_limits import CASE_BYTES
 from hummingbird.domain.journal import Entry, ModelFailed, ModelSwitched
 from hummingbird.domain.sessions import JOURNAL
 from hummingbird.domain.usage import Bill, total
-from hummingbird.domain.verdicts import Verdict
 from hummingbird.lab.case import Case
 from hummingbird.lab.gitlab.loading import BrokenCase
 from hummingbird.lab.konflux.objects import Unplayable
 from hummingbird.lab.scene import Scene
 from hummingbird.ports.observer import Observer
-from hummingbird.service.investigating import Conducted
 
 SESSION = "session"
 
@@ -114,8 +112,8 @@ async def _tried(trial: Trial, setting: Setting, folder: Path, most_usd: Decimal
     if failed:
         return result
     reported = [(finding.path, finding.line) for finding in done.findings]
-    claims, verdict = claims_of(ran.text, entries), judged_by_rules(done)
-    return replace(result, scores=scores(expected, ran.text, reported, claims=claims, verdict=verdict))
+    claims, answer = claims_of(done.tallies), done.outcome.text
+    return replace(result, scores=scores(expected, answer, reported, claims=claims, verdict=done.verdict))
 
 
 def _named(sentence: str, trial: Trial, folder: Path) -> str:
@@ -124,12 +122,6 @@ def _named(sentence: str, trial: Trial, folder: Path) -> str:
         return sentence
     told = sentence.replace(f"replay:{folder / PLAYED}", str(trial.recording.journal))
     return f"{told} Record it again with --record."
-
-
-def judged_by_rules(done: Conducted) -> Verdict | None:
-    """What code judged before the model spoke, where it did."""
-    found = getattr(done, "verdict", None)
-    return found if isinstance(found, Verdict) else None
 
 
 async def _ran(
