@@ -86,7 +86,7 @@ def _value(value: type[Any]) -> Iterator[str]:
         yield "One of " + ", ".join(f"`{each.value}`" for each in value) + ".\n"
         return
     hints = get_type_hints(value)
-    fields = dataclasses.fields(value)
+    fields = msgspec.structs.fields(value) if issubclass(value, msgspec.Struct) else dataclasses.fields(value)
     yield from _table([(each.name, hints[each.name], _default(each.default, each.default_factory)) for each in fields])
 
 
@@ -141,8 +141,9 @@ def _inside(kinds: tuple[type[Any], ...]) -> list[type[Any]]:
         waiting += get_args(of)
         if not isinstance(of, type) or of in found or of in kinds:
             continue
-        if dataclasses.is_dataclass(of):
+        composed = dataclasses.is_dataclass(of) or issubclass(of, msgspec.Struct)
+        if composed:
             waiting += get_type_hints(of).values()
-        if dataclasses.is_dataclass(of) or issubclass(of, enum.Enum):
+        if composed or issubclass(of, enum.Enum):
             found.append(of)
     return found

@@ -210,10 +210,10 @@ class _Run:
         posted = await publication.result(order, place, self.applied, whole, known, batch=batch, reviewed=reviewed)
         if left := await lost(self.forge, request, published, marker):
             await publication.afterthought(order, place, summary(Published(listed=left)), mark=f"{len(left)} lost")
-        if posted is not None and conducted.outcome.answered:
-            await self._remembered(posted, conducted)
         what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
         _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
+        if posted is not None and conducted.outcome.answered:
+            await self._remembered(posted, conducted)
 
     async def _reviewed(
         self, publication: Publication, place: Place, review: Review | None, conducted: Conducted
