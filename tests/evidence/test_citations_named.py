@@ -82,7 +82,7 @@ def test_a_place_that_only_a_command_printed_is_marked() -> None:
 
 @settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.integers(1, 40), st.integers(0, 20))
-def test_no_range_reaches_beyond_what_was_fetched(first: int, more: int) -> None:
+def test_no_range_reaches_beyond_what_was_fetched_i11(first: int, more: int) -> None:
     """Before the change lines 10 to 12, after it 12 to 15."""
     last = first + more
     within = (first >= 10 and last <= 12) or (first >= 12 and last <= 15)

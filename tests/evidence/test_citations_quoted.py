@@ -164,7 +164,7 @@ QUIET = settings(max_examples=150, suppress_health_check=list(HealthCheck), dead
 
 @QUIET
 @given(LINES, st.data())
-def test_no_line_that_was_changed_is_taken_for_a_fetched_one(lines: list[str], data: st.DataObject) -> None:
+def test_no_line_that_was_changed_is_taken_for_a_fetched_one_i11(lines: list[str], data: st.DataObject) -> None:
     """A letter more, less or another one; a line is the same only if it is the same."""
     line = data.draw(st.sampled_from(lines))
     at = data.draw(st.integers(2, len(line) - 1))

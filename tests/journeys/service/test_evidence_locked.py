@@ -52,7 +52,7 @@ return new LogLine("", line);  // as before
 """
 
 
-async def test_n6_each_lie_is_caught_in_the_note_and_what_is_true_stands(tmp_path: Path) -> None:
+async def test_n6_each_lie_is_caught_in_the_note_and_what_is_true_stands_i11(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[], begin=False) as stage:
         address = stage.scene.url("gitlab")
         lies = LIES.replace("ADDRESS", address)
