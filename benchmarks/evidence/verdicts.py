@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.evidence.jobs import PUBLISHED_F1, Job, Score, jobs, score, verdict
+from hummingbird.domain.verdicts import Origin
+from hummingbird.evidence import analyse
 from hummingbird.evidence.regions import INTERMITTENT, SURE
+from hummingbird.evidence.verdicts.facts import Facts, JobFacts, Tries
+from hummingbird.evidence.verdicts.judging import judge
 
 QUICK = 40
 Said: TypeAlias = bool | None  # it comes and goes, it stays; None abstains
@@ -22,12 +26,21 @@ Way: TypeAlias = Callable[[Job], Said]
 
 
 def judged(job: Job, *, history: bool, without: Collection[str] = ()) -> Said:
-    """The verdict that is measured, and the one place to change where another one is to be: rules on the log's lines,
-    silent below the certainty from which they speak; with `history` also that the same commit has passed before."""
+    """Rules on the log's lines, silent below the certainty from which they speak; with `history` also that the same
+    commit has passed before."""
     if history and job.passed:
         return True  # the same commit passes and fails
     blame = verdict(job.lines, without)
     return blame.class_ in INTERMITTENT if blame.sure >= SURE else None
+
+
+def told(job: Job, *, history: bool) -> Said:
+    """As a note says it before a model speaks. Nothing is known of the diff and the target branch here, so it can never
+    say that a failure stays: it abstains on those."""
+    analysis = analyse("\n".join(line.text for line in job.lines))
+    tries = Tries(failed=1 + job.failed, passed=job.passed) if history else Tries()
+    found = judge(Facts(jobs=(JobFacts(name=job.name, analysis=analysis, tries=tries),))).origin
+    return None if found is Origin.UNKNOWN else found in (Origin.FLAKY, Origin.INFRASTRUCTURE)
 
 
 def guessed(job: Job) -> Said:
@@ -48,6 +61,8 @@ WAYS: dict[str, Way] = {
     "rules on the log, best guess": guessed,
     "**rules on the log, abstaining**": lambda job: judged(job, history=False),
     "**rules on the log and earlier runs**": lambda job: judged(job, history=True),
+    "**verdict of a note**, from the log alone": lambda job: told(job, history=False),
+    "**verdict of a note**, from the log and earlier runs": lambda job: told(job, history=True),
     "the log, each job without the rule that told it": lambda job: unaided(job, history=False),
     "the log and earlier runs, without that rule": lambda job: unaided(job, history=True),
 }

@@ -149,6 +149,8 @@ def test_a_verdict_abstains_unless_rules_are_sure_or_the_commit_has_passed_befor
     silent, passed = job(True, "nothing is said"), job(True, "nothing is said", passed=1)
     assert [verdicts.judged(one, history=False) for one in (broken, lost, silent, passed)] == [False, True, None, None]
     assert [verdicts.judged(one, history=True) for one in (broken, lost, silent, passed)] == [False, True, None, True]
+    assert [verdicts.told(one, history=False) for one in (broken, lost, silent, passed)] == [None, True, None, None]
+    assert [verdicts.told(one, history=True) for one in (broken, lost, silent, passed)] == [None, True, None, True]
     found = verdicts.measured([broken, lost, silent, passed], lambda one: verdicts.judged(one, history=True))
     assert (found.score.precision, found.abstention, found.accuracy) == (1.0, 0.25, 1.0)
     assert found.score.f1 == pytest.approx(0.8)
