@@ -201,8 +201,8 @@ class _Run:
         order, request = self.order, self.request
         marker = marker_of(order, Part.FINDING)
         public = not (place.internal or self.applied.internal_notes)
-        fresh, begin = review.fresh(conducted.findings) if review else (), publication.batch
-        published = await publish(self.forge, request, fresh, marker, public=public, begin=begin)
+        fresh = review.fresh(conducted.findings) if review else conducted.findings
+        published = await publish(self.forge, request, fresh, marker, public=public, begin=publication.batch)
         reviewed = await self._reviewed(publication, place, review, conducted)
         known = await self.stage.known.told(order, request, conducted.failures, self.forge, self.configuration)
         conducted = await with_checks(conducted, order, self.forge)
