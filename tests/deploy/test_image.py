@@ -77,7 +77,8 @@ def test_what_it_does_by_itself_is_serve_and_it_says_so_o2(image: str) -> None:
     [inspected] = json.loads(podman("image", "inspect", image).stdout)
     settings: dict[str, Any] = inspected["Config"]
     assert settings["User"] == f"{SANDBOX_UID}:{SANDBOX_UID}"
-    assert (settings["Entrypoint"], settings["Cmd"]) == (["hummingbird"], ["serve", "--host", "0.0.0.0"])
+    assert settings["Entrypoint"] == ["hummingbird"]
+    assert settings["Cmd"] == ["serve", "--host", "0.0.0.0", "--log-format", "json"]
     assert settings["StopSignal"] in ("SIGTERM", "15")
     assert set(settings["ExposedPorts"]) == {"8080/tcp"}
     assert set(settings["Volumes"]) == {"/var/lib/hummingbird"}

@@ -146,6 +146,7 @@ def test_ports_are_those_of_serve_and_the_probes_ask_there_o1(base: list[Raw]) -
     [default] = [one.default for one in serve.params if one.name == "port"]
     assert port == default
     assert f"EXPOSE {port}\n" in CONTAINERFILE
+    assert found(base, "Service", AGENT)["spec"]["sessionAffinity"] == "ClientIP", "the dashboard is one replica's"
     [served] = found(base, "Service", AGENT)["spec"]["ports"]
     assert served["targetPort"] == container(base)["ports"][0]["name"]
     assert found(base, "Service", AGENT)["spec"]["selector"] == agent(base)["spec"]["selector"]["matchLabels"]

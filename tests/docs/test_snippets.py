@@ -13,7 +13,7 @@ import yaml
 from hummingbird.config.load import FILE_NAME, examine
 from hummingbird.config.settings import Settings
 from hummingbird.config.starting import PROMPTS_FOLDER, embedded, starting
-from tests.docs.reading import DOCUMENTS, Block, blocks, name_of
+from tests.docs.reading import DOCUMENTS, ROOT, Block, blocks, name_of
 
 OURS = {"settings", "workflows", "chat"}
 OTHERS = ({"apiVersion", "kind"}, {"scrape_configs"}, {"AWSTemplateFormatVersion"})
@@ -79,6 +79,18 @@ def test_every_yaml_is_a_sound_configuration_or_known_to_be_somebody_elses(block
 )
 def test_a_broken_configuration_is_noticed(broken: str, tmp_path: Path) -> None:
     assert faults(broken, tmp_path)
+
+
+def test_prometheus_is_told_where_to_look_and_with_which_token() -> None:
+    """Without one it is answered with 401 wherever a token is set."""
+    lines = (ROOT / "docs" / "observing.md").read_text(encoding="utf-8").splitlines()
+    begin = lines.index("    scrape_configs:")
+    end = next(at for at in range(begin, len(lines)) if not lines[at])
+    (job,) = yaml.safe_load("\n".join(lines[begin:end]))["scrape_configs"]
+    assert job.keys() == {"job_name", "authorization", "static_configs"}
+    assert job["authorization"].keys() == {"type", "credentials_file"}, "the names that Prometheus has for them"
+    assert job["authorization"]["type"] == "Bearer"
+    assert all(":" in target for one in job["static_configs"] for target in one["targets"])
 
 
 def test_yaml_json_and_python_are_found() -> None:

@@ -1,6 +1,7 @@
 """What the index over sessions holds and finds (S4), on real files."""
 
 import sqlite3
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,8 @@ from hummingbird.domain.session_limits import (
     SNIPPET_TOKENS,
 )
 from hummingbird.domain.session_words import Who
-from hummingbird.domain.sessions import summary
-from hummingbird.ports.session_index import SessionIndex
+from hummingbird.domain.sessions import Summary, summary
+from hummingbird.ports.session_index import Day, SessionIndex
 from tests.stores.indexed_sessions import NOON, answer, bare, ended, found, made, put, session
 
 
@@ -164,6 +165,22 @@ async def test_lists_come_last_changed_first_by_project_and_by_their_words(index
     assert (await listed(2), await listed(-1), await listed(10**30)) == (["new", "mid"], [], ["new", "mid", "old"])
     assert (await listed(project="Group/Two"), await listed(project="group")) == (["mid"], [])
     assert (await listed(text="ärger"), await listed(text="ONE"), await listed(text="%")) == (["old"], ["new"], [])
+
+
+async def test_days_are_summed_up_over_all_sessions_that_began_on_them(index: SessionIndex) -> None:
+    """O4: however many there are, and whatever stands in a summary."""
+    day = datetime.fromtimestamp(NOON, UTC).date()
+    for number in range(7):
+        began = NOON + number // 5 * 86_400
+        one = Summary(
+            f"s{number}", began_at=began, changed_at=began, usd=0.5, tokens=100, cached=25, unpriced=number % 2
+        )
+        await index.put(one.session_id, "1", one, session(one.session_id, "hello"))
+    odd = Summary("odd", began_at=1e300, changed_at=1e300, usd=9.0)
+    await index.put("odd", "1", odd, session("odd", "hello"))
+    first, second = Day(day, 5, 2.5, 2, 500, 125), Day(day + timedelta(days=1), 2, 1.0, 1, 200, 50)
+    assert await index.days(day) == [first, second]
+    assert await index.days(day + timedelta(days=1)) == [second]
 
 
 async def test_a_search_in_a_project_finds_only_its_sessions(index: SessionIndex) -> None:

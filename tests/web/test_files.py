@@ -1,7 +1,5 @@
 """What a session's sandbox held, for whoever looks (O4, I4): in every kind of sandbox that runs can be in."""
 
-import io
-import tarfile
 from pathlib import Path
 
 import httpx2
@@ -15,16 +13,7 @@ from tests.adapters.sandboxes.kube import (
     pool_of,
 )
 from tests.journeys.service.stage import Stage, staged
-from tests.web.test_hostile import SESSION, planted
-
-
-def saved(stage: Stage, **files: bytes) -> None:
-    """A checkpoint as sandboxes write them."""
-    with tarfile.open(stage.folder / "state" / "sessions" / SESSION / "sandbox.tar.gz", "w:gz") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(f"data/{name}")
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
+from tests.web.test_hostile import SESSION, planted, saved
 
 
 def web(stage: Stage) -> httpx2.AsyncClient:

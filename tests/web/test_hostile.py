@@ -1,12 +1,17 @@
 """Everything shown is untrusted: logs, titles, names of files and answers try to act in a real browser, and cannot."""
 
+import io
 import json
+import tarfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from hummingbird.adapters.stores.journal import FileJournal
+from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
 from hummingbird.domain.journal import (
     EndReason,
     Entry,
@@ -22,6 +27,8 @@ from hummingbird.domain.journal import (
 )
 from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.messages import AssistantMessage
+from hummingbird.ports.known_failures import Sighting
+from hummingbird.web import pages
 from tests.journeys.service.stage import Stage, staged
 from tests.web.browser import browser
 
@@ -60,22 +67,75 @@ async def planted(stage: Stage, results: int = 1, lines: int = 400) -> None:
     journal.close()
 
 
-async def test_nothing_that_is_shown_acts_whoever_wrote_it(tmp_path: Path) -> None:
+def saved(stage: Stage, **files: bytes) -> None:
+    """A checkpoint as sandboxes write them."""
+    with tarfile.open(stage.folder / "state" / "sessions" / SESSION / "sandbox.tar.gz", "w:gz") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(f"data/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+async def seen_before(stage: Stage) -> None:
+    """A failure whose every word is an outsider's."""
+    ledger = SqliteKnownFailures(stage.folder / "state" / "known_failures.sqlite")
+    words = {"kind": NAME, "class_": NAME, "title": ATTACK, "excerpt": ATTACK, "branch": NAME}
+    links = {"merge_request": NAME, "link": f"https://ci.example/{NAME}"}
+    await ledger.seen(Sighting(project=f"a/{NAME}", fingerprint="f", occurrence="1", at=time.time(), **words, **links))
+
+
+async def said_now(stage: Stage) -> None:
+    """Somebody else goes on with the session, while its page is open."""
+    journal = FileJournal(stage.folder / "state" / "sessions" / SESSION / "journal.jsonl")
+    for entry in hostile()[2:]:
+        journal.append(entry)
+    await journal.commit()
+    journal.close()
+
+
+# What stands in a page that its templates did not put there.
+STRANGERS = """() => [...document.querySelectorAll("*")].filter((one) =>
+    [...one.attributes].some((each) => each.name.startsWith("on"))
+    || (one.matches("script") && one.getAttribute("src") !== "/static/page.js")
+    || (one.matches("img") && one.getAttribute("src") !== "/static/bird.svg")
+    || (one.matches("svg") && !one.matches(".bars"))
+    || one.matches("iframe, object, embed, base, style, form[action^='http']")
+    || (one.matches("a[href]") && !/^(https?:|[/]|#|$)/.test(one.getAttribute("href")))
+  ).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("escaping", [True, False])
+async def test_nothing_that_is_shown_acts_or_becomes_a_part_of_the_page_whoever_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escaping: bool
+) -> None:
+    """Where templates do not escape, every page that shows something of others has strangers in it: or nobody would
+    notice. The policy alone keeps them from acting then."""
+    made = pages._environment().overlay(autoescape=escaping)
+    monkeypatch.setattr("hummingbird.web.pages._environment", lambda: made)
     async with staged("failing-test", tmp_path) as stage, browser() as seen:
         await planted(stage)
+        saved(stage, **{NAME: b"x"})
+        await seen_before(stage)
         base = f"http://127.0.0.1:{stage.serving.port}"
         session = f"{base}/sessions/{SESSION}"
-        pages = [base, session, f"{session}/entries/8", f"{session}/transcript", f"{session}/files"]
-        pages += [f"{base}/search?q=owned", f"{base}/search?q={ATTACK}", f"{base}/?project={ATTACK}&text={ATTACK}"]
-        pages += [f"{base}/failures?project={ATTACK}", f"{base}/sessions/{NAME}", f"{session}/entries/99"]
-        for address in pages:
+        showing = [base, session, f"{session}/entries/8", f"{session}/files", f"{base}/failures"]
+        showing += [f"{base}/search?q=owned", f"{base}/search?q={NAME}", f"{base}/?project={NAME}&text={NAME}"]
+        others = [f"{session}/transcript", f"{base}/failures?project={ATTACK}", f"{base}/costs"]
+        others += [f"{base}/sessions/{NAME}", f"{session}/entries/99", f"{session}/file?path={NAME}.no"]
+        for address in (*showing, *(others if escaping else ())):
             await seen.page.goto(address)
             assert await seen.page.evaluate("window.owned") is None, address
+            assert bool(await seen.page.evaluate(STRANGERS)) is not escaping, address
         await seen.page.goto(session)
-        assert "alert('owned')" in await seen.page.inner_text("main"), "shown as what it is"
-        assert await seen.page.locator("main script, main img, main svg[onload], main [onerror]").count() == 0
+        before = await seen.page.locator(".timeline li").count()
+        await said_now(stage)
+        await seen.page.wait_for_selector(f".timeline li:nth-of-type({before + 7})")
+        assert await seen.page.evaluate("window.owned") is None
+        assert bool(await seen.page.evaluate(STRANGERS)) is not escaping, "what came live"
+        if escaping:
+            assert "alert('owned')" in await seen.page.inner_text(".timeline li:last-child"), "shown as what it is"
     assert seen.dialogs == []
-    assert seen.outside == []
+    assert [one for one in seen.outside if escaping] == []
 
 
 async def test_every_answer_forbids_what_pages_do_not_need(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from hummingbird.domain.web_limits import (
     LIVE_WRITE_CPU_S,
     LIVE_WRITES_PER_S,
 )
-from hummingbird.web.live import ALIVE, RELOAD, Live, Pace
+from hummingbird.web.live import ALIVE, RELOAD, Live
+from hummingbird.web.pace import Pace
 
 ORDER = WorkOrder(id="o", session_id="s", cause=Cause.REPLY, workflow="w", project="a/b", mr_iid=1)
 OPENED = SessionOpened(session_id="s", system="", format=JOURNAL_FORMAT)
@@ -280,7 +281,7 @@ async def test_many_are_told_no_more_than_a_share_of_what_the_process_does_and_n
 ) -> None:
     """Runs on a slow machine would lose more to those who look than on a quick one."""
     spent = [0.0]
-    monkeypatch.setattr("hummingbird.web.live.time.process_time", lambda: spent[0])
+    monkeypatch.setattr("hummingbird.web.pace.time.process_time", lambda: spent[0])
     pace = Pace()
     assert pace.grants(200, 0.0)
     assert not pace.grants(200, LIVE_LATEST_S - 0.1)

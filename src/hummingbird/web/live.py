@@ -23,18 +23,16 @@ from hummingbird.domain.web_limits import (
     LIVE_BACKLOG,
     LIVE_BEHIND_BYTES,
     LIVE_FEW,
-    LIVE_LATEST_S,
     LIVE_LOOK_CAP_S,
     LIVE_LOOK_S,
     LIVE_PAUSE_S,
     LIVE_PIECE_BYTES,
     LIVE_READS_AT_ONCE,
     LIVE_SENTENCES,
-    LIVE_SHARE,
-    LIVE_WRITE_CPU_S,
     LIVE_WRITES_PER_S,
 )
 from hummingbird.ports.observer import Observer
+from hummingbird.web.pace import Pace
 
 Read: TypeAlias = Callable[[str], Awaitable[Sequence[Entry]]]
 Granted: TypeAlias = Callable[[int, float], bool]  # so many writes, after so many seconds
@@ -140,8 +138,8 @@ class Live:
             stream = self._streams.get(session_id)
             if stream is None:
                 stream = self._streams[session_id] = Stream(self._pause_s, self._shelf, self._granted)
-            stream.viewers += 1
-            told = self.said(session_id)
+            stream.joined()
+            told, told_at = self.said(session_id), time.monotonic()
             try:
                 while not self.closed:
                     seen = stream.news.released
@@ -152,7 +150,10 @@ class Live:
                     if told != self.said(session_id):
                         told = self.said(session_id)
                         yield sent("told", told, after)
-                    if not await stream.news.after(seen):
+                    if await stream.news.after(seen):
+                        told_at = time.monotonic()
+                    elif time.monotonic() - told_at >= LIVE_ALIVE_S or self.closed:  # most silences end with a look
+                        told_at = time.monotonic()
                         yield ALIVE
             finally:
                 stream.viewers -= 1
@@ -204,9 +205,9 @@ class Live:
                 stream.looked(new=stream.last > seen)
             if stream.run is not None:
                 self._fill(session_id, stream, stream.run.told, stream.offset, after)
-                if stream.run.over:  # another process may go on with it
+                if stream.run.over:  # another process may go on with it, which is rare
                     stream.run = None
-                    stream.looked(new=True)
+                    stream.looked(new=False, look_s=4 * LIVE_LOOK_S)
 
     async def _kept(self, session_id: str) -> Sequence[Entry] | None:
         try:
@@ -230,21 +231,6 @@ def _begun(kept: Sequence[Entry], told: Sequence[Entry]) -> int:
     if not told:
         return len(kept)
     return next((at for at in reversed(range(len(kept))) if kept[at] == told[0]), len(kept))
-
-
-class Pace:
-    """What telling many may cost: a share of what this process does at all, so that runs lose no more than that to
-    those who look, however slow the machine is. Nobody waits for longer than LIVE_LATEST_S."""
-
-    def __init__(self) -> None:
-        self._began, self._spent = time.process_time(), 0.0
-
-    def grants(self, writes: int, waited_s: float) -> bool:
-        earned = LIVE_SHARE * (time.process_time() - self._began)
-        if self._spent > earned and waited_s < LIVE_LATEST_S:
-            return False
-        self._spent = max(self._spent, earned) + writes * LIVE_WRITE_CPU_S  # what was not used is not saved up
-        return True
 
 
 class News:
@@ -319,9 +305,18 @@ class Stream:
     def _silence_s(self) -> float:
         return LIVE_ALIVE_S if self.run else min(self.look_s, LIVE_ALIVE_S)
 
-    def looked(self, *, new: bool) -> None:
+    def joined(self) -> None:
+        """Somebody comes, who may know of something new."""
+        self.viewers += 1
+        self.look_s = LIVE_LOOK_S
+        if self.next_look > time.monotonic() + LIVE_LOOK_S:
+            self.next_look = time.monotonic() + LIVE_LOOK_S
+            self.news.rest()
+            self.news.wake()
+
+    def looked(self, *, new: bool, look_s: float | None = None) -> None:
         """At the journal: less often where look after look shows nothing."""
-        self.look_s = LIVE_LOOK_S if new else min(2 * self.look_s, LIVE_LOOK_CAP_S)
+        self.look_s = LIVE_LOOK_S if new else look_s or min(2 * self.look_s, LIVE_LOOK_CAP_S)
         self.next_look = time.monotonic() + self.look_s
         self.news.rest()
 

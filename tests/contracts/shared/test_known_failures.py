@@ -124,6 +124,9 @@ async def test_a_trend_counts_the_days_that_had_any(ledger: KnownFailures) -> No
     assert await ledger.trend(ONE.project, first, "b") == [FailureDay(first, 1, 1)]
     assert await ledger.trend(ONE.project, date(2026, 11, 16)) == [FailureDay(later, 1, 1)]
     assert await ledger.trend(ONE.project, first, "never seen") == await ledger.trend("group/other", first) == []
+    each = await ledger.trends(ONE.project, first, ["b", "never seen"])
+    assert each == {"b": [FailureDay(first, 1, 1)], "never seen": []}
+    assert await ledger.trends(ONE.project, first, []) == {}
 
 
 async def test_what_was_not_seen_for_long_is_forgotten_with_all_its_traces(ledger: KnownFailures) -> None:
