@@ -37,7 +37,7 @@ class Typed:
 def typed(document: Path) -> Iterator[Typed]:
     """Every command of ours or of make, in blocks and sentences; also behind a pipe, a variable or another's `--`."""
     for block in blocks(document):
-        for number, line in _lines(block.text):
+        for number, line in shown_lines(block.text):
             for words in _commands(line):
                 yield Typed(block.line + number, words, whole=True)
     for number, code in code_in_sentences(document):
@@ -45,7 +45,7 @@ def typed(document: Path) -> Iterator[Typed]:
             yield Typed(number, words, whole=False)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def shown_lines(text: str) -> Iterator[tuple[int, str]]:
     """Where some lines have a prompt, the others are what was printed."""
     prompts = any(line.startswith("$ ") for line in text.splitlines())
     for number, line in enumerate(_CONTINUED.sub(" ", text).splitlines()):

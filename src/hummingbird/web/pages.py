@@ -39,6 +39,7 @@ def _environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
+        auto_reload=False,  # or the file is looked at for every piece
         finalize=_masked,
     )
     made.globals["visitor"] = made.globals["here"] = made.globals["query"] = None

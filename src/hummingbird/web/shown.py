@@ -8,7 +8,9 @@ from hummingbird.evidence.visible import visible
 
 def shown(text: str) -> str:
     """With its lines."""
-    return text if text.isascii() and text.isprintable() else "\n".join(visible(line) for line in text.split("\n"))
+    if text.isascii() and text.replace("\n", "").isprintable():  # most of what is shown
+        return text
+    return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def cut(text: str, chars: int) -> tuple[str, int]:
