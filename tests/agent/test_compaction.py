@@ -1,7 +1,6 @@
 """Room in a long conversation (L20): when it is made, what stays, and what happens when it cannot be made."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from hummingbird.adapters.stores.journal import MemoryJournal
 from hummingbird.agent.budget import CHAT, Limits
 from hummingbird.agent.compaction import Compacting, WrappingUp
-from hummingbird.agent.state import RunState
 from hummingbird.agent.summary_text import Told, composed
 from hummingbird.domain.chat_limits import (
     SUMMARY_ASK_CHARS,
@@ -19,7 +17,7 @@ from hummingbird.domain.chat_limits import (
     SUMMARY_LISTED_CHARS,
     SUMMARY_NAMES_CHARS,
 )
-from hummingbird.domain.errors import ContextOverflow, NothingGained, RequestRefused, Unavailable, UsageFault
+from hummingbird.domain.errors import ContextOverflow, RequestRefused, Unavailable
 from hummingbird.domain.journal import (
     Compacted,
     CompactionSkipped,
@@ -27,7 +25,6 @@ from hummingbird.domain.journal import (
     Entry,
     ModelAnswered,
     ModelCalled,
-    NoticeShown,
     ResultsWithheld,
     RunEnded,
     RunStarted,
@@ -39,30 +36,10 @@ from hummingbird.domain.messages import AssistantMessage, NoticeKind, ToolMessag
 from hummingbird.domain.usage import Usage
 from hummingbird.lab.scripted import ScriptedModel, calls, says
 from hummingbird.ports.model import ModelReply, ModelRequest
-from tests.agent.stage import DaySpending, Stage, notices_in, stage, tool
+from tests.agent.long_talk import COMPACT, WINDOW, long_stage, look, turns
+from tests.agent.stage import DaySpending, notices_in, stage
 
-WINDOW = 40_000
-LONG = "nothing of note happened here. " * 200
 SPENT = Decimal("0.30")  # by thirty calls
-COMPACT = {"engine": Compacting(), "limits": CHAT}
-
-
-def look(text: str = LONG) -> Any:
-    return tool("look", text)
-
-
-def turns(count: int, full_at: int = 0) -> list[ModelReply]:
-    """Calls, each with a little text; from the `full_at`-th on, the provider says that the context is nearly full."""
-    made = []
-    for number in range(1, count + 1):
-        reply = calls(("look", f'{{"n": {number}}}'), text=f"step {number}")
-        used = 31_000 if full_at and number >= full_at else 1_000
-        made.append(ModelReply(reply.message, reply.finish, Usage(fresh=used, output=10)))
-    return made
-
-
-def long_stage(model: ScriptedModel, side: Sequence[ScriptedModel] = (), **given: Any) -> Stage:
-    return stage(model, tools=[look()], side_models=side, **{**COMPACT, **given})
 
 
 async def test_from_three_quarters_on_the_middle_becomes_a_summary_and_the_ends_stay() -> None:
@@ -380,52 +357,3 @@ async def test_a_second_compaction_goes_on_from_the_first() -> None:
     assert "> first ask about ABC-123" in two.summary
     assert two.until > one.until
     play.consumed()
-
-
-async def test_a_person_looks_first_and_decides() -> None:
-    """C3: /compress."""
-    model = ScriptedModel([*turns(30), says("done"), says("## State\nlooked"), says("on")])
-    play = long_stage(model)
-    await play.run()
-    room = play.loop.room
-    before = list(play.loop.state.conversation.view())
-    proposed = await room.proposed("the cache")
-    assert play.loop.state.conversation.view() == before
-    assert "wants this kept above all: the cache" in model.requests[-1].messages[0].text
-    room.apply(proposed)
-    assert len(play.loop.state.conversation.view()) < len(before)
-    assert room.take_back()
-    assert not room.take_back()
-    await play.run("go on")
-    assert RunState.of(play.journal.entries()).conversation.whole()[: len(before)] == before
-
-
-async def test_a_short_conversation_is_left_alone_with_a_reason() -> None:
-    """C3, L20."""
-    play = long_stage(ScriptedModel([says("hello")]))
-    await play.run("hi")
-    with pytest.raises(NothingGained, match="stays as it is"):
-        await play.loop.room.proposed()
-
-
-async def test_the_last_message_is_taken_back_and_can_be_sent_again() -> None:
-    """C3: /undo, /retry."""
-    model = ScriptedModel([says("one"), says("two"), says("three")])
-    play = long_stage(model)
-    await play.run("first")
-    await play.run("second")
-    assert play.loop.room.undo() == "second"
-    await play.run("second, better")
-    assert [m.text for m in model.requests[-1].messages] == ["first", "one", "second, better"]
-    assert play.loop.room.undo() == "second, better"
-    assert play.loop.room.undo() == "first"
-    with pytest.raises(UsageFault, match="no message"):
-        play.loop.room.undo()
-
-
-async def test_no_notice_speaks_of_a_compaction_to_the_model_besides_the_summary() -> None:
-    """L8."""
-    model = ScriptedModel([*turns(30, full_at=30), says("## State\nx"), says("done")], context_tokens=WINDOW)
-    play = long_stage(model)
-    await play.run()
-    assert not play.written(NoticeShown)

@@ -1,8 +1,9 @@
 """The sandbox side of an agent: one workbench for the session at hand, put away when another session begins."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 
-from hummingbird.adapters.sandboxes.registry import Sandboxes
+from hummingbird.adapters.sandboxes.registry import Sandboxes, Wanted
 from hummingbird.agent.tools.bench import SANDBOX_TOOLS, Bench, equipped
 from hummingbird.agent.tools.digested import DigestedLines
 from hummingbird.agent.workbench import Workbench, had_a_sandbox
@@ -10,7 +11,15 @@ from hummingbird.domain.journal import Entry
 from hummingbird.domain.limits import EXEC_TIMEOUT_S, MAX_INLINE_BYTES
 from hummingbird.domain.secrets import Secrets
 from hummingbird.ports.archives import Archives
+from hummingbird.ports.clock import Clock
 from hummingbird.ports.tool import Tool
+
+_log = logging.getLogger("hummingbird")
+
+
+def sandboxes_of(sandbox: str | Wanted, environment: Mapping[str, str], clock: Clock) -> Sandboxes:
+    wanted = Wanted(sandbox) if isinstance(sandbox, str) else sandbox
+    return Sandboxes(wanted, environment, clock, _log.warning)
 
 
 class Benches:

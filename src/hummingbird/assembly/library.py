@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from hummingbird.adapters.models.prices import PriceOverride
 from hummingbird.adapters.models.registry import NO_PRICES, Models
-from hummingbird.adapters.sandboxes.registry import Sandboxes, Wanted
+from hummingbird.adapters.sandboxes.registry import Wanted
 from hummingbird.agent.interruptible import no_task_is_left
 from hummingbird.agent.loop import Loop
 from hummingbird.agent.making_room import SUMMARY, RoomMaker
@@ -27,7 +27,7 @@ from hummingbird.agent.tools.delegate import Delegate, Record
 from hummingbird.agent.tools.digested import DigestedLines
 from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.agent.tools.registry import Toolbox, enabled
-from hummingbird.assembly.benches import Benches
+from hummingbird.assembly.benches import Benches, sandboxes_of
 from hummingbird.assembly.callbacks import Callbacks
 from hummingbird.assembly.ceilings import ceilings
 from hummingbird.assembly.clock import SystemClock
@@ -184,13 +184,19 @@ class Agent:
         )
         self._equipment = self._setup, list(self._tools)
         self._bench: Bench | None = None
-        self._benches = self._made_benches(
-            sandbox,
-            found,
-            on_trouble or _log.warning,
-            max_inline_bytes=max_inline_bytes,
-            exec_timeout_s=exec_timeout_s,
-            digested=digested,
+        self._benches = (
+            None
+            if sandbox is None
+            else Benches(
+                sandboxes_of(sandbox, found, self._clock),
+                self._tools,
+                self._setup.secrets,
+                self._keeping.archives,
+                on_trouble=on_trouble or _log.warning,
+                max_inline_bytes=max_inline_bytes,
+                exec_timeout_s=exec_timeout_s,
+                digested=digested,
+            )
         )
         self._well = False
         self.session_id = session_id or uuid4().hex
@@ -381,20 +387,6 @@ class Agent:
             return self._runner.run(work)
         work.close()
         raise UsageFault("There is an event loop here already: await achat(), arun() or ago_on() instead.")
-
-    def _made_benches(
-        self,
-        sandbox: str | Wanted | None,
-        environment: Mapping[str, str],
-        on_trouble: Callable[[str], None],
-        **bounds: Any,
-    ) -> Benches | None:
-        if sandbox is None:
-            return None
-        wanted = Wanted(sandbox) if isinstance(sandbox, str) else sandbox
-        sandboxes = Sandboxes(wanted, environment, self._clock, _log.warning)
-        archives = self._keeping.archives
-        return Benches(sandboxes, self._tools, self._setup.secrets, archives, on_trouble=on_trouble, **bounds)
 
     def _open_journal(self) -> Journal:
         if self._journal is None:
