@@ -5,7 +5,7 @@ An order whose journal has a verdict is not looked at again, whoever goes on wit
 
 from collections.abc import Mapping, Sequence
 
-from hummingbird.adapters.sources.registry import Declared, sources
+from hummingbird.adapters.sources.registry import sources
 from hummingbird.agent.looking.gathering import Subject, gathered
 from hummingbird.agent.looking.reading import Reads
 from hummingbird.assembly.declaring import declared
@@ -47,16 +47,16 @@ async def first_look(
     bot_ids: frozenset[int],
     secrets: Sequence[str],
 ) -> Looked:
-    """Whoever conducts the order says what is wrong with its settings."""
+    """All sources are made, for a log may hold what only another one knows to be secret; making one asks nobody.
+    Whoever conducts the order says what is wrong with its settings."""
     try:
-        wanted = Declared(declared(settings, applied, environment, bot_ids).gitlab)
-        found = sources(wanted, environment)
+        found = sources(declared(settings, applied, environment, bot_ids), environment)
     except HummingbirdError:
         return NOT_LOOKED
     try:
         known = (value for source in found for value in source.secrets)
         masked = secrets_of(environment, [*secrets, *known])
-        tools = [tool for source in found for tool in source.tools]
+        tools = [tool for source in found if source.name == "gitlab" for tool in source.tools]
         subject = Subject(
             mr_iid=order.mr_iid, sha=order.sha, pipeline_id=order.pipeline_id, target_branch=target_branch
         )
