@@ -7,6 +7,7 @@ import pytest
 
 from hummingbird.adapters.telemetry.endpoint import endpoint_of
 from hummingbird.adapters.telemetry.registry import traces as made
+from hummingbird.adapters.telemetry.traces import Traces
 from hummingbird.domain.errors import MissingSetting
 from hummingbird.domain.secrets import Secrets
 from tests.adapters.telemetry.collecting import Collector
@@ -70,6 +71,7 @@ def test_variables_that_the_library_cannot_use_are_a_sentence(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "-3")
+    assert Traces, "loaded before its variables are wrong: whoever loads it later hears the same from the library"
     before = set(logging.getLogger("opentelemetry").handlers)
     with pytest.raises(MissingSetting, match=r"correct its OTEL_ variables .*OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"):
         made({GENERAL: collector.url}, "1.2", Secrets())
