@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -252,10 +251,8 @@ async def test_stop_ends_the_run_sub_agents_and_processes_c3(tmp_path: Path) -> 
             [process] = mine.standing().background
             run = asyncio.create_task(mine.say("go on"))
             await until(lambda: len(here.lab.requests) == 3)
-            began = time.monotonic()
             assert await mine.stop()
-            assert (await run).reason is EndReason.INTERRUPTED
-            assert time.monotonic() - began < 1.5
+            assert (await run).reason is EndReason.INTERRUPTED  # of a call that would never have ended
             assert mine.standing().background == ()
             with pytest.raises(UsageFault, match="no number"):
                 await mine.stop("all of it")
@@ -265,7 +262,7 @@ async def test_stop_ends_the_run_sub_agents_and_processes_c3(tmp_path: Path) -> 
 
 
 async def test_an_interrupt_counts_also_before_the_message_was_sent_l19(tmp_path: Path) -> None:
-    """The prompt is back in 0.2 s while a server of tools is still starting; the message was not said."""
+    """The prompt is back while a server of tools is still starting; the message was not said. How soon: benchmarks."""
     server = (
         f"settings:\n  model: {MODEL}\nchat:\n  mcp_servers:\n    slow:\n      command: sleep\n      args: ['30']\n"
         "      tools: ['*']\n"
@@ -274,11 +271,9 @@ async def test_an_interrupt_counts_also_before_the_message_was_sent_l19(tmp_path
         async with here.chat(configuration=here.configuration(server), toolsets=("mcp", "todo")) as mine:
             run = asyncio.create_task(mine.say("hello"))
             await asyncio.sleep(0.1)
-            began = time.monotonic()
             mine.interrupt()
             with pytest.raises(UsageFault, match="before it was sent"):
                 await run
-            assert time.monotonic() - began < 2.0
             assert not here.journal_of(mine.standing().session_id).exists()
 
 
