@@ -124,6 +124,10 @@ def _bucket_tails(trail: Trail) -> Parts:
     return {name: one for name, one in trail.bucket.items() if name.endswith("/journal/tail.jsonl")}
 
 
+def _bucket_failures(trail: Trail) -> Parts:
+    return {name: one for name, one in trail.bucket.items() if "known-failures/" in name}
+
+
 def _exported(trail: Trail) -> Parts:
     return {str(path): path.read_bytes() for path in trail.exported.rglob("*") if path.is_file()}
 
@@ -375,7 +379,8 @@ SINKS = (
     Sink("traces of bugs in the log", _traces, _into_lines),
     Sink("error texts", _errors, _into_session("journal.jsonl", _failed)),
     Sink("the queue", _files("queue.sqlite*"), _into_rows("queue.sqlite")),
-    Sink("known failures", _files("known_failures.sqlite*"), _into_rows("known_failures.sqlite")),
+    Sink("known failures", _files("known_failures.sqlite*"), _into_rows("known_failures.sqlite"), FOLDER),
+    Sink("known failures of the bucket", _bucket_failures, _into_bucket("known-failures/any.json"), BUCKET),
     Sink("the index", _files("sessions-*.sqlite*"), _into_rows("sessions-any.sqlite")),
     Sink("all files of the service", _files("*"), lambda trail, text: _write(trail.state / "any.bin", _as_text(text))),
     *map(_command, LOOKUPS),
