@@ -123,10 +123,11 @@ class DashboardDesk:
         await self._queue.send(written(order), group=session_id, dedup_id=order.id)
 
     async def _refreshed(self) -> None:
-        """Many who look cost no more than one does."""
+        """Many who look cost no more than one does. Nobody waits for long: of a store that nobody has indexed yet, what
+        is known so far is shown, and the rest goes on behind."""
         async with self._refreshing:
             if time.monotonic() >= self._fresh_until:
-                await self._past.refresh()
+                await self._past.caught_up()
                 self._fresh_until = time.monotonic() + REFRESH_S
 
 
@@ -140,7 +141,7 @@ def dashboard_of(
     local: bool,
     sandboxes: Sandboxes,
     exposition: Exposition | None = None,
-) -> tuple[Dashboard, Live] | None:
+) -> tuple[Dashboard, Live, SessionDesk] | None:
     """None where it cannot be: that is told, and costs no run anything. `sandboxes` are the caller's to close. Raises
     MissingSetting for a token that is too short."""
     access = Access(environment.get(VARIABLE, "").strip(), local=local, now=clock.now)
@@ -154,4 +155,4 @@ def dashboard_of(
     desk = DashboardDesk(configuration, past, ledger, queue, files, votes=votes)
     pages = Pages(desk.gitlab, all_secrets(configuration(), environment).mask)
     live = Live(desk.entries, pages.fragment, pages.mask)
-    return Dashboard(desk, access, live, pages, exposition), live
+    return Dashboard(desk, access, live, pages, exposition), live, past

@@ -142,6 +142,7 @@ class Serving:
         )
         routes = dashboard[0].routes if dashboard else ()
         self._live = dashboard[1] if dashboard else None
+        self._past = dashboard[2] if dashboard else None
         self._door = HttpDoor(
             application(self._gate, self._ingress, beside=routes, told=self._metrics.event), host, port
         )
@@ -171,6 +172,8 @@ class Serving:
             opened.push_async_callback(self._queue.close)
             forges = ForgesOf(self._environment)
             opened.push_async_callback(forges.close)
+            if self._past is not None:
+                opened.push_async_callback(self._past.rest)
             worker = self._worker(forges)
             self._metrics.observe(Level.SLOTS_TAKEN, lambda: worker.running)
             self._metrics.observe(Level.SLOTS, lambda: self._watch.current.settings.max_concurrent_agents)
@@ -240,7 +243,9 @@ class Serving:
     async def _beside(self, forges: ForgesOf) -> AsyncIterator[None]:
         """What goes on all the time and has no end of its own."""
         harvest = Harvest(lambda: self._watch.current, forges, self._votes, self._clock, self._metrics.voted)
-        work = (keep_looking(self._watch), self._reaping(), self._counting(), harvest.keep_looking())
+        work = [keep_looking(self._watch), self._reaping(), self._counting(), harvest.keep_looking()]
+        if self._past is not None:
+            work.append(self._past.caught_up())  # so that the first who looks at the dashboard need not wait for it
         tasks = [asyncio.create_task(one) for one in work]
         try:
             yield

@@ -60,4 +60,6 @@ def _installed(variable: str, extra: str) -> Iterator[None]:
             "unset it."
         ) from error
     except ValueError as error:  # OpenTelemetry reads some of its variables when it is loaded
-        raise MissingSetting(f"{variable} is set, and what it needs cannot be loaded: correct its variables ({error}).") from error
+        raise MissingSetting(
+            f"{variable} is set, and what it needs cannot be loaded: correct its variables ({error})."
+        ) from error
