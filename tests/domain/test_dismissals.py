@@ -56,6 +56,11 @@ NOT_SAID = [
     "That won't fix the problem, the page is still lost.",
     "It won't fix it.",
     "won't fix itself",
+    "Not a problem, fixing now!",
+    "not a problem - will fix",
+    "intended: fix coming",
+    "as expected, this breaks prod",
+    "will not fix. Actually fixed now in abc",
     "> won't fix\n\nI disagree.",
     "Won't fix. " + "x" * DISMISSAL_CHARS,
 ]

@@ -31,6 +31,12 @@ def test_w2_the_same_words_nearby_are_a_repetition_and_far_away_they_are_not() -
     assert repeated(replace(FINDING, line=31), "        changed = True", [EARLIER]) is None
 
 
+def test_w2_a_line_that_is_known_to_stand_elsewhere_silences_none_of_its_like() -> None:
+    there = replace(EARLIER, followed=True, dismissed=True)
+    assert repeated(OTHER_WORDS, CODE, [there]) == there
+    assert repeated(replace(OTHER_WORDS, line=200), CODE, [there]) is None
+
+
 def test_w2_a_line_that_any_file_has_many_of_is_the_same_only_where_it_was() -> None:
     there = Earlier(path="a.py", line=27, fingerprint=fingerprint(FINDING, "    return"))
     assert repeated(replace(OTHER_WORDS, line=28), "return", [there]) == there

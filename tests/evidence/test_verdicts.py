@@ -40,7 +40,8 @@ TABLE: dict[str, tuple[JobFacts, Origin]] = {
     "passed when it was tried again": (job(tries=Tries(passed=1)), Origin.FLAKY),
     "passed in another pipeline of the commit": (job(tries=Tries(passed_in_others=1)), Origin.FLAKY),
     "failed each time": (job(tries=Tries(failed=3)), Origin.UNKNOWN),
-    "red there in the same way": (job(target=red("f1")), Origin.TARGET),
+    "red there in the same way": (job(target=red("f2", "f1")), Origin.TARGET),
+    "red there in part of the same way": (job(target=red("f1")), Origin.UNKNOWN),
     "red there in the same way as a lesser failure": (job(target=red("f2")), Origin.UNKNOWN),
     "red there in another way": (job(target=red("f9")), Origin.UNKNOWN),
     "red there, and its log was not read": (job(target=replace(red(), fingerprints=None)), Origin.UNKNOWN),
@@ -94,6 +95,21 @@ def test_each_rule_fires_where_it_must_and_nowhere_else_n8(name: str) -> None:
 def test_configuration_that_the_merge_request_does_not_touch_is_not_its_own_n8() -> None:
     facts = job(analysis=analysed(Class.CONFIGURATION), target=GREEN)
     assert judged(facts, ("src/engine.c",)).origin is Origin.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("facts", "changed"),
+    [
+        (job(**MACHINE, target=GREEN), ("src/engine.c", ".gitlab-ci.yml")),
+        (job(analysis=analysed(Class.INFRASTRUCTURE, kind=Kind.MEMORY), target=GREEN), ("src/engine.c",)),
+    ],
+    ids=["a host that the change may have named", "memory that the change may need"],
+)
+def test_no_machine_is_blamed_for_what_the_change_may_have_asked_of_it_n8(
+    facts: JobFacts, changed: tuple[str, ...]
+) -> None:
+    assert judge(Facts(jobs=(facts,), changed=changed)).origin is Origin.UNKNOWN
+    assert judge(Facts(jobs=(replace(facts, target=None),), changed=changed)).origin is Origin.INFRASTRUCTURE
 
 
 def test_a_branch_that_stays_green_makes_it_surer_n8() -> None:

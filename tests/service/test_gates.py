@@ -15,7 +15,7 @@ from hummingbird.service.gates import (
     may_run,
     open_threads,
     placeholder_of,
-    reviewed_patches,
+    reviewed_patch,
     session_overrides,
     stale,
 )
@@ -285,4 +285,6 @@ def test_w2_a_change_is_known_by_the_results_of_its_workflow_alone() -> None:
         thread(ours(Part.FAILED, "third", patch="p3"), ours(Part.RESULT, "old", sha=OLD), theirs()),
         thread(ours(Part.RESULT, "fourth", workflow="other", patch="p4")),
     ]
-    assert reviewed_patches(order(), threads) == {"p1", "p2"}
+    assert reviewed_patch(order(), threads) == ""  # the newest, which an older version wrote
+    assert reviewed_patch(order(), threads[:1]) == "p2"
+    assert reviewed_patch(order(), [threads[2]]) == ""

@@ -97,6 +97,19 @@ async def test_w2_if_nobody_keeps_its_commit_it_is_known_by_its_text_in_one_plac
     assert not branch.threads[0].resolved
 
 
+async def test_w2_what_was_mended_stays_so_when_nobody_keeps_its_commit_any_more(tmp_path: Path) -> None:
+    branch = begun(tmp_path)
+    await branch.reviewed()
+    first = branch.head
+    branch.feature = tree(a=[*PLAIN, "mended"])
+    await branch.reviewed()
+    assert branch.threads[0].resolved
+    branch.forgotten.add(first)
+    branch.feature = tree(a=[*PLAIN, "mended", "more"])
+    await branch.reviewed()
+    assert branch.threads[0].resolved, "nobody sees it any more: that is no sign that it is back"
+
+
 PLACES = st.integers(0, 60)
 STEPS = st.one_of(
     st.tuples(st.just("insert"), PLACES, st.integers(1, 4)),

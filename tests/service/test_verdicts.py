@@ -6,17 +6,19 @@ from pathlib import Path
 import pytest
 
 from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
+from hummingbird.domain.failures import FailureSeen
+from hummingbird.domain.journal import EndReason
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.domain.verdict_limits import KNOWN_ANALYSIS_S
-from hummingbird.domain.verdicts import Origin, Verdict
+from hummingbird.domain.verdicts import Judgement, Origin, Verdict
 from hummingbird.evidence.regions import Analysis, Blame, Class, Kind, Line, Region
 from hummingbird.evidence.verdicts.facts import Facts, JobFacts, OnTarget
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.ports.known_failures import Analysed, Sighting
-from hummingbird.service.investigating import NOT_LOOKED, Looked, Opinion
+from hummingbird.service.investigating import KNOWN_FAILURE, NOT_LOOKED, Looked, Opinion
 from hummingbird.service.known import Known
-from hummingbird.service.verdicts import opinion_of
-from tests.service.publication.stage import IID, PROJECT, configured, ordered
+from hummingbird.service.verdicts import explains, opinion_of
+from tests.service.publication.stage import IID, PROJECT, conducted, configured, ordered
 
 BLAME = Blame(Class.TEST, "a-rule", 0.9, "A sentence.")
 TEXT = "src/engine.c:3: wrong"
@@ -80,6 +82,27 @@ async def test_every_job_that_failed_has_to_be_explained_v6(known: Known) -> Non
     assert not (await said(known, JOB, replace(JOB, name="lint", fingerprints=()))).instead
     await explained(known, "f2")
     assert (await said(known, JOB, other)).instead.count(LINK) == 1, "both were explained in one note"
+
+
+async def test_every_failure_of_a_job_has_to_be_explained_v6(known: Known) -> None:
+    """Beside the one that comes and goes, the change may have broken something of its own."""
+    await explained(known)
+    both = replace(JOB, fingerprints=("f1", "f2"))
+    assert not (await said(known, both)).instead
+    await explained(known, "f2")
+    assert (await said(known, both)).instead
+
+
+def test_an_analysis_explains_what_rules_judged_and_a_part_of_one_explains_nothing_v6() -> None:
+    judged = Verdict(origin=Origin.FLAKY, jobs=(Judgement(job="build", origin=Origin.FLAKY, fingerprints=("f1",)),))
+    seen = [FailureSeen(fingerprint=name, kind="test", class_="test", title=name) for name in ("f1", "seen on main")]
+    whole = replace(conducted("The clock is wrong."), verdict=judged, failures=seen)
+    assert [one.fingerprint for one in explains(whole)] == ["f1"]
+    assert not explains(replace(whole, verdict=None))
+    assert not explains(replace(whole, stopgap=True))
+    assert not explains(replace(whole, model=KNOWN_FAILURE))
+    assert not explains(replace(whole, outcome=replace(whole.outcome, text="Nothing to report.")))
+    assert not explains(replace(whole, outcome=replace(whole.outcome, reason=EndReason.COST_LIMIT)))
 
 
 async def test_what_hints_at_this_merge_request_is_looked_at_v6(known: Known) -> None:

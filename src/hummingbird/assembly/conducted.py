@@ -40,6 +40,7 @@ def conducted(
     answer, *texts = checked
     findings = tuple(replace(one, told=text.text) for one, text in zip(reported, texts, strict=True))
     began = next((one.at for one in entries if isinstance(one, RunStarted) and one.run_id == outcome.run_id), 0.0)
+    without = _without_models(entries, state)
     return Conducted(
         outcome=replace(outcome, text=answer.text),
         model=model,
@@ -47,7 +48,8 @@ def conducted(
         transcript=_with_answer(transcript(entries, outcome.run_id), outcome.text, answer.text),
         failures=tuple(failures),
         findings=findings,
-        trouble=(*_without_models(entries, state), *trouble),
+        trouble=(*without, *trouble),
+        stopgap=bool(without),
         verdict=judged_in(entries, outcome.run_id),
         tallies=sum((text.tallies for text in texts), answer.tallies),
         coverage=covered(entries),

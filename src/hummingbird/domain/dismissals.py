@@ -30,13 +30,21 @@ _STATES = (
 _OBJECT = r"(?:\s+(?:this|that|it|these|those|here|now|for\s+now|in\s+this\s+(?:mr|merge\s+request|change)))*"
 _REASON = r"(?:\s*[.!,:;()–—-].*|\s*\n.*|\s+(?:because|since|as|due\s+to|for|see)\b.*|\s*)"
 _SAID = re.compile(rf"{_BEFORE}(?:{_DEED}|{_REFUSAL}|{_OF_IT}(?:{'|'.join(_STATES)})){_OBJECT}{_REASON}", re.DOTALL)
+# What promises a deed, or takes the phrase back, is an answer to be read: nothing is dismissed by mistake.
+_TAKEN_BACK = re.compile(
+    r"\b(?:fixing|fixed|fix\s+coming|but|actually|breaks?|(?:will|i'll|we'll|(?<!not )going\s+to)\s+fix)\b"
+)
 _AROUND = " \t\r\n*_`~\"'"
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u00b4": "'", "`": "'"})
 
 
 def dismisses(text: str) -> bool:
     said = plain(text).translate(_APOSTROPHES).casefold().strip(_AROUND)
-    if len(said) > DISMISSAL_CHARS or "?" in said:
+    if len(said) > DISMISSAL_CHARS or "?" in said or _taken_back(said):
         return False
     lines = (" ".join(line.replace("*", "").split()) for line in said.split("\n"))
     return _SAID.fullmatch("\n".join(lines)) is not None
+
+
+def _taken_back(said: str) -> bool:
+    return _TAKEN_BACK.search(said.replace("be fixed", "")) is not None

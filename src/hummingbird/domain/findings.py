@@ -102,7 +102,8 @@ def repeated(finding: Finding, code: str, earlier: Iterable[Earlier], *, in_othe
     for one in earlier:
         if one.path == finding.path:
             there = one.followed and (one.line, one.old) == (finding.line, finding.old)
-            place, close = there or is_place(one.fingerprint, here), near(finding, one)
+            place = there if one.followed else is_place(one.fingerprint, here)  # its like may stand elsewhere, too
+            close = near(finding, one)
             if (says(finding, one) and (close or place)) or (in_other_words and place and (close or known_anywhere)):
                 return one
     return None

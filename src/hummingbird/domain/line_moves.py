@@ -78,6 +78,8 @@ class LineMoves:
         rivals = [*(score for score, _ in rest), *(_agreement(other, place) for other in others)]
         if any(best - rival < MOVE_MARGIN for rival in rivals) or not (best or telling(text)):
             return Stands(Fate.UNKNOWN)
+        if not best and file.instead(at):  # replaced where it stood, and its like added elsewhere
+            return Stands(Fate.UNKNOWN)
         return Stands(Fate.MOVED, place.side.path, place.side.rows[place.at].new)
 
     def _not_found(self, file: "_File", at: int) -> Stands:

@@ -46,6 +46,10 @@ class Batch:
         self.waiting = True
         return True
 
+    def speaks_of(self, findings: Iterable[str]) -> bool:
+        """Whether a release tells something of this order, though another one may have held it."""
+        return self.waiting or not self.findings.isdisjoint(findings)
+
     async def release(self) -> None:
         """Afterwards nothing of this order is held any more. Raises ForgeDown and CredentialRefused."""
         for _ in range(NOTE_WRITES):
@@ -106,20 +110,19 @@ async def begun(forge: Forge, clock: Clock, merge_request: MergeRequest, marker:
             await forge.drop(iid, one.id)
         elif one.marker is not None:
             batch.findings |= {one.marker.finding} - {""}
-            batch.waiting = batch.waiting or one.marker.order == marker.order
     return batch
 
 
 def _left_behind(one: Held, batch: Batch, there: Iterable[Marker]) -> bool:
-    """About another commit, there as a note, of an order that has ended; or our own result, whose text may be another
-    one by now. What another order holds about this commit would be said anyhow."""
+    """About another commit, there as a note, of an order that has ended; or our own, which may say something else by
+    now and is held again. What another order holds about this commit would be said anyhow."""
     marker, head = one.marker, batch.merge_request.change.head
     if marker is None:
         return False
-    own_end = marker.order == batch.marker.order and marker.part in ENDS
+    own = marker.order == batch.marker.order
     elsewhere = bool(marker.sha) and marker.sha != head
     said = any(_key(each) == _key(marker) or (each.order == marker.order and each.part in ENDS) for each in there)
-    return own_end or elsewhere or said
+    return own or elsewhere or said
 
 
 def _markers(threads: Iterable[Thread]) -> tuple[Marker, ...]:

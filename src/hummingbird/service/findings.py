@@ -77,11 +77,12 @@ async def publish(
     batch = None if begin is None else await begin(merge_request, marker)
     posting = _Posting(forge, merge_request, marker, await _there(forge, iid) | _held(batch), batch)
     stands = [(finding, await posting.done(finding, diff)) for finding in ranked]
+    marks = tuple(mark for _, mark in stands if mark)
     return Published(
         tuple(finding for finding, mark in stands if mark),
         tuple(finding for finding, mark in stands if not mark),
-        batch if batch is not None and batch.waiting else None,
-        tuple(mark for _, mark in stands if mark),
+        batch if batch is not None and batch.speaks_of(marks) else None,
+        marks,
     )
 
 

@@ -32,10 +32,15 @@ def may_run(order: WorkOrder, merge_request: MergeRequest, threads: Sequence[Thr
     return ""
 
 
-def reviewed_patches(order: WorkOrder, threads: Sequence[Thread]) -> frozenset[str]:
-    """The changes that the workflow has a result about, whatever commit they were put onto (W2)."""
-    results = (marker for _, _, marker in _marked(threads) if marker.part is Part.RESULT)
-    return frozenset(marker.patch for marker in results if marker.wf == order.workflow and marker.patch)
+def reviewed_patch(order: WorkOrder, threads: Sequence[Thread]) -> str:
+    """The change that the workflow's newest result is about, whatever commit it was put onto (W2). Older ones do not
+    count: what was mended since may be back."""
+    results = [(note.id, marker.patch) for _, note, marker in _marked(threads) if _is_result(marker, order.workflow)]
+    return max(results, default=(0, ""))[1]
+
+
+def _is_result(marker: Marker, workflow: str) -> bool:
+    return marker.part is Part.RESULT and marker.wf == workflow
 
 
 def begun(order: WorkOrder, threads: Sequence[Thread]) -> bool:

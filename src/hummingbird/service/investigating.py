@@ -48,7 +48,8 @@ class Conducted:
     """`trouble` are sentences for the operator and the note: what could not be kept. `transcript` is this run's, and
     so are `findings` (W2) and `verdict` (N8), read off its journal: what was reported before a crash is among them. The
     outcome's text and those of the findings are as they may be posted: checked against what was fetched (N6), of which
-    `tallies` and `coverage` tell. What the model wrote is in the journal."""
+    `tallies` and `coverage` tell. What the model wrote is in the journal. `stopgap`: no model could be asked, so rules
+    alone wrote it."""
 
     outcome: Outcome
     model: str
@@ -60,6 +61,7 @@ class Conducted:
     verdict: Verdict | None = None
     tallies: Tallies = field(default_factory=Tallies)
     coverage: Coverage = field(default_factory=Coverage)
+    stopgap: bool = False
 
     @property
     def repeats(self) -> bool:

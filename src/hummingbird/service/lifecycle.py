@@ -92,7 +92,8 @@ class Review:
     def fresh(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Without those that only say again what was said of the line that theirs stands instead of: the change has
         not mended it, and its thread goes on."""
-        return tuple(finding for finding in findings if not any(_said_of(finding, one) for one in self._fixed))
+        known = (*self._fixed, *self._settled)
+        return tuple(finding for finding in findings if not any(_said_of(finding, one) for one in known))
 
     def again(self, findings: Sequence[Finding]) -> frozenset[str]:
         """The threads of those."""
@@ -101,6 +102,11 @@ class Review:
     @property
     def _fixed(self) -> tuple[Followed, ...]:
         return tuple(one for one in self.followed if one.state is State.FIXED and not one.thread.resolved)
+
+    @property
+    def _settled(self) -> tuple[Followed, ...]:
+        """A developer's no holds for what stands there instead, too."""
+        return tuple(one for one in self.followed if one.state is State.FIXED and one.thread.dismissed)
 
 
 def _said_of(finding: Finding, one: Followed) -> bool:
@@ -170,7 +176,7 @@ def _followed(thread: Thread, note: NoteSeen, moves: LineMoves | None, diff: Dif
     state, path, line = _judged(note, stands, diff)
     if state is not State.FIXED and dismissed(thread):
         state = State.DISMISSED
-    elif state is not State.FIXED and thread.resolved:
+    elif state in (State.STILL, State.MOVED) and thread.resolved:
         state = State.BACK
     return Followed(thread=thread, note=note, state=state, path=path, line=line)
 

@@ -52,7 +52,9 @@ class ReviewEnd:
                 yield _said(state, [f"{url}#note_{one.note.id}" for one in ones])
 
     def _state(self, one: Followed) -> State | None:
-        """None: it was fixed, and told so, before this review began."""
+        """None: it was fixed, and told so, before this review began; or it was settled, and nobody sees it any more."""
+        if one.state in (State.UNKNOWN, State.OUTSIDE) and one.thread.resolved:
+            return None
         if one.state is not State.FIXED:
             return one.state
         if one.thread.id in self.again:

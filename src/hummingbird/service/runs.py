@@ -21,7 +21,7 @@ from hummingbird.domain.verdicts import Verdict
 from hummingbird.ports.forge import Forge, Forges, MergeRequest, Posted, Thread
 from hummingbird.ports.tool import Tool
 from hummingbird.service.findings import Published, lost, publish, summary
-from hummingbird.service.gates import begun, ended, may_run, reviewed_patches
+from hummingbird.service.gates import begun, ended, may_run, reviewed_patch
 from hummingbird.service.investigating import Conducted, Investigator
 from hummingbird.service.known import Known
 from hummingbird.service.lifecycle import NOT_REVIEWED, Review, Reviewed, following
@@ -32,7 +32,7 @@ from hummingbird.service.review_end import Ending
 from hummingbird.service.settling import Wait, recovered, settled
 from hummingbird.service.stages import Later
 from hummingbird.service.verdict_wording import for_model
-from hummingbird.service.verdicts import opinion_of
+from hummingbird.service.verdicts import explains, opinion_of
 from hummingbird.service.wording import nothing_found
 
 _log = logging.getLogger("hummingbird.service")
@@ -122,9 +122,9 @@ class Runs:
     async def _only_rebased(self, order: WorkOrder, applied: Applied, forge: Forge, threads: Sequence[Thread]) -> bool:
         """W2: by what the change is, not by when it was pushed. Whoever asks for a review gets one."""
         automatic = order.cause is Cause.MERGE_REQUEST and order.checked and applied.declared.inline_findings
-        if not automatic or begun(order, threads) or not (known := reviewed_patches(order, threads)):
+        if not automatic or begun(order, threads) or not (known := reviewed_patch(order, threads)):
             return False
-        return identity(await forge.diffs(order.mr_iid)) in known
+        return identity(await forge.diffs(order.mr_iid)) == known
 
     async def _rest(self, order: WorkOrder, forge: Forge, configuration: Configuration) -> Later | str | None:
         """R1: until nothing on the head runs any more; the reason if nothing is left to look at."""
@@ -208,12 +208,12 @@ class _Run:
         conducted = await with_checks(conducted, order, self.forge)
         whole, batch = _with(conducted, summary(published)), published.batch
         posted = await publication.result(order, place, self.applied, whole, known, batch=batch, reviewed=reviewed)
-        if left := await lost(self.forge, request, published, marker):
-            await publication.afterthought(order, place, summary(Published(listed=left)), mark=f"{len(left)} lost")
         what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
         _log.info("Order %s, session %s: %s, told in %s!%d.", *what)
         if posted is not None and conducted.outcome.answered:
             await self._remembered(posted, conducted)
+        if left := await lost(self.forge, request, published, marker):
+            await publication.afterthought(order, place, summary(Published(listed=left)), mark=f"{len(left)} lost")
 
     async def _reviewed(
         self, publication: Publication, place: Place, review: Review | None, conducted: Conducted
@@ -227,8 +227,8 @@ class _Run:
         """That there is an answer: for those who vote on it, and for other merge requests with the same failure."""
         if self.stage.opinions is not None:
             await self.stage.opinions.posted(self.order, posted.note_id, conducted.model)
-        if not conducted.repeats:
-            await self.stage.known.explained(self.order, conducted.failures, posted.note_id, self.configuration)
+        if explained := explains(conducted):
+            await self.stage.known.explained(self.order, explained, posted.note_id, self.configuration)
 
     async def _failed(self, publication: Publication, place: Place, error: HummingbirdError) -> None:
         _log.error("Order %s, session %s: %s", self.order.id, self.order.session_id, error)

@@ -35,13 +35,16 @@ _NAME = re.compile(r"[\w./+#@:-]{1,100}", re.ASCII)
 _VERDICT = re.compile(r"\W*verdict\b\W*(.*)", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_DENIED = re.compile(r"not caused by this merge request")
+_DENIED = re.compile(
+    r"(?:n['’]t|\b(?:not|nor|neither|never|unlikely|hardly|doubtful|no sign))\b[^.;]*caused by this merge request"
+)
+_UNDENIED = r"(?<!not )(?<!nor )(?<!neither )"
 _STATED = (
     (re.compile(r"cannot (?:tell|be known)|can't tell|unknown|rules cannot tell"), Origin.UNKNOWN),
     (re.compile(r"(?:red|fails?|failing|broken) on the target branch"), Origin.TARGET),
-    (re.compile(r"(?<!not )caused by this merge request(?!\W{1,4}(?:no|not|doubtful|unlikely)\b)"), Origin.CHANGE),
-    (re.compile(r"\bflaky\b"), Origin.FLAKY),
-    (re.compile(r"\binfrastructure\b"), Origin.INFRASTRUCTURE),
+    (re.compile(r"caused by this merge request(?!\W{1,4}(?:no|not|doubtful|unlikely)\b)"), Origin.CHANGE),
+    (re.compile(rf"{_UNDENIED}\bflaky\b"), Origin.FLAKY),
+    (re.compile(rf"{_UNDENIED}\binfrastructure\b"), Origin.INFRASTRUCTURE),
 )
 
 
@@ -104,7 +107,8 @@ def _verdict_lines(answer: str) -> Iterator[str]:
 
 
 def _stated(line: str) -> Origin | None:
-    return next((origin for pattern, origin in _STATED if pattern.search(line)), None)
+    denied = Origin.CHANGE if _DENIED.search(line) else None
+    return next((origin for pattern, origin in _STATED if origin is not denied and pattern.search(line)), None)
 
 
 def for_model(verdict: Verdict) -> dict[str, Any]:

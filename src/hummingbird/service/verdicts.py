@@ -16,14 +16,15 @@ from hummingbird.domain.verdicts import Judgement, Origin, Verdict
 from hummingbird.evidence.verdicts.facts import Facts
 from hummingbird.evidence.verdicts.judging import GREEN_ON_TARGET, judge
 from hummingbird.ports.known_failures import Analysed, KnownFailure
-from hummingbird.service.investigating import NO_OPINION, Looked, Opinion
+from hummingbird.service.investigating import NO_OPINION, Conducted, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.verdict_wording import explained_elsewhere
+from hummingbird.service.wording import ended_early, nothing_found
 
 
 async def opinion_of(order: WorkOrder, looked: Looked, known: Known, settings: Settings) -> Opinion:
     """The same for an order that is delivered again: what its journal says is not judged anew."""
-    prints = _leading(looked)
+    prints = _failed(looked)
     before = await known.before(order, prints)
     verdict = looked.verdict
     if verdict is None and looked.facts is not None and looked.facts.jobs:
@@ -33,17 +34,17 @@ async def opinion_of(order: WorkOrder, looked: Looked, known: Known, settings: S
     where = _explained(order, verdict, before, known.clock.now())
     if not where:
         return Opinion(verdict=verdict, failures=looked.failures)
-    failures = looked.failures or tuple(_seen(before[one]) for one in prints)
+    failures = looked.failures or tuple(_seen(before[one]) for one in prints if one in before)
     return Opinion(verdict=verdict, instead=explained_elsewhere(order, where, settings), failures=failures)
 
 
-def _leading(looked: Looked) -> list[str]:
-    """The likeliest cause of each job that failed."""
+def _failed(looked: Looked) -> list[str]:
+    """All that failed in each of the jobs."""
     if looked.verdict is not None:
         found = [job.fingerprints for job in looked.verdict.jobs]
     else:
         found = [job.fingerprints for job in looked.facts.jobs] if looked.facts is not None else []
-    return list(dict.fromkeys(prints[0] for prints in found if prints))
+    return list(dict.fromkeys(one for prints in found for one in prints))
 
 
 def _joined(facts: Facts, order: WorkOrder, before: Mapping[str, KnownFailure]) -> Facts:
@@ -59,17 +60,29 @@ def _joined(facts: Facts, order: WorkOrder, before: Mapping[str, KnownFailure]) 
 def _explained(
     order: WorkOrder, verdict: Verdict, before: Mapping[str, KnownFailure], now: float
 ) -> tuple[Analysed, ...]:
-    """Where each of the failures was; nothing if one of them was not."""
+    """Where each of the failures was; nothing if one of them was not: beside what comes and goes, a change may have
+    broken something of its own."""
     if not order.checked or not verdict.jobs or any(map(_may_be_ours, verdict.jobs)):
         return ()
     found: dict[str, Analysed] = {}
-    for job in verdict.jobs:
-        known = before.get(job.fingerprints[0]) if job.fingerprints else None
+    for one in [one for job in verdict.jobs for one in job.fingerprints or ("",)]:
+        known = before.get(one)
         where = known.analysis if known is not None else None
         if where is None or where.merge_request == f"!{order.mr_iid}" or where.at < now - KNOWN_ANALYSIS_S:
             return ()
         found.setdefault(where.link, where)
     return tuple(found.values())
+
+
+def explains(conducted: Conducted) -> Sequence[FailureSeen]:
+    """The failures that its note explains to others: of those that rules judged, and only if it is an analysis and a
+    whole one."""
+    outcome, verdict = conducted.outcome, conducted.verdict
+    part = conducted.repeats or conducted.stopgap or nothing_found(outcome.text) or ended_early(outcome)
+    if verdict is None or part:
+        return ()
+    judged = {one for job in verdict.jobs for one in job.fingerprints}
+    return [failure for failure in conducted.failures if failure.fingerprint in judged]
 
 
 def _may_be_ours(job: Judgement) -> bool:

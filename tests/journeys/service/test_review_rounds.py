@@ -156,7 +156,7 @@ async def test_w2_what_was_mended_and_comes_back_is_opened_again(tmp_path: Path)
         pushes.push(edited(FILE, LOOP, MENDED))
         _, inline, *_ = await stage.notes(5)
         assert inline.resolved
-        pushes.push(both(edited(FILE, MENDED, LOOP), edited(FILE, "PAGE_SIZE = 50", "PAGE_SIZE = 60")))
+        pushes.push(edited(FILE, MENDED, LOOP))
         notes = await stage.notes(7)
     assert not notes[1].resolved
     assert "Findings: nothing new, [1 back again](" in notes[6].body

@@ -78,7 +78,9 @@ async def reviewed(
     room: Room, forge: Any = None, *, order: WorkOrder = ORDER, found: Found | None = None, **workflow: Any
 ) -> None:
     """The order is delivered once."""
-    configuration = configured(**{"trigger": "merge_request", "internal_notes": False, **workflow})
+    configuration = configured(
+        **{"trigger": "merge_request", "internal_notes": False, "inline_findings": True, **workflow}
+    )
     alone = _Alone(forge or room.forge)
     runs = Runs(
         lambda: configuration,

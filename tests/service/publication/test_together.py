@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,6 +17,8 @@ from hummingbird.domain.orders import Cause
 from hummingbird.lab.gitlab.faults import limiter, server_error
 from hummingbird.lab.gitlab.store import World, WrongLine
 from hummingbird.lab.planned import Answer, Drop
+from hummingbird.service.batches import begun
+from hummingbird.service.findings import publish
 from tests.service.publication.reviewing import (
     ALL,
     FILE,
@@ -231,6 +234,21 @@ async def test_w2_what_another_order_holds_about_this_commit_is_said_and_its_ord
     await left_by(room, ordered(Cause.COMMAND, id="alive", session_id="other"))
     await reviewed(room)
     as_it_should_be(room, findings=4)
+
+
+async def test_w2_what_a_dead_order_held_is_released_by_the_one_that_finds_the_same(room: Room) -> None:
+    request = await room.forge.merge_request(IID)
+    dead = marker_of(ordered(Cause.COMMAND, id="dead", session_id="other"), Part.FINDING)
+    await publish(room.forge, request, ALL, dead, public=True, begin=partial(begun, room.forge, room.clock))
+    assert held(room)
+    await reviewed(room)
+    as_it_should_be(room)
+
+
+async def test_n3_a_finding_that_a_dead_process_held_and_nobody_found_again_is_not_released(room: Room) -> None:
+    await left_by(room, ORDER)
+    await reviewed(room)
+    as_it_should_be(room)
 
 
 async def test_n3_the_result_that_a_dead_process_held_is_told_in_the_words_of_now(room: Room) -> None:

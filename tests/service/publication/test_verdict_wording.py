@@ -101,6 +101,11 @@ def test_what_a_model_states_is_read_off_its_verdict_lines_n8(answer: str, state
         (Origin.UNKNOWN, "**Verdict:** code, caused by this merge request", False),
         (Origin.CHANGE, "**Verdict:** test, not caused by this merge request", True),
         (Origin.TARGET, "**Verdict:** test, not caused by this merge request", False),
+        (Origin.INFRASTRUCTURE, "**Verdict:** infrastructure, isn't caused by this merge request", False),
+        (Origin.FLAKY, "**Verdict:** flaky, unlikely to be caused by this merge request", False),
+        (Origin.INFRASTRUCTURE, "**Verdict:** infrastructure, not directly caused by this merge request", False),
+        (Origin.TARGET, "**Verdict:** neither flaky nor caused by this merge request", False),
+        (Origin.CHANGE, "**Verdict:** unlikely to be caused by this merge request", True),
     ],
 )
 def test_only_another_origin_or_a_denial_disagrees_n8(judged: Origin, answer: str, disagrees: bool) -> None:

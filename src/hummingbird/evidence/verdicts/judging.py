@@ -138,9 +138,12 @@ def _red_there(job: JobFacts, _: Changed) -> Sign | None:
     if there.fingerprints is None or not job.fingerprints:
         text = f"It is red {where} too; whether in the same way was not seen."
         return _sign("red-on-target", Origin.TARGET, _HINT, text, there.branch)
-    if job.fingerprints[0] in there.fingerprints:
+    if set(job.fingerprints) <= set(there.fingerprints):
         text = f"It fails in the same way {where}."
         return _sign("red-on-target-in-the-same-way", Origin.TARGET, _SAME_THERE, text, there.branch)
+    if set(job.fingerprints) & set(there.fingerprints):
+        text = f"Part of what fails in it fails {where} too, and part does not."
+        return _sign("red-on-target-in-part", Origin.TARGET, _HINT, text, there.branch)
     reason = _unknown("red-on-target-in-another-way", f"It is red {where} too, but in another way.", there.branch)
     return Sign(reason, against=Origin.CHANGE)
 
@@ -151,11 +154,20 @@ def _machine_said(job: JobFacts, _: Changed) -> Sign | None:
     return _sign(job.said.rule, Origin.INFRASTRUCTURE, job.said.sure, job.said.why)
 
 
-def _machine_in_log(job: JobFacts, _: Changed) -> Sign | None:
+def _machine_in_log(job: JobFacts, changed: Changed) -> Sign | None:
+    """A change can name a host that is not there, and need more memory than there is: where it may have, it is a hint
+    only."""
     blame = job.analysis.blame if job.analysis is not None else None
     if blame is None or blame.class_ is not Class.INFRASTRUCTURE or blame.sure < SURE or job.in_green_log:
         return None
-    return _sign(blame.rule, Origin.INFRASTRUCTURE, blame.sure, blame.why)
+    green = job.target is not None and job.target.green
+    homemade = green and (_is_memory(job) or any(map(is_setting, changed or ())))
+    return _sign(blame.rule, Origin.INFRASTRUCTURE, _HINT if homemade else blame.sure, blame.why)
+
+
+def _is_memory(job: JobFacts) -> bool:
+    regions = job.analysis.regions if job.analysis is not None else ()
+    return bool(regions) and regions[0].kind is Kind.MEMORY
 
 
 def _names_changed(job: JobFacts, changed: Changed) -> Sign | None:
