@@ -18,7 +18,7 @@ from typing import TypeAlias
 from hummingbird.domain.verdicts import CERTAIN, LIKELY, Judgement, Origin, Reason, Verdict
 from hummingbird.evidence.regions import SURE, Class, Kind
 from hummingbird.evidence.verdicts.facts import Facts, JobFacts
-from hummingbird.evidence.verdicts.naming import is_setting, named_file
+from hummingbird.evidence.verdicts.naming import is_place_of_work, is_setting, named_file
 
 GREEN_ON_TARGET, SEEN_ELSEWHERE = "green-on-target", "seen-in-other-merge-requests"
 _PASSED_TOO, _PASSED_IN_OTHERS = 0.95, 0.8
@@ -87,7 +87,8 @@ def _decided(found: list[Sign]) -> tuple[Origin, float]:
     if Origin.CHANGE in strong:
         disputed = len(strong) > 1 or any(sign.against is Origin.CHANGE for sign in found)
         return (Origin.UNKNOWN, 0.0) if disputed else (Origin.CHANGE, strong[Origin.CHANGE])
-    origin = next((one for one in _NOT_OURS if one in strong), Origin.UNKNOWN)
+    doubted = {sign.against for sign in found}
+    origin = next((one for one in _NOT_OURS if one in strong and one not in doubted), Origin.UNKNOWN)
     return origin, strong.get(origin, 0.0)
 
 
@@ -154,20 +155,25 @@ def _machine_said(job: JobFacts, _: Changed) -> Sign | None:
     return _sign(job.said.rule, Origin.INFRASTRUCTURE, job.said.sure, job.said.why)
 
 
-def _machine_in_log(job: JobFacts, changed: Changed) -> Sign | None:
-    """A change can name a host that is not there, and need more memory than there is: where it may have, it is a hint
-    only."""
+def _machine_in_log(job: JobFacts, _: Changed) -> Sign | None:
     blame = job.analysis.blame if job.analysis is not None else None
     if blame is None or blame.class_ is not Class.INFRASTRUCTURE or blame.sure < SURE or job.in_green_log:
         return None
-    green = job.target is not None and job.target.green
-    homemade = green and (_is_memory(job) or any(map(is_setting, changed or ())))
-    return _sign(blame.rule, Origin.INFRASTRUCTURE, _HINT if homemade else blame.sure, blame.why)
+    return _sign(blame.rule, Origin.INFRASTRUCTURE, blame.sure, blame.why)
 
 
-def _is_memory(job: JobFacts) -> bool:
+def _asked_too_much(job: JobFacts, changed: Changed) -> Sign | None:
+    """A change can name a host that is not there, and need more memory than there is."""
+    if job.target is None or not job.target.green or _machine_in_log(job, changed) is None:
+        return None
     regions = job.analysis.regions if job.analysis is not None else ()
-    return bool(regions) and regions[0].kind is Kind.MEMORY
+    if regions and regions[0].kind is Kind.MEMORY:
+        text = "The same job is green on {0}: this merge request may need more memory."
+        return Sign(_unknown("may-need-more-memory", text, job.target.branch), against=Origin.INFRASTRUCTURE)
+    if named := next(filter(is_place_of_work, changed or ()), ""):
+        text = "This merge request changes {0}, which says what the job asks of its machine."
+        return Sign(_unknown("changes-where-it-runs", text, named), against=Origin.INFRASTRUCTURE)
+    return None
 
 
 def _names_changed(job: JobFacts, changed: Changed) -> Sign | None:
@@ -241,6 +247,7 @@ RULES: tuple[Rule, ...] = (
     _red_there,
     _machine_said,
     _machine_in_log,
+    _asked_too_much,
     _names_changed,
     _green_there,
     _setting_changed,

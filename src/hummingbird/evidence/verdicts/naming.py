@@ -28,6 +28,8 @@ _SETTINGS_WORDS = (
     "requirements.txt settings.gradle setup.cfg setup.py tox.ini tsconfig.json"
 )
 _SETTINGS = frozenset(_SETTINGS_WORDS.split())
+_PLACES_OF_WORK = (".gitlab-ci.y", "dockerfile", "containerfile")
+_PIPELINE = re.compile(r"(?:\.gitlab-ci|\.gitlab/ci|\.tekton|ci)/")
 _CI = re.compile(r"(?:\.gitlab|\.gitlab-ci|\.github/workflows|\.tekton|\.circleci|ci|requirements)/")
 
 
@@ -78,3 +80,9 @@ def is_setting(path: str) -> bool:
         or name.endswith((".lock", ".gitlab-ci.yml", ".gitlab-ci.yaml"))
         or _CI.match(path) is not None
     )
+
+
+def is_place_of_work(path: str) -> bool:
+    """Whether a file says where jobs run and what they are given."""
+    name = path.rpartition("/")[2].casefold()
+    return name.startswith(_PLACES_OF_WORK) or _PIPELINE.match(path) is not None
