@@ -58,7 +58,7 @@ def test_a_case_is_run_and_scored_without_a_key_or_a_network(tmp_path: Path) -> 
     assert (run["kind"], run["case"], run["model"], run["failed"]) == ("run", "compiler-error", "digest", None)
     assert run["scores"].keys() == {
         *("verdict", "caused_by_change", "stated", "cause_found", "evidence", "findings", "findings_extra"),
-        *("claims", "claims_false", "unfounded", "must_not", "rules"),
+        *("claims", "claims_false", "fared", "must_not", "rules"),
     }
     assert run["scores"]["verdict"] == ["right"]
     assert (run["scores"]["cause_found"], run["scores"]["evidence"], run["scores"]["claims_false"]) == (1.0, 1.0, 0)

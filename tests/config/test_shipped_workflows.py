@@ -26,7 +26,7 @@ VERDICTS = (Class.CODE, Class.TEST, Class.FLAKY, Class.INFRASTRUCTURE)
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("analyze-failures", {*GITLAB, *KONFLUX, *FARM, *SANDBOX_TOOLS}),
+        ("analyze-failures", {*GITLAB, *KONFLUX, *FARM, *SANDBOX_TOOLS, "judged_by_rules"}),  # the last: in the order
         ("code-review", {*GITLAB, *SANDBOX_TOOLS, findings.NAME}),
     ],
 )

@@ -12,7 +12,7 @@ from hummingbird.evidence.verdicts.facts import Facts, JobFacts, OnTarget, Tries
 from hummingbird.evidence.verdicts.judging import judge, judged
 from hummingbird.evidence.verdicts.naming import is_setting, named_file
 
-CHANGED = ("src/engine.c", "tests/test_engine.py", ".gitlab-ci.yml")
+CHANGED = ("src/engine.c", "tests/test_engine.py", "pyproject.toml")
 GREEN = OnTarget(branch="main", passed=(True,), pipeline_id=7)
 STEADY = OnTarget(branch="main", passed=(True, True, True), pipeline_id=7)
 
@@ -109,7 +109,8 @@ def test_no_machine_is_blamed_for_what_the_change_may_have_asked_of_it_n8(
     facts: JobFacts, changed: tuple[str, ...]
 ) -> None:
     assert judge(Facts(jobs=(facts,), changed=changed)).origin is Origin.UNKNOWN
-    assert judge(Facts(jobs=(replace(facts, target=None),), changed=changed)).origin is Origin.INFRASTRUCTURE
+    assert judge(Facts(jobs=(replace(facts, target=None),), changed=changed)).origin is Origin.UNKNOWN
+    assert judge(Facts(jobs=(replace(facts, target=red("f9")),), changed=changed)).origin is Origin.INFRASTRUCTURE
 
 
 def test_a_branch_that_stays_green_makes_it_surer_n8() -> None:

@@ -74,6 +74,8 @@ def test_testing_farm_that_refuses_or_is_away_is_told(tmp_path: Path) -> None:
         lab.api_faults.plan("*", Answer(401))
         refused = only(found(tmp_path, farm % lab.api_url, {"FARM": "a-token-of-the-farm"}))
     assert (refused.standing, "refuses the token (401)" in refused.sentence) == (FAIL, True)
+    away = only(found(tmp_path, "testing_farm: {api_url: 'http://127.0.0.1:9'}", {}))
+    assert (away.standing, "take testing_farm out" in away.sentence) == (WARN, True)
     unset = only(found(tmp_path, farm % "http://127.0.0.1:9", {}))
     assert (unset.standing, "Set FARM" in unset.sentence) == (FAIL, True)
 
