@@ -164,7 +164,7 @@ async def test_w2_a_finding_that_a_developer_dismissed_is_not_raised_again_thoug
         awards, after = stage.awards(said), stage.ours()
         stage.ask(lambda world: resolved(world, inline.thread, to=False))
         moved = stage.world.merge_request.diff_text.replace("@@ -21,5 +21,14 @@", "@@ -24,5 +24,14 @@")
-        stage.push(NEXT, diff=moved)
+        stage.push(NEXT, diff=otherwise(moved))
         notes = await stage.notes(5)
         told = str(stage.lab.requests[3].body["messages"]) if stage.lab else ""
     assert awards == ["ok_hand"]
