@@ -1,5 +1,6 @@
 """Places, jobs and links of an answer beside what was fetched (N6)."""
 
+import json
 import time
 
 import pytest
@@ -74,6 +75,19 @@ def test_what_was_fetched_is_left_as_it_is(named: str) -> None:
 )
 def test_what_was_not_is_marked_where_it_stands(named: str) -> None:
     assert text_of(f"It is {named}, surely.") == f"It is {named}{MARK}, surely."
+
+
+def test_a_place_of_a_diff_that_comes_as_json_is_known_and_no_other_is() -> None:
+    rows = [
+        {"diff": "@@ -10,3 +12,4 @@\n a\n b\n+c\n d\n", "new_path": "src/parse.py", "old_path": "src/old.py"},
+        {"old_path": "src/b.py", "new_path": "src/b.py", "diff": "@@ -0,0 +1,2 @@\n+a\n+b\n"},
+    ]
+    lines: list[Entry] = [*whole("gitlab_get_mr_diff", "\n".join(map(json.dumps, rows)))]
+    for entries in (lines, [*whole("mcp_diffs", json.dumps({"changes": rows}))]):
+        for named in ("src/parse.py:12-15", "`src/old.py:10`", "src/b.py:2"):
+            assert text_of(f"It is {named}.", entries) == f"It is {named}."
+        for lie in ("src/parse.py:16", "src/old.py:13", "src/b.py:3", "src/c.py:1", "src/parse.py:1"):
+            assert text_of(f"It is {lie}.", entries) == f"It is {lie}{MARK}."
 
 
 def test_a_place_that_only_a_command_printed_is_marked() -> None:

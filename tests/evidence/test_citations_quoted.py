@@ -1,9 +1,12 @@
 """Quotations beside what was fetched (N6): what is there stands, what is not goes, whatever was done to it."""
 
+import json
+
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from hummingbird.agent.tools.fence import fenced
 from hummingbird.domain.journal import Delegated, Entry, ToolFinished, ToolOutcome
 from hummingbird.evidence.citations.checking import Checked, checked
 from hummingbird.evidence.citations.judging import ALL_GONE, GONE, PRINTED
@@ -95,6 +98,23 @@ def test_code_of_a_diff_can_be_quoted_without_its_signs_and_with_the_numbers_of_
     entries: list[Entry] = [*whole("gitlab_get_mr_unified_diff", diff)]
     untouched(block("11:     new = 3", "    old = 2", "+    new = 3"), entries)
     assert text_of(block("90: new = 3"), entries) != block("90: new = 3")
+
+
+HUNK = "@@ -10,2 +10,2 @@ def x():\n     keep = 1\n-    old = 2\n+    new = 3\n"
+FILE = json.dumps({"old_path": "src/a.py", "new_path": "src/a.py", "diff": HUNK}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("shown", [FILE, FILE[:-30] + "…"])
+def test_code_of_a_diff_in_json_can_be_quoted_whole_or_of_a_preview_with_the_heads_of_a_unified_one(shown: str) -> None:
+    said = "[gitlab_get_mr_diff returned 999 bytes, 1 lines. All of it is in /tmp/data/_out/x.json; this is a preview:]"
+    previewed: list[Entry] = [*call("gitlab_get_mr_diff", f"{said}\n{fenced(f'1: {shown}', 'gitlab_get_mr_diff')}")]
+    for entries in (previewed, [*whole("gitlab_get_mr_diff", shown)]):
+        untouched(block("--- a/src/a.py", "+++ b/src/a.py", "@@ -10,2 +10,2 @@ def x():", "     keep = 1"), entries)
+        untouched(block("10:     keep = 1"), entries)
+        assert text_of(block("--- a/src/b.py", "+++ b/src/b.py"), entries) == ALL_GONE
+        assert text_of(block("--- /dev/null", "+    new = 33"), entries) == ALL_GONE
+        assert text_of(block("99: keep = 1"), entries) == block("10: keep = 1")
+    untouched(block("-    old = 2", "+    new = 3", "11: new = 3"), [*whole("gitlab_get_mr_diff", FILE)])
 
 
 def test_a_cut_line_is_known_by_what_is_shown_of_it_only_if_it_shows_the_cut() -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from hummingbird.domain.citation_limits import CITED_LINE_CHARS, RECORD_ADDRESSES, RECORD_CHARS
 from hummingbird.domain.journal import Entry
-from hummingbird.evidence.citations.diffed import Stretch, is_diff, shown, stretches
+from hummingbird.evidence.citations.diffed import Stretch, changed, is_diff, shown, stretches
 from hummingbird.evidence.citations.lines import Cut, numbered, spellings
 from hummingbird.evidence.citations.results import Call, Grade, Part, calls, size_of
 from hummingbird.evidence.reports import case_regions, junit
@@ -202,6 +202,7 @@ class _Recording:
             record.ids.add((pair[1], pair[2] or pair[3]))
         if is_diff(part.text):
             record.stretches += stretches(part.text.split("\n"))
+        record.stretches += (stretch for one in changed(_unnumbered(part)) for stretch in one.stretches)
 
     def _sized(self, call: Call) -> None:
         """A file, or a log, of which all came."""
@@ -249,11 +250,26 @@ def _lines(call: Call, part: Part) -> Iterator[_Line]:
         yield _Line(found[1], (found[0],), part.row + row)
         if "diff" in call.name and found[1].startswith(("+", "-")):
             yield _Line(found[1][1:])
-    yield from (_Line(text) for text in _in_strings(part.text))
+    unnumbered = _unnumbered(part)
+    yield from (_Line(text) for text in _in_strings("\n".join(unnumbered)))
+    yield from _changed(unnumbered)
     if is_diff(part.text):
         yield from (_Line(one.text, one.numbers) for one in shown(lines))
     if not part.preview and part.text.lstrip().startswith("<"):
         yield from _reported(part.text)
+
+
+def _unnumbered(part: Part) -> list[str]:
+    """Its lines without the numbers of a preview."""
+    lines = part.text.split("\n")
+    return [found[1] if (found := numbered(line)) else line for line in lines] if part.preview else lines
+
+
+def _changed(lines: Sequence[str]) -> Iterator[_Line]:
+    """Diffs within JSON: how unified ones would name the files, and their lines with the numbers that those have."""
+    for one in changed(lines):
+        yield from map(_Line, (*one.heads, *one.lines))
+        yield from (_Line(each.text, each.numbers) for each in shown(one.lines))
 
 
 def _reported(text: str) -> Iterator[_Line]:
