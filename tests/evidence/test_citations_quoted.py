@@ -140,6 +140,18 @@ def test_a_proposal_is_left_alone_unless_its_lines_carry_numbers() -> None:
     assert untouched(block("E  assert 1 == 2", language="python")).tallies.found == 1
 
 
+@pytest.mark.parametrize(
+    "language",
+    [
+        *("error", "traceback", "pytb", "stacktrace", "stderr", "stdout", "ansi", "terminal", "shell-session", "raw"),
+        *("Text", "LOG", "{.console}", "output title"),
+    ],
+)
+def test_a_fence_that_is_named_like_what_machines_say_holds_a_quotation(language: str) -> None:
+    assert text_of(block("Segmentation fault", language=language)) == ALL_GONE
+    untouched(block("E  assert 1 == 2", language=language))
+
+
 def test_what_a_command_printed_is_told_as_that_and_never_as_a_line_of_a_log() -> None:
     entries: list[Entry] = [*ENTRIES, *printed("the database melted")]
     done = checked(block("the database melted"), entries)

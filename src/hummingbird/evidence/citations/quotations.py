@@ -16,7 +16,14 @@ from markdown_it.token import Token
 
 from hummingbird.evidence.citations.lines import numbered, says_nothing
 
-_PLAIN = frozenset({"", "text", "txt", "log", "logs", "console", "output", "plain", "plaintext", "none", "stdout"})
+_PLAIN = frozenset(
+    {
+        *("", "text", "txt", "plain", "plaintext", "none", "raw", "log", "logs", "logfile", "joblog"),
+        *("console", "terminal", "tty", "ansi", "shell-session", "shellsession", "sh-session", "session"),
+        *("output", "out", "result", "results", "stdout", "stderr", "error", "errors", "err", "warning", "failure"),
+        *("trace", "traceback", "backtrace", "stacktrace", "stack-trace", "stack", "pytb", "py3tb", "tap"),
+    }
+)
 _PREFIX = re.compile(r"[ \t>]*")
 _QUOTING = re.compile(r"[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*>[ \t>]*")
 _PROSE_NUMBER = re.compile(r" {0,3}\d{1,9}: \S")
