@@ -132,6 +132,48 @@ def test_a_cut_line_is_known_by_what_is_shown_of_it_only_if_it_shows_the_cut() -
         assert text_of(block(lie), entries) == ALL_GONE
 
 
+COMPILED = "src/a.c:3: error: unknown type name 'foo_t'"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '> "E  assert 1 == 2"',
+        "> `E  assert 1 == 2`",
+        "> “E  assert 1 == 2”",
+        '> "2: E  assert 1 == 2"',
+        "> 2: `E  assert 1 == 2`",
+        "> **2:** E  assert 1 == 2",
+        "> **L2**: E  assert 1 == 2",
+        block("L2: E  assert 1 == 2", "2 | E  assert 1 == 2", "line 4: ERROR: Job failed: exit code 1"),
+    ],
+)
+def test_marks_around_a_line_and_other_ways_to_write_its_number_do_not_count(answer: str) -> None:
+    assert untouched(answer).tallies.found
+    for lie in (answer.replace("==", "!=").replace("Job", "Dog"), answer.replace("E ", "").replace("ERROR", "")):
+        assert text_of(lie) == ALL_GONE
+    wrong = answer.replace("2:", "3:").replace("L2", "L3").replace("2 |", "3 |")
+    assert wrong == answer or "3" not in text_of(wrong)
+
+
+def test_a_line_may_lack_its_beginning_if_that_is_no_word_and_enough_is_left() -> None:
+    entries: list[Entry] = [*log([COMPILED, "not ok 5 - the parser reads a file", "12:30:45 the server has gone away"])]
+    untouched(block("error: unknown type name 'foo_t'", "1: error: unknown type name 'foo_t'"), entries)
+    untouched(block("the server has gone away"), entries)
+    for lie in (
+        "rror: unknown type name 'foo_t'",
+        "type name 'foo_t'",
+        "unknown type name 'foo_t",
+        "ok 5 - the parser reads a file",
+        "a.c:3: error: unknown type name 'foo_t'",
+    ):
+        assert text_of(block(lie), entries) == ALL_GONE
+    assert text_of(block("9: the server has gone away"), entries) == block("3: the server has gone away")
+    own = "the database has melted at three"
+    said = [*call("gitlab_get_baseline_job_log", f"No such job: {own}", job_name=own)]
+    assert text_of(block(own), said) == ALL_GONE
+
+
 def test_a_proposal_is_left_alone_unless_its_lines_carry_numbers() -> None:
     answer = block("x = 3", "y = 4", language="python")
     done = untouched(answer)
@@ -159,6 +201,7 @@ def test_what_a_command_printed_is_told_as_that_and_never_as_a_line_of_a_log() -
     assert done.tallies.printed == 1
     mixed = text_of(block("2: E  assert 1 == 2", "the database melted"), entries)
     assert mixed == f"{block('2: E  assert 1 == 2')}\n\n{PRINTED}\n\n{block('the database melted')}"
+    assert text_of("```\n2: E  assert 1 == 2\nthe database melted", entries) == mixed
 
 
 @pytest.mark.parametrize(

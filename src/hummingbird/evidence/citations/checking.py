@@ -122,6 +122,7 @@ def _checked(
         frozenset(key for row in rows for key in row.keys),
         tuple(dict.fromkeys(cut for row in rows for cut in row.cuts)),
         tuple(map(re.compile, words)),
+        frozenset(tail for row in rows for tail in row.tails),
     )
     record = recorded(entries, wanted, digested)
     numbers = {word: number for number, word in enumerate(words)}

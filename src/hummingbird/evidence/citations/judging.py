@@ -6,11 +6,11 @@ command printed is told as that. Writing the result over again changes nothing.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from hummingbird.domain.citation_limits import CITED_LINE_CHARS, LEAST_CHARS
-from hummingbird.evidence.citations.lines import Cut, bare, cut_of, numbered, says_nothing
+from hummingbird.evidence.citations.lines import Cut, bare, cut_of, ending, peeled, says_nothing, told
 from hummingbird.evidence.citations.quotations import Kind, Line, Quotation
 from hummingbird.evidence.citations.record import Record, Seen
 
@@ -20,6 +20,7 @@ PRINTED = "*Printed by a command in the sandbox, and found in nothing that was f
 _SIGNS = " \t>*-+"
 _INDENT = re.compile(r"[ \t>]*")
 _BEFORE_FENCE = re.compile(r"[^`~]*")
+_FENCE = re.compile("`{3,}|~{3,}")
 _TICKS = re.compile("`+")
 _OURS = frozenset(map(bare, (GONE, ALL_GONE, PRINTED)))
 
@@ -57,13 +58,14 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A line, and all that it may mean: its text as it is, or a number and a text."""
+    """A line, and all that it may mean: its text as it is, or a number and a text. `inner`: without marks around it."""
 
     whole: str
     number: int = 0
     rest: str = ""
     cut: Cut | None = None
     rest_cut: Cut | None = None
+    inner: "Asked | None" = None
 
     @property
     def short(self) -> bool:
@@ -72,11 +74,19 @@ class Asked:
 
     @property
     def keys(self) -> Iterator[str]:
-        return filter(None, (self.whole, self.rest))
+        yield from filter(None, (self.whole, self.rest))
+        if self.inner is not None:
+            yield from self.inner.keys
 
     @property
     def cuts(self) -> Iterator[Cut]:
-        return (cut for cut in (self.cut, self.rest_cut) if cut is not None)
+        yield from (cut for cut in (self.cut, self.rest_cut) if cut is not None)
+        if self.inner is not None:
+            yield from self.inner.cuts
+
+    @property
+    def tails(self) -> Iterator[str]:
+        return filter(ending, self.keys)
 
 
 def asked(text: str) -> Asked | None:
@@ -84,26 +94,36 @@ def asked(text: str) -> Asked | None:
     whole = bare(text[:CITED_LINE_CHARS])
     if says_nothing(whole) or whole in _OURS:
         return None
-    found = numbered(text[:CITED_LINE_CHARS])
+    found, inner = told(text[:CITED_LINE_CHARS]), peeled(text[:CITED_LINE_CHARS])
+    within = asked(inner) if inner and not peeled(inner) else None
     if found is None:
-        return Asked(whole, cut=cut_of(text))
-    return Asked(whole, found[0], bare(found[1]), cut_of(text), cut_of(found[1]))
+        return Asked(whole, cut=cut_of(text), inner=within)
+    return Asked(whole, found[0], bare(found[1]), cut_of(text), cut_of(found[1]), within)
 
 
-def judged(line: Line, record: Record) -> Judged:
-    wanted = asked(line.text)
+def judged(text: str, record: Record) -> Judged:
+    wanted = asked(text)
     if wanted is None:
-        return Judged(Verdict.NEUTRAL, line.text)
+        return Judged(Verdict.NEUTRAL, text)
+    found = _judged(text, wanted, record)
+    if found.verdict is Verdict.MISSING and wanted.inner is not None:
+        within = _judged(peeled(text), wanted.inner, record)
+        if within.verdict in (Verdict.FOUND, Verdict.PRINTED):
+            return replace(within, text=within.text if within.renumbered else text)
+    return found
+
+
+def _judged(text: str, wanted: Asked, record: Record) -> Judged:
     as_it_is, behind = _seen(wanted.whole, wanted.cut, record), _seen(wanted.rest, wanted.rest_cut, record)
     if as_it_is.fetched:
-        return Judged(Verdict.FOUND, line.text)
+        return Judged(Verdict.FOUND, text)
     if behind.fetched:
-        return _with_number(Verdict.FOUND, line.text, wanted.number, behind.numbers)
+        return _with_number(Verdict.FOUND, text, wanted.number, behind.numbers)
     if as_it_is.printed:
-        return Judged(Verdict.PRINTED, line.text)
+        return Judged(Verdict.PRINTED, text)
     if behind.printed:
-        return _with_number(Verdict.PRINTED, line.text, wanted.number, behind.printed_numbers)
-    return Judged(Verdict.NEUTRAL if wanted.short else Verdict.MISSING, line.text)
+        return _with_number(Verdict.PRINTED, text, wanted.number, behind.printed_numbers)
+    return Judged(Verdict.NEUTRAL if wanted.short else Verdict.MISSING, text)
 
 
 _UNSEEN = Seen()
@@ -113,6 +133,8 @@ def _seen(key: str, cut: Cut | None, record: Record) -> Seen:
     found = record.lines.get(key) if key else None
     if found is None and cut is not None:
         found = record.cuts.get(cut)
+    if found is None and key:
+        found = record.tails.get(key)
     return found or _UNSEEN
 
 
@@ -120,7 +142,7 @@ def _with_number(verdict: Verdict, text: str, number: int, right: Iterable[int])
     known = set(right)
     if number in known:
         return Judged(verdict, text)
-    found = numbered(text)
+    found = told(text)
     assert found is not None
     rest = found[1]
     return Judged(verdict, f"{known.pop()}: {rest}" if len(known) == 1 else rest, renumbered=True)
@@ -135,7 +157,7 @@ class Rewriting:
 
     def rewritten(self, one: Quotation, lines: Sequence[str]) -> list[str]:
         """The quotation's lines as they may stand; `lines` are all of the answer."""
-        found = [(row, judged(row, self.record)) for row in one.lines]
+        found = [(row, judged(row.text, self.record)) for row in one.lines]
         verdicts = {each.verdict for _, each in found} - {Verdict.NEUTRAL}
         if one.proposal and not verdicts <= {Verdict.FOUND}:
             self.counted.proposals += 1
@@ -147,7 +169,7 @@ class Rewriting:
         mixed = {Verdict.FOUND, Verdict.PRINTED} <= verdicts
         body = _body(one, found, lines, without=Verdict.PRINTED if mixed else None)
         if mixed:
-            return [*body, *_apart(_container(one, lines), [each for _, each in found])]
+            return [*body, *_closing(one, lines), *_apart(_container(one, lines), [each for _, each in found])]
         return _labelled(one, lines, body) if Verdict.PRINTED in verdicts else body
 
 
@@ -166,6 +188,14 @@ def _body(
         before = each.verdict
     rows = (made.get(at, lines[at]) for at in range(one.first, one.end))
     return [row for row in rows if row is not None]
+
+
+def _closing(one: Quotation, lines: Sequence[str]) -> list[str]:
+    """Of a fence that nobody closed: what comes behind it would be in it."""
+    opening = _FENCE.search(lines[one.first])
+    if one.kind is not Kind.FENCE or opening is None or not one.lines or one.lines[-1].at < one.end - 1:
+        return []
+    return [f"{one.lines[-1].prefix}{opening[0]}"]
 
 
 def _apart(prefix: str, found: Iterable[Judged]) -> list[str]:

@@ -14,6 +14,10 @@ from hummingbird.evidence.logs.cleaning import cleaned
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+][A-Za-z0-9]|[=>78cDEHMNOZ])")
 HIDDEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?|\t)(.*)", re.DOTALL)
+_MARK = r"(?:[Ll]|[Ll]ine )?(\d{1,9})"
+_TOLD = re.compile(rf"\s*(?:{_MARK}(?:: ?|\t| ?\| ?)|\*\*{_MARK}(?::\*\*|\*\*:) ?)(.*)", re.DOTALL)
+_PAIRS = frozenset({"``", '""', "''", "“”", "‘’", "«»"})
+_TAIL_CHARS = 20  # of a line that is quoted without its beginning, at least
 _ELLIPSIS = re.compile(r"…|\.{3,}|\[(?:…|\.\.\.)\]")
 _LEFT_OUT = re.compile(r"[\s\[\](){}<>#*/|:-]*(?:…|\.{2,}|--)?[\s\[\](){}<>#*/|:-]*")
 
@@ -46,6 +50,35 @@ def numbered(line: str) -> tuple[int, str] | None:
     """The number before a line and what stands behind it."""
     found = _NUMBERED.fullmatch(line)
     return (int(found[1]), found[2]) if found else None
+
+
+def told(line: str) -> tuple[int, str] | None:
+    """The same for what a model writes: `L5: `, `5 | ` and `**5:** ` too."""
+    found = _TOLD.fullmatch(line)
+    return (int(found[1] or found[2]), found[3]) if found else None
+
+
+def peeled(line: str) -> str:
+    """Without the pair of marks around it, or around what stands behind its number; empty if there is none."""
+    if inner := _inside(line.strip()):
+        return inner
+    found = told(line)
+    return f"{found[0]}: {inner}" if found and (inner := _inside(found[1].strip())) else ""
+
+
+def _inside(text: str) -> str:
+    return text[1:-1] if len(text) > 2 and text[0] + text[-1] in _PAIRS else ""
+
+
+def ending(line: str) -> str:
+    """By which a bare line, or the tail of one, can be looked up; empty for one that is too short."""
+    return line[-_TAIL_CHARS:] if len(line) >= _TAIL_CHARS else ""
+
+
+def ends_with(whole: str, tail: str) -> bool:
+    """Both bare. What is left out may be a place, a time or a level with its sign, but no word: that might be `not`."""
+    before = whole[: -len(tail)]
+    return whole.endswith(tail) and before.endswith(" ") and not before[:-1][-1:].isalpha()
 
 
 def says_nothing(line: str) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from hummingbird.domain.citation_limits import CITED_LINE_CHARS, RECORD_ADDRESSES, RECORD_CHARS
 from hummingbird.domain.journal import Entry
 from hummingbird.evidence.citations.diffed import Stretch, changed, is_diff, shown, stretches
-from hummingbird.evidence.citations.lines import Cut, numbered, spellings
+from hummingbird.evidence.citations.lines import Cut, ending, ends_with, numbered, spellings
 from hummingbird.evidence.citations.results import Call, Grade, Part, calls, size_of
 from hummingbird.evidence.reports import case_regions, junit
 
@@ -89,11 +89,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`lines` and `cuts` are looked for as whole lines, `words` anywhere: names and places as they would be written."""
+    """`lines` and `cuts` are looked for as whole lines, `tails` as what lines end with, `words` anywhere: names and
+    places as they would be written."""
 
     lines: frozenset[str] = frozenset()
     cuts: tuple[Cut, ...] = ()
     words: tuple[re.Pattern[str], ...] = ()
+    tails: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -104,6 +106,7 @@ class Record:
 
     lines: dict[str, Seen] = field(default_factory=dict)
     cuts: dict[Cut, Seen] = field(default_factory=dict)
+    tails: dict[str, Seen] = field(default_factory=dict)
     words: set[int] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
     ids: set[tuple[str, str]] = field(default_factory=set)
@@ -132,6 +135,9 @@ class _Recording:
         self._wanted = wanted
         self._heads = tuple({cut.head for cut in wanted.cuts if cut.head})
         self._tails = tuple({cut.tail for cut in wanted.cuts if cut.tail and not cut.head})
+        self._endings: dict[str, list[str]] = {}
+        for tail in wanted.tails:
+            self._endings.setdefault(ending(tail), []).append(tail)
         # what a printed line would prove, until the digests say whether it is one that was fetched
         self._words_of: dict[str, set[int]] = {}
         self._seen_of: dict[str, list[Seen]] = {}
@@ -156,6 +162,8 @@ class _Recording:
                 self._exactly(call, key, line)
             if (self._heads and key.startswith(self._heads)) or (self._tails and key.endswith(self._tails)):
                 self._cut(call, key, line)
+            if tails := self._endings.get(ending(key)):
+                self._tail(call, key, line, [one for one in tails if not any(one in own for own in echoed)])
 
     def _exactly(self, call: Call, key: str, line: "_Line") -> None:
         seen = self.record.lines.setdefault(key, Seen())
@@ -168,6 +176,13 @@ class _Recording:
         for cut in self._wanted.cuts:
             if cut.fits(key):
                 seen = self.record.cuts.setdefault(cut, Seen())
+                seen.add(call.grade, line.numbers)
+                self._maybe(call, line, seen)
+
+    def _tail(self, call: Call, key: str, line: "_Line", tails: Iterable[str]) -> None:
+        for tail in tails:
+            if ends_with(key, tail):
+                seen = self.record.tails.setdefault(tail, Seen())
                 seen.add(call.grade, line.numbers)
                 self._maybe(call, line, seen)
 
