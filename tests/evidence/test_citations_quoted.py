@@ -174,6 +174,18 @@ def test_a_line_may_lack_its_beginning_if_that_is_no_word_and_enough_is_left() -
     assert text_of(block(own), said) == ALL_GONE
 
 
+def test_a_line_that_was_wrapped_is_one_line_and_two_that_were_not_are_none() -> None:
+    failed = ("FAILED tests/test_a.py::test_b", "- assert 1 == 2")
+    assert untouched(block(*failed)).tallies.found == 2
+    untouched(f"> {failed[0]}\n> {failed[1]}")
+    untouched(block(f"3: {failed[0]}", f"   {failed[1]}", "4: ERROR: Job failed: exit code 1"))
+    assert text_of(block(f"7: {failed[0]}", failed[1])) == block(f"3: {failed[0]}", failed[1])
+    assert text_of(block(*failed, "- assert 1 == 2 again")) == block(*failed, GONE)
+    assert text_of(block(*reversed(failed))) == ALL_GONE
+    assert text_of(block(failed[0], "", failed[1])) == ALL_GONE
+    assert text_of(block(failed[0], "- assert", "1 == 2")) == ALL_GONE
+
+
 def test_a_proposal_is_left_alone_unless_its_lines_carry_numbers() -> None:
     answer = block("x = 3", "y = 4", language="python")
     done = untouched(answer)

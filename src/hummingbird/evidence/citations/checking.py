@@ -10,11 +10,12 @@ says so.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from hummingbird.domain.citation_limits import CITED_CHARS, CITED_ROUNDS, QUOTED_LINES
 from hummingbird.domain.journal import Entry
 from hummingbird.evidence.citations.addresses import Links
-from hummingbird.evidence.citations.judging import Asked, Rewriting, asked
+from hummingbird.evidence.citations.judging import Asked, Rewriting, asked, joined
 from hummingbird.evidence.citations.mentions import Mention, marked, mentions, stands
 from hummingbird.evidence.citations.quotations import Quotation, quotations
 from hummingbird.evidence.citations.record import NOTHING_DIGESTED, Digested, Record, Wanted, recorded
@@ -118,6 +119,7 @@ def _checked(
     read = [_Answer.of(answer) for answer in answers]
     words = list(dict.fromkeys(word for one in read for word in one.words))
     rows = [row for one in read for row in one.asked][:QUOTED_LINES]
+    rows += islice((row for one in read for row in one.wrapped), QUOTED_LINES)
     wanted = Wanted(
         frozenset(key for row in rows for key in row.keys),
         tuple(dict.fromkeys(cut for row in rows for cut in row.cuts)),
@@ -154,6 +156,11 @@ class _Answer:
     @property
     def asked(self) -> Iterator[Asked]:
         found = (asked(line.text) for one in self.quoted for line in one.lines)
+        return (one for one in found if one is not None)
+
+    @property
+    def wrapped(self) -> Iterator[Asked]:
+        found = (asked(joined(*two)) for one in self.quoted for two in one.neighbours)
         return (one for one in found if one is not None)
 
     def checked(self, record: Record, numbers: dict[str, int], known: Sequence[str]) -> Checked:

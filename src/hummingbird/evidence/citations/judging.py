@@ -157,7 +157,7 @@ class Rewriting:
 
     def rewritten(self, one: Quotation, lines: Sequence[str]) -> list[str]:
         """The quotation's lines as they may stand; `lines` are all of the answer."""
-        found = [(row, judged(row.text, self.record)) for row in one.lines]
+        found = _unwrapped(one, {row: judged(row.text, self.record) for row in one.lines}, self.record)
         verdicts = {each.verdict for _, each in found} - {Verdict.NEUTRAL}
         if one.proposal and not verdicts <= {Verdict.FOUND}:
             self.counted.proposals += 1
@@ -171,6 +171,24 @@ class Rewriting:
         if mixed:
             return [*body, *_closing(one, lines), *_apart(_container(one, lines), [each for _, each in found])]
         return _labelled(one, lines, body) if Verdict.PRINTED in verdicts else body
+
+
+def joined(one: Line, other: Line) -> str:
+    return f"{one.text.rstrip()} {other.text.lstrip()}"
+
+
+def _unwrapped(one: Quotation, found: dict[Line, Judged], record: Record) -> list[tuple[Line, Judged]]:
+    """Where a line is missing: whether it and its neighbour are one that was fetched. Each is joined once."""
+    done = set[Line]()
+    for above, below in one.neighbours:
+        if above in done or Verdict.MISSING not in (found[above].verdict, found[below].verdict):
+            continue
+        both = judged(joined(above, below), record)
+        if both.verdict is Verdict.FOUND:
+            done |= {above, below}
+            text = both.text.removesuffix(f" {below.text.lstrip()}") if both.renumbered else above.text
+            found[above], found[below] = replace(both, text=text), Judged(Verdict.FOUND, below.text)
+    return list(found.items())
 
 
 def _body(

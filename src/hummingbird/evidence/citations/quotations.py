@@ -6,10 +6,11 @@ of what was fetched.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -54,6 +55,11 @@ class Quotation:
     end: int
     lines: tuple[Line, ...]
     proposal: bool = False
+
+    @property
+    def neighbours(self) -> Iterator[tuple[Line, Line]]:
+        """Two lines, one below the other, that might be one which was wrapped."""
+        return ((one, other) for one, other in pairwise(self.lines) if other.at == one.at + 1)
 
 
 def quotations(lines: Sequence[str]) -> tuple[Quotation, ...]:
