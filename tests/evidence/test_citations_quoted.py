@@ -186,6 +186,65 @@ def test_a_line_that_was_wrapped_is_one_line_and_two_that_were_not_are_none() ->
     assert text_of(block(failed[0], "- assert", "1 == 2")) == ALL_GONE
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("pip install 'foo<2'",),
+        ("$ make clean", "$ make test"),
+        ("git fetch origin", "", "git rebase origin/main"),
+        ("docker run --rm \\", "  -v x:/x \\", "  image"),
+    ],
+)
+def test_a_fence_of_commands_alone_is_a_proposal(lines: tuple[str, ...]) -> None:
+    assert untouched(block(*lines)).tallies.proposals == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("$ make deploy", "Segmentation fault"),
+        ("make: *** [Makefile:3: all] Error 2",),
+        ("git fetch failed with code 128",),
+        ("docker pull error",),
+        ("$ Killed: out of memory",),
+        ("npm ERR! code E404", "npm ERR! errno"),
+        ("go vet \\", "panic: it melted"),
+        ("12: pip install foo",),
+    ],
+)
+def test_what_came_of_commands_is_none(lines: tuple[str, ...]) -> None:
+    done = checked(block(*lines), ENTRIES)
+    assert (done.text, done.tallies.proposals) == (ALL_GONE, 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "> [!note]\n> The cache is cold, so it may take a while.",
+        "> [!WARNING] Careful\n> Do not merge this.",
+        "> **Note:** this may be flaky.",
+        "- > **Warning**: this may be flaky.",
+        "Do this:\n\n1: pin the version\n2: run it again",
+        "1: do this",
+    ],
+)
+def test_alerts_and_steps_are_the_models_own_prose(answer: str) -> None:
+    assert untouched(answer).tallies.quoted == 0
+    linked = checked(f"{answer}, [see](https://x.example/a) src/x.py:12", ENTRIES)
+    assert (linked.tallies.links_removed, linked.tallies.marked) == (1, 1)
+
+
+def test_what_is_quoted_in_an_alert_or_between_steps_is_checked() -> None:
+    inner = block("Segmentation fault").replace("\n", "\n> ")
+    assert text_of(f"> [!note]\n> It says:\n>\n> {inner}") == f"> [!note]\n> It says:\n>\n> {ALL_GONE}"
+    assert text_of("> **Note:** it says\n> 99: Segmentation fault") == f"> **Note:** it says\n> {ALL_GONE}"
+    assert text_of("> It says\n> **Note:** it melted") == ALL_GONE
+    assert text_of("1: do this\n99: Segmentation fault") == f"{ALL_GONE}\n{ALL_GONE}"
+    assert text_of("2: Segmentation fault") == ALL_GONE
+    assert text_of("1: E  it melted") == ALL_GONE
+    assert text_of("1: ERROR it melted") == ALL_GONE
+
+
 def test_a_proposal_is_left_alone_unless_its_lines_carry_numbers() -> None:
     answer = block("x = 3", "y = 4", language="python")
     done = untouched(answer)
@@ -300,8 +359,11 @@ PIECES = [
     "\n",
     "\n\n",
     "E  assert 1 == 2",
+    "1: ",
     "2: ",
     "9: ",
+    "> [!note]\n",
+    "git fetch\n",
     "lie",
     "`",
     "…",

@@ -1,8 +1,8 @@
 """The quotations of an answer: which of its lines claim to be somebody else's words.
 
 Code without a language, or with one that is no language, indented code, block quotes, and lines of prose that begin
-with a number as our tools write it. Code with a language is a proposal, unless its lines carry numbers. Knows nothing
-of what was fetched.
+with a number as our tools write it. Code with a language is a proposal, unless its lines carry numbers, and so are
+commands alone. Alerts and steps that are counted from 1 are the model's own prose. Knows nothing of what was fetched.
 """
 
 import re
@@ -27,7 +27,24 @@ _PLAIN = frozenset(
 )
 _PREFIX = re.compile(r"[ \t>]*")
 _QUOTING = re.compile(r"[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*>[ \t>]*")
-_PROSE_NUMBER = re.compile(r" {0,3}\d{1,9}: \S")
+_PROSE_NUMBER = re.compile(r"((?: {0,3}>)* {0,3})(\d{1,9}): (?=\S)")
+_STEP = re.compile(r"[A-Za-z]?[a-z]+ \S.*")
+_ALERT = re.compile(
+    r"\s*(?:\[!(?:note|tip|important|warning|caution)\].*"
+    r"|\*\*(?:note|tip|hint|warning|important|caution|caveat)(?::\*\*|\*\*:).*)",
+    re.IGNORECASE,
+)
+_PROGRAM = (
+    r"pip3?|pipx|uv|poetry|tox|nox|pytest|ruff|mypy|python3?|npm|npx|yarn|pnpm|node|git|glab|gh|make|cmake|ninja|meson|bazel"
+    r"|docker|podman|buildah|skopeo|kubectl|oc|helm|tkn|terraform|ansible|cargo|rustup|go|gofmt|mvn|gradle|\./gradlew|\./mvnw"
+    r"|bundle|rake|gem|composer|dotnet|curl|wget|apt|apt-get|dnf|yum|apk|brew|sudo|cd|export|mkdir|rm|cp|mv|sed|grep|cat"
+)
+_COMMAND = re.compile(rf"\s*(?:\$ [\w./~-]+(?: .*)?|(?:{_PROGRAM})(?: .*)?)")
+_OUTCOME = re.compile(
+    r"\b(?:err(?:ors?)?|fail(?:ed|s|ure)?|fatal|panic(?:ked)?|exception"
+    r"|warn(?:ings?)?|killed|exited|timed out|not found)\b|: ",
+    re.IGNORECASE,
+)
 
 
 class Kind(Enum):
@@ -85,11 +102,26 @@ def _made(token: Token, lines: Sequence[str]) -> list[Quotation]:
         rows = _rows(token.content, lines, first)
         return [Quotation(Kind.INDENTED, first, end, rows)]
     if token.type == "blockquote_open":
-        return [_quote(lines, first, end)]
+        quote = _quote(lines, first, end)
+        return [] if _is_alert(quote) else [quote]
     if token.type == "paragraph_open":
-        numbers = (at for at in range(first, end) if _PROSE_NUMBER.match(lines[at]))
-        return [Quotation(Kind.PROSE, at, at + 1, (Line(at, "", lines[at]),)) for at in numbers]
+        return _counted(lines, first, end)
     return []
+
+
+def _is_alert(quote: Quotation) -> bool:
+    """Whether it is a box with the model's own words; what stands in that is looked at for itself."""
+    return bool(quote.lines) and _ALERT.fullmatch(quote.lines[0].text) is not None
+
+
+def _counted(lines: Sequence[str], first: int, end: int) -> list[Quotation]:
+    """The lines of a paragraph that begin with a number, unless they are steps."""
+    found = [(at, match) for at in range(first, end) if (match := _PROSE_NUMBER.match(lines[at]))]
+    steps = (_STEP.fullmatch(lines[at], match.end()) is not None for at, match in found)
+    if [int(match[2]) for _, match in found] == list(range(1, len(found) + 1)) and all(steps):
+        return []
+    rows = (Line(at, match[1], lines[at][match.end(1) :]) for at, match in found)
+    return [Quotation(Kind.PROSE, row.at, row.at + 1, (row,)) for row in rows]
 
 
 def _fence(token: Token, lines: Sequence[str], first: int, end: int) -> Quotation:
@@ -103,7 +135,16 @@ def is_proposal(info: str, lines: Sequence[str]) -> bool:
     language = words[0].casefold().strip("{}.") if words else ""
     telling = [line for line in lines if not says_nothing(line)]
     many = bool(telling) and sum(numbered(line) is not None for line in telling) * 2 > len(telling)
-    return language not in _PLAIN and not many
+    return _are_commands(telling) if language in _PLAIN else not many
+
+
+def _are_commands(lines: Sequence[str]) -> bool:
+    """Each one is a command, with nothing that came of it, or what goes on behind a backslash."""
+    goes_on = [False, *(line.rstrip().endswith("\\") for line in lines)]
+    whole = [line for line, more in zip(lines, goes_on, strict=False) if not more]
+    if any(_OUTCOME.search(line) for line in lines):
+        return False
+    return bool(whole) and all(_COMMAND.fullmatch(line) for line in whole)
 
 
 def _rows(content: str, lines: Sequence[str], first: int) -> tuple[Line, ...]:
