@@ -156,6 +156,12 @@ def test_marks_around_a_line_and_other_ways_to_write_its_number_do_not_count(ans
     assert wrong == answer or "3" not in text_of(wrong)
 
 
+def test_marks_may_stand_around_several_lines_of_a_block_quote() -> None:
+    untouched("> “E  assert 1 == 2\n> ERROR: Job failed: exit code 1”")
+    untouched("> `$ make test\n> 2: E  assert 1 == 2\n> 4: ERROR: Job failed: exit code 1`")
+    assert text_of("> “E  assert 1 == 2\n> it melted”") == ALL_GONE
+
+
 def test_a_line_may_lack_its_beginning_if_that_is_no_word_and_enough_is_left() -> None:
     entries: list[Entry] = [*log([COMPILED, "not ok 5 - the parser reads a file", "12:30:45 the server has gone away"])]
     untouched(block("error: unknown type name 'foo_t'", "1: error: unknown type name 'foo_t'"), entries)
@@ -363,6 +369,7 @@ PIECES = [
     "2: ",
     "9: ",
     "> [!note]\n",
+    '"',
     "git fetch\n",
     "lie",
     "`",

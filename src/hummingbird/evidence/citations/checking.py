@@ -10,7 +10,7 @@ says so.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from hummingbird.domain.citation_limits import CITED_CHARS, CITED_ROUNDS, QUOTED_LINES
 from hummingbird.domain.journal import Entry
@@ -160,8 +160,10 @@ class _Answer:
 
     @property
     def wrapped(self) -> Iterator[Asked]:
-        found = (asked(joined(*two)) for one in self.quoted for two in one.neighbours)
-        return (one for one in found if one is not None)
+        """What else its lines may be: two that are one, and those within marks around all of them."""
+        joint = (joined(*two) for one in self.quoted for two in one.neighbours)
+        within = (text for one in self.quoted for text in one.within or ())
+        return (one for text in chain(joint, within) if (one := asked(text)) is not None)
 
     def checked(self, record: Record, numbers: dict[str, int], known: Sequence[str]) -> Checked:
         if not self.lines:

@@ -157,7 +157,8 @@ class Rewriting:
 
     def rewritten(self, one: Quotation, lines: Sequence[str]) -> list[str]:
         """The quotation's lines as they may stand; `lines` are all of the answer."""
-        found = _unwrapped(one, {row: judged(row.text, self.record) for row in one.lines}, self.record)
+        each_row = {row: judged(row.text, self.record) for row in one.lines}
+        found = _unwrapped(one, each_row | _within_marks(one, self.record), self.record)
         verdicts = {each.verdict for _, each in found} - {Verdict.NEUTRAL}
         if one.proposal and not verdicts <= {Verdict.FOUND}:
             self.counted.proposals += 1
@@ -175,6 +176,14 @@ class Rewriting:
 
 def joined(one: Line, other: Line) -> str:
     return f"{one.text.rstrip()} {other.text.lstrip()}"
+
+
+def _within_marks(one: Quotation, record: Record) -> dict[Line, Judged]:
+    """The first line and the last, where both are right but for the marks around all of them."""
+    ends = [judged(text, record) for text in one.within or ()]
+    if not ends or any(each.verdict is not Verdict.FOUND or each.renumbered for each in ends):
+        return {}
+    return {row: Judged(Verdict.FOUND, row.text) for row in (one.lines[0], one.lines[-1])}
 
 
 def _unwrapped(one: Quotation, found: dict[Line, Judged], record: Record) -> list[tuple[Line, Judged]]:

@@ -66,6 +66,12 @@ def peeled(line: str) -> str:
     return f"{found[0]}: {inner}" if found and (inner := _inside(found[1].strip())) else ""
 
 
+def peeled_apart(first: str, last: str) -> tuple[str, str] | None:
+    """Two lines without the pair of marks that opens in the one and closes in the other."""
+    opening, closing = first.lstrip(), last.rstrip()
+    return (opening[1:], closing[:-1]) if opening[:1] + closing[-1:] in _PAIRS else None
+
+
 def _inside(text: str) -> str:
     return text[1:-1] if len(text) > 2 and text[0] + text[-1] in _PAIRS else ""
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from hummingbird.evidence.citations.lines import numbered, says_nothing
+from hummingbird.evidence.citations.lines import numbered, peeled_apart, says_nothing
 
 _PLAIN = frozenset(
     {
@@ -77,6 +77,13 @@ class Quotation:
     def neighbours(self) -> Iterator[tuple[Line, Line]]:
         """Two lines, one below the other, that might be one which was wrapped."""
         return ((one, other) for one, other in pairwise(self.lines) if other.at == one.at + 1)
+
+    @property
+    def within(self) -> tuple[str, str] | None:
+        """Its first line and its last without the marks around the whole block quote, if there are any."""
+        if self.kind is not Kind.QUOTE or len(self.lines) < 2:
+            return None
+        return peeled_apart(self.lines[0].text, self.lines[-1].text)
 
 
 def quotations(lines: Sequence[str]) -> tuple[Quotation, ...]:
