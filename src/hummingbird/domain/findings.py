@@ -102,8 +102,9 @@ def repeated(finding: Finding, code: str, earlier: Iterable[Earlier], *, in_othe
     for one in earlier:
         if one.path == finding.path:
             there = one.followed and (one.line, one.old) == (finding.line, finding.old)
-            place = there if one.followed else is_place(one.fingerprint, here)  # its like may stand elsewhere, too
             close = near(finding, one)
+            alike = is_place(one.fingerprint, here) and (close or not one.followed)  # its like may stand far away, too
+            place = there or alike
             if (says(finding, one) and (close or place)) or (in_other_words and place and (close or known_anywhere)):
                 return one
     return None
