@@ -56,7 +56,8 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         nonlocal forward
         forward += seconds
 
-    monkeypatch.setattr(bucket_spending, "monotonic", lambda: time.monotonic() + forward)
+    for module in (bucket_spending, exchanging):
+        monkeypatch.setattr(module, "monotonic", lambda: time.monotonic() + forward)
     return go_on
 
 

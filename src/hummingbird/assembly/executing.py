@@ -7,6 +7,7 @@ from uuid import uuid4
 import msgspec
 
 from hummingbird.adapters.models.registry import Models
+from hummingbird.adapters.stores.exchanging import Patience
 from hummingbird.assembly.asking import Asked, Nothing
 from hummingbird.assembly.forges import ForgesOf
 from hummingbird.assembly.investigating import Investigating
@@ -49,13 +50,13 @@ class Executing:
     def __init__(self, parts: Parts, forges: ForgesOf) -> None:
         settings = parts.configuration.settings
         self._parts, self._forges = parts, forges
-        self._places = places(settings, parts.environment).made()
+        self._places, self._patience = places(settings, parts.environment).made(), Patience()
         self.sessions = sessions_of(self._places, settings, parts.clock.now)
         self._watched = _Watched(
             Investigating(
                 self.sessions,
                 parts.environment,
-                spending=spending_of(self._places, settings, parts.clock.now),
+                spending=spending_of(self._places, settings, parts.clock.now, self._patience),
                 chosen=parts.chosen,
                 clock=parts.clock,
                 watchers=everything(parts.on_event),
@@ -109,8 +110,8 @@ class Executing:
     def _runs(self) -> Runs:
         clock = self._parts.clock
         self._watched.forget()
-        known = Known(known_failures_of(self._places, self._parts.configuration.settings), clock)
-        opinions = Opinions(reactions_of(self._places, self._parts.configuration.settings), clock)
+        there = (self._places, self._parts.configuration.settings, self._patience)
+        known, opinions = Known(known_failures_of(*there), clock), Opinions(reactions_of(*there), clock)
         return Runs(
             lambda: self._parts.configuration,
             self._forges,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from hummingbird.adapters.queues.sqs_inbox import SqsInbox
 from hummingbird.adapters.sandboxes.registry import Sandboxes
+from hummingbird.adapters.stores.exchanging import Patience
 from hummingbird.adapters.stores.objects import objects_at
 from hummingbird.adapters.telemetry.measures import Level
 from hummingbird.adapters.telemetry.metrics import Metrics
@@ -127,7 +128,8 @@ class Serving:
         self._ingress = Ingress(
             self._queue, objects_at(self._places.objects, ca_bundle=settings.ca_bundle), self._clock.now
         )
-        self._votes = reactions_of(self._places, settings)
+        self._patience = Patience()
+        self._votes = reactions_of(self._places, settings, self._patience)
         given, _ = for_runs(environment)
         self._sandboxes = Sandboxes(wanted_sandbox(settings, self._chosen), given, self._clock, _log.warning)
         dashboard = dashboard_of(
@@ -207,7 +209,7 @@ class Serving:
         def current() -> Configuration:
             return self._watch.current
 
-        ledger = known_failures_of(self._places, self._watch.current.settings)
+        ledger = known_failures_of(self._places, self._watch.current.settings, self._patience)
         stages = stages_of(
             current,
             forges,
@@ -232,7 +234,7 @@ class Serving:
         return Investigating(
             sessions_of(self._places, settings, self._clock.now),
             self._environment,
-            spending=spending_of(self._places, settings, self._clock.now),
+            spending=spending_of(self._places, settings, self._clock.now, self._patience),
             chosen=self._chosen,
             clock=self._clock,
             watchers=(*self._watchers, *([self._live] if self._live else ())),

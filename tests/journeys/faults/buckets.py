@@ -21,6 +21,7 @@ TROUBLE = "Not everything went as it should"
 WHOLE = ["context.json", "journal/tail.jsonl", "metadata.json", "sandbox.tar.gz", "transcript.md"]
 TAIL = "*/journal/tail.jsonl"
 SEGMENTS = "*/journal/0*.jsonl"
+BESIDE_SESSIONS = ("*/spending/*", "*/known-failures/*", "*/votes/*")
 _NUMBERS = count(1)
 
 
@@ -47,8 +48,10 @@ class Bucket:
         return (await self.direct.file(session_id, TRANSCRIPT) or b"").decode()
 
     def names(self) -> list[str]:
-        listed = self._client.list_objects_v2(Bucket=self._name).get("Contents", ())
-        return sorted(one["Key"].removeprefix("hummingbird/sessions/").partition("/")[2] for one in listed)
+        """Of the sessions' objects: what hosts share besides is not theirs."""
+        room = "hummingbird/sessions/"
+        listed = self._client.list_objects_v2(Bucket=self._name, Prefix=room).get("Contents", ())
+        return sorted(one["Key"].removeprefix(room).partition("/")[2] for one in listed)
 
     def close(self) -> None:
         self._client.close()

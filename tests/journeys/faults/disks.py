@@ -5,6 +5,7 @@ starts are nested in it. From outside it is looked into by way of /proc.
 """
 
 import asyncio
+import ctypes
 import errno
 import json
 import os
@@ -25,6 +26,7 @@ from tests.journeys.service.test_processes import Process
 from tests.real_parts import missing
 
 PAGE = 4096  # a disk in memory gives room by the page
+KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE, which Python's own verb does not know
 
 
 @dataclass
@@ -59,6 +61,14 @@ class Disk:
                 if error.errno != errno.ENOSPC:
                     raise
             file.truncate(file.tell() // PAGE * PAGE - but_for * PAGE)
+
+    def reserve(self, session_id: str, pages: int) -> None:
+        """The journal alone may grow by so many pages, however full the disk gets."""
+        path = self.folder / session_id / "journal.jsonl"
+        with path.open("r+b") as file:
+            where = ctypes.c_int64(path.stat().st_size), ctypes.c_int64(pages * PAGE)
+            if ctypes.CDLL(None, use_errno=True).fallocate(file.fileno(), KEEP_SIZE, *where):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
     def free(self) -> None:
         self._filler.unlink()

@@ -12,6 +12,7 @@ from hummingbird.domain.transcript import transcript
 from hummingbird.lab.vendors.script import Turn
 from tests.assembly.conducting import shell
 from tests.journeys.faults.buckets import (
+    BESIDE_SESSIONS,
     SEGMENTS,
     TAIL,
     TROUBLE,
@@ -105,6 +106,7 @@ async def test_s2_a_file_beside_the_journal_that_s3_does_not_take_is_named_and_t
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hummingbird.adapters.stores.bucket_journal.COMMIT_S", COMMIT_S)
+    monkeypatch.setattr("hummingbird.adapters.stores.exchanging.SHARED_S", COMMIT_S)
 
 
 # after how many writes of the tail, and for how many: the first one claims the session, the eighth ends the run
@@ -183,12 +185,15 @@ async def whole_in_the_end(bucket: Bucket, folder: Path, caplog: pytest.LogCaptu
 async def test_s2_an_s3_that_says_nothing_from_the_middle_of_a_run_on_is_not_waited_for(
     bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The note is there long before any of its answers would be."""
+    """The note is there long before any of its answers would be; and for all that is kept beside sessions it is waited
+    for once."""
+    beside = [bucket.proxy.plan(Slow(600.0), method="PUT", path=path, times=ALWAYS) for path in BESIDE_SESSIONS]
     bucket.proxy.plan(Slow(600.0), method="PUT", after=2, times=ALWAYS)
     async with on_a_bucket(bucket, tmp_path, *TURNS) as stage:
         await stage.begin_case()
         notes = await stage.notes(2)
     assert [note.part for note in notes] == ONCE
+    assert sum(one.hits for one in beside) == 1
     assert TROUBLE in notes[1].body
     assert "did not answer within" in notes[1].body
     assert "did not answer within" in said_by_service(caplog, notes[1].session)

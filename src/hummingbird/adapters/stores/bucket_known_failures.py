@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import date
 from weakref import WeakValueDictionary
 
-from hummingbird.adapters.stores.exchanging import Change, exchanged, in_time
+from hummingbird.adapters.stores.exchanging import Change, Patience, exchanged
 from hummingbird.adapters.stores.known_shard import (
     Failure,
     Project,
@@ -41,8 +41,9 @@ _SHARDS, _PROJECTS = "known-failures/shards", "known-failures/projects"
 class BucketKnownFailures:
     """Fulfils ports.known_failures.KnownFailures. Belongs to one event loop."""
 
-    def __init__(self, objects: VersionedObjects, address: str) -> None:
+    def __init__(self, objects: VersionedObjects, address: str, patience: Patience | None = None) -> None:
         self._objects, self._address = objects, address.rstrip("/")
+        self._patience = patience or Patience()
         self._what = f"The ledger of known failures in {self._address}"
         self._held: OrderedDict[str, Looked] = OrderedDict()
         self._turns = WeakValueDictionary[str, asyncio.Lock]()  # changes of ours do not compete with each other
@@ -63,7 +64,7 @@ class BucketKnownFailures:
         async def change(content: bytes | None) -> bytes | None:
             return await asyncio.to_thread(after, content)
 
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             await self._changed(name, change)
             await self._listed(project, sighting.at)
         assert remembered is not None, "the last change saw it"
@@ -79,7 +80,7 @@ class BucketKnownFailures:
         async def change(content: bytes | None) -> bytes | None:
             return await asyncio.to_thread(after, content)
 
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             await self._changed(name, change)
 
     async def known(self, project: str, fingerprint: str) -> KnownFailure | None:
@@ -92,7 +93,7 @@ class BucketKnownFailures:
         return {one: told_of(project, one, found[one]) for one in wanted if one in found}
 
     async def projects(self, limit: int) -> Sequence[str]:
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             names = [one.name for one in await self._objects.listed(_PROJECTS)]
             found = await asyncio.gather(*map(self._looked, names))
         all_of_them = [
@@ -121,7 +122,7 @@ class BucketKnownFailures:
     async def forget(self, before: float) -> int:
         """Shard by shard, each in its time. One that cannot be read keeps nobody from the others."""
         day_of(before)
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             names = [one.name for one in await self._objects.listed(_SHARDS)]
             projects = [one.name for one in await self._objects.listed(_PROJECTS)]
         gone, failure = 0, None
@@ -146,7 +147,7 @@ class BucketKnownFailures:
         async def change(content: bytes | None) -> bytes | None:
             return await asyncio.to_thread(after, content)
 
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             await self._changed(name, change)
         return gone
 
@@ -174,7 +175,7 @@ class BucketKnownFailures:
                 return None
             return written(Project(project=project.project, last_seen=project.last_seen, forgotten=before))
 
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             await self._changed(name, change)
         return 0  # failures
 
@@ -196,7 +197,7 @@ class BucketKnownFailures:
 
     async def _failures(self, project: str, shards: Sequence[int]) -> dict[str, Failure]:
         names = [_shard_name(project, number) for number in shards]
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             found = await asyncio.gather(*map(self._looked, names))
         failures: dict[str, Failure] = {}
         for name, looked in zip(names, found, strict=True):

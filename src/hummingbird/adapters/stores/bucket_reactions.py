@@ -8,7 +8,7 @@ answer of the bucket that gets lost may cost notes one turn, and never gives a t
 import asyncio
 from collections.abc import Callable, Sequence
 
-from hummingbird.adapters.stores.exchanging import exchanged, in_time
+from hummingbird.adapters.stores.exchanging import Patience, exchanged
 from hummingbird.adapters.stores.vote_shard import (
     Shard,
     key_of,
@@ -35,8 +35,9 @@ ROOM = "votes"
 class BucketReactions:
     """Fulfils ports.reactions.Reactions. Belongs to one event loop."""
 
-    def __init__(self, objects: VersionedObjects, address: str) -> None:
+    def __init__(self, objects: VersionedObjects, address: str, patience: Patience | None = None) -> None:
         self._objects, self._address = objects, address.rstrip("/")
+        self._patience = patience or Patience()
         self._what = f"The record of votes on notes in {self._address}"
         self._slots = asyncio.Semaphore(SEGMENTS_AT_ONCE)
 
@@ -79,12 +80,12 @@ class BucketReactions:
 
     async def known(self, project: str, note_id: int) -> Rated | None:
         key = key_of(project, note_id)
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             line = (await self._shard(shard_of(key))).notes.get(key)
         return None if line is None else rated_of(line)
 
     async def recent(self, since: float, limit: int) -> Sequence[Rated]:
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             shards = await asyncio.gather(*map(self._shard, range(VOTE_SHARDS)))
         return newest_of(shards, since, limit)
 
@@ -101,7 +102,7 @@ class BucketReactions:
         async def made(content: bytes | None) -> bytes | None:
             return await asyncio.to_thread(after, content)
 
-        async with in_time(self._what):
+        async with self._patience.in_time(self._what):
             await exchanged(self._objects, _name(number), made, most_bytes=VOTE_SHARD_BYTES)
 
     def _where(self, number: int) -> str:

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from time import monotonic
 
-from hummingbird.adapters.stores.exchanging import exchanged, in_time
+from hummingbird.adapters.stores.exchanging import Patience, exchanged
 from hummingbird.adapters.stores.known_words import day_of, digest_of
 from hummingbird.adapters.stores.spending_sheet import Tally, in_micro, in_usd, written
 from hummingbird.domain.errors import JournalBehind
@@ -26,8 +26,11 @@ class BucketSpending:
     """Fulfils ports.spending.Spending. Days are UTC days of `now`; of a day that is over nothing is added any more.
     Belongs to one event loop. All that is spent in it at the same time is one write."""
 
-    def __init__(self, objects: VersionedObjects, address: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, objects: VersionedObjects, address: str, now: Callable[[], float], patience: Patience | None = None
+    ) -> None:
         self._objects, self._address, self._now = objects, address.rstrip("/"), now
+        self._patience = patience or Patience()
         self._days: dict[str, _ProjectDay] = {}
         self._rests_until = 0.0
         self._complaint = ""
@@ -35,7 +38,7 @@ class BucketSpending:
     async def spent_today(self, project: str) -> Decimal:
         """While the bucket is away, what others had spent when it was asked last, for SPENDING_FRESH_S."""
         day = self._day(project)
-        if self._rests and day.fresh:
+        if day.fresh and (self._rests or self._patience.rests):
             return day.remembered
         try:
             async with self._asked(day), day.turn:
@@ -50,6 +53,7 @@ class BucketSpending:
         mine = day.spend(in_micro(usd))
         if self._rests:
             raise JournalBehind(self._complaint)
+        self._patience.check(day.where)
         async with self._asked(day), day.turn:
             if day.recorded >= mine:
                 return  # somebody's write took it along
@@ -74,7 +78,7 @@ class BucketSpending:
     async def _tidied(self, day: "_ProjectDay") -> None:
         """Whoever begins a day removes those that nobody asks for any more."""
         oldest = f"{day.room}/{(day.date - timedelta(days=SPENDING_DAYS)).isoformat()}"
-        async with in_time(day.where):
+        async with self._patience.in_time(day.where):
             for one in await self._objects.listed(day.room):
                 if one.name < oldest:
                     await self._objects.delete(one.name)
@@ -87,7 +91,7 @@ class BucketSpending:
     async def _asked(self, day: "_ProjectDay") -> AsyncIterator[None]:
         """A run should not wait for a bucket that is away at every call of a model."""
         try:
-            async with in_time(day.where):
+            async with self._patience.anyway(day.where):
                 yield
         except JournalBehind as error:
             self._complaint, self._rests_until = str(error), monotonic() + SHARED_REST_S

@@ -9,10 +9,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from secrets import randbelow
+from time import monotonic
 from typing import TypeAlias
 
 from hummingbird.domain.errors import JournalBehind, ObjectsUnusable
-from hummingbird.domain.session_limits import SHARED_PAUSE_CAP_S, SHARED_PAUSE_S, SHARED_S, SHARED_TRIES
+from hummingbird.domain.session_limits import (
+    SHARED_PAUSE_CAP_S,
+    SHARED_PAUSE_S,
+    SHARED_REST_S,
+    SHARED_S,
+    SHARED_TRIES,
+)
 from hummingbird.ports.objects import Looked, VersionedObjects
 
 Change: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]
@@ -24,7 +31,7 @@ async def exchanged(
 ) -> Looked | None:
     """What is there once it is changed. `change` is given what is there, None for nothing, and gives what is to be
     there, or None if that is well as it is; no two contents that it gives are alike. `held`: what was there a while
-    ago, which saves a look if it still is. Goes on until it is done, so it wants `in_time` around it. Raises
+    ago, which saves a look if it still is. Goes on until it is done, so it wants `Patience` around it. Raises
     ObjectsUnusable, and what `change` raises."""
     found, attempt, failures = held or await objects.look(name, most_bytes), 0, 0
     while (content := await change(found.content if found else None)) is not None:
@@ -54,16 +61,41 @@ def _pause_s(attempt: int) -> float:
     return min(SHARED_PAUSE_S * 2.0 ** min(attempt, _DOUBLINGS), SHARED_PAUSE_CAP_S) * randbelow(1000) / 1000
 
 
-@asynccontextmanager
-async def in_time(what: str) -> AsyncIterator[None]:
-    """Around all that is asked of a bucket for one verb. Raises JournalBehind when it cannot be used, and after
-    SHARED_S; what was being written then may be written or not. `what`: the subject of a sentence."""
-    try:
-        async with asyncio.timeout(SHARED_S):
+class Patience:
+    """With one bucket, for all of a process that ask it on behalf of runs: where it said nothing to one of them, none
+    waits for it for SHARED_REST_S (S2), so that what a note is kept waiting for does not add up. A failure that is told
+    costs no time and counts for nothing here; nor does a read that works, for writes may hang nevertheless."""
+
+    def __init__(self) -> None:
+        self._rests_until = 0.0
+
+    @property
+    def rests(self) -> bool:
+        return monotonic() < self._rests_until
+
+    def check(self, what: str) -> None:
+        """Raises JournalBehind while it rests. `what`: the subject of a sentence."""
+        if self.rests:
+            raise JournalBehind(f"{what} cannot be used: the store said nothing a moment ago. See whether it works.")
+
+    @asynccontextmanager
+    async def in_time(self, what: str) -> AsyncIterator[None]:
+        """Around all that is asked of a bucket for one verb. Raises JournalBehind while it rests, when the bucket
+        cannot be used, and after SHARED_S; what was being written then may be written or not."""
+        self.check(what)
+        async with self.anyway(what):
             yield
-    except TimeoutError as error:
-        raise JournalBehind(
-            f"{what} cannot be used: the store did not do it within {SHARED_S:.0f} s. See whether it works."
-        ) from error
-    except ObjectsUnusable as error:
-        raise JournalBehind(f"{what} cannot be used. {error}") from error
+
+    @asynccontextmanager
+    async def anyway(self, what: str) -> AsyncIterator[None]:
+        """As `in_time`, for what has to be known even if it takes that long again."""
+        try:
+            async with asyncio.timeout(SHARED_S):
+                yield
+        except TimeoutError as error:
+            self._rests_until = monotonic() + SHARED_REST_S
+            raise JournalBehind(
+                f"{what} cannot be used: the store did not do it within {SHARED_S:.0f} s. See whether it works."
+            ) from error
+        except ObjectsUnusable as error:
+            raise JournalBehind(f"{what} cannot be used. {error}") from error
