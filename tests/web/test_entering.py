@@ -4,18 +4,20 @@ import asyncio
 import re
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from hummingbird.domain.journal import UserSaid
+from hummingbird.domain.journal import Entry, UserSaid
 from hummingbird.domain.web_limits import PAGES_AT_ONCE
 from hummingbird.lab.vendors.script import Turn
 from hummingbird.web.access import COOKIE
+from hummingbird.web.pages import Answer, Pages
 from tests.journeys.service.stage import Stage, staged
 from tests.web.browser import browser
-from tests.web.test_hostile import SESSION, planted
+from tests.web.test_hostile import SESSION, planted, said_now
 
 TOKEN = "the-token-of-this-dashboard"
 
@@ -74,19 +76,45 @@ async def test_whoever_leaves_while_a_page_is_made_takes_nothing_from_the_others
             assert (await client.get(f"/sessions/{SESSION}")).text.rstrip().endswith("</html>")
 
 
-async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path) -> None:
+async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, path = 2 * PAGES_AT_ONCE, f"/sessions/{SESSION}"
+    monkeypatch.setattr("hummingbird.web.application.PAGES_OPEN", slow + 1)
     async with staged("failing-test", tmp_path) as stage:
-        await planted(stage, results=3_000)
-        where = "127.0.0.1", stage.serving.port
-        readers = [await asyncio.open_connection(*where, limit=1024) for _ in range(2 * PAGES_AT_ONCE)]
-        for _, writer in readers:
-            writer.write(f"GET /sessions/{SESSION} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        assert all(await asyncio.gather(*(reader.read(100) for reader, _ in readers)))
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=20) as client:
-            assert (await client.get(f"/sessions/{SESSION}")).text.rstrip().endswith("</html>")
+        await planted(stage, results=900, lines=40)
+        readers = await opened(stage, path, slow)
+        assert Counter(line.split()[1] for line, _ in readers) == {b"200": slow}
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=30) as client:
+            assert (await client.get(path)).text.rstrip().endswith("</html>")
             assert (await client.get("/healthz")).status_code == 200
-        for _, writer in readers:
+        more = await opened(stage, path, 2)
+        assert Counter(line.split()[1] for line, _ in more) == {b"200": 1, b"503": 1}, "nobody has read it all yet"
+        for _, writer in (*readers, *more):
             writer.close()
+
+
+async def test_how_a_long_answer_fared_is_found_once_for_all_who_look_and_anew_when_more_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes seconds of a processor, of which everybody else would wait for each."""
+    looked: list[int] = []
+
+    def counted(pages: Pages, entries: Sequence[Entry]) -> Answer:
+        looked.append(len(entries))
+        return answer(pages, entries)
+
+    answer = Pages.answer
+    monkeypatch.setattr(Pages, "answer", counted)
+    async with staged("failing-test", tmp_path) as stage:
+        await planted(stage, results=20)
+        base, path = f"http://127.0.0.1:{stage.serving.port}", f"/sessions/{SESSION}"
+        async with httpx2.AsyncClient(base_url=base, timeout=30) as client:
+            found = await asyncio.gather(*(client.get(path) for _ in range(2 * PAGES_AT_ONCE)))
+            assert {one.text.rstrip().endswith("</html>") for one in found} == {True}
+            assert len(looked) == 1
+            await said_now(stage)
+            assert (await client.get(path)).status_code == 200
+        assert len(looked) == 2
+        assert looked[1] > looked[0]
 
 
 async def test_a_proxy_that_says_nothing_of_itself_is_known_by_how_it_speaks(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ ROWS_AT_ONCE = 100  # written before anybody else has a turn
 PAGES_AT_ONCE = 4  # of which a piece is made at the same time
 PAGES_OPEN = 32  # pages of sessions that are being sent: each has a whole journal in memory
 PAGE_S = 120.0  # that a page may take until it is sent, however slowly somebody reads
+ANSWERS_HELD = 64  # of which it is known how their quotations fared
 QUOTES_LOOKED_FOR = 2_000  # lines of an answer that are looked for in what was fetched
 
 LIVE_VIEWERS = 500

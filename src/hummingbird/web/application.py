@@ -4,11 +4,11 @@ to see, the desk."""
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote
 
 from starlette.requests import ClientDisconnect, Request
@@ -16,11 +16,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from hummingbird.domain.errors import HummingbirdError, UsageFault
-from hummingbird.domain.journal import Entry
+from hummingbird.domain.journal import Entry, dump
 from hummingbird.domain.sessions import Summary, about, is_session_id, summary
 from hummingbird.domain.transcript import transcript
 from hummingbird.domain.vote_limits import VOTES_KEPT_S
 from hummingbird.domain.web_limits import (
+    ANSWERS_HELD,
     COST_DAYS,
     FAILURES_SHOWN,
     FORM_BYTES,
@@ -38,10 +39,12 @@ from hummingbird.domain.web_limits import (
 from hummingbird.web.access import COOKIE, Access, Refused, Visitor
 from hummingbird.web.asked import Desk
 from hummingbird.web.live import Live
-from hummingbird.web.pages import Pages
+from hummingbird.web.once import Once
+from hummingbird.web.pages import Answer, Pages
 from hummingbird.web.responses import HTML, PLAIN, PiecesResponse, busy, html, news, part, slices, static, text
 from hummingbird.web.seats import Seats
 
+Made = TypeVar("Made")
 Handler = Callable[[Request, Visitor], Awaitable[Response]]
 _log = logging.getLogger("hummingbird.web")
 _MANY_READ = "Too many pages are being read; load it again in a minute."
@@ -61,6 +64,7 @@ class Dashboard:
         self._desk, self._access, self._live, self._pages = desk, access, live, pages
         self._exposition = exposition
         self._making = asyncio.Semaphore(PAGES_AT_ONCE)
+        self._answers = Once[Answer](ANSWERS_HELD)
         self._readers, self._viewers = Seats(PAGES_OPEN), Seats(LIVE_VIEWERS)
 
     @property
@@ -176,7 +180,7 @@ class Dashboard:
             yield self._pages.page("sentence.html", sentence=str(error)).encode("utf-8", "replace")
         yield self._pages.page("end.html", visitor=visitor).encode()
 
-    async def _made(self, make: Callable[..., str], *given: Any, **more: Any) -> str:
+    async def _made(self, make: Callable[..., Made], *given: Any, **more: Any) -> Made:
         """In a thread, so that webhooks are not kept waiting, and not many at once."""
         async with self._making:
             return await asyncio.to_thread(make, *given, **more)
@@ -184,7 +188,8 @@ class Dashboard:
     async def _rows(self, session_id: str, visitor: Visitor, told: str) -> AsyncGenerator[str, None]:
         entries = await self._entries(session_id)
         running = self._live.run_of(session_id) is not None
-        yield await self._made(self._pages.session, session_id, entries, running=running)
+        answer = await self._answers.of(_identity(session_id, entries), lambda: self._made(self._pages.answer, entries))
+        yield await self._made(self._pages.session, session_id, entries, answer, running=running)
         for begin in range(0, len(entries), ROWS_AT_ONCE):
             yield await self._made(self._pages.fragments, entries[begin : begin + ROWS_AT_ONCE], begin, session_id)
         begun = about(entries)
@@ -297,6 +302,11 @@ class Dashboard:
 def whole(said: str) -> int:
     """A number that somebody else wrote; 0 for what is none, or none of ours."""
     return int(said) if said.isdecimal() and len(said) < 10 else 0
+
+
+def _identity(session_id: str, entries: Sequence[Entry]) -> Hashable:
+    """A journal only grows: one that begins and ends alike, and is as long, is the same."""
+    return session_id, len(entries), dump(entries[0]), dump(entries[-1])
 
 
 def _session_id(request: Request) -> str:

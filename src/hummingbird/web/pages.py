@@ -1,6 +1,6 @@
 """What pages show, made of what there is: plain values for the templates, which escape all of it. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -16,6 +16,7 @@ from hummingbird.domain.ledger import Ledger
 from hummingbird.domain.sessions import About, Summary, summary
 from hummingbird.domain.web_limits import ENTRY_CHARS, TREND_DAYS
 from hummingbird.evidence.citations.checking import Tallies, checked
+from hummingbird.evidence.citations.record import Place
 from hummingbird.evidence.citations.wording import sentences
 from hummingbird.ports.known_failures import FailureDay, KnownFailure
 from hummingbird.ports.reactions import Rated
@@ -60,6 +61,16 @@ def page(template: str, **values: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """A session's newest answer and how its quotations fared: the whole journal is looked through for it."""
+
+    text: str
+    lines: int
+    places: Mapping[str, Place]
+    tallies: Tallies
+
+
+@dataclass(frozen=True, slots=True)
 class Pages:
     """`gitlab` is its address; `mask` hides the credentials that are known here."""
 
@@ -93,14 +104,17 @@ class Pages:
         """So that something is seen at once, however long the rest takes."""
         return self.page("session_begin.html", title=self._title(made), **more)
 
-    def session(self, session_id: str, entries: Sequence[Entry], *, running: bool) -> str:
+    def answer(self, entries: Sequence[Entry]) -> Answer:
+        """Of a long session this takes seconds."""
+        said = next((one.text for one in reversed(entries) if isinstance(one, RunEnded) and one.answered), "")
+        text = self.mask(said)
+        lines = quoted(text)
+        fared = checked(text, entries, known=[self.gitlab]).tallies if text else Tallies()
+        return Answer(text, len(lines), found(lines, entries) if lines else {}, fared)
+
+    def session(self, session_id: str, entries: Sequence[Entry], answer: Answer, *, running: bool) -> str:
         """Up to where its rows come."""
         made, bill = summary(entries, session_id), Ledger.of(entries).bill()
-        answer = next((one.text for one in reversed(entries) if isinstance(one, RunEnded) and one.answered), "")
-        answer = self.mask(answer)
-        lines = quoted(answer)
-        places = found(lines, entries)
-        fared = checked(answer, entries, known=[self.gitlab]).tallies if answer else Tallies()
         return self.page(
             "session.html",
             session=self._session(made, running=running),
@@ -111,8 +125,8 @@ class Pages:
                 "out": f"{bill.usage.output:,}",
                 "cost": money(float(bill.known_usd), bill.unknown + bill.lost),
             },
-            answer=as_html(answer, places, session_id) if answer else "",
-            quotes={"all": len(lines), "found": len(places), "fared": list(sentences(fared))},
+            answer=as_html(answer.text, answer.places, session_id) if answer.text else "",
+            quotes={"all": answer.lines, "found": len(answer.places), "fared": list(sentences(answer.tallies))},
         )
 
     def session_end(self, session_id: str, **more: Any) -> str:
