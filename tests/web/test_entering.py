@@ -5,6 +5,7 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
@@ -81,15 +82,14 @@ async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path, monkeypatc
     monkeypatch.setattr("hummingbird.web.application.PAGES_OPEN", slow + 1)
     async with staged("failing-test", tmp_path) as stage:
         await planted(stage, results=900, lines=40)
-        readers = await opened(stage, path, slow)
-        assert Counter(line.split()[1] for line, _ in readers) == {b"200": slow}
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=30) as client:
-            assert (await client.get(path)).text.rstrip().endswith("</html>")
-            assert (await client.get("/healthz")).status_code == 200
-        more = await opened(stage, path, 2)
-        assert Counter(line.split()[1] for line, _ in more) == {b"200": 1, b"503": 1}, "nobody has read it all yet"
-        for _, writer in (*readers, *more):
-            writer.close()
+        with ExitStack() as leaving:
+            readers = await opened(stage, path, slow, leaving)
+            assert Counter(line.split()[1] for line, _ in readers) == {b"200": slow}
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=30) as client:
+                assert (await client.get(path)).text.rstrip().endswith("</html>")
+                assert (await client.get("/healthz")).status_code == 200
+            more = await opened(stage, path, 2, leaving)
+            assert Counter(line.split()[1] for line, _ in more) == {b"200": 1, b"503": 1}, "nobody has read it all yet"
 
 
 async def test_how_a_long_answer_fared_is_found_once_for_all_who_look_and_anew_when_more_is_said(
@@ -128,8 +128,10 @@ async def test_a_proxy_that_says_nothing_of_itself_is_known_by_how_it_speaks(tmp
             writer.close()
 
 
-async def opened(stage: Stage, path: str, readers: int) -> list[tuple[bytes, asyncio.StreamWriter]]:
-    """What each of them was answered first, all at once; none of them reads any more of it."""
+async def opened(
+    stage: Stage, path: str, readers: int, leaving: ExitStack | None = None
+) -> list[tuple[bytes, asyncio.StreamWriter]]:
+    """What each of them was answered first, all at once; none of them reads any more of it. With `leaving`, all go."""
 
     async def one() -> tuple[bytes, asyncio.StreamWriter]:
         narrow = socket.socket()
@@ -137,19 +139,23 @@ async def opened(stage: Stage, path: str, readers: int) -> list[tuple[bytes, asy
         narrow.setblocking(False)
         await asyncio.get_running_loop().sock_connect(narrow, ("127.0.0.1", stage.serving.port))
         reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
+        if leaving is not None:
+            leaving.callback(writer.close)
         writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         return await reader.readline(), writer
 
     return await asyncio.gather(*(one() for _ in range(readers)))
 
 
-@pytest.mark.parametrize("path", ["", "/transcript", "/entries/8"])
+@pytest.mark.parametrize(
+    ("path", "results", "lines"), [("", 900, 40), ("/transcript", 300, 300), ("/entries/8", 300, 300)]
+)
 async def test_only_so_many_whole_journals_are_read_at_once_and_others_hear_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, results: int, lines: int
 ) -> None:
     monkeypatch.setattr("hummingbird.web.application.PAGES_OPEN", 3)
     async with staged("failing-test", tmp_path) as stage:
-        await planted(stage, results=300, lines=300)
+        await planted(stage, results=results, lines=lines)
         found = await opened(stage, f"/sessions/{SESSION}{path}", 12)
         assert Counter(line.split()[1] for line, _ in found) == {b"200": 3, b"503": 9}
         for _, writer in found:
