@@ -42,6 +42,18 @@ async def test_a_removal_that_died_in_the_middle_leaves_no_session_and_is_done_t
     assert _names(tmp_path) == [ID, "another"]
 
 
+async def test_a_file_that_cannot_be_looked_at_hides_no_session_and_leaves_nothing_open_s1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does one that is renamed between its name and its size, which a turn does after each answer."""
+    stage = Stage(FolderSite(tmp_path), monkeypatch)
+    await stage.told(OPENED)
+    for number in range(20):  # wherever the journal stands among them
+        loop = tmp_path / ID / f"{number}.tmp"
+        loop.symlink_to(loop)
+    assert [kept.session_id for kept in await stage.sessions.listed()] == [ID]
+
+
 async def test_a_session_that_was_killed_while_brought_up_to_date_keeps_its_history_s1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,10 +182,20 @@ def _is_still(folder: Path, stamp: str) -> bool:
 
 def _kept(folder: Path) -> Kept | None:
     """None for a folder that holds no session; one that is being removed just now is none either."""
-    with suppress(OSError):
-        found = {one.name: one.stat() for one in os.scandir(folder) if one.is_file()}
-        told = found.get(JOURNAL) or found.get(CONTEXT)
-        if told is not None:
-            size = sum(one.st_size for one in found.values())
-            return Kept(folder.name, f"{told.st_size}-{told.st_mtime_ns}", size, told.st_mtime)
-    return None
+    found = _files(folder)
+    told = found.get(JOURNAL) or found.get(CONTEXT)
+    if told is None:
+        return None
+    size = sum(one.st_size for one in found.values())
+    return Kept(folder.name, f"{told.st_size}-{told.st_mtime_ns}", size, told.st_mtime)
+
+
+def _files(folder: Path) -> dict[str, os.stat_result]:
+    """A file that is renamed while we look (each is written beside and moved) hides none of the others."""
+    found = {}
+    with suppress(OSError), os.scandir(folder) as entries:
+        for one in entries:
+            with suppress(OSError):
+                if one.is_file():
+                    found[one.name] = one.stat()
+    return found
