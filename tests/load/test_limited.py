@@ -2,68 +2,29 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 
 from benchmarks.service.burst import configuration
 from benchmarks.service.crowd import CASE, ENDS, WORKFLOW, Crowd
 from hummingbird.adapters.forge.forges import GitLabForges
-from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.config.configuration import Configuration
 from hummingbird.config.load import load
-from hummingbird.domain.journal import EndReason
 from hummingbird.domain.limits import BUSY_PAUSE_S
 from hummingbird.domain.notes import Part
 from hummingbird.domain.orders import Cause, WorkOrder, order_of, session_of
-from hummingbird.domain.runs import Outcome
 from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.usage import Bill, Usage
 from hummingbird.lab.case import find
 from hummingbird.lab.gitlab.writing.notes import NOTES_A_MINUTE
 from hummingbird.lab.scene import Scene, Worlds
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.ports.forge import Forge, OrchestratorToken
-from hummingbird.ports.tool import Tool
-from hummingbird.service.investigating import NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
 from hummingbird.service.stages import Later
+from tests.service.answered import Answered
 
 MORE = 7
-BILL = Bill(1, 1, Usage(), Decimal(0), 0)
-
-
-class Quick:
-    """Fulfils Investigator: whatever it is, it is done."""
-
-    async def known(self, order: WorkOrder) -> bool:
-        return True
-
-    async def look(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: Applied,
-        target_branch: str,
-        *,
-        bot_ids: frozenset[int] = frozenset(),
-    ) -> Looked:
-        return NOT_LOOKED
-
-    async def conduct(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: Applied,
-        text: str,
-        *,
-        tools: Sequence[Tool] = (),
-        bot_ids: frozenset[int] = frozenset(),
-        opinion: Opinion = NO_OPINION,
-    ) -> Conducted:
-        found = Outcome(order.session_id, order.id, EndReason.COMPLETED, "It broke.", True, "", (), 1, BILL)
-        return Conducted(outcome=found, model="m", seconds=1.0, transcript="")
 
 
 async def no_pause(_: float) -> None:
@@ -101,7 +62,7 @@ def runs(scene: Scene, forges: GitLabForges, folder: Path) -> Runs:
     def publication(forge: Forge, holding: Configuration) -> Publication:
         return Publication(forge, holding, clock)
 
-    return Runs(lambda: loaded, lambda _: forges, publication, Quick(), Known(None, clock), clock.now)
+    return Runs(lambda: loaded, lambda _: forges, publication, Answered(), Known(None, clock), clock.now)
 
 
 async def test_what_gitlab_takes_no_note_of_now_waits_and_costs_no_try_n3(tmp_path: Path) -> None:

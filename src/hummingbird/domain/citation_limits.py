@@ -8,6 +8,7 @@ RECORD_CHARS = 32 * 1024 * 1024  # of results that are looked through, the newes
 RECORD_ADDRESSES = 50_000
 LEAST_CHARS = 4  # of a line that is worth being looked for: braces are everywhere
 CUT_CHARS = 12  # that are shown of a line which is cut, at least
+TAIL_CHARS = 20  # of a line that is quoted without its beginning, at least
 CITED_LINE_CHARS = 8_000  # of one line that is looked for
 
 DIGESTED_LINES = 4_000_000  # of everything that streams by in one run: 8 bytes each

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hummingbird.assembly.forges import ForgesOf
-from hummingbird.config.configuration import Applied, Configuration
+from hummingbird.config.configuration import Configuration
 from hummingbird.config.load import load
-from hummingbird.domain.findings import Finding
 from hummingbird.domain.orders import Arrived, WorkOrder
 from hummingbird.lab.case import find
 from hummingbird.lab.gitlab.hooks.payloads import event_of
@@ -21,14 +20,12 @@ from hummingbird.lab.gitlab.writing import note_changes
 from hummingbird.lab.scene import Scene
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.ports.forge import Forge
-from hummingbird.ports.tool import Tool
 from hummingbird.service.arrivals import Arrivals
-from hummingbird.service.investigating import NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
 from hummingbird.service.stages import Later
-from tests.service.publication.stage import conducted
+from tests.service.answered import Answered
 
 Answer = TypeVar("Answer")
 CASE = "compiler-error"
@@ -50,51 +47,10 @@ def written(folder: Path, settings: Sequence[str] = (), workflow: Sequence[str] 
 
 
 @dataclass
-class Answering:
-    """Fulfils service.investigating.Investigator. `findings` can be told only with a tool for them."""
-
-    text: str = "The struct lacks a field."
-    findings: Sequence[Finding] = ()
-    ran: list[WorkOrder] = field(default_factory=list)
-
-    async def known(self, order: WorkOrder) -> bool:
-        return True
-
-    async def look(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: Applied,
-        target_branch: str,
-        *,
-        bot_ids: frozenset[int] = frozenset(),
-    ) -> Looked:
-        return NOT_LOOKED
-
-    async def conduct(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: Applied,
-        text: str,
-        *,
-        tools: Sequence[Tool] = (),
-        bot_ids: frozenset[int] = frozenset(),
-        opinion: Opinion = NO_OPINION,
-    ) -> Conducted:
-        self.ran.append(order)
-        done = conducted(self.text)
-        found = self.findings if tools else ()
-        return Conducted(
-            outcome=done.outcome, model=done.model, seconds=done.seconds, transcript=done.transcript, findings=found
-        )
-
-
-@dataclass
 class Desk:
     folder: Path
     scene: Scene
-    answering: Answering
+    answering: Answered
     clock: ScriptedClock
     forges: ForgesOf
     configuration: Configuration = field(init=False)
@@ -182,7 +138,7 @@ async def at_desk(folder: Path, **answering: Any) -> AsyncIterator[Desk]:
     with Scene(case) as scene:
         forges = ForgesOf({"ORCHESTRATOR_GITLAB_TOKEN": scene.write_token})
         try:
-            yield Desk(folder / "config", scene, Answering(**answering), clock, forges)
+            yield Desk(folder / "config", scene, Answered(**answering), clock, forges)
         finally:
             await forges.close()
 

@@ -1,22 +1,19 @@
 """A review that found something, from its order to its notes, before a GitLab that may fail at any step."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.config.configuration import Applied, Configuration
 from hummingbird.domain.findings import Finding, Severity
 from hummingbird.domain.notes import Part
 from hummingbird.domain.orders import Cause, WorkOrder
 from hummingbird.lab.gitlab.store import World
 from hummingbird.ports.forge import Forge
-from hummingbird.ports.tool import Tool
-from hummingbird.service.investigating import NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
 from hummingbird.service.known import Known
 from hummingbird.service.publication import Publication
 from hummingbird.service.runs import Runs
+from tests.service.answered import Answered
 from tests.service.publication.room import PREFIX, Room, Said
-from tests.service.publication.stage import conducted, configured, ordered
+from tests.service.publication.stage import configured, ordered
 
 FILE = "cidiff/src/main/java/fr/labri/cidiff/LogParser.java"
 THROWS = Finding(path=FILE, line=30, severity=Severity.MAJOR, text="Callers do not expect it to throw.")
@@ -24,41 +21,6 @@ OLD = Finding(path=FILE, line=30, severity=Severity.NIT, text="This was quieter.
 AFTER = Finding(path=FILE, line=32, severity=Severity.MINOR, text="The third part may be empty.")
 ALL = (THROWS, AFTER, OLD)
 ORDER = ordered(Cause.MERGE_REQUEST)
-
-
-@dataclass(frozen=True)
-class Found:
-    """An investigator that has found this, however often it is asked."""
-
-    findings: Sequence[Finding] = ALL
-    text: str = "Three remarks."
-
-    async def known(self, order: WorkOrder) -> bool:
-        return True
-
-    async def look(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: Applied,
-        target_branch: str,
-        *,
-        bot_ids: frozenset[int] = frozenset(),
-    ) -> Looked:
-        return NOT_LOOKED
-
-    async def conduct(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: Applied,
-        text: str,
-        *,
-        tools: Sequence[Tool] = (),
-        bot_ids: frozenset[int] = frozenset(),
-        opinion: Opinion = NO_OPINION,
-    ) -> Conducted:
-        return replace(conducted(self.text), findings=self.findings)
 
 
 @dataclass(frozen=True)
@@ -75,7 +37,7 @@ class _Alone:
 
 
 async def reviewed(
-    room: Room, forge: Any = None, *, order: WorkOrder = ORDER, found: Found | None = None, **workflow: Any
+    room: Room, forge: Any = None, *, order: WorkOrder = ORDER, found: Answered | None = None, **workflow: Any
 ) -> None:
     """The order is delivered once."""
     configuration = configured(
@@ -86,7 +48,7 @@ async def reviewed(
         lambda: configuration,
         lambda _: alone,
         lambda forge, configuration: Publication(forge, configuration, room.clock),
-        found or Found(),
+        found or Answered("Three remarks.", ALL),
         Known(None, room.clock),
         room.clock.now,
     )

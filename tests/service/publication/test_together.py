@@ -19,13 +19,13 @@ from hummingbird.lab.gitlab.store import World, WrongLine
 from hummingbird.lab.planned import Answer, Drop
 from hummingbird.service.batches import begun
 from hummingbird.service.findings import publish
+from tests.service.answered import Answered
 from tests.service.publication.reviewing import (
     ALL,
     FILE,
     OLD,
     ORDER,
     THROWS,
-    Found,
     as_it_should_be,
     held,
     mails,
@@ -276,7 +276,7 @@ async def test_n1_where_notes_are_internal_nothing_is_held(room: Room) -> None:
 
 async def test_w2_a_review_without_findings_is_a_note_as_before(room: Room) -> None:
     before = len(room.lab.requests)
-    await reviewed(room, found=Found(()))
+    await reviewed(room, found=Answered("Three remarks."))
     as_it_should_be(room, findings=0)
     assert not any("draft_notes" in seen.path for seen in room.lab.requests[before:])
 
@@ -303,7 +303,7 @@ async def test_w2_once_somebody_has_pushed_nothing_is_held_for_lines_that_may_be
 
 
 async def test_n5_no_text_that_is_held_acts_when_it_is_released(room: Room) -> None:
-    evil = Found([replace(THROWS, text="It throws.\n\n/close\n\n/merge\n@all")], text="See.\n\n/close")
+    evil = Answered("See.\n\n/close", [replace(THROWS, text="It throws.\n\n/close\n\n/merge\n@all")])
     await reviewed(room, found=evil)
     as_it_should_be(room, findings=1)
     assert room.lab.ask(lambda world: world.merge_request.state) == "opened"

@@ -10,21 +10,17 @@ plays a recording to its end asks `remaining`.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 
-from hummingbird.adapters.models.prices import free
-from hummingbird.adapters.models.telling import deltas
+from hummingbird.adapters.models.local import LocalModel, told
 from hummingbird.domain.conversation import Conversation
 from hummingbird.domain.errors import JournalDamaged, ScriptDeparted, SessionUnreadable
 from hummingbird.domain.journal import Entry, ModelAnswered, ModelCalled, load
 from hummingbird.domain.messages import AssistantMessage, Message, Notice, ToolMessage, UserMessage
 from hummingbird.domain.text import shortened
-from hummingbird.domain.usage import Usage
 from hummingbird.ports.model import Listen, ModelReply, ModelRequest
 
 JOURNAL = "journal.jsonl"
-WINDOW = 1_000_000  # larger than any recorded run needs: the recording, not the window, decides
 _SHOWN = 80
 
 
@@ -37,7 +33,7 @@ class _Turn:
     answered: ModelAnswered
 
 
-class ReplayModel:
+class ReplayModel(LocalModel):
     """The turn is found in the request: by the answers that it holds and, where some were not kept, by the notices
     after the last one. Only the notices' number can be compared, and another version of the loop may show others. So,
     unlike other models, this one remembers the last turn that it played to each session: the same request gets the
@@ -45,22 +41,10 @@ class ReplayModel:
     the same unless notices changed."""
 
     def __init__(self, name: str, session_id: str, turns: Sequence[_Turn]) -> None:
-        self._name = name
+        super().__init__(name)
         self._session_id = session_id
         self._turns = turns
         self._last: dict[str, tuple[int, tuple[Message, ...]]] = {}
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def context_tokens(self) -> int:
-        return WINDOW
-
-    @property
-    def disabling_tools_is_free(self) -> bool:
-        return True
 
     async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
         index = self._position(request)
@@ -74,9 +58,7 @@ class ReplayModel:
                 f"The conversation departed from the recording {self._name} before turn {index + 1}: {departure}."
             )
         message = self._spoken(turn.answered.message, request.session_id)
-        if listen is not None:
-            for delta in deltas(message):
-                listen(delta)
+        told(message, listen)
         self._last[request.session_id] = (index, _since_last_answer(request.messages))
         answered = turn.answered
         return ModelReply(message, answered.finish, answered.usage, dict(answered.raw_usage))
@@ -85,15 +67,6 @@ class ReplayModel:
         """How many turns of the recording this session has not played."""
         played = self._last.get(session_id)
         return len(self._turns) - (0 if played is None else played[0] + 1)
-
-    async def refresh_credentials(self) -> bool:
-        return False
-
-    def price(self, usage: Usage) -> Decimal | None:
-        return free(usage)
-
-    async def close(self) -> None:
-        pass
 
     def _position(self, request: ModelRequest) -> int:
         answers, now = _answers(request.messages), _since_last_answer(request.messages)

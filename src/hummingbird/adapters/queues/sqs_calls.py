@@ -2,17 +2,14 @@
 
 boto3 and not our own signing: it finds credentials wherever a pod or a laptop has them (roles, files, web identity) and
 renews them. It blocks, so polls that wait have other threads than calls that must not wait, heart-beats above all.
+It is loaded with the first call: a service without SQS starts without it.
 """
 
 import asyncio
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
-
-import boto3.session
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hummingbird.domain.errors import InvalidRequest, PlatformError, QueueUnusable, ReceiptExpired
 from hummingbird.domain.limits import (
@@ -25,6 +22,10 @@ from hummingbird.domain.limits import (
     QUEUE_POLLS,
 )
 from hummingbird.domain.text import shortened
+
+if TYPE_CHECKING:
+    from botocore.config import Config
+    from botocore.exceptions import ClientError
 
 Answer: TypeAlias = Mapping[str, Any]
 
@@ -71,6 +72,8 @@ class SqsCalls:
         return await asyncio.get_running_loop().run_in_executor(threads, self._answer, verb, arguments)
 
     def _answer(self, verb: str, arguments: Mapping[str, object]) -> Answer:
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as the module says
+
         try:
             answer: Answer = getattr(self._opened(), verb)(**arguments)
         except ClientError as error:
@@ -86,12 +89,14 @@ class SqsCalls:
         """Takes some tenths of a second, and must not happen twice at once: sessions are not safe for threads."""
         with self._opening:
             if self._client is None:
+                import boto3.session  # noqa: PLC0415 - as the module says
+
                 self._client = boto3.session.Session(region_name=self._region or None).client(
                     "sqs", endpoint_url=self._endpoint or None, verify=self._ca_bundle or None, config=_settings()
                 )
             return self._client
 
-    def _refused(self, error: ClientError) -> PlatformError:
+    def _refused(self, error: "ClientError") -> PlatformError:
         complaint = error.response.get("Error", {})
         code = str(complaint.get("Code", "")).rpartition(".")[2]
         words = str(complaint.get("Message", ""))
@@ -108,7 +113,9 @@ class SqsCalls:
         )
 
 
-def _settings() -> Config:
+def _settings() -> "Config":
+    from botocore.config import Config  # noqa: PLC0415 - as the module says
+
     return Config(
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=QUEUE_POLL_S + QUEUE_ANSWER_S,

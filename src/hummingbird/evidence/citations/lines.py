@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hummingbird.domain.citation_limits import CITED_LINE_CHARS, CUT_CHARS
+from hummingbird.domain.citation_limits import CITED_LINE_CHARS, CUT_CHARS, TAIL_CHARS
 from hummingbird.evidence.logs.cleaning import cleaned
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+][A-Za-z0-9]|[=>78cDEHMNOZ])")
@@ -17,7 +17,6 @@ _NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?|\t)(.*)", re.DOTALL)
 _MARK = r"(?:[Ll]|[Ll]ine )?(\d{1,9})"
 _TOLD = re.compile(rf"\s*(?:{_MARK}(?:: ?|\t| ?\| ?)|\*\*{_MARK}(?::\*\*|\*\*:) ?)(.*)", re.DOTALL)
 _PAIRS = frozenset({"``", '""', "''", "“”", "‘’", "«»"})
-_TAIL_CHARS = 20  # of a line that is quoted without its beginning, at least
 _ELLIPSIS = re.compile(r"…|\.{3,}|\[(?:…|\.\.\.)\]")
 _LEFT_OUT = re.compile(r"[\s\[\](){}<>#*/|:-]*(?:…|\.{2,}|--)?[\s\[\](){}<>#*/|:-]*")
 
@@ -78,7 +77,7 @@ def _inside(text: str) -> str:
 
 def ending(line: str) -> str:
     """By which a bare line, or the tail of one, can be looked up; empty for one that is too short."""
-    return line[-_TAIL_CHARS:] if len(line) >= _TAIL_CHARS else ""
+    return line[-TAIL_CHARS:] if len(line) >= TAIL_CHARS else ""
 
 
 def ends_with(whole: str, tail: str) -> bool:

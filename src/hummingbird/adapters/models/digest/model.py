@@ -3,8 +3,6 @@
 Each answer follows from the request alone. It sees what any model sees and calls tools the way any model does.
 """
 
-from decimal import Decimal
-
 import msgspec
 
 from hummingbird.adapters.models.calls import call_ids
@@ -17,8 +15,7 @@ from hummingbird.adapters.models.digest.report import report
 from hummingbird.adapters.models.digest.roles import offers
 from hummingbird.adapters.models.digest.talk import GREETING, REVIEW, answer
 from hummingbird.adapters.models.digest.task import Asked, Task, asked, finished, wrapping_up
-from hummingbird.adapters.models.prices import free
-from hummingbird.adapters.models.telling import deltas
+from hummingbird.adapters.models.local import LocalModel, told
 from hummingbird.domain.journal import Finish
 from hummingbird.domain.limits import DIGEST_RESULT_CHARS
 from hummingbird.domain.messages import AssistantMessage, ToolCall
@@ -28,38 +25,17 @@ from hummingbird.evidence.regions import Analysis
 from hummingbird.ports.model import Listen, ModelReply, ModelRequest
 
 NAME = "digest"
-WINDOW = 1_000_000  # nothing is held against a window: it reads what is there
 _PASTED_LINES = 2
 
 
-class DigestModel:
-    @property
-    def name(self) -> str:
-        return NAME
-
-    @property
-    def context_tokens(self) -> int:
-        return WINDOW
-
-    @property
-    def disabling_tools_is_free(self) -> bool:
-        return True
+class DigestModel(LocalModel):
+    def __init__(self) -> None:
+        super().__init__(NAME)
 
     async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
         message = _message(request)
-        if listen is not None:
-            for delta in deltas(message):
-                listen(delta)
+        told(message, listen)
         return ModelReply(message, Finish.STOP, Usage())
-
-    async def refresh_credentials(self) -> bool:
-        return False
-
-    def price(self, usage: Usage) -> Decimal | None:
-        return free(usage)
-
-    async def close(self) -> None:
-        pass
 
 
 def _message(request: ModelRequest) -> AssistantMessage:
