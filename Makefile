@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+export PYTHONDONTWRITEBYTECODE :=  # reading the tests anew takes each of their processes half a minute
 JOBS   ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))  # one more than processors: many tests wait for other programs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test contracts crash check format lint types imports bench mutate docs lock clean
+.PHONY: help setup demo test thorough crash check format lint types imports bench mutate docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,13 +29,13 @@ setup: $(VENV)/.dev  ## create .venv with everything
 demo: $(VENV)/.run  ## the main job on embedded defaults: no key, no network
 	@$(BIN)/hummingbird demo
 
-test: $(VENV)/.dev  ## all tests
+test: $(VENV)/.dev  ## the tests
 	@scripts/real-parts $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) -q
 
-contracts: $(VENV)/.dev  ## the whole contract suite on every sandbox, the pool included
+thorough: $(VENV)/.dev  ## all tests in every way: each contract on each backend, whole tables of faults; FOLDER=tests/contracts for a part
 	@scripts/real-parts $(BIN)/python
-	HUMMINGBIRD_TEST_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/contracts
+	HUMMINGBIRD_TEST_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -q $(FOLDER)
 
 crash: $(VENV)/.dev  ## the service killed at every point of a journey; writes docs/crashes.md
 	@scripts/real-parts $(BIN)/python

@@ -1,8 +1,10 @@
 """Makes the cases' checks explain themselves when they fail, and what was captured fit to be sent."""
 
+import gc
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
 pytest.register_assert_rewrite(
     "tests.contracts.sandboxes",
@@ -16,6 +18,24 @@ pytest.register_assert_rewrite(
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving  # noqa: E402 - after that
 from tests.contracts.stores.backends import azure  # noqa: E402 - after that
 from tests.contracts.stores.backends import google as googles  # noqa: E402 - after that
+from tests.thoroughly import ALL, tries  # noqa: E402 - after that
+
+settings.register_profile("hummingbird", max_examples=tries(100))
+settings.load_profile("hummingbird")
+
+gc.disable()  # while modules are read nothing is garbage, and looking for some takes a fifth of the time
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = [] if ALL else [item for item in items if item.get_closest_marker("thorough")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what was read stays: tests that collect garbage need not look through it each time
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

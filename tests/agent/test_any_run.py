@@ -32,6 +32,7 @@ from hummingbird.lab.scripted import ScriptedClock, ScriptedModel, says
 from hummingbird.ports.model import ModelReply
 from hummingbird.ports.tool import Deny, Tool
 from tests.agent.stage import CountingTool, Stage, answered_calls, stage, tool
+from tests.thoroughly import tries
 
 TEXTS = st.sampled_from(["", " ", "text", "more text", "caf\u00e9"])
 NAMES = st.sampled_from(["count", "look", "Look", "alone", "broken", "garbage", "exits", "cancels", "nope", ""])
@@ -141,7 +142,7 @@ def again(model: ScriptedModel) -> ScriptedModel:
     return ScriptedModel([says("enough")] * 40, name=model.name, context_tokens=model.context_tokens)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(models=chains(), limits=LIMITS, hooked=st.booleans(), meddled=st.tuples(st.integers(0, 60), st.integers(0, 40)))
 async def test_every_run_ends_with_a_valid_history(
     models: list[ScriptedModel], limits: Limits, hooked: bool, meddled: tuple[int, int]
@@ -159,7 +160,7 @@ async def test_every_run_ends_with_a_valid_history(
     assert second.bill.attempts >= outcome.bill.attempts
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(models=chains(), limits=LIMITS, cut=st.integers(0, 60))
 async def test_every_prefix_of_every_run_can_go_on(models: list[ScriptedModel], limits: Limits, cut: int) -> None:
     """L2: nothing answered is asked again, nothing started is started again."""

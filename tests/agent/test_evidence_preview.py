@@ -17,6 +17,7 @@ from hummingbird.ports.tool import ByteStream
 from tests.agent.benches import in_pieces, start, workbench
 from tests.evidence.sample_logs import SAMPLES, around, noise
 from tests.evidence.sample_reports import PYTEST, SUREFIRE
+from tests.thoroughly import tries
 
 TEKTON = Path(__file__).parents[1] / "fixtures" / "evidence" / "tekton"
 LOOK = ToolSpec("look", "Looks.", {"type": "object"})
@@ -105,7 +106,7 @@ def test_where_nothing_stands_out_it_is_the_plain_preview_t5(lines: int, budget:
     assert of(content, budget=budget) == plain(content, budget)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80), deadline=None)
 @given(
     st.lists(
         st.sampled_from([b"error: gone\n", b"fine\n", b"FAIL: x\n", b"{", b"<testsuite>"]) | st.binary(max_size=90)

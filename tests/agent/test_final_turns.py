@@ -12,6 +12,7 @@ from hummingbird.domain.limits import CONTINUATIONS
 from hummingbird.domain.messages import NoticeKind
 from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
 from tests.agent.stage import CountingTool, answered_calls, notices_in, paused, prefix_bytes, results_in, stage
+from tests.thoroughly import tries
 
 ONE = Limits(iterations=1)
 
@@ -133,7 +134,7 @@ ANSWERS: list[Line] = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(answers=st.lists(st.sampled_from(ANSWERS[1:]), max_size=14), iterations=st.integers(1, 8))
 async def test_answered_calls_never_exceed_the_iterations_by_more_than_one_and_continuations(
     answers: list[Line], iterations: int

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.cli.typing_in import typed
+
 COMMAND = [sys.executable, "-m", "hummingbird", "lab"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """For what ends by itself."""
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    """For what ends by itself, in this process."""
+    done = typed("lab", *arguments)
+    return subprocess.CompletedProcess([*COMMAND, *arguments], done.code, done.out, done.err)
 
 
 class Lab:

@@ -1,37 +1,44 @@
-"""`hummingbird demo`: the first thing that anybody sees. The real command, with an environment that holds nothing."""
+"""`hummingbird demo`: the first thing that anybody sees. With an environment that holds nothing."""
 
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from hummingbird.lab.case import find
+from tests.cli.typing_in import Typed, typed
 
 COMMAND = [sys.executable, "-m", "hummingbird", "demo"]
 
 
-def played(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {"HOME": "/nonexistent", **variables}
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+def played(*arguments: str, cwd: Path, **variables: str) -> Typed:
+    """In this process: starting one takes longer than most of what is tried here."""
+    with chdir(cwd):
+        return typed("demo", *arguments, environment={"HOME": "/nonexistent", **variables})
+
+
+def as_a_command(*arguments: str, cwd: Path) -> Typed:
+    command, nothing = [*COMMAND, *arguments], {"HOME": "/nonexistent"}
+    done = subprocess.run(command, cwd=cwd, env=nothing, capture_output=True, text=True, check=False, timeout=120)
+    return Typed(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("name", ["failing-test", "konflux-build-and-test"])
 def test_a_case_ends_with_its_note_without_a_key_or_a_network(name: str, tmp_path: Path) -> None:
     """G5: event, queue, sandbox, sources, forge; the evidence is verbatim."""
-    done = played("--case", name, "--save", str(tmp_path / "kept"), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = as_a_command("--case", name, "--save", str(tmp_path / "kept"), cwd=tmp_path)
+    assert done.code == 0, done.err
     expected = find(name).about["expected"]
     for line in expected["evidence"]:
-        assert line.strip() in done.stdout, f"{line!r} is not quoted"
-    verdicts = next(line for line in done.stdout.splitlines() if line.startswith("**Verdict: "))
+        assert line.strip() in done.out, f"{line!r} is not quoted"
+    verdicts = next(line for line in done.out.splitlines() if line.startswith("**Verdict: "))
     assert expected["verdict"] in verdicts
-    assert "Signed webhook delivered" in done.stderr
-    assert "as a reply to its placeholder" in done.stderr
-    session = re.search(r"session `([0-9a-f]{32})`", done.stdout)
+    assert "Signed webhook delivered" in done.err
+    assert "as a reply to its placeholder" in done.err
+    session = re.search(r"session `([0-9a-f]{32})`", done.out)
     assert session, "the footer names the session"
     kept = {path.name for path in (tmp_path / "kept" / "sessions" / session[1]).iterdir()}
     assert {"journal.jsonl", "transcript.md"} <= kept
@@ -40,8 +47,8 @@ def test_a_case_ends_with_its_note_without_a_key_or_a_network(name: str, tmp_pat
 def test_a_review_is_a_case_too(tmp_path: Path) -> None:
     """W2: begun by a merge request that was opened."""
     done = played("--case", "merge-request-review", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "session `" in done.stdout
+    assert done.code == 0, done.err
+    assert "session `" in done.out
 
 
 @pytest.mark.parametrize(
@@ -50,51 +57,46 @@ def test_a_review_is_a_case_too(tmp_path: Path) -> None:
 def test_a_case_that_nobody_may_begin_ends_with_the_reason(name: str, reason: str, tmp_path: Path) -> None:
     """R2, R5"""
     done = played("--case", name, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("No note was posted")
-    assert reason in done.stdout
+    assert done.code == 0, done.err
+    assert done.out.startswith("No note was posted")
+    assert reason in done.out
 
 
 def test_a_case_that_is_not_there_is_bad_usage_and_names_those_that_are(tmp_path: Path) -> None:
     """G6"""
     done = played("--case", "nope", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "compiler-error" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert "compiler-error" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_nothing_is_put_into_a_folder_that_holds_something(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     done = played("--save", str(tmp_path), cwd=tmp_path)
-    assert done.returncode == 2
-    assert "is not empty" in done.stderr
+    assert done.code == 2
+    assert "is not empty" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> None:
     """I1: somebody tries the demonstration in the shell that the service is started from."""
-    environment = {
-        "HOME": "/nonexistent",
+    given = {
         "ORCHESTRATOR_GITLAB_TOKEN": "glpat-the-real-one-0123456789",
         "ORCHESTRATOR_GITLAB_TOKEN_LABRI_PROGRESS_CIDIFF": "glpat-the-other-one-0123456789",
         "HUMMINGBIRD_WEBHOOK_SECRET": "a-secret-of-the-real-service",
     }
-    done = subprocess.run(
-        [*COMMAND, "-v"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert not [
-        value for value in environment.values() if value.startswith("glpat") and value in done.stdout + done.stderr
-    ]
+    done = played("-v", cwd=tmp_path, **given)
+    assert done.code == 0, done.err
+    assert not [value for value in given.values() if value in done.out + done.err]
 
 
 def test_a_provider_that_cannot_be_reached_does_not_keep_anybody_waiting(tmp_path: Path) -> None:
     """G5: the report is written by rules, and says why, long before a service would give the provider up."""
     key = {"ANTHROPIC_API_KEY": "sk-ant-no-such-key", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
     done = played(cwd=tmp_path, **key)
-    assert done.returncode == 0, done.stderr
-    assert "No model could be asked, so rules alone wrote this report." in done.stdout
-    assert key["ANTHROPIC_API_KEY"] not in done.stdout + done.stderr
-    took = re.search(r"of unknown outcome, (.*), session", done.stdout)
+    assert done.code == 0, done.err
+    assert "No model could be asked, so rules alone wrote this report." in done.out
+    assert key["ANTHROPIC_API_KEY"] not in done.out + done.err
+    took = re.search(r"of unknown outcome, (.*), session", done.out)
     assert took
     assert "min" not in took[1], "its own bill says how long it took"

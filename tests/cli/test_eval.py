@@ -1,4 +1,4 @@
-"""`hummingbird eval`: the real command, on cases served on this machine, with an environment that holds nothing."""
+"""`hummingbird eval` on cases served on this machine, with an environment that holds nothing."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from hummingbird.lab.case import FOLDER, find, names
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
+from tests.cli.typing_in import Typed, typed
 
 COMMAND = [sys.executable, "-m", "hummingbird", "eval"]
 CLAUDE = "anthropic:claude-sonnet-5-5"
@@ -30,16 +32,15 @@ fatal: unable to access 'https://gitlab.com/veloren/veloren.git/': Could not res
 """
 
 
-def evaluated(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {"HOME": "/nonexistent", **variables}
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=110
-    )
+def evaluated(*arguments: str, cwd: Path, **variables: str) -> Typed:
+    """In this process: starting one takes longer than most of what is tried here."""
+    with chdir(cwd):
+        return typed("eval", *arguments, environment={"HOME": "/nonexistent", **variables})
 
 
-def told(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    assert "Traceback" not in done.stderr, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def told(done: Typed) -> list[dict[str, Any]]:
+    assert "Traceback" not in done.err, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
 
 
 def vendor(lab: VendorLab) -> dict[str, str]:
@@ -47,10 +48,13 @@ def vendor(lab: VendorLab) -> dict[str, str]:
 
 
 def test_a_case_is_run_and_scored_without_a_key_or_a_network(tmp_path: Path) -> None:
-    done = evaluated("compiler-error", "--json", cwd=tmp_path)
+    """As a command, with an environment that holds nothing."""
+    command, nothing = [*COMMAND, "compiler-error", "--json"], {"HOME": "/nonexistent"}
+    ran = subprocess.run(command, cwd=tmp_path, env=nothing, capture_output=True, text=True, check=False, timeout=110)
+    done = Typed(ran.returncode, ran.stdout, ran.stderr)
     run, model = told(done)
-    assert done.returncode == 0
-    assert "[1/1] compiler-error, digest: " in done.stderr
+    assert done.code == 0
+    assert "[1/1] compiler-error, digest: " in done.err
     assert run.keys() == {
         *("kind", "case", "model", "workflow", "number", "replayed", "failed", "score", "scores"),
         *("usd", "tokens_in", "tokens_out", "cache_share", "seconds", "turns"),
@@ -77,11 +81,11 @@ def test_two_models_stand_side_by_side_and_only_one_of_them_is_wrong(tmp_path: P
     with VendorLab(script) as lab:
         done = evaluated("network", "--model", "digest", "--model", CLAUDE, cwd=tmp_path, **vendor(lab))
         script.assert_consumed()
-    assert done.returncode == 0, done.stderr
-    rows = [line for line in done.stdout.splitlines() if line.startswith("| `network`")]
+    assert done.code == 0, done.err
+    rows = [line for line in done.out.splitlines() if line.startswith("| `network`")]
     assert "right | right | 1.00 | 1.00" in rows[0]
     assert "abstains | abstains | 0.00 | 0.00" in rows[1]
-    assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[-2:]] == ["`digest`", f"`{CLAUDE}`"]
+    assert [line.split("|")[1].strip() for line in done.out.splitlines()[-2:]] == ["`digest`", f"`{CLAUDE}`"]
 
 
 def test_a_model_is_scored_recorded_and_replayed_without_it(tmp_path: Path) -> None:
@@ -113,8 +117,8 @@ def test_a_model_is_scored_recorded_and_replayed_without_it(tmp_path: Path) -> N
     assert {key: replayed[key] for key in same} == {key: run[key] for key in same}
     assert replayed["replayed"]
     refused = evaluated("network", "--model", CLAUDE, "--record", "runs", cwd=tmp_path, ANTHROPIC_API_KEY="k")
-    assert refused.returncode == 2
-    assert "was recorded before" in refused.stderr
+    assert refused.code == 2
+    assert "was recorded before" in refused.err
 
 
 def test_a_review_is_scored_by_its_findings(tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_the_shipped_recordings_run_as_they_did(tmp_path: Path) -> None:
     """Where this fails because a tool or the task says something else now, record them again: `hummingbird eval CASE
     --model MODEL --record DIR`, and put what is in DIR/CASE to `recordings` of the case."""
     done = evaluated("--replay", "--json", "--fail-under", "0.9", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.code == 0, done.out + done.err
     recorded = [name for name in names() if (FOLDER / name / "recordings").is_dir()]
     assert recorded
     runs = [one for one in told(done) if one["kind"] == "run"]
@@ -145,17 +149,17 @@ def test_a_replay_that_departs_is_told_and_scores_nothing(tmp_path: Path) -> Non
     log.write_text(log.read_text() + "One line more.\n")
     done = evaluated(str(mine), "--replay", "--json", cwd=tmp_path)
     run, model = told(done)
-    assert done.returncode == 1
+    assert done.code == 1
     assert "departed from the recording" in run["failed"]
-    assert str(mine / "recordings/digest/journal.jsonl") in done.stderr
+    assert str(mine / "recordings/digest/journal.jsonl") in done.err
     assert (run["score"], run["scores"], model["failed"]) == (0.0, None, 1)
 
 
 def test_a_score_below_what_is_wanted_is_exit_code_1(tmp_path: Path) -> None:
     done = evaluated("network", "merge-request-review", "--fail-under", "0.9", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "is below --fail-under 0.9" in done.stderr
-    assert "## Together" in done.stdout
+    assert done.code == 1
+    assert "is below --fail-under 0.9" in done.err
+    assert "## Together" in done.out
 
 
 @pytest.mark.parametrize(
@@ -178,7 +182,7 @@ def test_a_broken_case_is_one_sentence_and_the_others_go_on(file: str, content: 
     (mine / file).write_text(content)
     done = evaluated(str(tmp_path / "cases"), "odd-corners", "--json", cwd=tmp_path)
     broken, other, model = told(done)
-    assert done.returncode == 0
+    assert done.code == 0
     assert said in broken["failed"]
     assert (other["case"], other["failed"], model["failed"]) == ("odd-corners", None, 1)
 
@@ -206,10 +210,10 @@ def test_a_model_that_cannot_be_asked_is_not_scored_as_rules(tmp_path: Path) -> 
 )
 def test_bad_usage_is_one_sentence_before_anything_runs(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     done = evaluated(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
 
 
 def test_ctrl_c_gives_what_there_is_so_far(tmp_path: Path) -> None:
@@ -235,5 +239,5 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
     """I1"""
     real = "glpat-the-real-one-0123456789"
     done = evaluated("network", "-v", "--record", "runs", cwd=tmp_path, ORCHESTRATOR_GITLAB_TOKEN=real)
-    assert done.returncode == 0, done.stderr
-    assert real not in done.stdout + done.stderr + (tmp_path / "runs/network/digest/journal.jsonl").read_text()
+    assert done.code == 0, done.err
+    assert real not in done.out + done.err + (tmp_path / "runs/network/digest/journal.jsonl").read_text()

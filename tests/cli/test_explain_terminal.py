@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.explaining import COLUMNS, COMMAND, LINT, TEST, on_terminal, run
+from tests.thoroughly import also
 
 OWN_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 PROGRESS = re.compile(r"\r\x1b\[K")
@@ -198,7 +199,7 @@ PEAK = (  # of this program alone; getrusage would count the process that starte
 )
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [also(False), True])
 def test_a_long_log_costs_less_memory_than_it_is_long(packed: bool) -> None:
     """V1. The bound of 64 MB is that of a log of any size; this one has 100 MB."""
     block = b"".join(b"[%d] compiling module_%d: no error so far\n" % (at, at * 7) for at in range(25_000))

@@ -14,7 +14,7 @@ from tests.crash.services import Services, zygote
 from tests.crash.table import is_beside, points_of, sample
 from tests.crash.verdict import check
 
-SAMPLED = 26  # of each backend
+SAMPLED = 20  # of each backend
 SAMPLES = [(title, point) for title in BACKENDS for point in sample(points_of(title), SAMPLED)]
 
 

@@ -21,6 +21,7 @@ from hummingbird.domain.messages import (
     as_chat,
 )
 from tests.domain.entries import chat_messages, json_values
+from tests.thoroughly import tries
 
 wild_texts = st.text(st.characters(), max_size=8)  # lone surrogates too: `json.loads` lets them in
 garbage: st.SearchStrategy[Any] = st.recursive(
@@ -58,7 +59,7 @@ wild_messages = st.one_of(
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=tries(250))
 @given(st.lists(chat_messages | wild_messages | garbage, max_size=6))
 def test_nothing_that_looks_like_json_makes_the_import_fail(chat: list[Any]) -> None:
     """L4. What comes out is valid, can be stored, and comes out the same when it is read again."""
@@ -71,7 +72,7 @@ def test_nothing_that_looks_like_json_makes_the_import_fail(chat: list[Any]) -> 
     assert (tuple(map(as_chat, reread)), notes) == (again.messages, [])
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(st.lists(chat_messages, max_size=8))
 def test_an_import_loses_nothing_that_a_person_said(chat: list[dict[str, Any]]) -> None:
     """L4."""

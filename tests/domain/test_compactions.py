@@ -28,6 +28,7 @@ from hummingbird.domain.messages import (
     UserMessage,
 )
 from tests.domain.journals import realistic
+from tests.thoroughly import tries
 
 SUMMARY = Notice(NoticeKind.SUMMARY, "what was")
 
@@ -138,7 +139,7 @@ def test_side_tasks_are_no_part_of_the_conversation() -> None:
     assert (found.view(), found.cached, found.epoch) == (plain.view(), plain.cached, plain.epoch)
 
 
-@settings(max_examples=80)
+@settings(max_examples=tries(80))
 @given(realistic())
 def test_nothing_is_lost_by_compacting_anywhere_in_any_journal(journal: list[Entry]) -> None:
     """L20: what was taken out is there again, as the next epoch would have had it; and every view is valid."""

@@ -28,6 +28,7 @@ from hummingbird.domain.messages import (
     UserMessage,
 )
 from tests.domain.journals import journals, realistic
+from tests.thoroughly import tries
 
 STUBS = {NOT_RUN, UNKNOWN_OUTCOME, MISSING_RESULT, WITHHELD}
 
@@ -48,7 +49,7 @@ ASKED = UserSaid(text="why?")
 BOTH = answered(calling("a", "b"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(journals)
 def test_every_prefix_of_every_journal_is_a_valid_conversation(journal: list[Entry]) -> None:
     """L2, L4. Whatever was written, and wherever the process died."""
@@ -58,7 +59,7 @@ def test_every_prefix_of_every_journal_is_a_valid_conversation(journal: list[Ent
         assert list(problems(conversation.view())) == []
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(journals)
 def test_going_on_from_a_fold_is_the_same_as_folding_from_the_beginning(journal: list[Entry]) -> None:
     """L2."""
@@ -71,7 +72,7 @@ def test_going_on_from_a_fold_is_the_same_as_folding_from_the_beginning(journal:
         assert going_on.view() == afresh.view()
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(journals)
 def test_a_prefix_shows_no_result_that_it_does_not_have(journal: list[Entry]) -> None:
     """L1, L2."""
@@ -92,7 +93,7 @@ def _results_in(entry: Entry) -> set[tuple[str, str]]:
     return set()
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(realistic())
 def test_what_a_person_said_stays_word_for_word(journal: list[Entry]) -> None:
     """L1, L20: also what a compaction took out of view; but not what the person took back."""

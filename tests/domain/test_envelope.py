@@ -39,6 +39,7 @@ from hummingbird.domain.session_limits import CONTEXT_BYTES
 from tests.domain.entries import MARK, json_values
 from tests.domain.journals import journals
 from tests.domain.test_chat import garbage, wild_messages
+from tests.thoroughly import tries
 
 SESSION: list[Entry] = [
     SessionOpened(session_id="s-1", system="rules", format=JOURNAL_FORMAT),
@@ -128,7 +129,7 @@ def test_a_session_keeps_the_id_under_which_it_was_found() -> None:
     assert Conversation.of(migrated(context_json(SESSION), "copy")).session_id == "copy"
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(journals)
 def test_the_way_through_the_envelope_keeps_texts_calls_and_results(entries: list[Entry]) -> None:
     """S1. What comes back is what another model would have been shown had nothing been compacted, so the oracle is a
@@ -330,7 +331,7 @@ def as_json(raw: Any) -> bytes:
     return json.dumps(raw, default=repr, skipkeys=True).encode()
 
 
-@settings(max_examples=400)
+@settings(max_examples=tries(400))
 @given(histories | envelopes | garbage)
 def test_any_json_is_a_valid_conversation_or_a_sentence(raw: Any) -> None:
     """S1, L4"""
@@ -346,7 +347,7 @@ def test_any_json_is_a_valid_conversation_or_a_sentence(raw: Any) -> None:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(st.lists(turns | wild_messages, min_size=1, max_size=6))
 def test_lists_of_turns_are_never_refused_for_what_is_in_them(raw: list[Any]) -> None:
     """S1: the property above would hold of something that refuses everything."""

@@ -22,6 +22,7 @@ from hummingbird.domain.journal import (
 )
 from hummingbird.domain.messages import AssistantMessage, Echo, Message, Notice, NoticeKind, ToolCall, ToolMessage
 from tests.domain.journals import journals, realistic
+from tests.thoroughly import tries
 
 OPENERS = (ModelSwitched, EchoesDropped, PrefixChanged)
 ECHO = Echo("wire", "m", {"signature": "s"})
@@ -41,7 +42,7 @@ TOLD: list[Entry] = [
 ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(journals)
 def test_after_a_change_of_model_no_echo_and_no_old_notice_is_in_the_view(journal: list[Entry]) -> None:
     """L8."""
@@ -58,7 +59,7 @@ def test_after_a_change_of_model_no_echo_and_no_old_notice_is_in_the_view(journa
             assert not [m for m in conversation.view() if isinstance(m, Notice) and m.text not in lasting]
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(journals)
 def test_notices_outlive_an_epoch_of_the_same_model(journal: list[Entry]) -> None:
     """L8. Only a change of model issues them anew, so nothing else may take them away."""
@@ -70,7 +71,7 @@ def test_notices_outlive_an_epoch_of_the_same_model(journal: list[Entry]) -> Non
             assert [m for m in conversation.view() if isinstance(m, Notice)] == before
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(realistic())
 def test_within_an_epoch_the_view_only_grows(journal: list[Entry]) -> None:
     """L8, M2. The very same messages in the same places; stubs and withheld results excepted."""
@@ -92,7 +93,7 @@ def _stands_in(new: Message, old: Message) -> bool:
     return old.text in {NOT_RUN, UNKNOWN_OUTCOME} or new.text == WITHHELD
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(realistic())
 def test_the_beginning_that_was_encoded_stays_the_same_as_long_as_its_bytes_are_kept(journal: list[Entry]) -> None:
     """M2. A wire may keep bytes of what lies before the cache mark."""
@@ -107,7 +108,7 @@ def test_the_beginning_that_was_encoded_stays_the_same_as_long_as_its_bytes_are_
         assert all(map(is_, conversation.view()[:count], encoded[:count]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(realistic())
 def test_the_cache_mark_never_lies_behind_the_end_of_the_view(journal: list[Entry]) -> None:
     """M3."""

@@ -16,6 +16,7 @@ from hummingbird.domain.messages import (
     UserMessage,
 )
 from tests.domain.entries import answers, ids, names, texts
+from tests.thoroughly import tries
 
 LOST = UserMessage("[the beginning of this conversation is lost]")
 ASK = UserMessage("why?")
@@ -63,7 +64,7 @@ def scratched(draw: st.DrawFn) -> list[Message]:
 damaged = st.one_of(wrecks, scratched())
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(damaged)
 def test_whatever_was_damaged_is_valid_after_repair(conversation: list[Message]) -> None:
     """L4."""
@@ -71,7 +72,7 @@ def test_whatever_was_damaged_is_valid_after_repair(conversation: list[Message])
     assert list(problems(mended)) == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(damaged)
 def test_what_was_repaired_needs_no_repair(conversation: list[Message]) -> None:
     """L4."""
@@ -79,7 +80,7 @@ def test_what_was_repaired_needs_no_repair(conversation: list[Message]) -> None:
     assert repair(mended) == (mended, [])
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(damaged)
 def test_repair_loses_nothing_that_a_person_said(conversation: list[Message]) -> None:
     """L4."""
@@ -90,7 +91,7 @@ def test_repair_loses_nothing_that_a_person_said(conversation: list[Message]) ->
     assert kept == said or (mended[0] == LOST and later == said)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(damaged)
 def test_repair_loses_nothing_that_the_model_said(conversation: list[Message]) -> None:
     """L4."""
@@ -101,7 +102,7 @@ def test_repair_loses_nothing_that_the_model_said(conversation: list[Message]) -
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(damaged)
 def test_everything_that_was_changed_is_said_and_nothing_else(conversation: list[Message]) -> None:
     """L4."""
@@ -109,7 +110,7 @@ def test_everything_that_was_changed_is_said_and_nothing_else(conversation: list
     assert (notes == []) == (mended == conversation)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(damaged, damaged)
 def test_what_is_known_to_be_well_need_not_be_looked_at_again(beginning: list[Message], rest: list[Message]) -> None:
     """L4, M2. The proof may start after any assistant message and finds the same."""
@@ -122,7 +123,7 @@ def test_what_is_known_to_be_well_need_not_be_looked_at_again(beginning: list[Me
             assert list(problems(conversation, start, known)) == everything
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(damaged)
 def test_a_valid_conversation_has_no_orphan_result_and_no_call_without_one(conversation: list[Message]) -> None:
     """L4. Counted here once more, without the rules of `problems`."""

@@ -13,6 +13,7 @@ from hummingbird.domain.limits import JOURNAL_FORMAT
 from hummingbird.domain.messages import AssistantMessage, Echo
 from hummingbird.domain.usage import Charge, Usage
 from tests.domain.entries import KINDS
+from tests.thoroughly import tries
 
 NEWER = JOURNAL_FORMAT + 1
 
@@ -26,7 +27,7 @@ def test_the_strategies_know_every_kind_of_entry() -> None:
 def test_what_is_loaded_is_what_was_dumped(kind: type[Entry]) -> None:
     """L1. For each kind, with any text, number and price."""
 
-    @settings(max_examples=30)
+    @settings(max_examples=tries(30))
     @given(KINDS[kind])
     def check(entry: Entry) -> None:
         line = dump(entry)

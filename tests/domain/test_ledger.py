@@ -14,6 +14,7 @@ from hummingbird.domain.transcript import transcript
 from hummingbird.domain.usage import Bill, Charge, Usage, total
 from tests.domain.entries import charges
 from tests.domain.journals import journals
+from tests.thoroughly import tries
 
 USED = Usage(fresh=10, cache_read=90, output=5, reasoning=2)
 
@@ -35,7 +36,7 @@ def spent(*paid: Charge) -> ToolFinished:
     return ToolFinished(call_id="t", name="delegate", text="", charges=paid)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(journals)
 def test_the_bill_is_what_the_journal_says_counted_by_hand(journal: list[Entry]) -> None:
     """L15."""
@@ -70,7 +71,7 @@ def _lost(journal: Sequence[Entry]) -> int:
     return len(lost)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(journals)
 def test_the_running_sums_are_the_bill_at_every_step(journal: list[Entry]) -> None:
     """L15. Budgets look at the running sums, people at the bill."""
@@ -81,7 +82,7 @@ def test_the_running_sums_are_the_bill_at_every_step(journal: list[Entry]) -> No
         assert (ledger.known_usd, ledger.unknown) == (bill.known_usd, bill.unknown)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(journals)
 def test_the_transcript_ends_with_the_same_bill(journal: list[Entry]) -> None:
     """L15."""

@@ -11,6 +11,7 @@ from hummingbird.domain.diffs import Comparison, FileDiff
 from hummingbird.domain.line_moves import Fate, LineMoves, Stands
 from hummingbird.domain.review_limits import MOVE_CANDIDATES
 from tests.domain.git_trees import Tree, compared
+from tests.thoroughly import tries
 
 GONE, UNKNOWN = Stands(Fate.GONE), Stands(Fate.UNKNOWN)
 PLAIN = [f"line number {number}" for number in range(1, 41)]
@@ -162,7 +163,7 @@ WORDS = st.sampled_from([*(f"unique text {number}" for number in range(30)), "",
 FILES = st.dictionaries(st.sampled_from(["a.py", "b.py", "dir/c.py"]), st.lists(WORDS, max_size=25), min_size=1)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=FILES, after=FILES)
 def test_w2_wherever_a_line_is_told_to_stand_its_text_stands(
     before: dict[str, list[str]], after: dict[str, list[str]], tmp_path: Path

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.limits import JUDGED_CHARS, PATTERN_CHARS
 from hummingbird.domain.patterns import Disguised, Pattern
+from tests.thoroughly import tries
 
 letters = st.text(st.sampled_from("ab \n"), max_size=8)
 
@@ -23,7 +24,7 @@ def touches(pattern: str, text: str) -> bool:
     return Pattern(pattern).touches(Disguised(text))
 
 
-@settings(max_examples=500)
+@settings(max_examples=tries(500))
 @example(pattern="*ab*b", text="ab")
 @example(pattern="a*ba*a", text="aba")
 @given(pattern=st.text(st.sampled_from("ab*\n"), min_size=1, max_size=8), text=letters)

@@ -20,6 +20,7 @@ from hummingbird.domain.messages import AssistantMessage
 from hummingbird.domain.status import Status, status
 from hummingbird.domain.usage import Usage
 from tests.domain.journals import journals, realistic
+from tests.thoroughly import tries
 
 
 def started(name: str) -> ToolStarted:
@@ -30,7 +31,7 @@ def finished(name: str) -> ToolFinished:
     return ToolFinished(call_id=name, name=name, text="")
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(journals)
 def test_any_journal_has_a_status_and_it_can_be_continued_at_any_point(journal: list[Entry]) -> None:
     """L1. A page that watches folds only what is new."""
@@ -40,7 +41,7 @@ def test_any_journal_has_a_status_and_it_can_be_continued_at_any_point(journal: 
         assert now == status(journal[:end])
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(realistic())
 def test_a_run_that_has_ended_says_so_and_runs_nothing(journal: list[Entry]) -> None:
     """L12."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from hummingbird.domain.suggestions import Change, changed, fault, lines_of, patch, unfit
 from tests.domain.clicking import clicked
+from tests.thoroughly import tries
 
 WORDS = st.text(st.sampled_from("ab\t é`\\+-@"), max_size=6)
 ENDS = st.sampled_from(["\n", "\n", "\r\n"])
@@ -24,7 +25,7 @@ def changes(draw: st.DrawFn) -> tuple[str, Change]:
     return content, Change(first, draw(st.integers(first, most)), text)
 
 
-@settings(max_examples=500)
+@settings(max_examples=tries(500))
 @given(changes())
 def test_w2_what_is_taken_gives_the_file_that_a_click_gives(case: tuple[str, Change]) -> None:
     content, change = case
@@ -35,7 +36,7 @@ def test_w2_what_is_taken_gives_the_file_that_a_click_gives(case: tuple[str, Cha
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(changes())
 def test_w2_no_line_besides_is_touched_and_the_new_ones_end_as_the_old_ones_did(case: tuple[str, Change]) -> None:
     content, change = case

@@ -30,11 +30,12 @@ from hummingbird.domain.messages import AssistantMessage, NoticeKind, ToolCall
 from hummingbird.domain.transcript import transcript
 from tests.domain.entries import MARK
 from tests.domain.journals import journals
+from tests.thoroughly import tries
 
 printable = st.text(st.characters(categories=["L", "N", "P", "S"], include_characters=" \n`~"), min_size=1, max_size=30)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(journals)
 def test_any_prefix_has_a_transcript_and_no_notice_is_in_it(journal: list[Entry]) -> None:
     """L8. Scaffolding is never presented as what somebody said."""

@@ -13,6 +13,7 @@ from hummingbird.evidence.citations import checking
 from hummingbird.evidence.citations.checking import BROKEN, TOO_LONG, checked
 from hummingbird.evidence.citations.mentions import MARK
 from tests.evidence.cited import ORDER, URL, call, jobs, log, preview, printed, whole
+from tests.thoroughly import tries
 
 DIFF = "--- a/src/app/parse.py\n+++ b/src/app/parse.py\n@@ -10,3 +12,4 @@ def x():\n a\n b\n+c\n d\n"
 TRACE = [
@@ -94,7 +95,7 @@ def test_a_place_that_only_a_command_printed_is_marked() -> None:
     assert MARK in text_of("See src/x.py:5.", [*printed("src/x.py:5: it broke")])
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=tries(100), suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.integers(1, 40), st.integers(0, 20))
 def test_no_range_reaches_beyond_what_was_fetched_i11(first: int, more: int) -> None:
     """Before the change lines 10 to 12, after it 12 to 15."""

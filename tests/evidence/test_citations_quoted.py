@@ -12,6 +12,7 @@ from hummingbird.evidence.citations.checking import Checked, checked
 from hummingbird.evidence.citations.judging import ALL_GONE, GONE, PRINTED
 from hummingbird.evidence.citations.lines import bare
 from tests.evidence.cited import ORDER, block, call, log, preview, printed, whole
+from tests.thoroughly import tries
 
 LOG = [
     "$ make test",
@@ -311,7 +312,7 @@ LINE = st.text(
 LINES = st.lists(
     LINE.map(lambda text: f"E {text}".rstrip()).filter(lambda text: ".." not in text), min_size=1, max_size=8
 )
-QUIET = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+QUIET = settings(max_examples=tries(150), suppress_health_check=list(HealthCheck), deadline=None)
 
 
 @QUIET

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hummingbird.evidence import analyse, preview
 from hummingbird.evidence.regions import Analysis, Class, Kind, Region
 from tests.evidence.sample_logs import COMPILERS, MACHINES, SAMPLES, TESTS, TRACES, around, noise
+from tests.thoroughly import tries
 
 
 def place(found: Analysis, said: str) -> int:
@@ -175,7 +176,7 @@ def test_no_more_regions_are_told_than_were_asked_for() -> None:
     assert analyse(text, most_regions=2).regions == analyse(text).regions[:2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(st.lists(st.text(max_size=80) | st.sampled_from(["error: x", "FAIL", "a\rerror", "\x1b[31m"]), max_size=60))
 def test_any_text_is_analysed_and_never_raises(lines: list[str]) -> None:
     text = "\n".join(lines)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hummingbird.evidence import LogPreview, preview
 from hummingbird.evidence.logs.cleaning import cleaned
 from tests.evidence.sample_logs import SAMPLES, around, noise
+from tests.thoroughly import tries
 
 LINES = st.sampled_from(
     [
@@ -44,7 +45,7 @@ def blocks(shown: str, lines: list[str]) -> list[tuple[int, str]]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(TEXTS, st.integers(0, 10_000))
 def test_a_preview_is_never_over_its_budget_v4(text: str, budget: int) -> None:
     reading = LogPreview()
@@ -62,7 +63,7 @@ def test_every_budget_is_kept_v4(name: str) -> None:
             assert len(reading.text(budget, ends=ends).encode()) <= budget
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(TEXTS, st.integers(0, 6_000))
 def test_every_line_that_is_shown_is_a_whole_line_or_says_that_it_was_cut_v4(text: str, budget: int) -> None:
     lines = text.replace("\r\n", "\n").split("\n")

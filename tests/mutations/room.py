@@ -54,7 +54,8 @@ class Room:
             assert done.stdout.strip() == wanted, f"{done.stdout.strip()} is imported in place of {wanted}"
 
     def environment(self) -> dict[str, str]:
-        return {name: value for name, value in os.environ.items() if name not in _OURS}
+        ours = {name: value for name, value in os.environ.items() if name not in _OURS}
+        return {**ours, "HUMMINGBIRD_TEST_ALL": "1"}
 
     @contextmanager
     def broken(self, mutation: Mutation) -> Iterator[None]:

@@ -140,7 +140,7 @@ async def test_a_result_is_looked_at_hourly_for_two_days_and_then_daily(there: F
         before = len(there.emoji.asked)
         await there.harvest.round()
         looks += [there.clock.now() - began] * (len(there.emoji.asked) - before)
-        there.clock.pass_by(HARVEST_S)
+        there.clock.pass_by(HARVEST_S if there.clock.now() < began + 2 * 86_400 else 3600)
     assert VOTES_FIRST_S <= looks[0] < VOTES_FIRST_S + 2 * HARVEST_S
     young = [at for at in looks if at < 2 * 86_400]
     assert len(young) == pytest.approx(48 * VOTES_YOUNG_PAUSE_S / (VOTES_YOUNG_PAUSE_S + HARVEST_S / 2), abs=4)

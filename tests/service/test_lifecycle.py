@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hummingbird.service.lifecycle import State
 from tests.service.reviewed_branch import DEFECT, Branch, text, tree
+from tests.thoroughly import tries
 
 PLAIN = [f"plain line number {number}" for number in range(1, 31)]
 BAD = "total = count(entries) - 1  # defect-a"
@@ -206,7 +207,7 @@ class History:
             assert threads[0].resolved, "a dismissed one was opened again"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(rounds=st.lists(st.lists(STEPS, min_size=1, max_size=4), min_size=1, max_size=5))
 async def test_w2_through_any_history_nothing_is_lost_said_twice_or_resurrected(
     rounds: list[list[tuple[str, int, int]]],

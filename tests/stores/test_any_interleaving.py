@@ -50,6 +50,7 @@ from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.tool import ToolContext
 from tests.contracts.sessions.mortal import Died, Life, MortalObjects, MortalSessions
 from tests.contracts.sessions.unreliable import Mood
+from tests.thoroughly import tries
 
 ID = "session"
 _NOT_TAKEN = frozenset({Mood.REFUSED, Mood.LATE})
@@ -320,13 +321,13 @@ async def test_whoever_hangs_at_any_moment_and_is_followed_does_nothing_twice_s1
         await play(in_a_bucket(), [Delivered(0, hangs_at=moment), LeasesOver(), Delivered(0), WentOn()])
 
 
-@settings(max_examples=45, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(harmless, min_size=1, max_size=9))
 async def test_any_interleaving_is_one_valid_conversation_in_a_bucket_s1(events: list[Event]) -> None:
     await play(in_a_bucket(), events)
 
 
-@settings(max_examples=45, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(unsure, min_size=1, max_size=9))
 async def test_any_interleaving_with_a_store_that_loses_answers_is_one_valid_conversation_s1(
     events: list[Event],
@@ -334,7 +335,7 @@ async def test_any_interleaving_with_a_store_that_loses_answers_is_one_valid_con
     await play(in_a_bucket(), events)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(harmless, min_size=1, max_size=9))
 async def test_any_interleaving_is_one_valid_conversation_in_a_directory_s1(events: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as folder:

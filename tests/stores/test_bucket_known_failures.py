@@ -29,6 +29,7 @@ from hummingbird.ports.known_failures import Analysed, KnownFailures, Sighting
 from hummingbird.ports.objects import Version
 from tests.contracts.sessions.unreliable import Mood, UnreliableObjects
 from tests.contracts.shared.sites import DAY, NOON, ONE, Counted
+from tests.thoroughly import tries
 
 LOST = (Mood.ANSWER_LOST, Mood.DENIED)
 MIDNIGHT = NOON - DAY / 2
@@ -309,7 +310,7 @@ async def told(ledger: KnownFailures, steps: Sequence[Sighting | float]) -> list
     return said
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 async def test_a_bucket_says_what_a_file_says_o3(
     tmp_path_factory: pytest.TempPathFactory, steps: Sequence[Sighting | float]

@@ -11,6 +11,7 @@ from hummingbird.adapters.stores.index_query import questions
 from hummingbird.domain.session_limits import SEARCH_ASKED, SEARCH_WORDS
 from hummingbird.ports.session_index import MATCH_BEGINS, MATCH_ENDS, SessionIndex
 from tests.stores.indexed_sessions import bare, found, made, put, session
+from tests.thoroughly import tries
 
 SHA = "3f9c2ab417de5508c1b2a7f09e6d4c3b2a190807"
 TEXTS = {
@@ -148,7 +149,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(HOSTILE)
 async def test_no_question_is_refused(index: SessionIndex, query: str) -> None:
     """S4"""
@@ -157,7 +158,7 @@ async def test_no_question_is_refused(index: SessionIndex, query: str) -> None:
             assert hit.snippet.count(MATCH_BEGINS) == hit.snippet.count(MATCH_ENDS) > 0
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=80))
 async def test_every_text_can_be_indexed_and_comes_back(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """S4"""

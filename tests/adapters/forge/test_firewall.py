@@ -15,6 +15,7 @@ from hummingbird.lab.gitlab.records import Change
 from tests.adapters.forge.hostile import ATTACKS, COMMANDS, LEADS, MARKER, PLACES, notes
 from tests.adapters.forge.judging import Seen, commands, html
 from tests.lab.gitlab.written_case import Person, served
+from tests.thoroughly import tries
 
 SECRETS = Secrets(["correct-horse"])
 FOOTER = "*Footer of ours.*"
@@ -61,7 +62,7 @@ def test_n5_what_was_made_safe_stays_as_it_is() -> None:
     assert [made(body) for body in settled] == settled
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(
     st.lists(st.sampled_from((*PLACES, *ATTACKS, *COMMANDS, *LEADS, "\n", "\n\n", " ", "> ", "- ", "|")), max_size=12)
 )
@@ -69,7 +70,7 @@ def test_n5_no_pile_of_pieces_acts(pieces: list[str]) -> None:
     harmless(made("".join(pieces).replace("{}", "/close @all")))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(st.text("/closemrg@ \n\t`~>-*_#![]()<>&;|:$\\=+1a\r\u200b", max_size=60))
 def test_n5_no_jumble_of_signs_acts(text: str) -> None:
     harmless(made(text))

@@ -14,6 +14,7 @@ from hummingbird.domain.notes import Draft
 from hummingbird.domain.secrets import Secrets
 from tests.adapters.forge.hostile import MARKER, notes
 from tests.adapters.forge.judging import commands
+from tests.thoroughly import tries
 
 SECRETS = Secrets(["hunter2-hunter2"])
 SMUGGLED = [
@@ -54,7 +55,7 @@ def test_the_smuggled_ones_would_be_offered_if_they_were_posted_as_they_are() ->
     assert sum(bool(offered(text)) for text in SMUGGLED) > len(SMUGGLED) // 2
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(st.lists(st.sampled_from([*"`~> \n-<!&;", "```", "suggestion", ":-0+0", "<!--", "-->", "&#96;"]), max_size=30))
 def test_w2_no_pile_of_pieces_is_a_suggestion(pieces: list[str]) -> None:
     assert offered(safe("".join(pieces), Secrets(), MARKER)) == []
@@ -67,7 +68,7 @@ def test_w2_a_hostile_text_neither_swallows_our_suggestion_nor_adds_one() -> Non
         assert commands(body) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(st.text(st.sampled_from("`~/ \tab<>-\n@#éx"), max_size=60))
 @example("/close")
 @example("```\n/merge\n```")

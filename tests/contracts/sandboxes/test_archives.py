@@ -18,6 +18,7 @@ from tests.contracts.sandboxes.questions import said
 from tests.contracts.sandboxes.stage import Backend, started
 from tests.real_parts import missing
 from tests.sandbox_image import sandbox_image
+from tests.thoroughly import also
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -79,6 +80,10 @@ async def shelf(image: str, given: Namespace) -> AsyncIterator[Shelf]:
         yield Shelf(image, given, held)
 
 
-@pytest.mark.parametrize(("giving", "taking"), list(itertools.permutations(NAMES, 2)))
+RING = list(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))  # each gives and takes once
+PAIRS = [pair if pair in RING else also(*pair) for pair in itertools.permutations(NAMES, 2)]
+
+
+@pytest.mark.parametrize(("giving", "taking"), PAIRS)
 async def test_an_archive_goes_from_one_kind_of_sandbox_to_another_x7(shelf: Shelf, giving: str, taking: str) -> None:
     await carried(await shelf.giver(giving), await shelf.taker(taking))

@@ -1,6 +1,5 @@
 """The contract on a pod out of the pool (X6): on the lab's stand-in, or on the cluster that is named."""
 
-import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -10,12 +9,11 @@ from tests.adapters.sandboxes.kube import Stage as Namespace
 from tests.contracts.sandboxes.backends.cluster import namespace, pooled
 from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
+from tests.thoroughly import topical
 
-# Once it is claimed, a pod of the pool is a pod like any other, and test_kubernetes plays all cases on one. This does
-# with `make contracts` and on a real cluster; else it plays those in which it matters how a pod is had and left.
-_ALL = os.environ.get("HUMMINGBIRD_TEST_ALL") or os.environ.get("HUMMINGBIRD_TEST_KUBECONFIG")
-_ITS_OWN = {"archives", "beside", "breaking", "cancelling", "lifecycle", "surroundings"}
-PLAYED = [case for case in CASES if _ALL or case.__module__.rpartition(".")[2] in _ITS_OWN]
+# Once it is claimed, a pod of the pool is a pod like any other. Always played are those in which it matters how a pod
+# is had and left.
+PLAYED = topical(CASES, "archives", "breaking", "lifecycle")
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -21,6 +21,7 @@ from hummingbird.ports.known_failures import Analysed, FailureDay, KnownFailure,
 from tests.contracts.shared.conftest import Sites
 from tests.contracts.shared.sites import DAY, NOON, ONE, Site
 from tests.contracts.shared.starting import done, start
+from tests.thoroughly import tries
 
 
 @pytest.fixture
@@ -206,7 +207,7 @@ HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size
 NASTY = ["'; DROP TABLE failures; --", '"', "%", "_", "\0", "a\0b", "../../etc", "a" * KNOWN_NAME_CHARS, "🐦", "A", "a"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(st.sampled_from(NASTY), HOSTILE), min_size=1, max_size=4, unique=True), st.text(max_size=50))
 async def test_any_names_are_kept_apart_and_any_texts_come_back(sites: Sites, names: list[str], text: str) -> None:
     """V6"""

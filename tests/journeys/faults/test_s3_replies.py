@@ -22,6 +22,7 @@ from tests.journeys.faults.buckets import (
 )
 from tests.journeys.faults.proxy import ALWAYS, Answer, Cut, Fault, Slow, Truncate
 from tests.journeys.service.stage import Ours, Stage
+from tests.thoroughly import also
 
 TURNS: Sequence[Step] = (shell("echo seen-at-first"), Turn(text="The parser is too strict."), Turn(text="Line 61."))
 TRIES = 2  # that obstore makes of one request, as the fixture has it
@@ -38,10 +39,10 @@ async def begun(stage: Stage, bucket: Bucket) -> tuple[Ours, list[Entry]]:
     ("fault", "when"),
     [
         (Cut(written=False), (0, TRIES)),
-        (Answer(500), (0, TRIES)),
-        (Answer(503), (0, 2 * TRIES)),
+        also(Answer(500), (0, TRIES)),
+        also(Answer(503), (0, 2 * TRIES)),
         (Answer(503), (1, 2 * TRIES)),
-        (Cut(written=False), (1, 2 * TRIES)),
+        also(Cut(written=False), (1, 2 * TRIES)),
     ],
     ids=["no-answer", "500", "503-for-two-tries", "503-when-it-is-opened", "no-answer-when-it-is-opened"],
 )
@@ -92,7 +93,7 @@ async def test_s2_a_reply_to_a_session_that_can_only_be_read_is_answered_with_al
     assert len(runs(after_all)) == 2
 
 
-@pytest.mark.parametrize("times", [1, TRIES, 2 * TRIES])
+@pytest.mark.parametrize("times", [also(1), TRIES, also(2 * TRIES)])
 @pytest.mark.parametrize("path", [TAIL, SEGMENTS], ids=["tail", "segment"])
 async def test_s2_a_session_whose_answer_is_cut_off_is_read_again_and_never_taken_for_a_shorter_one(
     path: str, times: int, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,7 @@ from hummingbird.domain.orders import session_of
 from hummingbird.lab.vendors.script import Turn
 from tests.assembly.conducting import begun, shell
 from tests.journeys.service.stage import LOOK_S, PATIENCE_S, SECRET, Stage, staged
+from tests.thoroughly import also
 
 CASE = "compiler-error"
 LONG = "sleep 300"
@@ -114,7 +115,7 @@ async def test_a_killed_process_is_gone_on_for_by_the_next_one_e4(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("grace", "signals"),
-    [("0", [signal.SIGTERM]), ("900", [signal.SIGTERM, signal.SIGTERM]), ("900", [signal.SIGINT, signal.SIGINT])],
+    [("0", [signal.SIGTERM]), also("900", [signal.SIGTERM, signal.SIGTERM]), ("900", [signal.SIGINT, signal.SIGINT])],
 )
 async def test_a_process_that_is_told_to_end_parks_for_the_next_one_e4(
     tmp_path: Path, grace: str, signals: list[signal.Signals]

@@ -13,6 +13,7 @@ from hummingbird.lab.gitlab.faults import limiter, rack_attack, server_error
 from hummingbird.lab.planned import Drop, Fault, Slow
 from hummingbird.lab.vendors.script import Turn
 from tests.journeys.service.stage import staged
+from tests.thoroughly import also
 
 ONCE = [Part.PLACEHOLDER, Part.RESULT]
 
@@ -27,10 +28,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ("fault", "written"),
     [
         (rack_attack(retry_after_s=1), False),
-        (limiter(), False),
-        (server_error(502), False),
+        also(limiter(), False),
+        also(server_error(502), False),
         (server_error(502), True),
-        (server_error(500), True),
+        also(server_error(500), True),
         (Drop(), False),
         (Drop(), True),
     ],
@@ -62,7 +63,7 @@ async def test_n3_a_gitlab_that_says_nothing_to_writes_gets_each_note_once(writt
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("fault", [rack_attack(1), limiter(), server_error(503), Drop(), Slow(60.0)])
+@pytest.mark.parametrize("fault", [rack_attack(1), also(limiter()), server_error(503), also(Drop()), also(Slow(60.0))])
 async def test_reads_that_fail_now_and_then_are_tried_again(fault: Fault, tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         for path in ("*/user", "*/merge_requests/11", "*/members/all/*", "*/merge_requests/11/discussions"):

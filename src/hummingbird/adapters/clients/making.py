@@ -6,6 +6,7 @@
 Knows neither where the client goes nor what it carries.
 """
 
+import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ def understood() -> Iterator[None]:
 def trusting(ca_bundle: str) -> ssl.SSLContext:
     """The certificates of a file; of the system if none is named. Raises MissingSetting."""
     try:
-        return _context(ca_bundle, state_of(ca_bundle) if ca_bundle else None)
+        return _context(ca_bundle, _state_of(ca_bundle) if ca_bundle else None)
     except OSError as error:
         raise MissingSetting(
             f"The ca_bundle {ca_bundle!r} cannot be read: set it to a PEM file with certificates ({_why(error)})."
@@ -55,7 +56,19 @@ def _context(ca_bundle: str, _state: object) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_bundle or None)
 
 
-def state_of(path: str) -> object:
+def usual() -> ssl.SSLContext:
+    """With the certificates that the environment names, or the client's own. Raises OSError."""
+    file, folder = os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", "")
+    return _usual_context(file, folder, _state_of(file or folder) if file or folder else None)
+
+
+@lru_cache(maxsize=8)
+def _usual_context(*_state: object) -> ssl.SSLContext:
+    """As above: one for all, until the environment names another one."""
+    return httpx2.create_ssl_context()
+
+
+def _state_of(path: str) -> object:
     """Another one when it is another file."""
     try:
         found = Path(path).stat()

@@ -1,17 +1,15 @@
 """How the one pooled client to GitLab is made: no redirects, no cookies, certificates as configured. Knows no token."""
 
-import ssl
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 
-from hummingbird.adapters.clients.making import trusting, understood
+from hummingbird.adapters.clients.making import trusting, understood, usual
 from hummingbird.domain.limits import FORGE_CONNECT_S, FORGE_IDLE_S
 
 
 def made_client(ca_bundle: str, answer_s: float) -> httpx2.AsyncClient:
     """Proxies are the environment's. Raises MissingSetting."""
-    verify: ssl.SSLContext | bool = trusting(ca_bundle) if ca_bundle else True
     timeout = httpx2.Timeout(answer_s, connect=min(answer_s, FORGE_CONNECT_S))
     # a write on a connection that GitLab closes at that moment would be uncertain: ours end earlier than servers' do
     limits = httpx2.Limits(keepalive_expiry=FORGE_IDLE_S)
@@ -19,5 +17,9 @@ def made_client(ca_bundle: str, answer_s: float) -> httpx2.AsyncClient:
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     with understood():
         return httpx2.AsyncClient(
-            verify=verify, timeout=timeout, limits=limits, cookies=cookies, follow_redirects=False
+            verify=trusting(ca_bundle) if ca_bundle else usual(),
+            timeout=timeout,
+            limits=limits,
+            cookies=cookies,
+            follow_redirects=False,
         )

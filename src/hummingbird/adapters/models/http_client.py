@@ -4,16 +4,13 @@ What is wrong with proxies and certificates is a sentence before anything is sen
 their text may hold a header, and so a key.
 """
 
-import os
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 
 import anyio
 import httpx2
 
-from hummingbird.adapters.clients.making import state_of, trusting, understood
+from hummingbird.adapters.clients.making import trusting, understood, usual
 from hummingbird.domain.errors import ConnectionLost, MissingSetting, RequestRefused, TimedOut
 from hummingbird.domain.limits import CONNECT_TIMEOUT_S
 from hummingbird.domain.text import shortened
@@ -30,19 +27,7 @@ def made_client(ca_bundle: str | None) -> httpx2.AsyncClient:
     trusted = None if ca_bundle is None else trusting(ca_bundle)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
     with understood():
-        return httpx2.AsyncClient(limits=limits, verify=trusted or _usual(), follow_redirects=False)
-
-
-def _usual() -> ssl.SSLContext:
-    """With the certificates that the environment names, or the client's own. Raises OSError."""
-    file, folder = os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", "")
-    return _context(file, folder, state_of(file or folder) if file or folder else None)
-
-
-@lru_cache(maxsize=8)
-def _context(*_state: object) -> ssl.SSLContext:
-    """One for all runs, until the environment names another one: to make one takes the event loop 40 ms."""
-    return httpx2.create_ssl_context()
+        return httpx2.AsyncClient(limits=limits, verify=trusted or usual(), follow_redirects=False)
 
 
 def timeouts(read_s: float) -> httpx2.Timeout:

@@ -28,6 +28,7 @@ from hummingbird.ports.model import ModelRequest
 from tests.adapters.models.digest.forge import Forge, listed
 from tests.adapters.models.digest.play import play
 from tests.adapters.models.digest.samples import COMPILE, log
+from tests.thoroughly import tries
 
 NASTY = [
     "`code` ![x](https://evil.example/p.png)",
@@ -170,7 +171,7 @@ TOOLS = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(MESSAGES, TOOLS, st.booleans(), st.booleans())
 async def test_whatever_the_conversation_holds_there_is_a_valid_answer(
     messages: list[Message], tools: tuple[ToolDefinition, ...], mended: bool, disabled: bool
