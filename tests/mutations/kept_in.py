@@ -46,8 +46,8 @@ KEPT_IN = (
         "I1",
         "The token that writes follows GitLab's redirects to wherever they lead",
         "hummingbird/adapters/forge/connections.py",
-        "cookies=cookies, follow_redirects=False",
-        "cookies=cookies, follow_redirects=True",
+        "follow_redirects=False",
+        "follow_redirects=True",
         (f"{_TROUBLE}::test_g3_redirects_are_not_followed",),
     ),
     Mutation(
