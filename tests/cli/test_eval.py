@@ -241,3 +241,17 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
     done = evaluated("network", "-v", "--record", "runs", cwd=tmp_path, ORCHESTRATOR_GITLAB_TOKEN=real)
     assert done.code == 0, done.err
     assert real not in done.out + done.err + (tmp_path / "runs/network/digest/journal.jsonl").read_text()
+
+
+def test_a_case_that_expects_nothing_is_told_so_and_counts_in_no_mean(tmp_path: Path) -> None:
+    mine = tmp_path / "unsaid"
+    shutil.copytree(FOLDER / "odd-corners", mine)
+    done = evaluated(str(mine), "network", "--json", cwd=tmp_path)
+    unsaid, other, model = told(done)
+    assert unsaid["score"] is None
+    assert model["score"] == other["score"]
+    assert "unsaid, digest: not scored" in done.err
+    alone = evaluated(str(mine), "--fail-under", "0.5", cwd=tmp_path)
+    assert alone.code == 1
+    assert "Nothing was scored: say in `expected` of a case.json what a good answer finds." in alone.err
+    assert "not scored: `expected` of its case.json says nothing" in alone.out

@@ -150,3 +150,51 @@ def test_v7_junit_gives_what_failed_and_not_what_passed_when_it_was_tried_again(
     </testsuite></testsuites>"""
     (one,) = failed(report)
     assert "bad" in one.title
+
+
+ENDS = "ERROR: Job failed: exit code 1\n"
+THAT_SOMETHING_FAILED = {
+    "gradle": "> Task :test FAILED\n\nFAILURE: Build failed with an exception.\n\n* What went wrong:\n"
+    "Execution failed for task ':test'.\n> There were failing tests. See the report at: file:///builds/x/index.html\n"
+    "\nBUILD FAILED in 12s\n",
+    "maven": "Tests run: 12, Failures: 1, Errors: 0\n[INFO] BUILD FAILURE\n[INFO] Total time:  12.3 s\n"
+    "[ERROR] Failed to execute goal org.apache.maven.plugins:maven-surefire-plugin:2.22:test on project core: There "
+    "are test failures.\n[ERROR] Please refer to /builds/x/target/surefire-reports for the individual test results.\n",
+    "pytest": "===== 2 failed, 10 passed in 3.2s =====\n",
+    "eslint": "✖ 2 problems (2 errors, 0 warnings)\n",
+    "jest": "Tests:       1 failed, 30 passed, 31 total\nSnapshots:   0 total\n",
+}
+
+
+@pytest.mark.parametrize("tool", THAT_SOMETHING_FAILED)
+def test_n8_that_something_failed_is_nothing_to_be_known_by(tool: str) -> None:
+    """Two merge requests would be told to have the same failure, though each broke another test."""
+    assert failed((THAT_SOMETHING_FAILED[tool] + ENDS).encode()) == ()
+
+
+def test_n8_what_failed_is_known_by_its_name_though_a_tool_says_the_same_after_all_of_them() -> None:
+    def of(test: str) -> list[str]:
+        log = f"PagesTest > {test} FAILED\n    java.lang.AssertionError: expected 3 pages\n"
+        return [one.region.fingerprint for one in failed((log + THAT_SOMETHING_FAILED["gradle"] + ENDS).encode())]
+
+    assert of("lastPageIsShort")
+    assert of("lastPageIsShort") == of("lastPageIsShort")
+    assert set(of("lastPageIsShort")).isdisjoint(of("firstPageIsFull"))
+
+
+def test_n8_the_same_complaint_about_another_file_is_another_failure_and_both_show_their_file() -> None:
+    """As eslint tells it: a file, and below it what is wrong there."""
+
+    def of(*files: str) -> list[Failed]:
+        told = [f"/builds/x/src/{file}\n  12:5  error  'window' is not defined  no-undef\n\n" for file in files]
+        return list(
+            failed(("".join(told) + f"✖ {len(files)} problems ({len(files)} errors, 0 warnings)\n\n{ENDS}").encode())
+        )
+
+    (one,), (other,) = of("pages.js"), of("menu.js")
+    assert one.region.fingerprint == of("pages.js")[0].region.fingerprint
+    assert one.region.fingerprint != other.region.fingerprint
+    assert [line.text for line in one.region.lines][:2] == [
+        "/builds/x/src/pages.js",
+        "  12:5  error  'window' is not defined  no-undef",
+    ]

@@ -42,6 +42,8 @@ def _remarks(result: Result) -> Iterator[str]:
         yield f"failed: {code(result.failed, FAILED_CHARS)}"
         return
     yield from result.scores.claims.fared
+    if result.scores.total is None:
+        yield "not scored: `expected` of its case.json says nothing"
     if broken := result.scores.broken:
         yield f"must not be in an answer: {', '.join(map(code, broken))}"
 
@@ -58,7 +60,7 @@ def _case_row(result: Result) -> str:
         cells = ["0.00", "failed", *([_NONE] * 6)]
     else:
         cells = [
-            f"{found.total:.2f}",
+            _share(found.total),
             _grades(found.verdicts),
             _grades(found.caused),
             _share(found.cause),
@@ -82,7 +84,7 @@ def _model_row(one: Summary) -> str:
         code(one.model),
         str(one.trials),
         str(one.failed),
-        f"{one.score:.2f}",
+        _share(one.score),
         _share(one.verdicts.share),
         _share(one.verdicts.precision),
         _share(one.caused.share),
@@ -134,7 +136,7 @@ def _run_object(result: Result) -> dict[str, Any]:
         "number": trial.number,
         "replayed": trial.recording is not None,
         "failed": shortened(result.failed, FAILED_CHARS) or None,
-        "score": round(result.total, 4),
+        "score": _rounded(result.total),
         "scores": None if result.scores is None else _scores(result.scores),
         "usd": _number(result.bill.cost_usd),
         "tokens_in": usage.context,
@@ -168,7 +170,7 @@ def _model_object(one: Summary) -> dict[str, Any]:
         "model": one.model,
         "runs": one.trials,
         "failed": one.failed,
-        "score": round(one.score, 4),
+        "score": _rounded(one.score),
         "verdict": _graded(one.verdicts),
         "caused_by_change": _graded(one.caused),
         "rules": _graded(one.rules),
@@ -189,6 +191,10 @@ def _model_object(one: Summary) -> dict[str, Any]:
 
 def _graded(one: Graded) -> dict[str, Any]:
     return {"right": one.right, "wrong": one.wrong, "abstained": one.abstained, "precision": one.precision}
+
+
+def _rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, 4)
 
 
 def _number(cost: Decimal | None) -> float | None:

@@ -102,7 +102,7 @@ async def _through(trials: Sequence[Trial], setting: Setting, wish: Wish, result
 def _line(result: Result) -> str:
     trial = result.trial
     repeat = f" #{trial.number}" if trial.number > 1 else ""
-    how = f"failed: {shortened(result.failed, FAILED_CHARS)}" if result.scores is None else f"{result.total:.2f}"
+    how = f"failed: {shortened(result.failed, FAILED_CHARS)}" if result.scores is None else _scored(result.total)
     return f"{trial.case.name}{repeat}, {trial.model}: {how}"
 
 
@@ -114,10 +114,17 @@ def _shown(results: Sequence[Result], wish: Wish) -> int:
         _tell("hummingbird: No case could be run.")
         return 1
     score = overall(results)
+    if score is None:
+        _tell("hummingbird: Nothing was scored: say in `expected` of a case.json what a good answer finds.")
+        return int(wish.fail_under is not None)
     if wish.fail_under is not None and score < wish.fail_under:
         _tell(f"hummingbird: The score {score:.3f} is below --fail-under {wish.fail_under:g}.")
         return 1
     return 0
+
+
+def _scored(total: float | None) -> str:
+    return "not scored" if total is None else f"{total:.2f}"
 
 
 def _tell(sentence: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hummingbird.evidence.explaining import Explained, Explaining, Form
+from hummingbird.evidence.fingerprint import tells
 from hummingbird.evidence.regions import Analysis, Class, Kind, Region
 from hummingbird.evidence.reports.case_regions import region_of
 from hummingbird.evidence.reports.listed import ListedSuites
@@ -91,6 +92,8 @@ def _is_failure(region: Region) -> bool:
     """It looks like one, or somebody is to blame for it; what does neither only stood out. That a job failed, and with
     which status, is true of all of them: by that none is known again."""
     if region.kind is Kind.EXIT or (region.kind is Kind.SUMMARY and region.score <= 0):
+        return False
+    if not tells([line.text for line in region.lines]):
         return False
     return region.kind is not Kind.OTHER or region.blame.class_ is not Class.UNKNOWN
 

@@ -31,7 +31,9 @@ _FRAME = re.compile(
 _AFTERMATH = re.compile(
     r"travis_(?:time|fold):|\] error [0-9]|recipe for target |-> \[help|see (?:the )?full |full log|complete log"
     r"|exited with|command failed|failed with (?:exit|status)|completed with exit|job failed|build failed|aborted!"
-    r"|re-run maven"
+    r"|re-run maven|^> task \S+ failed|execution failed for task|build failed with an exception|build failure$"
+    r"|✖ [0-9]+ problems?\b"
+    r"|there (?:are|were) (?:test failures|failing tests)|please refer to \S+ for the individual|^\W*what went wrong:"
 )
 _CHATTER = re.compile(r"\W*(?:info|debug|trace|notice)\b")
 _ITEM = re.compile(r"\s+\S|[-*•] ")
@@ -56,6 +58,12 @@ def fingerprint(lines: Sequence[str]) -> str:
     if not chosen:
         return ""
     return blake2b("\n".join(sorted(chosen)).encode("utf-8", "replace"), digest_size=8, person=_RULES).hexdigest()
+
+
+def tells(lines: Sequence[str]) -> bool:
+    """Whether they say what failed, and not only that something did: by that alone two merge requests would be taken
+    for one, though each broke another test."""
+    return any(weight is not _Weight.IDLE for weight, _ in _weighed(lines[:FINGERPRINT_LINES]))
 
 
 def normalised(line: str) -> str:

@@ -72,6 +72,7 @@ def test_a_good_answer_is_worth_everything() -> None:
 def test_a_wrong_word_lowers_exactly_its_own_score(answer: str, lowered: dict[str, object]) -> None:
     found = scores(EXPECTED, answer, FOUND, claims=Claims(4, 0))
     assert {name: part for name, part in parts(found).items() if part != parts(ALL_RIGHT)[name]} == lowered
+    assert found.total is not None
     assert found.total < 1.0
 
 
@@ -97,15 +98,18 @@ def test_an_abstention_is_worth_more_than_a_wrong_word_and_less_than_a_right_one
     right, open_, wrong = (
         replace(ALL_RIGHT, verdicts=(grade,)) for grade in (Grade.RIGHT, Grade.ABSTAINED, Grade.WRONG)
     )
-    assert right.total > open_.total > wrong.total
+    assert (right.total or 0) > (open_.total or 0) > (wrong.total or 0)
 
 
 def test_what_must_not_be_said_takes_everything() -> None:
     assert scores(EXPECTED, f"{GOOD}\n/approve", FOUND).total == 0.0
 
 
-def test_where_nothing_is_expected_nothing_can_be_wrong() -> None:
-    assert scores(Expected(), "Nothing to report.").total == 1.0
+def test_where_nothing_is_expected_nothing_is_scored() -> None:
+    """Else any words at all would raise a model's mean."""
+    assert scores(Expected(), "Nothing to report.").total is None
+    assert scores(Expected(must_not=("/approve",)), "Nothing to report.").total == 1.0
+    assert scores(Expected(must_not=("/approve",)), "/approve").total == 0.0
 
 
 def test_infrastructure_stands_for_the_configuration_of_ci() -> None:

@@ -31,7 +31,7 @@ _ALIKE = frozenset({Class.CONFIGURATION, Class.INFRASTRUCTURE})
 class Scores:
     """`verdicts` and `caused`: one grade for each failure of which the case says it. `said`: what the answer states of
     each failure. `cause` and `evidence`, `found`: shares. `extra`: findings that the case does not know; they may be
-    right. `broken`: what the answer holds and must not. `rules`: the grade of what code judged before the model."""
+    right. `broken`: what the answer holds and must not, of so many `forbidden`. `rules`: the grade of what code judged before the model."""
 
     verdicts: tuple[Grade, ...] = ()
     caused: tuple[Grade, ...] = ()
@@ -42,6 +42,7 @@ class Scores:
     extra: int = 0
     claims: Claims = field(default_factory=Claims)
     broken: tuple[str, ...] = ()
+    forbidden: int = 0
     rules: Grade | None = None
 
     @property
@@ -50,13 +51,13 @@ class Scores:
         return 1 - self.claims.wrong / self.claims.made if self.claims.made else None
 
     @property
-    def total(self) -> float:
-        """The mean of all parts that apply; 1 where none does, for then there was nothing to get wrong."""
+    def total(self) -> float | None:
+        """The mean of all parts that apply. None where nothing was expected: whoever says anything would be right."""
         if self.broken:
             return 0.0
         graded = (worth(grades) for grades in (self.verdicts, self.caused))
         parts = [part for part in (*graded, self.cause, self.evidence, self.found, self.true) if part is not None]
-        return fmean(parts) if parts else 1.0
+        return fmean(parts) if parts else 1.0 if self.forbidden else None
 
 
 def scores(
@@ -83,6 +84,7 @@ def scores(
         extra=sum(not any(_near(place, one) for place in expected.findings) for one in findings),
         claims=claims or Claims(),
         broken=tuple(words for words in expected.must_not if words in f"\n{answer}"),
+        forbidden=len(expected.must_not),
         rules=_rules(expected, verdict),
     )
 

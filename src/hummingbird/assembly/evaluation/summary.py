@@ -31,13 +31,13 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Means over the trials of one model; a trial that could not be run scores nothing. `usd` None: some prices are
-    unknown."""
+    """Means over the trials of one model; a trial that could not be run scores 0, and a case that expects nothing is
+    in none of them. `usd` None: some prices are unknown."""
 
     model: str
     trials: int
     failed: int
-    score: float
+    score: float | None
     verdicts: Graded
     caused: Graded
     rules: Graded
@@ -71,7 +71,7 @@ def _summary(model: str, results: Sequence[Result]) -> Summary:
         model=model,
         trials=len(results),
         failed=len(results) - len(scored),
-        score=fmean(result.total for result in results),
+        score=_mean(result.total for result in results),
         verdicts=graded(grade for one in scored for grade in one.verdicts),
         caused=graded(grade for one in scored for grade in one.caused),
         rules=graded(one.rules for one in scored if one.rules is not None),
@@ -100,6 +100,6 @@ def _mean(parts: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def overall(results: Sequence[Result]) -> float:
-    """What --fail-under looks at: the worst model's mean."""
-    return min((one.score for one in summaries(results)), default=0.0)
+def overall(results: Sequence[Result]) -> float | None:
+    """What --fail-under looks at: the worst model's mean. None where nothing was scored."""
+    return min((one.score for one in summaries(results) if one.score is not None), default=None)

@@ -66,7 +66,7 @@ class Result:
     turns: int = 0
 
     @property
-    def total(self) -> float:
+    def total(self) -> float | None:
         return 0.0 if self.scores is None else self.scores.total
 
 

@@ -1,5 +1,6 @@
 """From a log to ranked regions: what each looks like, what is to blame, and what it will be recognised by (V3–V6)."""
 
+import re
 from collections.abc import Sequence
 
 from hummingbird.evidence.blame.classify import classify, judge
@@ -18,6 +19,7 @@ _SHARE = 0.12
 _LEAST = -1.5  # below this a region is a guess
 _TAIL = 12
 _NEAR = 12
+_BELOW = 200  # lines of one file at most that are looked over for its name
 _KINDS = (
     (Sort.MEMORY, Kind.MEMORY), (Sort.SPACE, Kind.QUOTA), (Sort.RUNNER, Kind.RUNNER), (Sort.NETWORK, Kind.NETWORK),
     (Sort.TIMEOUT, Kind.TIMEOUT), (Sort.HEAD, Kind.TEST), (Sort.LINT, Kind.LINT), (Sort.COMPILER, Kind.COMPILER),
@@ -25,6 +27,8 @@ _KINDS = (
     (Sort.SUMMARY, Kind.SUMMARY), (Sort.CASCADE, Kind.EXIT),
 )  # fmt: skip
 _REFUSED = bit(Sort.COMPILER, Sort.PLACE)  # a place in the code: what its words mean is the compiler's affair
+_UNDER_A_FILE = re.compile(r"\s+\d+:\d+\s+\S")  # `  12:5  error  ...`, as eslint lists what is wrong in a file
+_FILE = re.compile(r"(?:[A-Za-z]:)?[\w@.+-]*(?:[/\\][\w@.+ ()\[\]-]+)+\.\w{1,8}\Z")
 _NOTHING = Blame(Class.UNKNOWN, "nothing-found", 0.0, "Nothing in this log looks like a failure.")
 
 
@@ -54,7 +58,8 @@ def _troubled(looked: Looked, rows: Sequence[int]) -> bool:
 def _region(looked: Looked, rows: Sequence[int]) -> Region:
     lead = rows[0]
     numbers, texts = looked.rows.numbers, looked.rows.texts
-    lines = tuple(Line(numbers[at], texts[at]) for at in sorted(rows))
+    named = {file for at in rows if (file := _file_of(looked, at)) is not None}
+    lines = tuple(Line(numbers[at], texts[at]) for at in sorted(named.union(rows)))
     said = [line.text for line in lines]
     kind, rule = _kind(looked, rows)
     score = round(looked.standing.lead[lead], 2)
@@ -64,7 +69,23 @@ def _region(looked: Looked, rows: Sequence[int]) -> Region:
 def _fingerprint(looked: Looked, rows: Sequence[int]) -> str:
     """Of the lines next to its lead: how far a region grew may differ in another run, what it grew from does not."""
     near = sorted(at for at in rows if abs(at - rows[0]) <= _NEAR)
-    return fingerprint([looked.rows.texts[at] for at in near])
+    return fingerprint([_placed(looked, at) for at in near])
+
+
+def _placed(looked: Looked, at: int) -> str:
+    """The line with its file, where a tool names that once for all that is below it."""
+    texts, file = looked.rows.texts, _file_of(looked, at)
+    return texts[at] if file is None else f"{texts[file]}:{texts[at].strip()}"
+
+
+def _file_of(looked: Looked, at: int) -> int | None:
+    texts = looked.rows.texts
+    if not _UNDER_A_FILE.match(texts[at]):
+        return None
+    for above in range(at - 1, max(-1, at - _BELOW), -1):
+        if not _UNDER_A_FILE.match(texts[above]):
+            return above if _FILE.match(texts[above].strip()) else None
+    return None
 
 
 def _kind(looked: Looked, rows: Sequence[int]) -> tuple[Kind, str]:
