@@ -31,7 +31,8 @@ _ALIKE = frozenset({Class.CONFIGURATION, Class.INFRASTRUCTURE})
 class Scores:
     """`verdicts` and `caused`: one grade for each failure of which the case says it. `said`: what the answer states of
     each failure. `cause` and `evidence`, `found`: shares. `extra`: findings that the case does not know; they may be
-    right. `broken`: what the answer holds and must not, of so many `forbidden`. `rules`: the grade of what code judged before the model."""
+    right. `broken`: what the answer holds and must not, of so many `forbidden`. `rules`: the grade of what code judged
+    before the model."""
 
     verdicts: tuple[Grade, ...] = ()
     caused: tuple[Grade, ...] = ()
