@@ -31,7 +31,7 @@ BOTH = (BEFORE, AFTER)
 KINDS = ("journal", "forge", "queue", "store", "sandbox", "model")
 _PROJECT = re.compile(r"^/projects/[^/]+/?")
 _NAMES = re.compile(r"/(?:\d+|[0-9a-f]{40})(?=/|$)")
-_SAME = re.compile(r"[0-9a-f]{8,}")
+_SAME = re.compile(r"[0-9a-f]{8,}|\d{4}-\d\d-\d\d")  # names and days: the next run has others
 
 What = Callable[..., str]  # what a call is called, from what it is given; empty: it is no point
 

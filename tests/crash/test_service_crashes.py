@@ -1,6 +1,7 @@
 """A service that is killed anywhere in a journey is taken over by another one (E2–E4, L2, L15, N3): real processes and
 SIGKILL. These are samples; `make crash` tries every point."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -59,6 +60,11 @@ async def test_the_undisturbed_journey_reaches_the_points_of_the_table_e4(
     check(story)
     reached = {point for point in story.reached if not is_beside(point)}
     assert reached == {point for point in points_of(title) if not is_beside(point)}, "`make crash` renews the table"
+
+
+@pytest.mark.parametrize("title", BACKENDS)
+def test_no_point_is_named_after_a_day(title: str) -> None:
+    assert not [point for point in points_of(title) if re.search(r"\d{4}-\d\d", point)]
 
 
 def test_there_are_forty_samples_at_least() -> None:
