@@ -25,8 +25,10 @@ from hummingbird.lab.gitlab.writing.hooks import FLAGS
 from hummingbird.lab.scene import Scene
 from hummingbird.lab.vendors.script import Call, DepartedError, Fault, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
+from tests.crash.points import AFTER, BEFORE
 from tests.crash.services import Service, Services
 from tests.crash.sites import Site
+from tests.crash.table import is_beside
 from tests.journeys.service.stage import SECRET, Ours, Stage
 
 CASE = "compiler-error"
@@ -145,7 +147,10 @@ class Journey:
             await asyncio.sleep(LOOK_S)
 
     async def _last_point(self) -> None:
+        """What is gone from a queue is gone a moment before whoever deleted it hears so."""
         until = time.monotonic() + LAST_POINT_S
+        while not self.story.point and self._under_way() and time.monotonic() < until:  # noqa: ASYNC110 - its file tells
+            await asyncio.sleep(LOOK_S)
         while self.story.point and not self.story.killed_in and time.monotonic() < until:
             if self._serving[-1].ended is not None:
                 await self._take_over()
@@ -170,6 +175,12 @@ class Journey:
         """Whether every hook was sent and nothing is left in the queue."""
         unsent = [one for one in self.stage.deliveries() if one.status is None and not one.problem]
         return not unsent and self._site.left() == 0 and self._serving[-1].ended is None
+
+    def _under_way(self) -> bool:
+        """Whether the service is in the middle of a call."""
+        points = [point for point in self._serving[0].points() if not is_beside(point)]
+        begun, over = ([one for one in points if one.endswith(when)] for when in (BEFORE, AFTER))
+        return len(begun) > len(over)
 
     async def _entries(self) -> Sequence[Entry]:
         marked = self.stage.marked()
