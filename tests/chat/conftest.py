@@ -1,4 +1,4 @@
-"""Windows that are closed again."""
+"""Windows that are closed again, and a collector of garbage that is left as the tests want it."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,6 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.chat.window import Window, need_tmux
+
+
+@pytest.fixture(autouse=True)
+def settling(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How often this process, which is not for one person alone, would have been settled."""
+    times: list[str] = []
+    for room in ("commands", "converse"):
+        monkeypatch.setattr(f"hummingbird.chat.{room}.settled", lambda room=room: times.append(room))
+    return times
 
 
 @pytest.fixture

@@ -272,6 +272,15 @@ async def test_c3_each_command_says_what_it_did_or_what_to_do(stage: Stage, text
     assert shown in await stage.did(text)
 
 
+async def test_c3_a_session_that_was_resumed_is_taken_out_of_the_collectors_sight(
+    stage: Stage, settling: list[str]
+) -> None:
+    await stage.did("/resume zzz")
+    assert settling == []
+    await stage.did("/resume abc")
+    assert settling == ["commands"]
+
+
 async def test_c3_quit_leaves_and_stop_ends_the_run_without_losing_what_waits(stage: Stage) -> None:
     await begun(stage)
     stage.talk.submit("second")

@@ -23,6 +23,7 @@ from hummingbird.chat.pages import (
     tool_page,
 )
 from hummingbird.chat.partner import Partner
+from hummingbird.chat.pauses import settled
 from hummingbird.chat.screen import Screen
 from hummingbird.chat.shown import Tone
 from hummingbird.domain.errors import UsageFault
@@ -130,7 +131,9 @@ async def _resume(talk: Conversing, argument: str) -> None:
         talk.screen.say("Which one? /resume and the beginning of an id:")
         await _sessions(talk, "")
         return
-    talk.screen.say(f"Going on with {session_line(await talk.partner.resume(argument), now())}", Tone.DIM)
+    found = await talk.partner.resume(argument)
+    settled()
+    talk.screen.say(f"Going on with {session_line(found, now())}", Tone.DIM)
 
 
 async def _sessions(talk: Conversing, argument: str) -> None:

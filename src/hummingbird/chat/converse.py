@@ -10,6 +10,7 @@ from typing import TypeAlias
 from hummingbird.chat.attachments import Composer
 from hummingbird.chat.logged import logged
 from hummingbird.chat.partner import Partner
+from hummingbird.chat.pauses import settled
 from hummingbird.chat.shown import Tone
 from hummingbird.chat.talk import Talk
 from hummingbird.chat.terminal import Setting, Terminal
@@ -31,6 +32,7 @@ async def converse(partner_of: PartnerOf, setting: Setting) -> int:
     """Returns the exit code when the person has left. Raises HummingbirdError if there is nobody to talk to."""
     terminal = Terminal(setting, keyboard(), display(setting.environment))
     partner = await partner_of(terminal.narrator, terminal.questions, terminal.questions)
+    settled()
     composer = Composer(setting.start, partner.attach, terminal.pastes)
     talk = Talk(partner, terminal, terminal.narrator, terminal.questions, composer)
     with _ended_by_signals(talk):  # until all is closed: whoever closes a window may send the signal twice
