@@ -23,6 +23,7 @@ from hummingbird.assembly.chat_desk import ChatParts
 from hummingbird.assembly.chatting import partner_of
 from hummingbird.assembly.partner import ChatPartner
 from hummingbird.assembly.sandboxes import Chosen
+from hummingbird.chat.pauses import settled
 from hummingbird.config.load import load
 from hummingbird.domain.events import Event, Recorded, TextDelta
 from hummingbird.domain.journal import ModelFailed
@@ -112,6 +113,7 @@ async def _measured(deed: Deed, times: int) -> Taken:
     warm = Turn(calls=(Call("sandbox_exec", {"command": "true"}),))
     with _home(deed.backend) as (parts, lab):
         partner = await partner_of(_watched(parts, events), resume=long_session.SESSION)
+        settled()  # as the terminal does
         try:
             lab.script.extend(warm, NEXT)
             await partner.say("begin")
