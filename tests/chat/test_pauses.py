@@ -4,29 +4,20 @@ import subprocess
 import sys
 
 SETTLED = """
-import gc, sys, time
+import gc, sys
 from hummingbird.chat.pauses import settled
 
 session = [{"entry": [number]} for number in range(300_000)]
-
-def longest():
-    began = time.perf_counter()
-    gc.collect()
-    return time.perf_counter() - began
-
-longest()
-before = min(longest() for _ in range(3))
+before = len(gc.get_objects())
 settled()
-after = min(longest() for _ in range(3))
+after = len(gc.get_objects())
 garbage = []
 garbage.append(garbage)
 del garbage
-print(before / after, gc.get_freeze_count() > 600_000, gc.isenabled(), gc.collect(), sys.getswitchinterval() < 0.001)
+print(before > 600_000, after < 1_000, gc.isenabled(), gc.collect(), sys.getswitchinterval() < 0.001)
 """
 
 
-def test_a_long_session_costs_the_collector_nothing_and_garbage_is_collected_all_the_same() -> None:
+def test_the_collector_looks_at_nothing_of_a_long_session_and_finds_garbage_all_the_same() -> None:
     done = subprocess.run([sys.executable, "-c", SETTLED], capture_output=True, text=True, check=True, timeout=60)
-    ratio, *others = done.stdout.split()
-    assert float(ratio) > 5
-    assert others == ["True", "True", "1", "True"]
+    assert done.stdout.split() == ["True", "True", "True", "1", "True"]
