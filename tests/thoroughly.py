@@ -2,34 +2,27 @@
 table, has played already. Everything is there once in `make test`; here it is there in every way."""
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
 ALL = bool(os.environ.get("HUMMINGBIRD_TEST_ALL"))
-only_thoroughly = pytest.mark.thorough
-
-_Case = TypeVar("_Case")
-
-
-def first(values: Iterable[Any], usually: int) -> Iterator[Any]:
-    """Parameters of which so many are always tried."""
-    for at, value in enumerate(values):
-        yield value if at < usually else also(value)
 
 
 def also(*values: Any) -> Any:
     """A parameter that is tried thoroughly only."""
-    if len(values) == 1 and hasattr(values[0], "values"):  # a pytest.param
-        given = values[0]
-        return pytest.param(*given.values, marks=(*given.marks, only_thoroughly), id=given.id)
-    return pytest.param(*values, marks=only_thoroughly)
+    return pytest.param(*values, marks=pytest.mark.thorough)
 
 
-def topical(cases: Iterable[_Case], *topics: str) -> list[Any]:
+def topical(cases: Iterable[Callable[..., Any]], *topics: str) -> list[Any]:
     """Cases of a contract: always those of the modules with these names."""
     return [case if case.__module__.rpartition(".")[2] in topics else also(case) for case in cases]
+
+
+def on_the_way(cases: Iterable[Callable[..., Any]], *topics: str) -> list[Any]:
+    """`topical` for pods: a cluster that somebody named plays all of them."""
+    return list(cases) if os.environ.get("HUMMINGBIRD_TEST_KUBECONFIG") else topical(cases, *topics)
 
 
 def tries(thoroughly: int) -> int:

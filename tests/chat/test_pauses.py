@@ -4,13 +4,24 @@ import subprocess
 import sys
 
 SETTLED = """
-import gc, sys
+import gc, sys, weakref
 from hummingbird.chat.pauses import settled
 
 session = [{"entry": [number]} for number in range(300_000)]
 before = len(gc.get_objects())
 settled()
 after = len(gc.get_objects())
+class Kept:
+    pass
+
+kept = Kept()
+kept.itself = kept
+settled()
+gone = weakref.ref(kept)
+del kept
+settled()  # another session is opened
+assert gone() is None
+
 garbage = []
 garbage.append(garbage)
 del garbage
@@ -18,6 +29,6 @@ print(before > 600_000, after < 1_000, gc.isenabled(), gc.collect(), sys.getswit
 """
 
 
-def test_the_collector_looks_at_nothing_of_a_long_session_and_finds_garbage_all_the_same() -> None:
+def test_the_collector_looks_at_nothing_of_a_long_session_and_finds_garbage_and_earlier_sessions_all_the_same() -> None:
     done = subprocess.run([sys.executable, "-c", SETTLED], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["True", "True", "True", "1", "True"]

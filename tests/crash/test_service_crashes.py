@@ -14,8 +14,9 @@ from tests.crash.points import AFTER, KINDS
 from tests.crash.services import Services, zygote
 from tests.crash.table import is_beside, points_of, sample
 from tests.crash.verdict import check
+from tests.thoroughly import ALL
 
-SAMPLED = 20  # of each backend
+SAMPLED = 26 if ALL else 20  # of each backend
 SAMPLES = [(title, point) for title in BACKENDS for point in sample(points_of(title), SAMPLED)]
 
 

@@ -25,7 +25,7 @@ from hummingbird.lab.scene import Scene
 from hummingbird.lab.vendors.script import Fault, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.assembly.test_serving import environment, served
-from tests.thoroughly import also
+from tests.thoroughly import ALL, also
 
 PATIENCE_S = 100.0
 LANES = 8
@@ -91,11 +91,11 @@ async def nothing_left(stage: Stage) -> None:
 
 @pytest.mark.parametrize("slots", [4, also(16)])
 async def test_a_burst_is_answered_exactly_once_within_the_slots_e3_e4_n3(tmp_path: Path, slots: int) -> None:
-    requests = 24
+    requests = 40 if ALL else 24
     with staged(tmp_path, EndlessScript(0.1), requests, slots) as stage:
         hooks = stage.crowd.failures()
         async with served(stage.file, stage.given) as serving:
-            await send(serving.port, [*hooks, *hooks[:6]])  # some are delivered twice
+            await send(serving.port, [*hooks, *hooks[:10]])  # some are delivered twice
             seen = await until(stage.crowd, ended(requests))
         seen = stage.crowd.seen  # what came until it had stopped
         await nothing_left(stage)
@@ -124,7 +124,7 @@ async def test_replies_of_many_threads_are_answered_in_the_order_of_each_e2(tmp_
 
 async def test_full_slots_hold_up_nobody_who_needs_none_e4(tmp_path: Path) -> None:
     """Every run hangs at its model; questions for help are answered all the same."""
-    requests, questions, slots = 12, 5, 4
+    requests, questions, slots = (40, 10, 4) if ALL else (12, 5, 4)
     with staged(tmp_path, StalledScript(), requests, slots) as stage:
         async with served(stage.file, stage.given) as serving:
             await send(serving.port, stage.crowd.failures())

@@ -9,11 +9,11 @@ from tests.adapters.sandboxes.kube import Stage as Namespace
 from tests.contracts.sandboxes.backends.cluster import Kubernetes, namespace
 from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
-from tests.thoroughly import topical
+from tests.thoroughly import on_the_way
 
 # What goes on inside a pod is the same program in the same image that test_podman plays all cases on. Always played are
 # those in which the way there matters.
-PLAYED = topical(CASES, "archives", "breaking", "cancelling", "lifecycle", "stdin", "streams", "surroundings")
+PLAYED = on_the_way(CASES, "archives", "breaking", "cancelling", "lifecycle", "stdin", "streams", "surroundings")
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

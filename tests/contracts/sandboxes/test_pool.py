@@ -9,11 +9,11 @@ from tests.adapters.sandboxes.kube import Stage as Namespace
 from tests.contracts.sandboxes.backends.cluster import namespace, pooled
 from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
-from tests.thoroughly import topical
+from tests.thoroughly import on_the_way
 
 # Once it is claimed, a pod of the pool is a pod like any other. Always played are those in which it matters how a pod
 # is had and left.
-PLAYED = topical(CASES, "archives", "breaking", "lifecycle")
+PLAYED = on_the_way(CASES, "archives", "breaking", "lifecycle")
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

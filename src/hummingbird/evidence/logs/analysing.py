@@ -1,7 +1,7 @@
 """From a log to ranked regions: what each looks like, what is to blame, and what it will be recognised by (V3–V6)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hummingbird.evidence.blame.classify import classify, judge
 from hummingbird.evidence.fingerprint import fingerprint
@@ -58,34 +58,33 @@ def _troubled(looked: Looked, rows: Sequence[int]) -> bool:
 def _region(looked: Looked, rows: Sequence[int]) -> Region:
     lead = rows[0]
     numbers, texts = looked.rows.numbers, looked.rows.texts
-    named = {file for at in rows if (file := _file_of(looked, at)) is not None}
-    lines = tuple(Line(numbers[at], texts[at]) for at in sorted(named.union(rows)))
+    files = _files(texts, rows)
+    lines = tuple(Line(numbers[at], texts[at]) for at in sorted({*rows, *files.values()}))
     said = [line.text for line in lines]
     kind, rule = _kind(looked, rows)
     score = round(looked.standing.lead[lead], 2)
-    return Region(lines, kind, classify(said, kind=kind), _fingerprint(looked, rows), score, rule)
+    return Region(lines, kind, classify(said, kind=kind), _fingerprint(texts, rows, files), score, rule)
 
 
-def _fingerprint(looked: Looked, rows: Sequence[int]) -> str:
-    """Of the lines next to its lead: how far a region grew may differ in another run, what it grew from does not."""
+def _fingerprint(texts: Sequence[str], rows: Sequence[int], files: Mapping[int, int]) -> str:
+    """Of the lines next to its lead: how far a region grew may differ in another run, what it grew from does not. Each
+    with its file, where a tool names that once for all that is below it."""
     near = sorted(at for at in rows if abs(at - rows[0]) <= _NEAR)
-    return fingerprint([_placed(looked, at) for at in near])
+    return fingerprint([f"{texts[files[at]]}:{texts[at].strip()}" if at in files else texts[at] for at in near])
 
 
-def _placed(looked: Looked, at: int) -> str:
-    """The line with its file, where a tool names that once for all that is below it."""
-    texts, file = looked.rows.texts, _file_of(looked, at)
-    return texts[at] if file is None else f"{texts[file]}:{texts[at].strip()}"
-
-
-def _file_of(looked: Looked, at: int) -> int | None:
-    texts = looked.rows.texts
-    if not _UNDER_A_FILE.match(texts[at]):
-        return None
-    for above in range(at - 1, max(-1, at - _BELOW), -1):
-        if not _UNDER_A_FILE.match(texts[above]):
-            return above if _FILE.match(texts[above].strip()) else None
-    return None
+def _files(texts: Sequence[str], rows: Sequence[int]) -> dict[int, int]:
+    """Rows that stand below the name of a file, and where that stands."""
+    found: dict[int, int] = {}
+    for at in sorted(row for row in rows if _UNDER_A_FILE.match(texts[row])):
+        above = at - 1
+        while above >= max(0, at - _BELOW) and above not in found and _UNDER_A_FILE.match(texts[above]):
+            above -= 1
+        if above in found:
+            found[at] = found[above]
+        elif above >= 0 and _FILE.match(texts[above].strip()):
+            found[at] = above
+    return found
 
 
 def _kind(looked: Looked, rows: Sequence[int]) -> tuple[Kind, str]:
