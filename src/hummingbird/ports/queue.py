@@ -45,7 +45,8 @@ class Queue(Protocol):
     async def receive(self, most: int, wait_s: float) -> Sequence[Message]:
         """The oldest ones that are free, at most QUEUE_BATCH; several of one group come in their order. Waits while
         there are none, up to QUEUE_WAIT_S. Empty when there were none, or when the queue is closed meanwhile.
-        Cancelling it gives back what nobody has seen; with SQS that counts as a receive. Raises InvalidRequest."""
+        Cancelling it gives back what nobody has seen; with SQS that counts as a receive, but never as the last one.
+        Raises InvalidRequest."""
         ...
 
     async def keep(self, message: Message, seconds: int) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hummingbird.adapters.sandboxes.kubectl import meant
 from hummingbird.lab.kubernetes import kubectl as double
 from hummingbird.lab.kubernetes.server import KubernetesLab
 from tests.lab.kubernetes.stage import Place, eventually, pod
@@ -40,7 +41,9 @@ class Client:
         return self.call(line, given)
 
     def call(self, line: list[str], given: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
-        return subprocess.run(line, input=given, env=self.environment, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(line, input=given, env=self.environment, capture_output=True, timeout=60, check=False)
+        done.stderr = meant(done.stderr.decode()).encode()
+        return done
 
     @contextmanager
     def begun(self, *command: str) -> "Iterator[subprocess.Popen[bytes]]":

@@ -5,6 +5,7 @@ told (X8).
 """
 
 import asyncio
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,13 @@ from hummingbird.adapters.sandboxes.manifest import CONTAINER
 from hummingbird.domain.errors import SandboxUnavailable
 
 _NO_CACHE = {"KUBECACHEDIR": "/dev/null/kube"}  # without a home it would make .kube in whatever directory we are in
+# Until 1.33 it may read the empty message that begins every conversation before it has made its streams, and says so.
+_EARLY = re.compile(r"^E\d{4} .* websocket\.go:\d+\] Unknown stream id \d+, discarding message\n?", re.MULTILINE)
+
+
+def meant(words: str) -> str:
+    """What it said, without what is of no consequence."""
+    return _EARLY.sub("", words)
 
 
 class PodLink:
@@ -35,7 +43,8 @@ class PodLink:
         return self._link.writer
 
     async def end(self) -> Farewell:
-        farewell = await self._link.end()
+        ended = await self._link.end()
+        farewell = Farewell(killed=ended.killed, words=meant(ended.words).strip())
         if not farewell.killed and not farewell.words:
             return farewell
         wrong = await self._verdict()

@@ -2,10 +2,14 @@
 
 import asyncio
 import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
+from hummingbird.domain.limits import QUEUE_RECEIVES
 from hummingbird.ports.queue import Message, Queue
-from tests.contracts.queues.stage import Stage, one, sent
+from tests.contracts.queues.stage import PATIENCE_S, Stage, bodies, one, sent
 
+Received = TypeVar("Received")
 _WAIT_S = 20.0
 _SOON_S = 12.0  # far below the wait, far above what any queue needs
 
@@ -75,9 +79,34 @@ async def a_receive_that_is_cancelled_while_it_takes_gives_back(stage: Stage) ->
     assert (await one(queue)).body == "1"
 
 
+async def many_who_leave_while_they_take_bury_nothing_and_keep_the_order(stage: Stage) -> None:
+    """As when all replicas of a service stop at once."""
+    site = await stage.backend.site()
+    queue = stage.opened(site)
+    await sent(queue, "a", "1", "2", "3")
+    await sent(queue, "b", "4")
+    for number in range(2 * QUEUE_RECEIVES):
+        leaving = stage.opened(site)
+        await leaving.check()  # so that it is the receive that is under way
+        taking = await _begun(leaving.receive(10, _WAIT_S))
+        taking.cancel()
+        await asyncio.wait((taking,))
+        for message in () if taking.cancelled() else taking.result():  # it was quicker, as happens on a busy machine
+            await leaving.send(message.body, group=message.group, dedup_id=f"{number}/{message.body}")
+            await leaving.delete(message)
+        await leaving.close()
+    left = await queue.receive(10, PATIENCE_S)
+    assert sorted(bodies(left)) == ["1", "2", "3", "4"]
+    assert [message.body for message in left if message.group == "a"] == ["1", "2", "3"]
+    assert not await queue.dead()
+
+
 async def _waiting(queue: Queue) -> "asyncio.Task[Message]":
-    """One that has begun."""
-    task = asyncio.create_task(one(queue, _WAIT_S))
+    return await _begun(one(queue, _WAIT_S))
+
+
+async def _begun(receiving: Coroutine[Any, Any, Received]) -> "asyncio.Task[Received]":
+    task = asyncio.create_task(receiving)
     for _ in range(5):
         await asyncio.sleep(0)
     return task
