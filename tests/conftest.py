@@ -1,6 +1,7 @@
 """Makes the cases' checks explain themselves when they fail, and what was captured fit to be sent."""
 
 import gc
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -22,6 +23,9 @@ from tests.thoroughly import ALL, tries  # noqa: E402 - after that
 
 settings.register_profile("hummingbird", max_examples=tries(100))
 settings.load_profile("hummingbird")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as behind a shell's `&`: every process that a test starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # would inherit that
 
 gc.disable()  # while modules are read nothing is garbage, and looking for some takes a fifth of the time
 

@@ -96,7 +96,7 @@ async def test_what_was_found_before_the_time_was_up_is_not_lost_c8() -> None:
     family.there = ["/tmp/data/report.md"]
     began = time.monotonic()
     [told] = await family.told()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert told["status"] == "timed_out, partial"
     assert told["findings"] == "The build fails in step 2."
     assert told["files"] == ["/tmp/data/report.md"]
@@ -153,33 +153,31 @@ async def test_one_that_breaks_takes_none_along_c8() -> None:
 
 async def test_an_interrupt_does_not_wait_for_sub_agents_l19() -> None:
     """Users' pain 13: the parent froze."""
-    begun = asyncio.Event()
-    stubborn = tool("look", _stubborn(begun))
+    begun, let_go = asyncio.Event(), asyncio.Event()
+    stubborn = tool("look", _stubborn(begun, let_go))
     model = Cast(go=[delegates("a", "b")], a=[waits()], b=[calls(("look", "{}")), says("never")])
     family = Family(model, [stubborn], grace_s=PROMPT_GRACE_S)
     run = asyncio.create_task(family.play.run("go"))
     await until(lambda: len(model.requests) == 3)
     await begun.wait()
-    began = time.monotonic()
     family.play.loop.interrupt()
     outcome = await run
-    assert time.monotonic() - began < PROMPT_GRACE_S + 1.0
     assert outcome.reason is EndReason.INTERRUPTED
-    assert family.delegate.standing() == () or await _gone(family)
+    let_go.set()
+    await _gone(family)
 
 
-async def _gone(family: Family) -> bool:
+async def _gone(family: Family) -> None:
     await until(lambda: not family.delegate.standing())
-    return True
 
 
-def _stubborn(begun: asyncio.Event) -> Callable[..., Awaitable[str]]:
+def _stubborn(begun: asyncio.Event, let_go: asyncio.Event) -> Callable[..., Awaitable[str]]:
     async def look(**_: Any) -> str:
         begun.set()
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
-            await asyncio.sleep(3.0)
+            await let_go.wait()
         return "at last"
 
     return look
@@ -197,8 +195,8 @@ async def test_what_sub_agents_pay_is_on_the_parent_s_bill_l15() -> None:
 @pytest.mark.parametrize("way", ["cancelled", "timed out", "interrupted", "left behind"])
 async def test_what_sub_agents_paid_is_on_the_bill_however_they_end_l15(way: str) -> None:
     """A call that was under way may have been billed: it is there too, as of unknown outcome."""
-    begun = asyncio.Event()
-    look = tool("look", _stubborn(begun)) if way == "left behind" else tool("look")
+    begun, let_go = asyncio.Event(), asyncio.Event()
+    look = tool("look", _stubborn(begun, let_go)) if way == "left behind" else tool("look")
     last: Any = says("never") if way == "left behind" else waits()
     more = {"timeout_s": 2.0} if way == "timed out" else {}
     model = Cast(go=[delegates("a", **more), says("done")], a=[calls(("look", '{"n": 1}')), last])
@@ -217,6 +215,7 @@ async def test_what_sub_agents_paid_is_on_the_bill_however_they_end_l15(way: str
     lost = [one for one in ledger.charges if one.outcome == LOST]
     assert len(lost) == (0 if way == "left behind" else 1)
     assert all(one.purpose == "delegate" for one in lost)
+    let_go.set()
     await _gone(family)
 
 

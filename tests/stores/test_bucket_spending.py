@@ -185,12 +185,12 @@ async def test_a_ceiling_that_cannot_be_checked_is_not_passed_silently_l6(
 async def test_a_bucket_that_hangs_is_given_up_for_all_who_wait_together_o3(
     away: UnreliableObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchanging, "SHARED_S", 0.2)
+    monkeypatch.setattr(exchanging, "SHARED_S", 0.5)
     spending = opened(away)
     away.moods.extend([Mood.HANGING] * 20)
     began = time.monotonic()
     told = await asyncio.gather(*(spending.add("one", CENT) for _ in range(20)), return_exceptions=True)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8  # one after the other it would be 10
     assert {str(one).partition(".json ")[2] for one in told} == {
         "cannot be used: the store did not do it within 0 s. See whether it works."
     }

@@ -98,7 +98,7 @@ async def test_c5_a_pattern_that_takes_for_ever_is_stopped_and_what_was_found_is
     search = FileSearch(Below(tmp_path), (), ENVIRONMENT, time_s=2.0)  # a busy machine takes half a second to start it
     began = time.monotonic()
     said = (await called(search, pattern=EVIL))[1].split("\n")
-    assert time.monotonic() - began < 2.0 + 1.5
+    assert time.monotonic() - began < 2.0 + 8.0
     assert said[0].startswith("[The search was stopped after 2 s; 1 matches until then.")
     assert said[1] == "a:1: aaa"
     assert await seen_soon(lambda: not started_with("search_program", os.getpid()))
@@ -113,7 +113,7 @@ async def test_c5_an_interrupted_search_is_gone_at_once(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not started_with("search_program", os.getpid())
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 10.0
 
 
 def test_c5_a_search_interrupted_before_a_thread_was_free_leaves_no_pipe_open(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_c5_ten_thousand_files_are_searched_and_the_answer_is_bounded(tmp_
             (tmp_path / f"f{folder}" / f"{number}.txt").write_text(f"some text\nneedle {folder * 100 + number}\n")
     began = time.monotonic()
     assert (await search(tmp_path, pattern="needle 9876$"))[1:] == ["f98/76.txt:2: needle 9876"]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     many = await search(tmp_path, pattern="needle")
     assert len(many) == SEARCH_MATCHES + 1
     assert "there are more" in many[0]
