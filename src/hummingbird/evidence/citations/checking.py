@@ -17,7 +17,7 @@ from hummingbird.domain.journal import Entry
 from hummingbird.evidence.citations.addresses import Links
 from hummingbird.evidence.citations.judging import Asked, Rewriting, asked, joined
 from hummingbird.evidence.citations.mentions import Mention, marked, mentions, stands
-from hummingbird.evidence.citations.quotations import Quotation, quotations
+from hummingbird.evidence.citations.quotations import Kind, Quotation, quotations
 from hummingbird.evidence.citations.record import NOTHING_DIGESTED, Digested, Record, Wanted, recorded
 
 _NEWLINES = re.compile(r"\r\n?")
@@ -155,7 +155,7 @@ class _Answer:
 
     @property
     def asked(self) -> Iterator[Asked]:
-        found = (asked(line.text) for one in self.quoted for line in one.lines)
+        found = (asked(line.text, listed=one.kind is Kind.QUOTE) for one in self.quoted for line in one.lines)
         return (one for one in found if one is not None)
 
     @property

@@ -17,8 +17,11 @@ from hummingbird.evidence.citations.record import Record, Seen
 GONE = "[a line that was quoted here stands in nothing that was fetched]"
 ALL_GONE = "*A quotation stood here of which no line stands in anything that was fetched.*"
 PRINTED = "*Printed by a command in the sandbox, and found in nothing that was fetched:*"
-_SIGNS = " \t>*-+"
 _INDENT = re.compile(r"[ \t>]*")
+_SIGN = re.compile(r"[^ \t>]")
+_ITEM = r"(?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*"
+_LABEL = re.compile(_ITEM + re.escape(PRINTED) + r"\s*")
+_EMPTY = re.compile(_ITEM + r"(?:[-+*]|\d{1,9}[.)])?")
 _BEFORE_FENCE = re.compile(r"[^`~]*")
 _FENCE = re.compile("`{3,}|~{3,}")
 _TICKS = re.compile("`+")
@@ -89,25 +92,25 @@ class Asked:
         return filter(ending, self.keys)
 
 
-def asked(text: str) -> Asked | None:
-    """None for a line that says nothing, or that is ours."""
+def asked(text: str, *, listed: bool = False) -> Asked | None:
+    """None for a line that says nothing, or that is ours. `listed`: it may be an item of a list."""
     whole = bare(text[:CITED_LINE_CHARS])
     if says_nothing(whole) or whole in _OURS:
         return None
-    found, inner = told(text[:CITED_LINE_CHARS]), peeled(text[:CITED_LINE_CHARS])
+    found, inner = told(text[:CITED_LINE_CHARS]), peeled(text[:CITED_LINE_CHARS], listed=listed)
     within = asked(inner) if inner and not peeled(inner) else None
     if found is None:
         return Asked(whole, cut=cut_of(text), inner=within)
     return Asked(whole, found[0], bare(found[1]), cut_of(text), cut_of(found[1]), within)
 
 
-def judged(text: str, record: Record) -> Judged:
-    wanted = asked(text)
+def judged(text: str, record: Record, *, listed: bool = False) -> Judged:
+    wanted = asked(text, listed=listed)
     if wanted is None:
         return Judged(Verdict.NEUTRAL, text)
     found = _judged(text, wanted, record)
     if found.verdict is Verdict.MISSING and wanted.inner is not None:
-        within = _judged(peeled(text), wanted.inner, record)
+        within = _judged(peeled(text, listed=listed), wanted.inner, record)
         if within.verdict in (Verdict.FOUND, Verdict.PRINTED):
             return replace(within, text=within.text if within.renumbered else text)
     return found
@@ -157,7 +160,7 @@ class Rewriting:
 
     def rewritten(self, one: Quotation, lines: Sequence[str]) -> list[str]:
         """The quotation's lines as they may stand; `lines` are all of the answer."""
-        each_row = {row: judged(row.text, self.record) for row in one.lines}
+        each_row = {row: judged(row.text, self.record, listed=one.kind is Kind.QUOTE) for row in one.lines}
         found = _unwrapped(one, each_row | _within_marks(one, self.record), self.record)
         verdicts = {each.verdict for _, each in found} - {Verdict.NEUTRAL}
         if one.proposal and not verdicts <= {Verdict.FOUND}:
@@ -235,12 +238,14 @@ def _apart(prefix: str, found: Iterable[Judged]) -> list[str]:
 
 
 def _labelled(one: Quotation, lines: Sequence[str], made: list[str]) -> list[str]:
-    before = next((line for line in reversed(lines[: one.first]) if line.strip(_SIGNS)), "")
-    if one.kind is Kind.PROSE or before.strip(_SIGNS) == PRINTED.strip(_SIGNS):
+    """Where it begins an item, the label does, and the quotation stands below it in the same item."""
+    before = next((line for line in reversed(lines[: one.first]) if not _EMPTY.fullmatch(line)), "")
+    if one.kind is Kind.PROSE or _LABEL.fullmatch(before):
         return made
     prefix = _container(one, lines)
-    indent = _INDENT.match(prefix)
-    return [f"{prefix}{PRINTED}", indent[0].rstrip() if indent else "", *made]
+    below = _SIGN.sub(" ", prefix)
+    first = f"{below}{made[0].removeprefix(prefix)}" if made[0].startswith(prefix) else made[0]
+    return [f"{prefix}{PRINTED}", below.rstrip(), first, *made[1:]]
 
 
 def _container(one: Quotation, lines: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ HIDDEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?|\t)(.*)", re.DOTALL)
 _MARK = r"(?:[Ll]|[Ll]ine )?(\d{1,9})"
 _TOLD = re.compile(rf"\s*(?:{_MARK}(?:: ?|\t| ?\| ?)|\*\*{_MARK}(?::\*\*|\*\*:) ?)(.*)", re.DOTALL)
+_ITEM = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(?=\S)")
 _PAIRS = frozenset({"``", '""', "''", "“”", "‘’", "«»"})
 _ELLIPSIS = re.compile(r"…|\.{3,}|\[(?:…|\.\.\.)\]")
 _LEFT_OUT = re.compile(r"[\s\[\](){}<>#*/|:-]*(?:…|\.{2,}|--)?[\s\[\](){}<>#*/|:-]*")
@@ -57,12 +58,18 @@ def told(line: str) -> tuple[int, str] | None:
     return (int(found[1] or found[2]), found[3]) if found else None
 
 
-def peeled(line: str) -> str:
-    """Without the pair of marks around it, or around what stands behind its number; empty if there is none."""
-    if inner := _inside(line.strip()):
+def peeled(line: str, *, listed: bool = False) -> str:
+    """Without the pair of marks around it, or around what stands behind its number; empty if there is none. `listed`:
+    and without the sign of an item before that, for where Markdown shows a list."""
+    text = line.strip()
+    item = _ITEM.match(text) if listed else None
+    text = text[item.end() :] if item else text
+    if inner := _inside(text):
         return inner
-    found = told(line)
-    return f"{found[0]}: {inner}" if found and (inner := _inside(found[1].strip())) else ""
+    found = told(text)
+    if found and (inner := _inside(found[1].strip())):
+        return f"{found[0]}: {inner}"
+    return text if item else ""
 
 
 def peeled_apart(first: str, last: str) -> tuple[str, str] | None:
