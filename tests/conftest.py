@@ -21,7 +21,7 @@ from tests.contracts.stores.backends import azure  # noqa: E402 - after that
 from tests.contracts.stores.backends import google as googles  # noqa: E402 - after that
 from tests.thoroughly import ALL, tries  # noqa: E402 - after that
 
-settings.register_profile("hummingbird", max_examples=tries(100))
+settings.register_profile("hummingbird", max_examples=tries(100), deadline=None)
 settings.load_profile("hummingbird")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as behind a shell's `&`: every process that a test starts

@@ -5,7 +5,7 @@ from itertools import repeat
 from urllib.parse import quote
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hummingbird.domain import limits
@@ -139,6 +139,7 @@ def test_it_does_not_matter_where_a_touchy_text_is_split(text: str) -> None:
 def test_what_holds_no_secret_passes_byte_by_byte_as_it_is(pieces: list[bytes]) -> None:
     """T7."""
     raw = b"\xff".join(pieces)
+    assume(b"@" not in raw)  # which makes a credential of what stands between :// and it
     assert streamed(SECRETS, raw, repeat(3)) == raw
 
 
