@@ -109,6 +109,40 @@ async def test_events_of_a_real_queue_are_taken_whatever_they_are_wrapped_in_e1(
     await inbox.close()
 
 
+async def left(inbox: SqsInbox, after_s: float) -> None:
+    """Begins to receive and goes, as a replica that stops."""
+    receiving = asyncio.create_task(inbox.receive(PATIENCE_S))
+    await asyncio.sleep(after_s)
+    receiving.cancel()
+    await asyncio.wait((receiving,))
+
+
+async def test_an_event_that_came_when_its_taker_had_left_is_there_at_once_for_the_next_e1(
+    ministack: Ministack,
+) -> None:
+    url = ministack.create("left", VisibilityTimeout="60")
+    leaving, inbox = (SqsInbox(url, region=REGION, endpoint=ministack.endpoint) for _ in range(2))
+    assert not await leaving.receive(0)  # so that it is connected
+    await left(leaving, 0.1)
+    ministack.send(url, NOTE)
+    await leaving.close()
+    assert [letter.body for letter in await inbox.receive(0)] == [NOTE]
+    await inbox.close()
+
+
+async def test_replicas_that_stop_together_make_no_dead_letter_of_an_event_e1(ministack: Ministack) -> None:
+    """Given back at once, each of them would get it."""
+    url = ministack.create("left-by-many", VisibilityTimeout="60")
+    ministack.send(url, NOTE)
+    for _ in range(2):
+        leaving = SqsInbox(url, region=REGION, endpoint=ministack.endpoint)
+        await left(leaving, 0)
+        await leaving.close()
+    inbox = SqsInbox(url, region=REGION, endpoint=ministack.endpoint)
+    assert not await inbox.receive(0)
+    await inbox.close()
+
+
 async def test_a_queue_of_events_that_is_not_there_is_a_sentence_e1(ministack: Ministack) -> None:
     inbox = SqsInbox(ministack.endpoint + "/000000000000/nowhere", region=REGION, endpoint=ministack.endpoint)
     with pytest.raises(QueueUnusable, match="There is no queue"):

@@ -20,8 +20,8 @@ class Inbox(Protocol):
     """Every verb raises QueueUnusable when the queue cannot be reached or is closed."""
 
     async def receive(self, wait_s: float) -> Sequence[Letter]:
-        """At most QUEUE_BATCH; those that are not deleted come again. Waits while there are none. Cancelling it may
-        delay what nobody has seen."""
+        """At most QUEUE_BATCH; those that are not deleted come again. Waits while there are none. Cancelling it gives
+        back what nobody has seen; what was given back before comes again when its time is over."""
         ...
 
     async def delete(self, letter: Letter) -> None:

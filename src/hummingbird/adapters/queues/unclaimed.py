@@ -1,21 +1,19 @@
-"""Messages that a thread took from a queue for somebody who has left meanwhile: they are given back.
+"""What a thread took from a queue for somebody who has left meanwhile: it is given back.
 
 A thread cannot be cancelled. Without this, what it takes would be in flight until its time is over, with nobody.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeVar
 
 from hummingbird.domain.errors import HummingbirdError, QueueUnusable
-from hummingbird.ports.queue import Message
 
-Taking: TypeAlias = Coroutine[Any, Any, Sequence[Message]]
-GiveBack: TypeAlias = Callable[[Sequence[Message]], Awaitable[None]]
+Taken = TypeVar("Taken")
 
 
-class Unclaimed:
-    def __init__(self, give_back: GiveBack) -> None:
+class Unclaimed(Generic[Taken]):
+    def __init__(self, give_back: Callable[[Sequence[Taken]], Awaitable[None]]) -> None:
         self._give_back = give_back
         self._left: set[asyncio.Task[None]] = set()
         self._claims = 0
@@ -26,7 +24,7 @@ class Unclaimed:
         if self.is_closing():
             raise QueueUnusable("The queue is closed; open it again to receive from it.")
 
-    async def claim(self, taking: Taking) -> Sequence[Message]:
+    async def claim(self, taking: Coroutine[Any, Any, Sequence[Taken]]) -> Sequence[Taken]:
         """What it takes; nothing when the queue is closed first."""
         task = asyncio.ensure_future(taking)
         self._claims += 1
@@ -38,7 +36,7 @@ class Unclaimed:
         finally:
             self._claims -= 1
 
-    async def _claimed(self, task: asyncio.Task[Sequence[Message]]) -> Sequence[Message]:
+    async def _claimed(self, task: asyncio.Task[Sequence[Taken]]) -> Sequence[Taken]:
         closing = asyncio.ensure_future(self._closing.wait())
         try:
             await asyncio.wait((task, closing), return_when=asyncio.FIRST_COMPLETED)
@@ -49,12 +47,12 @@ class Unclaimed:
         self._leave(task)
         return ()
 
-    def _leave(self, task: asyncio.Task[Sequence[Message]]) -> None:
+    def _leave(self, task: asyncio.Task[Sequence[Taken]]) -> None:
         leaving = asyncio.ensure_future(self._return(task))
         self._left.add(leaving)
         leaving.add_done_callback(self._left.discard)
 
-    async def _return(self, task: asyncio.Task[Sequence[Message]]) -> None:
+    async def _return(self, task: asyncio.Task[Sequence[Taken]]) -> None:
         try:
             if messages := await task:
                 await self._give_back(messages)

@@ -65,6 +65,10 @@ class Ministack:
         kind = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
         return str(self._client.create_queue(QueueName=name, Attributes={**kind, **attributes})["QueueUrl"])
 
+    def send(self, url: str, body: str) -> None:
+        """Into a queue that is no FIFO one."""
+        self._client.send_message(QueueUrl=url, MessageBody=body)
+
     def _arn(self, url: str) -> str:
         answer = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
         return str(answer["Attributes"]["QueueArn"])
