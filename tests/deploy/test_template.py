@@ -1,5 +1,6 @@
 """O2: the template of queues and bucket is sound by cfn-lint, says what the code counts on, and works when set up."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -236,7 +237,13 @@ async def test_the_agent_may_do_with_each_queue_what_it_does_there(
     monkeypatch.setattr(SqsCalls, "_answer", overheard)
     await play_work(SqsQueue(stack.outputs["WorkQueueUrl"], QUEUE_TAKEN_S, region=REGION, endpoint=stack.endpoint))
     stack.publish(NOTE, event_type=CONFIDENTIAL)
-    inbox = SqsInbox(stack.outputs["EventsQueueUrl"], region=REGION, endpoint=stack.endpoint)
+    leaving, inbox = (
+        SqsInbox(stack.outputs["EventsQueueUrl"], region=REGION, endpoint=stack.endpoint) for _ in range(2)
+    )
+    receiving = asyncio.create_task(leaving.receive(5))
+    await asyncio.sleep(0)
+    receiving.cancel()
+    await leaving.close()
     [letter] = await inbox.receive(5)
     await inbox.delete(letter)
     await inbox.close()
