@@ -3,6 +3,7 @@
 The answers are played by a server of a few lines, in words that were not compared with AWS itself.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -122,6 +123,31 @@ async def test_a_refusal_of_aws_becomes_the_error_that_says_who_must_act_e3(
         await queue.keep(_HELD, 43_200)
     assert type(caught.value) is kind
     assert str(caught.value).endswith(".")
+
+
+async def test_what_is_sent_anew_for_who_has_left_is_deleted_whatever_becomes_of_the_rest_e3(
+    queue: SqsQueue, aws: Aws
+) -> None:
+    """Else it would be there twice, and the one that nobody tried a dead letter."""
+    tries = {"b": "1", "a": "3"}
+    received = [
+        {**_RECEIVED, "MessageId": group, "Attributes": {"MessageGroupId": group, "ApproximateReceiveCount": receives}}
+        for group, receives in tries.items()
+    ]
+    aws.answers |= {
+        "ReceiveMessage": [(200, {"Messages": received})],
+        "SendMessage": [(200, {"MessageId": "new"})],
+        "DeleteMessage": [(200, {})],
+    }
+    aws.refuse("ChangeMessageVisibility", "ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
+    await queue.check()
+    leaving = asyncio.create_task(queue.receive(10, 0))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.wait((leaving,))
+    await queue.close()
+    asked = [verb for verb, _ in aws.asked if verb in {"SendMessage", "DeleteMessage", "ChangeMessageVisibility"}]
+    assert asked == ["SendMessage", "DeleteMessage", "ChangeMessageVisibility"]
 
 
 async def test_what_aws_says_is_shortened_and_printable_e3(queue: SqsQueue, aws: Aws) -> None:

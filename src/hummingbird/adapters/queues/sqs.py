@@ -133,17 +133,17 @@ class SqsQueue:
         )
 
     async def _give_back(self, messages: Sequence[Message]) -> None:
-        """Nobody has tried them. Of a group with one that was received for the last time all are sent anew, first and
-        then deleted, the last one first: given back it would be buried."""
-        spent = {message.group for message in messages if message.receives >= QUEUE_RECEIVES}
+        """Nobody has tried them. Of a group with one that was received for the last time all are sent anew and then
+        deleted, the last one first: given back it would be buried. What fails ends it; the rest comes by itself."""
+        groups = {message.group for message in messages if message.receives >= QUEUE_RECEIVES}
+        spent = [message for message in messages if message.group in groups]
+        for message in spent:
+            await self._send(message.body, message.group, f"again-{message.id}")
+        for message in reversed(spent):
+            await self.delete(message)
         for message in messages:
-            if message.group in spent:
-                await self._send(message.body, message.group, f"again-{message.id}")
-            else:
+            if message.group not in groups:
                 await self._hold(self._url, message, 0)
-        for message in reversed(messages):
-            if message.group in spent:
-                await self.delete(message)
 
     async def _letters(self) -> AsyncGenerator[Message, None]:
         """Holds what it gives until it is closed; there is no other way to see more than the first ones."""

@@ -18,7 +18,7 @@ from hummingbird.adapters.sandboxes.manifest import CONTAINER
 from hummingbird.domain.errors import SandboxUnavailable
 
 _NO_CACHE = {"KUBECACHEDIR": "/dev/null/kube"}  # without a home it would make .kube in whatever directory we are in
-# Until 1.33 it may read the empty message that begins every conversation before it has made its streams, and says so.
+# It may read the empty message that begins every conversation before it has made its streams, and says so (seen: 1.33).
 _EARLY = re.compile(r"^E\d{4} .* websocket\.go:\d+\] Unknown stream id \d+, discarding message\n?", re.MULTILINE)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from hummingbird.domain.citation_limits import CITED_LINE_CHARS, LEAST_CHARS
-from hummingbird.evidence.citations.lines import Cut, bare, cut_of, ending, peeled, says_nothing, told
+from hummingbird.evidence.citations.lines import ITEM, Cut, bare, cut_of, ending, peeled, says_nothing, told
 from hummingbird.evidence.citations.quotations import Kind, Line, Quotation
 from hummingbird.evidence.citations.record import Record, Seen
 
@@ -19,9 +19,9 @@ ALL_GONE = "*A quotation stood here of which no line stands in anything that was
 PRINTED = "*Printed by a command in the sandbox, and found in nothing that was fetched:*"
 _INDENT = re.compile(r"[ \t>]*")
 _SIGN = re.compile(r"[^ \t>]")
-_ITEM = r"(?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*"
-_LABEL = re.compile(_ITEM + re.escape(PRINTED) + r"\s*")
-_EMPTY = re.compile(_ITEM + r"(?:[-+*]|\d{1,9}[.)])?")
+_CONTAINERS = rf"(?:[ \t>]|{ITEM}[ \t])*"
+_LABEL = re.compile(rf"{_CONTAINERS}{re.escape(PRINTED)}\s*")
+_EMPTY = re.compile(rf"{_CONTAINERS}{ITEM}?")
 _BEFORE_FENCE = re.compile(r"[^`~]*")
 _FENCE = re.compile("`{3,}|~{3,}")
 _TICKS = re.compile("`+")

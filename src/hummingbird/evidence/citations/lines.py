@@ -16,7 +16,8 @@ HIDDEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?|\t)(.*)", re.DOTALL)
 _MARK = r"(?:[Ll]|[Ll]ine )?(\d{1,9})"
 _TOLD = re.compile(rf"\s*(?:{_MARK}(?:: ?|\t| ?\| ?)|\*\*{_MARK}(?::\*\*|\*\*:) ?)(.*)", re.DOTALL)
-_ITEM = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(?=\S)")
+ITEM = r"(?:[-+*]|\d{1,9}[.)])"  # the sign before one, in Markdown
+_LISTED = re.compile(rf"{ITEM}[ \t]+(?=\S)")
 _PAIRS = frozenset({"``", '""', "''", "“”", "‘’", "«»"})
 _ELLIPSIS = re.compile(r"…|\.{3,}|\[(?:…|\.\.\.)\]")
 _LEFT_OUT = re.compile(r"[\s\[\](){}<>#*/|:-]*(?:…|\.{2,}|--)?[\s\[\](){}<>#*/|:-]*")
@@ -62,7 +63,7 @@ def peeled(line: str, *, listed: bool = False) -> str:
     """Without the pair of marks around it, or around what stands behind its number; empty if there is none. `listed`:
     and without the sign of an item before that, for where Markdown shows a list."""
     text = line.strip()
-    item = _ITEM.match(text) if listed else None
+    item = _LISTED.match(text) if listed else None
     text = text[item.end() :] if item else text
     if inner := _inside(text):
         return inner

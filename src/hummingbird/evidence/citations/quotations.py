@@ -15,7 +15,7 @@ from itertools import pairwise
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from hummingbird.evidence.citations.lines import numbered, peeled_apart, says_nothing
+from hummingbird.evidence.citations.lines import ITEM, numbered, peeled_apart, says_nothing
 
 _PLAIN = frozenset(
     {
@@ -26,7 +26,7 @@ _PLAIN = frozenset(
     }
 )
 _PREFIX = re.compile(r"[ \t>]*")
-_QUOTING = re.compile(r"[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*>[ \t>]*")
+_QUOTING = re.compile(rf"[ \t]*(?:{ITEM}[ \t]+)*>[ \t>]*")
 _PROSE_NUMBER = re.compile(r"((?: {0,3}>)* {0,3})(\d{1,9}): (?=\S)")
 _STEP = re.compile(r"[A-Za-z]?[a-z]+ \S.*")
 _ALERT = re.compile(
