@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hummingbird import __version__
 from hummingbird.adapters.sandboxes.engine import Podman
 from hummingbird.adapters.sandboxes.rootfs import _fetch_options, _sources, _suite
 from hummingbird.domain.errors import HummingbirdError
@@ -71,7 +72,8 @@ def _digest(ingredients: Iterable[str]) -> str:
 
 def _context() -> Iterator[str]:
     """All that the build reads."""
-    parts = [CONTAINERFILE, *ROOT.glob("deploy/extras/*.lock"), ROOT / "requirements/run.lock", ROOT / "pyproject.toml"]
+    locks = [ROOT / "requirements/pip.lock", ROOT / "requirements/run.lock", *ROOT.glob("deploy/extras/*.lock")]
+    parts = [CONTAINERFILE, *locks, ROOT / "pyproject.toml"]
     for path in [*sorted(parts), *sorted((ROOT / "src").rglob("*"))]:
         if path.is_file() and "__pycache__" not in path.parts:
             yield f"{path.relative_to(ROOT)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
@@ -122,7 +124,8 @@ def _wheels(base: str) -> Path:
     )
     _worked(asked)
     version = ".".join(asked.stdout.split())
-    locks = [ROOT / "requirements/run.lock", *(ROOT / f"deploy/extras/{name}.lock" for name in EXTRAS)]
+    shared = [ROOT / f"requirements/{name}.lock" for name in ("pip", "run")]
+    locks = [*shared, *(ROOT / f"deploy/extras/{name}.lock" for name in EXTRAS)]
     digest = _digest([version, *(path.read_text(encoding="utf-8") for path in locks)])
     folder = Path(sys.prefix) / f"deploy-wheels-{digest}"
     if not folder.is_dir():
@@ -142,9 +145,10 @@ def _wheels(base: str) -> Path:
 def _build(name: str, base: str, kubectl: str, wheels: Path) -> None:
     podman("image", "prune", "--all", "--force", f"--filter=label={_LABEL}", f"--filter=until={_OLD}")
     arguments = {
-        "BASE": base,
-        "KUBECTL": kubectl,
+        "BASE": by_digest(base),
+        "KUBECTL": by_digest(kubectl),
         "EXTRAS": ",".join(EXTRAS),
+        "VERSION": __version__,
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": "/wheels",
     }
@@ -164,6 +168,13 @@ def _build(name: str, base: str, kubectl: str, wheels: Path) -> None:
             timeout_s=500,
         )
     )
+
+
+def by_digest(name: str) -> str:
+    """Return the name of a local image with its digest in place of its tag."""
+    asked = podman("image", "inspect", "--format", "{{.Digest}}", name)
+    _worked(asked)
+    return f"{name.rpartition(':')[0]}@{asked.stdout.strip()}"
 
 
 def _worked(done: subprocess.CompletedProcess[str]) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 import yaml
 
+from hummingbird import __version__
 from hummingbird.adapters.sandboxes.manifest import PodShape, deployment
 
-IMAGE = "registry.example/hummingbird-sandbox:0.1.0"
+IMAGE = f"registry.example/hummingbird-sandbox:{__version__}"
 NAMESPACE = "hummingbird-sandboxes"
 FILE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "pool.yaml"
 _HEAD = """\

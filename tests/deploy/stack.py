@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3.session
-from cfnlint.decode import decode  # type: ignore[import-untyped]  # it has hints and does not say so
 
 from tests.contracts.queues.backends.ministack import REGION, _is_healthy
 from tests.contracts.stores.backends.serving import served
@@ -24,11 +23,13 @@ from tests.real_parts import missing
 TEMPLATE = Path(__file__).parents[2] / "deploy" / "sam" / "template.yaml"
 TRANSFORM = "Transform: AWS::Serverless-2016-10-31\n"
 _SERVICES = "sqs,s3,sns,iam,cloudformation"
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0
 
 
 def template() -> Mapping[str, Any]:
     """With its short forms written out: `!GetAtt A.B` is {"Fn::GetAtt": ["A", "B"]}."""
+    from cfnlint.decode import decode  # type: ignore[import-untyped]  # it has hints and does not say so
+
     read, faults = decode(str(TEMPLATE))
     assert not faults
     found: Mapping[str, Any] = read

@@ -7,8 +7,8 @@ import re
 import secrets
 import shutil
 import subprocess
-import tomllib
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from hummingbird import __version__
 from hummingbird.adapters.sandboxes.manifest import role
 from hummingbird.adapters.sandboxes.registry import POOL
 from hummingbird.assembly.clock import SystemClock
@@ -40,7 +41,6 @@ CONTAINERFILE = (PROJECT / "deploy" / "Containerfile").read_text(encoding="utf-8
 AGENT, SANDBOXES = "hummingbird", "hummingbird-sandboxes"
 FOLDERS = pytest.mark.parametrize("folder", [BASE, EXAMPLE], ids=["base", "example"])
 VERSIONS = ("1.33", kubernetes_validate.latest_version())
-RELEASE = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
 @pytest.fixture(scope="module")
@@ -194,9 +194,74 @@ def test_everything_has_a_namespace_or_is_one_i5(folder: Path) -> None:
 
 
 def test_no_packet_goes_into_a_sandbox_or_out_of_it_i3(base: list[Raw]) -> None:
-    policies = [one for one in base if one["kind"] == "NetworkPolicy"]
-    assert [one["metadata"]["namespace"] for one in policies] == [SANDBOXES], "a second one could only allow more"
+    policies = policies_of(base, SANDBOXES)
+    assert len(policies) == 1, "a second one could only allow more"
     assert policies[0]["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+def policies_of(made: list[Raw], space: str) -> list[Raw]:
+    return [one for one in made if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == space]
+
+
+@FOLDERS
+def test_the_agent_talks_to_dns_https_and_the_api_server_alone(folder: Path) -> None:
+    rest, own = policies_of(rendered(folder), AGENT)
+    assert rest["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert own["spec"]["podSelector"] == agent(rendered(folder))["spec"]["selector"]
+    assert own["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    dns, web = own["spec"]["egress"]
+    assert {(one["protocol"], one["port"]) for one in dns["ports"]} == {("UDP", 53), ("TCP", 53)}
+    assert {(one["protocol"], one["port"]) for one in web["ports"]} == {("TCP", 443), ("TCP", 6443)}
+    assert all(rule["to"] for rule in (dns, web)), "an empty list would be everybody"
+    blocked = [ip_network(one) for peer in web["to"] for one in peer["ipBlock"]["except"]]
+    for metadata in ("169.254.169.254", "fd00:ec2::254"):
+        assert any(ip_address(metadata) in one for one in blocked), metadata
+
+
+@FOLDERS
+def test_only_labelled_namespaces_reach_the_agent_and_only_its_port(folder: Path) -> None:
+    [rule] = policies_of(rendered(folder), AGENT)[1]["spec"]["ingress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": container(rendered(folder))["ports"][0]["name"]}]
+    [peer] = rule["from"]
+    [(label, value)] = peer["namespaceSelector"]["matchLabels"].items()
+    assert f"{label}={value}" in (PROJECT / "docs" / "deploying.md").read_text(encoding="utf-8")
+
+
+def amount(text: str) -> int:
+    """Convert a quantity of Kubernetes to thousandths of a core or of a byte."""
+    units = {"m": 1, "Mi": 1000 * 2**20, "Gi": 1000 * 2**30}
+    unit = next((one for one in units if text.endswith(one)), "")
+    return int(text.removesuffix(unit)) * units.get(unit, 1000)
+
+
+@FOLDERS
+def test_the_quota_has_room_for_every_run_and_a_rollout(folder: Path, mounted: Path) -> None:
+    made, settings = rendered(folder), load(mounted, None).settings
+    hard = found(made, "ResourceQuota", "sandboxes")["spec"]["hard"]
+    pool = found(made, "Deployment", "hummingbird-sandbox-pool")["spec"]
+    working = (agent(made)["spec"]["replicas"] + 1) * settings.max_concurrent_agents
+    most = working + settings.sandbox.max_lingering_pods + pool["replicas"] + 1
+    assert int(hard["pods"]) >= most
+    [sandbox] = pool["template"]["spec"]["containers"]
+    for kind, amounts in sandbox["resources"].items():
+        for name, each in amounts.items():
+            assert amount(hard[f"{kind}.{name}"]) >= int(hard["pods"]) * amount(each), f"{kind}.{name}"
+    assert (hard["services"], hard["persistentvolumeclaims"]) == ("0", "0")
+
+
+@FOLDERS
+def test_the_limits_of_a_sandbox_are_those_that_the_code_asks_for(folder: Path) -> None:
+    made = rendered(folder)
+    pool = found(made, "Deployment", "hummingbird-sandbox-pool")["spec"]["template"]["spec"]
+    [resources] = [one["resources"] for one in pool["containers"]]
+    one, pod = found(made, "LimitRange", "sandbox")["spec"]["limits"]
+    assert (one["type"], one["defaultRequest"], one["default"], one["max"]) == (
+        "Container",
+        resources["requests"],
+        resources["limits"],
+        resources["limits"],
+    )
+    assert pod == {"type": "Pod", "max": resources["limits"]}
 
 
 def test_the_pool_is_the_one_that_the_code_claims_from_x6(base: list[Raw]) -> None:
@@ -222,7 +287,7 @@ def test_images_are_of_this_release() -> None:
         if each["kind"] == "Deployment"
         for one in each["spec"]["template"]["spec"]["containers"]
     ]
-    assert {image.rpartition(":")[2] for image in images} == {RELEASE}
+    assert {image.rpartition(":")[2] for image in images} == {__version__}
 
 
 @pytest.fixture(params=[BASE, EXAMPLE], ids=["base", "example"])

@@ -44,6 +44,7 @@ def test_cfn_lint_finds_nothing_to_say_o2() -> None:
     assert (said.returncode, said.stdout) == (0, "")
 
 
+@pytest.mark.thorough
 def test_cfn_lint_would_say_something(tmp_path: Path) -> None:
     spoilt = tmp_path / "template.yaml"
     spoilt.write_text(TEMPLATE.read_text(encoding="utf-8").replace("VisibilityTimeout", "VisibilityTimout"))
