@@ -14,9 +14,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.evidence.labels import read
 from hummingbird.evidence.blame.classify import judge
+from hummingbird.evidence.logs.runner_trace import RunnerTrace
 from hummingbird.evidence.regions import INTERMITTENT, SURE, Blame, Line
 
 PUBLISHED_F1 = 0.82  # regular expressions, on the whole set (Efficient Detection of Intermittent Job Failures)
@@ -45,6 +47,7 @@ class Job:
     lines: tuple[Line, ...]
     passed: int = 0  # earlier runs of the same job on the same commit, and how they ended
     failed: int = 0
+    only_runner_wrote: bool = False  # the job's script never began
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +73,21 @@ def jobs(folder: Path) -> list[Job]:
     """Oldest first."""
     with (folder / "labels.jsonl").open(encoding="utf-8") as file:
         records = [json.loads(line) for line in file if line.strip()]
-    found = [
-        Job(
-            Path(record["log"]).name.split(".")[0],
-            record["created_at"],
-            bool(record["flaky"]),
-            cleaned(read(folder / record["log"])),
-            int(record.get("successes_before") or 0),
-            int(record.get("fails_before") or 0),
-        )
-        for record in records
-    ]
-    return sorted(found, key=lambda job: job.created)
+    return sorted((_job(record, read(folder / record["log"])) for record in records), key=lambda job: job.created)
+
+
+def _job(record: dict[str, Any], text: str) -> Job:
+    trace = RunnerTrace()
+    trace.feed(text.encode())
+    return Job(
+        Path(record["log"]).name.split(".")[0],
+        record["created_at"],
+        bool(record["flaky"]),
+        cleaned(text),
+        int(record.get("successes_before") or 0),
+        int(record.get("fails_before") or 0),
+        trace.only_runner_wrote,
+    )
 
 
 def cleaned(text: str) -> tuple[Line, ...]:

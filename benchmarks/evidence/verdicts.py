@@ -16,11 +16,13 @@ from typing import TypeAlias
 from benchmarks.evidence.jobs import PUBLISHED_F1, Job, Score, jobs, score, verdict
 from hummingbird.domain.verdicts import Origin
 from hummingbird.evidence import analyse
+from hummingbird.evidence.causes.gitlab import blamed
 from hummingbird.evidence.regions import INTERMITTENT, SURE
 from hummingbird.evidence.verdicts.facts import Facts, JobFacts, Tries
 from hummingbird.evidence.verdicts.judging import judge
 
 QUICK = 40
+LAST = 3  # lines of a log in which the runner says how a job ended
 Said: TypeAlias = bool | None  # it comes and goes, it stays; None abstains
 Way: TypeAlias = Callable[[Job], Said]
 
@@ -34,13 +36,23 @@ def judged(job: Job, *, history: bool, without: Collection[str] = ()) -> Said:
     return blame.class_ in INTERMITTENT if blame.sure >= SURE else None
 
 
-def told(job: Job, *, history: bool) -> Said:
+def told(job: Job, *, history: bool, reason: bool = False) -> Said:
     """As a note says it before a model speaks. Nothing is known of the diff and the target branch here, so it can never
-    say that a failure stays: it abstains on those."""
-    analysis = analyse("\n".join(line.text for line in job.lines))
-    tries = Tries(failed=1 + job.failed, passed=job.passed) if history else Tries()
-    found = judge(Facts(jobs=(JobFacts(name=job.name, analysis=analysis, tries=tries),))).origin
+    say that a failure stays: it abstains on those. The labels lack the reason that GitLab gives for a job's end; with
+    `reason` it is read off the runner's last line, which nobody has forged here."""
+    facts = JobFacts(
+        name=job.name,
+        analysis=analyse("\n".join(line.text for line in job.lines)),
+        said=blamed("runner_system_failure") if reason and _ended_by_runner(job) else None,
+        tries=Tries(failed=1 + job.failed, passed=job.passed) if history else Tries(),
+        only_runner_wrote=job.only_runner_wrote,
+    )
+    found = judge(Facts(jobs=(facts,))).origin
     return None if found is Origin.UNKNOWN else found in (Origin.FLAKY, Origin.INFRASTRUCTURE)
+
+
+def _ended_by_runner(job: Job) -> bool:
+    return any("ERROR: Job failed (system failure)" in line.text for line in job.lines[-LAST:])
 
 
 def guessed(job: Job) -> Said:
@@ -63,6 +75,7 @@ WAYS: dict[str, Way] = {
     "**rules on the log and earlier runs**": lambda job: judged(job, history=True),
     "**verdict of a note**, from the log alone": lambda job: told(job, history=False),
     "**verdict of a note**, from the log and earlier runs": lambda job: told(job, history=True),
+    "**verdict of a note**, from those and the runner's reason": lambda job: told(job, history=True, reason=True),
     "the log, each job without the rule that told it": lambda job: unaided(job, history=False),
     "the log and earlier runs, without that rule": lambda job: unaided(job, history=True),
 }

@@ -15,7 +15,7 @@ from hummingbird.agent.tools.permissions import Permissions
 from hummingbird.config.chat import ChatSettings
 from hummingbird.domain.catastrophes import catastrophe
 from hummingbird.domain.permissions import CAREFUL, Action, Command, Rule, judge
-from hummingbird.domain.shell_words import HOME
+from hummingbird.domain.shell_parameters import HOME
 from hummingbird.domain.tools import Effect, ToolSpec
 from hummingbird.ports.clock import Clock
 from hummingbird.ports.permissions import Asker

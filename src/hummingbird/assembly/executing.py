@@ -77,7 +77,9 @@ class Executing:
         with overheard() as said:
             orders = await arrivals.arrived(Arrived(identity=uuid4().hex, at=now(), forced=True))
         wanted = Overrides(model=model)
-        made = [Asked(msgspec.structs.replace(one, overrides=wanted.over(one.overrides))) for one in orders]
+        # The operator's own choice of a model is not bound to what people may choose in notes.
+        replayed = [msgspec.structs.replace(one, overrides=wanted.over(one.overrides), forced=True) for one in orders]
+        made = [Asked(one) for one in replayed]
         return made or Nothing(said.reason)
 
     async def carried_out(self, asked: Asked) -> Ran | Nothing:

@@ -1,4 +1,7 @@
-"""An application on a port of this machine until it is told to stop. Who may reach it is checked before it opens."""
+"""An application on a port of this machine until it is told to stop. Who may reach it is checked before it opens.
+
+Every port that we serve to others is an `HttpDoor`, so that its connections are bounded (http_connections.py).
+"""
 
 import ipaddress
 import socket
@@ -8,6 +11,12 @@ from typing import Any
 
 import uvicorn
 
+from hummingbird.assembly.http_connections import (
+    ACCEPTS_AT_ONCE,
+    BoundedConnection,
+    ConnectionLimits,
+    ConnectionTable,
+)
 from hummingbird.domain.errors import MissingSetting, UsageFault
 from hummingbird.domain.limits import SERVE_CLOSING_S
 
@@ -17,18 +26,21 @@ _BACKLOG = 2048
 class HttpDoor:
     """Takes the port at once, so that whoever cannot have it is told before anything else begins. Raises UsageFault."""
 
-    def __init__(self, application: Any, host: str, port: int) -> None:
+    def __init__(self, application: Any, host: str, port: int, limits: ConnectionLimits | None = None) -> None:
         self._socket = listener(host, port)
         self.port = int(self._socket.getsockname()[1])
         config = uvicorn.Config(
             application,
+            http=BoundedConnection,
+            ws="none",  # a connection that becomes a WebSocket would have no bounds, and we serve none
+            backlog=ACCEPTS_AT_ONCE,
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=int(SERVE_CLOSING_S),
         )
-        self._server = _Server(config)
+        self._server = _Server(config, limits or ConnectionLimits())
 
     async def run(self) -> None:
         """Until there is a stop; what is being answered is answered."""
@@ -46,6 +58,16 @@ class HttpDoor:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
+        super().__init__(config)
+        self.server_state = ConnectionTable(limits)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let many wait for a connection, though few are accepted at once: asyncio takes one number for both."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_BACKLOG)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals are for the whole service, not for one of its doors."""

@@ -5,16 +5,36 @@ a list of what was typed and what was pasted by turns: what was pasted is a past
 that day. A file that cannot be written or read costs the memory of the next session and nothing else.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.history import History
 
 from hummingbird.chat.attachments import Pastes
 from hummingbird.chat.limits import HISTORY_ENTRIES, HISTORY_ENTRY_CHARS
+
+
+class RecallingBuffer(Buffer):
+    """An input in which Up waits for the history: after each reset prompt_toolkit loads it with the next repaint, and a
+    key that comes before that would do nothing."""
+
+    def history_backward(self, count: int = 1) -> None:
+        self.load_history_if_not_yet_loaded()
+        loading = self._load_history_task
+        if loading is None or loading.done():
+            super().history_backward(count)
+        else:
+            loading.add_done_callback(partial(self._go_back, count))
+
+    def _go_back(self, count: int, loading: "asyncio.Future[None]") -> None:
+        if not loading.cancelled():
+            super().history_backward(count)
 
 
 class KeptHistory(History):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -25,7 +25,7 @@ from prompt_toolkit.output import ColorDepth
 from hummingbird.chat.attachments import Pastes, is_long, put_aside, repaired
 from hummingbird.chat.blocks import Block, Blocks
 from hummingbird.chat.completion import ChatCompleter, completable
-from hummingbird.chat.history import KeptHistory
+from hummingbird.chat.history import KeptHistory, RecallingBuffer
 from hummingbird.chat.keys import key_bindings
 from hummingbird.chat.layout import COLOURED, PLAIN, divided
 from hummingbird.chat.limits import LIVE_ROWS, REDRAW_S, STANDING_S, TWICE_S
@@ -56,18 +56,54 @@ class Setting:
 
 
 class _Resizing(Application[None]):
-    """Terminals that break lines anew move what stands above the cursor; prompt_toolkit erases as if they did not."""
+    """Draws frames that fit the size that the terminal has when they are written.
+
+    A terminal changes its size at any moment, and the signal that tells us comes later. Many terminals break their
+    lines anew then, which moves the last frame; prompt_toolkit erases as if they did not. A frame that was made for
+    another size would erase lines that stand above it, or leave some of the last frame behind.
+    """
 
     reflowing = False
+    _drawn_for: Size | None = None
 
-    def _on_resize(self) -> None:
+    def draw(self, above: str | None = None) -> None:
+        """Draw what has changed. With `above`, or in another size than last time, erase the last frame, print `above`
+        in its place, and draw all of it below. Start again if the size changes meanwhile: nothing is written then."""
+        if not self._is_running or self._running_in_terminal:
+            return
+        output, renderer = self.output, self.renderer
+        assert isinstance(output, HeldOutput)
+        output.flush()
+        while True:
+            size, written = output.get_size(), (renderer._last_screen, renderer._cursor_pos)
+            with output.held():
+                if above is not None or size != self._drawn_for:
+                    self._erase(size)
+                    output.write_raw(above or "")
+                super()._redraw()
+                if output.get_size() == size:
+                    self._drawn_for = size
+                    return
+                output.drop()
+            renderer._last_screen, renderer._cursor_pos = written
+
+    def _erase(self, size: Size) -> None:
         screen = self.renderer.last_rendered_screen
         if self.reflowing and screen is not None:
             cursor = screen.get_cursor_position(self.layout.current_window)
             rows = [screen.data_buffer[row] for row in range(cursor.y)]
             widths = [max((at + 1 for at, cell in row.items() if cell.char != " "), default=0) for row in rows]
-            self.output.cursor_up(pushed_down(widths, cursor.x, self.output.get_size()))
-        super()._on_resize()
+            self.output.cursor_up(pushed_down(widths, cursor.x, size))
+        self.renderer.erase(leave_alternate_screen=False)
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if render_as_done:
+            super()._redraw(render_as_done)
+        else:
+            self.draw()
+
+    def _on_resize(self) -> None:
+        self.draw("")
 
 
 class Terminal:
@@ -92,7 +128,7 @@ class Terminal:
         self.narrator.verbose = setting.verbose
         self.questions = Questions(self)
         self.talk: Talk | None = None
-        self.buffer = Buffer(
+        self.buffer = RecallingBuffer(
             multiline=True,
             history=self.history,
             completer=ThreadedCompleter(ChatCompleter(setting.start)),
@@ -149,6 +185,9 @@ class Terminal:
 
     def _keep(self, text: str) -> None:
         self.history.append_string(text)
+        self._tell_what_is_cut()
+
+    def _tell_what_is_cut(self) -> None:
         if self.history.cut:
             self.say(f"· what was not sent is long. {self.history.cut}", Tone.DIM)
 
@@ -218,6 +257,7 @@ class Terminal:
             self.say("· interrupted; Ctrl-C again leaves", Tone.DIM)
         elif self.buffer.text:
             self.buffer.reset(append_to_history=True)
+            self._tell_what_is_cut()
         else:
             self.say("· Ctrl-C again leaves", Tone.DIM)
 
@@ -337,10 +377,7 @@ class Terminal:
         if not self._app.is_running or not (self._above or self._shrunk):
             self._app.invalidate()
             return
-        with self._output.held():
-            self._app.renderer.erase(leave_alternate_screen=False)
-            self._output.write_raw(self._printed())
-            self._app._redraw()  # `invalidate` would leave the prompt away until the loop is free
+        self._app.draw(self._printed())  # `invalidate` would leave the prompt away until the loop is free
 
     def _print(self, made: Callable[[int], str], *, spaced: bool) -> None:
         """`spaced`: with an empty line above."""
@@ -353,8 +390,10 @@ class Terminal:
         self._above.append(with_space)
 
     def _printed(self) -> str:
-        until, found = time.monotonic() + _PRINTING_S, []
-        while self._above and time.monotonic() < until:
+        """What waits to be printed: the first of it in any case, and what can be rendered in a short time."""
+        found: list[str] = []
+        until = time.monotonic() + _PRINTING_S
+        while self._above and (not found or time.monotonic() < until):
             found.append(self._above.popleft()(self._columns))
         return "".join(found).replace("\n", "\r\n")
 

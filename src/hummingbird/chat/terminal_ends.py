@@ -78,6 +78,10 @@ class HeldOutput(Vt100_Output):
             self._held = False
             self.flush()
 
+    def drop(self) -> None:
+        """Forget what was to be written."""
+        self._buffer = []
+
     def flush(self) -> None:
         if not self._held:
             super().flush()

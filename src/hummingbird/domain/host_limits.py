@@ -53,3 +53,5 @@ SHELL_STEPS = 100_000
 SHELL_DEPTH = 24  # substitutions within substitutions, commands within the words of commands
 SHELL_BRACES = 128  # words that one with braces may become
 SHELL_WORD_CHARS = 4_096  # of a word whose braces are looked at, and of a value that is carried on
+SHELL_OPTIONS = 16  # before the first argument of a command; also functions within functions
+SHELL_FILE_CHARS = 64 * 1024  # of a file that the command itself writes

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from hummingbird.domain.limits import SECRET_SPREAD_BYTES
+from hummingbird.domain.masking_views import CONTEXT_BYTES
 
 MASK_BYTES = b"[masked]"
 HEAD_BYTES = 4  # by which the beginnings of known texts are told apart
@@ -45,8 +46,9 @@ class Rule:
 class Rules(Protocol):
     """What is a secret, and what could become one. Rules have numbers; of two at one place the lower one counts."""
 
-    def starts(self, text: bytes, at: int) -> Sequence[tuple[int, int]]:
-        """Sorted: every place from `at` on where a rule may find something, and the number of the rule."""
+    def starts(self, text: bytes, at: int) -> Sequence[tuple[int, int, int]]:
+        """Sorted: every place from `at` on where a rule may find something, the number of the rule, and where that
+        ends if it has been found already, or 0."""
         ...
 
     def found(self, number: int, text: bytes, start: int, *, fresh: bool) -> Found | None: ...
@@ -61,7 +63,7 @@ class MaskedStream:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._kept = b""  # what is held back, behind the last byte that was not
+        self._kept = b""  # what is held back, behind the last bytes that were not
         self._at = 0
         self._fresh = True
         self._rest: Rest | None = None
@@ -96,10 +98,14 @@ class MaskedStream:
         shown: list[bytes] = []
         fresh = self._fresh
         begun = len(text) if last else self._rules.begun(text, at, fresh=fresh)
-        for start, number in self._rules.starts(text, at) if begun > at else ():
+        for start, number, end in self._rules.starts(text, at) if begun > at else ():
             if start >= begun:
                 break
-            if start < at or not (found := self._rules.found(number, text, start, fresh=fresh and start == at)):
+            if start < at:
+                continue
+            found = Found(end, MASK_BYTES) if end else None
+            found = found or self._rules.found(number, text, start, fresh=fresh and start == at)
+            if found is None:
                 continue
             shown += (text[at:start], found.shown)
             at, over = found.rest.passed(text, found.end) if found.rest else (found.end, True)
@@ -113,7 +119,7 @@ class MaskedStream:
         return b"".join(shown) + self._keep(text, begun, fresh=fresh and begun == at)
 
     def _keep(self, text: bytes, at: int, *, fresh: bool) -> bytes:
-        self._kept, self._at, self._fresh = text[max(at - 1, 0) :], min(at, 1), fresh
+        self._kept, self._at, self._fresh = text[max(at - CONTEXT_BYTES, 0) :], min(at, CONTEXT_BYTES), fresh
         return b""
 
 

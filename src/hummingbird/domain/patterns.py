@@ -4,7 +4,8 @@ text alone.
 A pattern fits the whole text, not a part of it. `*` stands for any text, also for none and for line breaks; `\*` and
 `\\` are a star and a backslash. A pattern is read in two ways. `fits` is for what permits: to the letter, and a star
 does not stand for what could turn one command into two, or lead out of a folder. `touches` is for what restricts: it
-looks past case, Unicode forms, invisible characters and white space. Knows nothing of tools.
+looks past case, Unicode forms, invisible characters and white space; `may_touch` likewise, for a text with parts that
+are not known. Knows nothing of tools.
 """
 
 import re
@@ -56,6 +57,11 @@ class Pattern:
         folded[-1] = folded[-1].rstrip() or folded[-1]
         return tuple(folded)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it fits one text alone."""
+        return len(self._pieces) == 1
+
     def fits(self, text: str, also_turning: str = "") -> bool:
         """To the letter. Every turning character of the text must stand in the pattern itself."""
         if not _glob(self._pieces, text):
@@ -68,6 +74,34 @@ class Pattern:
     def touches(self, text: "Disguised") -> bool:
         """Generously: as it is written, or as it looks without its disguise."""
         return _glob(self._pieces, text.written) or _glob(self._folded_pieces, text.folded)
+
+    def may_touch(self, text: str, unknown: str, file_name: str) -> bool:
+        """Say whether it could touch the text, depending on what stands in the place of two marks.
+
+        `unknown` may be any text, `file_name` any that does not begin like an option. The first literal part of the
+        pattern has to be there up to its first space; all else may be hidden. Without this condition every pattern
+        would touch every text with a mark in it.
+        """
+        number = next((at for at, piece in enumerate(self._folded_pieces) if piece.strip()), None)
+        if number is None:
+            return False
+        lead, following = self._folded_pieces[number], next(filter(None, self._folded_pieces[number + 1 :]), "")
+        head = lead[: (lead.find(" ", len(lead) - len(lead.lstrip())) + 1) or len(lead)]
+        is_seen = False
+        parts = re.split(f"([{unknown}{file_name}])", text)
+        for at, (run, mark) in enumerate(zip(parts[::2], parts[1::2], strict=False)):
+            known = _folded(run)
+            if number == 0:  # nothing may stand before it
+                starts = [0] if at == 0 else []
+                is_seen = is_seen or (at == 0 and known.startswith(lead))
+            else:
+                starts = _find_all(head, known, max(len(known) - len(lead) + 1, 0))
+                is_seen = is_seen or lead in known
+            hidden = [lead[len(known) - start :] for start in starts if _is_beginning(known[start:], head, lead)]
+            hidden += [following] if is_seen else []
+            if any(mark == unknown or not rest.startswith("-") for rest in hidden):
+                return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -94,6 +128,18 @@ def _glob(pieces: tuple[str, ...], text: str) -> bool:
             return False
         at = found + len(piece)
     return True
+
+
+def _find_all(what: str, text: str, at: int) -> list[int]:
+    found: list[int] = []
+    while (at := text.find(what, at)) >= 0:
+        found.append(at)
+        at += 1
+    return found
+
+
+def _is_beginning(text: str, head: str, whole: str) -> bool:
+    return len(head) <= len(text) < len(whole) and whole.startswith(text)
 
 
 def _folded(text: str) -> str:

@@ -1,8 +1,9 @@
 """Who may run what (T9): rules, grants for one exact call, and the judgement over them. Values and a pure function.
 
 What restricts is read generously, what permits strictly: a deny or ask rule holds for a tool that has any of its
-effects and looks past spelling (`Pattern.touches`); an allow rule needs the exact name, has to cover all effects, and
-its stars do not stand for shell operators or `..` (`Pattern.fits`). Knows neither who is asked nor where grants are
+effects and looks past spelling (`Pattern.touches`), and where only running tells whether it speaks of a call, a person
+is asked; an allow rule needs the exact name, has to cover all effects, and its stars do not stand for shell operators,
+`..` or what only running tells (`Pattern.fits`). Knows neither who is asked nor where grants are
 kept.
 """
 
@@ -17,11 +18,13 @@ from typing import Any
 
 import msgspec
 
-from hummingbird.domain.catastrophes import normalised, spoken
+from hummingbird.domain.catastrophes import normalised
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.journal import Delegated, Entry, ToolDecided
 from hummingbird.domain.limits import JUDGED_CHARS
 from hummingbird.domain.patterns import Disguised, Pattern
+from hummingbird.domain.shell_evaluation import FILE_NAME, ShellEvaluation, evaluate_command
+from hummingbird.domain.shell_parameters import UNKNOWN
 from hummingbird.domain.shell_words import TooInvolved
 from hummingbird.domain.tools import Effect, ToolSpec
 
@@ -48,6 +51,10 @@ CAREFUL: Mapping[Effect, Action] = MappingProxyType({Effect.READ: Action.ALLOW})
 _STRICTNESS = (Action.ALLOW, Action.ASK, Action.DENY)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')  # in JSON
 _SHELL_ARGUMENTS = frozenset(("command", "cmd", "script"))  # what tools call that which a shell is given
+_DOUBT = (
+    "it may be meant, but what this command does is known only when it runs: write it out, without variables or "
+    "substitutions in what the rule speaks of"
+)
 _TOOL_PATTERN = re.compile(r"[A-Za-z0-9_.*-]*[A-Za-z0-9*][A-Za-z0-9_.*-]*")
 
 
@@ -60,6 +67,9 @@ class Command:
     text: str
     arguments: Mapping[str, Any] = field(repr=False, compare=False)
     _looks: dict[str, tuple[Disguised, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _readings: dict[str, list[ShellEvaluation] | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, spec: ToolSpec, arguments: Mapping[str, Any]) -> "Command | None":
@@ -86,8 +96,11 @@ class Command:
         return len(self.text) > JUDGED_CHARS
 
     def permitted_by(self, argument: str, pattern: Pattern) -> bool:
-        """Without an argument's name the pattern is for the whole text, and its stars stay inside one string of it."""
+        """Without an argument's name the pattern is for the whole text, and its stars stay inside one string of it. A
+        star does not stand for what only running tells."""
         if self.too_long or (argument and argument not in self.arguments):
+            return False
+        if not pattern.is_exact and self._is_unknown(argument):
             return False
         if not argument:
             return pattern.fits(self.text, also_turning='"')
@@ -110,11 +123,46 @@ class Command:
             self._looks[argument] = tuple(map(Disguised, dict.fromkeys(texts)))
         return self._looks[argument]
 
+    def perhaps_restricted_by(self, argument: str, pattern: Pattern) -> bool:
+        """Say whether it depends on something that only running tells: a variable, what another command prints."""
+        try:
+            readings = self._read_shell(argument)
+        except TooInvolved:
+            return True
+        return any(reading.runs_unknown for reading in readings) or any(
+            pattern.may_touch(text, UNKNOWN, FILE_NAME) for reading in readings for text in reading.uncertain
+        )
+
+    def _is_unknown(self, argument: str) -> bool:
+        try:
+            readings = self._read_shell(argument)
+        except TooInvolved:
+            return True
+        return any(
+            reading.runs_unknown or any(UNKNOWN in text for text in reading.commands) or reading.sets_git
+            for reading in readings
+        )
+
     def _spoken(self, argument: str) -> Iterator[str]:
         """A shell runs the same command however its words are quoted. Raises TooInvolved."""
+        for reading in self._read_shell(argument):
+            yield from reading.commands
+            yield " ".join(reading.tokens)
+
+    def _read_shell(self, argument: str) -> list[ShellEvaluation]:
+        """Read what a shell is given, in the named argument or in any. Raises TooInvolved."""
+        readings: list[ShellEvaluation] = []
         for name in _SHELL_ARGUMENTS & ({argument} if argument else self.arguments.keys()):
-            value = self.arguments[name]
-            yield from spoken(value) if isinstance(value, str) else ()
+            value = self.arguments.get(name)
+            if not isinstance(value, str):
+                continue
+            if name not in self._readings:
+                self._readings[name] = None  # for whoever asks again after a TooInvolved
+                self._readings[name] = list(evaluate_command(value))
+            if (known := self._readings[name]) is None:
+                raise TooInvolved
+            readings += known
+        return readings
 
 
 @dataclass(frozen=True)
@@ -168,6 +216,13 @@ class Rule:
     def speaks_of(self, spec: ToolSpec, command: Command) -> bool:
         name = _normal(spec.name) if self._restricts else spec.name
         return self._tool.fits(name) and self._concerns(spec.effects) and self._covers(command)
+
+    def may_speak_of(self, spec: ToolSpec, command: Command) -> bool:
+        """Say whether it would speak of the call if what only running tells were known. What permits never may."""
+        if not self._restricts or self._pattern is None:
+            return False
+        concerns = self._tool.fits(_normal(spec.name)) and self._concerns(spec.effects)
+        return concerns and command.perhaps_restricted_by(self.argument, self._pattern)
 
     def _concerns(self, effects: frozenset[Effect]) -> bool:
         if not self.effects:
@@ -230,7 +285,8 @@ def judge(
     default: Mapping[Effect, Action] = CAREFUL,
 ) -> Decision:
     """A deny rule, wherever it stands; then a grant for exactly this call (by its key); then the first rule that speaks
-    of it; then the strictest of what `default` says of the tool's effects."""
+    of it; then the strictest of what `default` says of the tool's effects. What would be allowed is asked about if a
+    deny rule might speak of it, depending on what only running tells."""
     try:
         if (command := Command.of(spec, arguments)) is not None:
             return _judged(rules, grants, spec, command, default)
@@ -263,6 +319,16 @@ def _judged(
             return _ruled(rule, command)
     if (scope := grants.get(command.key)) is not None:
         return Decision(Action.ALLOW, f"a grant ({scope})", "for exactly this call", command)
+    doubtful = [rule for rule in rules if rule not in speaking and rule.may_speak_of(spec, command)]
+    decision = _decide(speaking, spec, command, default)
+    for rule in doubtful:
+        comes_first = not speaking or rules.index(rule) < rules.index(speaking[0])
+        if decision.action is Action.ALLOW and (rule.action is Action.DENY or comes_first):
+            return Decision(Action.ASK, f"the {rule.title}", _DOUBT, command)
+    return decision
+
+
+def _decide(speaking: Sequence[Rule], spec: ToolSpec, command: Command, default: Mapping[Effect, Action]) -> Decision:
     if speaking:
         return _ruled(speaking[0], command)
     actions = {default.get(effect, Action.ASK) for effect in spec.effects or {Effect.READ}}

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from types import MappingProxyType
 
-from hummingbird.domain.shell_words import HOME, UNKNOWN, plain
+from hummingbird.domain.shell_parameters import HOME, UNKNOWN
+from hummingbird.domain.shell_words import plain
 from hummingbird.domain.text import shortened
 
 _SYSTEM = (
@@ -41,6 +42,11 @@ def harm(name: str, arguments: Sequence[str], folder: str) -> str:
     if rule is None and name.startswith("mkfs."):
         rule = _format
     return rule(arguments, folder) if rule else ""
+
+
+def find_alike(pattern: str) -> list[str]:
+    """Return the commands with a rule whose name this glob could stand for."""
+    return [name for name in _RULES if _alike(pattern, name)]
 
 
 def ruined(target: str, folder: str) -> str:

@@ -6,13 +6,22 @@ Knows neither where a text comes from nor where it goes, and never shows what it
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
-from hummingbird.domain.limits import ADDRESS_BYTES, SECRET_CHARS
+from hummingbird.domain.limits import ADDRESS_BYTES, MASKING_HELD_BYTES, SECRET_CHARS, SECRET_SPREAD_BYTES
 from hummingbird.domain.masking import HEAD_BYTES, MASK_BYTES, NEAR, Found, KnownText, Lookout, Mark, MaskedStream, Rule
+from hummingbird.domain.masking_views import (
+    CONTEXT_BYTES,
+    DUMPED_BYTES,
+    UncolouredReader,
+    UndumpedReader,
+    UnescapedReader,
+    UnwrappedReader,
+    ViewReader,
+)
 
 MASK = MASK_BYTES.decode()
 SHORTEST = 6  # a shorter value is found in innocent words
@@ -22,7 +31,8 @@ SHORTEST = 6  # a shorter value is found in innocent words
 class Secrets:
     """`values` that are too short to be told from words are left out; surrounding white space is no part of one.
 
-    A value is masked as it is, and as tools write it: in Base64, in hexadecimal, in an address, in JSON. A whole
+    A value is masked as it is, and as tools write it: in Base64, in hexadecimal, in an address, in JSON, and in what
+    the views of `masking_views` undo: colours, line breaks in an encoding, escapes, dumps. A whole
     text and a stream are masked alike, always, for the bounds are those of both:
 
     - a value of more than `SECRET_CHARS` characters is masked in pieces, each of them a secret of its own;
@@ -37,12 +47,14 @@ class Secrets:
     _values_alone: "_Rules" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        known = {stripped for value in self.values if len(stripped := value.strip()) >= SHORTEST}
-        longest_first = tuple(sorted(known, key=lambda value: (-len(value), value)))
+        values = {stripped for value in self.values if len(stripped := value.strip()) >= SHORTEST}
+        longest_first = tuple(sorted(values, key=lambda value: (-len(value), value)))
         object.__setattr__(self, "values", longest_first)
-        spelt = {spelling for value in longest_first for piece in _pieces(value) for spelling in _spellings(piece)}
-        object.__setattr__(self, "_rules", _Rules(spelt, _SHAPES))
-        object.__setattr__(self, "_values_alone", _Rules(spelt, ()))
+        pieces = {piece for value in longest_first for piece in _pieces(value)}
+        known = _KnownForms(spelling for piece in pieces for spelling in _spellings(piece))
+        views = _make_views(pieces, known)
+        object.__setattr__(self, "_rules", _Rules(known, views, _SHAPES))
+        object.__setattr__(self, "_values_alone", _Rules(known, views, ()))
 
     def mask(self, text: str) -> str:
         """The text without them. Masking a masked text changes nothing."""
@@ -80,18 +92,41 @@ async def masked(chunks: AsyncIterable[bytes], secrets: Secrets) -> AsyncIterato
 
 def _pieces(value: str) -> Iterator[str]:
     """Equally long ones, so that none is too short to be told from words."""
-    count = -(-len(value) // SECRET_CHARS)
-    ends = [len(value) * number // count for number in range(count + 1)]
-    pieces = (value[start:end].strip() for start, end in pairwise(ends))
+    pieces = (value[start:end].strip() for start, end in pairwise(_cuts(len(value), SECRET_CHARS)))
     return (piece for piece in pieces if len(piece) >= SHORTEST)
 
 
 def _spellings(value: str) -> Iterator[bytes]:
     written = (value, *_in_json(value), *_in_address(value))
     yield from {text.encode("utf-8", "surrogatepass") for text in written}
-    raw = value.encode("utf-8", "surrogatepass")
+    yield from _encodings(value.encode("utf-8", "surrogatepass"))
+
+
+def _encodings(raw: bytes) -> Iterator[bytes]:
+    """As plain letters, between which tools break lines."""
     yield from (raw.hex().encode(), raw.hex().upper().encode())
     yield from _in_base64(raw)
+
+
+def _make_views(pieces: Collection[str], known: "_KnownForms") -> tuple[ViewReader, ...]:
+    if not pieces:
+        return ()
+    raw = [piece.encode("utf-8", "surrogatepass") for piece in pieces]
+    dumped = (value[start:end] for value in raw for start, end in pairwise(_cuts(len(value), DUMPED_BYTES)))
+    longest = max(map(len, raw))
+    window = min(16 * longest + SECRET_SPREAD_BYTES, MASKING_HELD_BYTES - CONTEXT_BYTES)
+    return (
+        UncolouredReader(known, window, known.longest),
+        UnwrappedReader(_KnownForms(encoded for value in raw for encoded in _encodings(value)), window, longest),
+        UnescapedReader(_KnownForms(raw), window, longest),
+        UndumpedReader(_KnownForms(value for value in dumped if len(value) >= SHORTEST), 16 * DUMPED_BYTES, longest),
+    )
+
+
+def _cuts(length: int, most: int) -> list[int]:
+    """Where something is cut into equally long pieces, its two ends included."""
+    count = -(-length // most)
+    return [length * number // count for number in range(count + 1)]
 
 
 def _in_json(value: str) -> Iterator[str]:
@@ -283,25 +318,58 @@ _OPEN = _at_end(
 _OPEN_FRESH = _at_end(_cut(head, token.cut) for token in _TOKENS for head in token.marks)
 
 
-class _Rules:
-    """Mask, values, shapes: in this order, the longest value first."""
+class _KnownForms:
+    """Spellings of known values, the longest first."""
 
-    def __init__(self, spelt: Iterable[bytes], shapes: Iterable[Rule]) -> None:
-        longest_first = sorted((text for text in spelt if MASK_BYTES not in text), key=lambda text: (-len(text), text))
-        values = [KnownText(text) for text in longest_first]
-        self._all: tuple[Rule, ...] = (_Masked(), *values, *shapes)
-        numbered = list(enumerate(self._all))
-        self._lookout = Lookout(Mark(mark, number) for number, rule in numbered for mark in rule.marks)
-        self._unmarked = [(number, rule) for number, rule in numbered if isinstance(rule, _Unmarked)]
-        self._long = [value for value in values if value.reach > _SHORT_BYTES]
+    def __init__(self, spelt: Iterable[bytes]) -> None:
+        spellings = {text for text in spelt if MASK_BYTES not in text}
+        self.values = [KnownText(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
+        self.longest = max(map(len, spellings), default=0)
+        self._lookout = Lookout(Mark(mark, number) for number, value in enumerate(self.values) for mark in value.marks)
+        self._long = [value for value in self.values if value.reach > _SHORT_BYTES]
         self._short: dict[bytes, list[KnownText]] = {}  # by how they begin, and by the beginnings of that
-        for value in (value for value in values if value.reach <= _SHORT_BYTES):
+        for value in (value for value in self.values if value.reach <= _SHORT_BYTES):
             for length in range(1, HEAD_BYTES + 1):
                 self._short.setdefault(value.marks[0][:length], []).append(value)
 
-    def starts(self, text: bytes, at: int) -> list[tuple[int, int]]:
-        places = [(start, number) for number, rule in self._unmarked for start in rule.places(text, at)]
-        places += self._lookout.places(text, at)
+    def cover(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """Yield where a value begins and ends, in order and apart from each other."""
+        last = 0
+        for start, number in sorted(self._lookout.places(text, 0)):
+            if start >= last and (found := self.values[number].found(text, start, fresh=False)):
+                last = found.end
+                yield start, last
+
+    def find_open(self, text: bytes, at: int = 0) -> int:
+        """Return the first place from `at` on where a value may have begun that does not end here; or the end."""
+        return min([self._find_open_short(text, at), *(value.first_begun(text, at) for value in self._long)])
+
+    def _find_open_short(self, text: bytes, at: int) -> int:
+        """None of them has white space inside."""
+        at = max(at, len(text) - _SHORT_BYTES)
+        for place in range(max(at, text.rfind(b" ", at) + 1, text.rfind(b"\n", at) + 1), len(text)):
+            values = self._short.get(text[place : place + HEAD_BYTES])
+            if values and (place + HEAD_BYTES > len(text) or any(value.begun(text, place) for value in values)):
+                return place
+        return len(text)
+
+
+class _Rules:
+    """Mask, values, values in other views, shapes: in this order, the longest value first."""
+
+    def __init__(self, known: _KnownForms, views: Sequence[ViewReader], shapes: Iterable[Rule]) -> None:
+        self._known = known
+        self._views = views
+        self._all: tuple[Rule, ...] = (_Masked(), *known.values, *shapes)
+        self._in_views = len(known.values)  # the number of what views show
+        numbered = list(enumerate(self._all))
+        self._lookout = Lookout(Mark(mark, number) for number, rule in numbered for mark in rule.marks)
+        self._unmarked = [(number, rule) for number, rule in numbered if isinstance(rule, _Unmarked)]
+
+    def starts(self, text: bytes, at: int) -> list[tuple[int, int, int]]:
+        places = [(start, number, 0) for number, rule in self._unmarked for start in rule.places(text, at)]
+        places += [(start, number, 0) for start, number in self._lookout.places(text, at)]
+        places += [(start, self._in_views, end) for view in self._views for start, end in view.spans(text, at)]
         return sorted(places)
 
     def found(self, number: int, text: bytes, start: int, *, fresh: bool) -> Found | None:
@@ -312,14 +380,5 @@ class _Rules:
         if address == at or (fresh and _OPEN_FRESH.match(text, at)):
             return at
         shape = _OPEN.search(text, max(at, len(text) - NEAR))
-        firsts = [shape.start() if shape else len(text), address, self._short_begun(text, at)]
-        return min(firsts + [value.first_begun(text, at) for value in self._long])
-
-    def _short_begun(self, text: bytes, at: int) -> int:
-        """None of them has white space inside."""
-        at = max(at, len(text) - _SHORT_BYTES)
-        for place in range(max(at, text.rfind(b" ", at) + 1, text.rfind(b"\n", at) + 1), len(text)):
-            values = self._short.get(text[place : place + HEAD_BYTES])
-            if values and (place + HEAD_BYTES > len(text) or any(value.begun(text, place) for value in values)):
-                return place
-        return len(text)
+        firsts = [shape.start() if shape else len(text), address, self._known.find_open(text, at)]
+        return min(firsts + [view.find_open(text, at) for view in self._views])

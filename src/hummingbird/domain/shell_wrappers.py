@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from hummingbird.domain.host_limits import SHELL_STEPS
+from hummingbird.domain.shell_parameters import UNKNOWN
 from hummingbird.domain.shell_words import TooInvolved, plain
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"])
@@ -40,6 +41,18 @@ _WRAPPERS: Mapping[str, tuple[str, int]] = MappingProxyType(
         "systemd-run": ("pEMu", 0),
         "unshare": ("SGR", 0),
         "catchsegv": ("", 0),
+        "chroot": ("", 1),
+        "setpriv": ("", 0),
+        "runuser": ("ugGscw", 0),
+        "fakeroot": ("", 0),
+        "ltrace": ("aAbDeFlnoOpsuwxX", 0),
+        "valgrind": ("", 0),
+        "xvfb-run": ("efnpsw", 0),
+        "dbus-run-session": ("", 0),
+        "prlimit": ("", 0),
+        "numactl": ("CNimlp", 0),
+        "nsenter": ("tSG", 0),
+        "gtimeout": ("sk", 1),
     }
 )
 _LONG_WITH_VALUE = frozenset(
@@ -91,6 +104,10 @@ def unwrapped(words: list[str], piped: str | None) -> list[str]:
         if name not in _WRAPPERS or name == "parallel":  # which makes scripts
             return words
         inner = _inner(name, words)
+        if name == "xargs" and any(
+            plain(word).startswith(("-a", "--arg-file")) for word in words[: len(words) - len(inner)]
+        ):
+            piped = UNKNOWN
         if name == "xargs" and piped:
             inner = _fed(inner, piped.split(), _placeholder(words[1 : len(words) - len(inner)]))
         words = inner
@@ -178,8 +195,6 @@ def script_of(name: str, arguments: Sequence[str], given: str = "") -> tuple[str
     words = [plain(word) for word in arguments]
     if name == "eval":
         return " ".join(words), []
-    if name == "alias":
-        return "\n".join(word.partition("=")[2] for word in words), []
     if name == "trap":
         return (words[0] if words and not words[0].startswith("-") else ""), []
     if name == "watch":
@@ -212,6 +227,11 @@ def _combined(sources: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     firsts = [source[0] for source in sources]
     for at, source in enumerate(sources):
         yield from ([*firsts[:at], word, *firsts[at + 1 :]] for word in source)
+
+
+def quote_word(word: str) -> str:
+    """Escape a word so that a shell reads it as it is."""
+    return _ACTIVE.sub(r"\\\g<0>", word).replace("\\\n", "'\n'") or "''"
 
 
 def _filled(template: str, values: Sequence[str]) -> str:
@@ -260,5 +280,5 @@ def _told(words: Sequence[str]) -> tuple[str | None, list[str]]:
     if late is not None:  # `su root -c '…'`
         return (rest[late + 1] if late + 1 < len(rest) else ""), []
     if rest and rest[0] not in ("-", "--", "/dev/stdin"):
-        return "", []
+        return "", rest  # a file, which may be known
     return None, []

@@ -36,6 +36,7 @@ class Class(StrEnum):
     UNKNOWN = "unknown"
 
 
+PASSING_KINDS = (Kind.MEMORY, Kind.TIMEOUT, Kind.NETWORK, Kind.QUOTA, Kind.RUNNER)
 INTERMITTENT = frozenset({Class.FLAKY, Class.INFRASTRUCTURE})
 """A second run of the same commit may well pass."""
 
@@ -63,7 +64,8 @@ SURE = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Lines that belong together and explain something. `score` orders the regions of one log, nothing else."""
+    """Lines that belong together and explain something. `score` orders the regions of one log, nothing else.
+    `beside`: what it looks like without lines of machines, networks and chance, where `kind` is one of those."""
 
     lines: tuple[Line, ...]
     kind: Kind
@@ -71,6 +73,11 @@ class Region:
     fingerprint: str
     score: float
     rule: str  # the signal that made it stand out
+    beside: Kind | None = None
+
+    @property
+    def lasting_kind(self) -> Kind | None:
+        return self.beside if self.kind in PASSING_KINDS else self.kind
 
     @property
     def first(self) -> int:
@@ -87,12 +94,23 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Everything that was found, best region first. `blame` speaks for the whole log."""
+    """Everything that was found, best region first. `blame` speaks for the whole log. `lasting_blame`: what the log
+    would say without its words of machines, networks and chance, which a job can print at will; None: the same."""
 
     regions: tuple[Region, ...]
     blame: Blame
     lines: int
     size: int  # bytes
+    lasting_blame: Blame | None = None
+
+    @property
+    def lasting(self) -> Blame:
+        return self.blame if self.lasting_blame is None else self.lasting_blame
+
+    @property
+    def lasting_kind(self) -> Kind | None:
+        """Of the best region that looks like something lasting, whatever else stands in it."""
+        return next((kind for region in self.regions if (kind := region.lasting_kind) is not None), None)
 
     @property
     def sure(self) -> bool:

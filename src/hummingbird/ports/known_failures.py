@@ -13,7 +13,8 @@ from typing import Protocol
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
     """A failure was there. `occurrence` names the job it happened in, by its id or its link: an event that is delivered
-    twice tells of the same one, and counts once. Longer texts are cut; `merge_request` and `branch` may be empty."""
+    twice tells of the same one, and counts once. `author`: a mark of the merge request's author, the same one for the
+    same person; empty if nobody knows. Longer texts are cut; `merge_request` and `branch` may be empty."""
 
     project: str
     fingerprint: str
@@ -26,6 +27,7 @@ class Sighting:
     merge_request: str = ""
     branch: str = ""
     link: str = ""  # to the analysis
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,9 @@ class Analysed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
     """What is remembered. Kind, class, title and excerpt are those of the newest sighting; lists are bounded, newest
-    first. `count` is one as long as it was seen in one job only: then it is new, however often that job is told of."""
+    first. `count` is one as long as it was seen in one job only: then it is new, however often that job is told of.
+    `authors`: for each of the merge requests the mark of its author, empty if nobody knows: earlier versions remembered
+    none. `authors_total`: how many different ones, all unknown ones together being one."""
 
     project: str
     fingerprint: str
@@ -56,6 +60,8 @@ class KnownFailure:
     branches: tuple[str, ...]
     links: tuple[str, ...]
     analysis: Analysed | None = None  # the first of late
+    authors: tuple[str, ...] = ()
+    authors_total: int = 0
 
 
 @dataclass(frozen=True, slots=True)

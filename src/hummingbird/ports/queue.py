@@ -21,6 +21,14 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Successor:
+    """What is sent in the place of a message that was received."""
+
+    body: str
+    dedup_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One that was received QUEUE_RECEIVES times and never deleted."""
 
@@ -61,6 +69,13 @@ class Queue(Protocol):
 
     async def delete(self, message: Message) -> None:
         """It is done. Raises ReceiptExpired: it may be with somebody else by now."""
+        ...
+
+    async def replace(self, messages: Sequence[Message], successors: Sequence[Successor]) -> None:
+        """Send the successors to the end of the group, then delete the messages, which are all of that group. A process
+        that dies meanwhile has done all of it or nothing; with SQS it may have sent without deleting, and then the
+        messages still come first. Raises ReceiptExpired: one of them may be with somebody else by now; then nothing
+        was sent, unless SQS noticed it only when it deleted. Raises InvalidRequest."""
         ...
 
     async def dead(self) -> Sequence[DeadLetter]:

@@ -18,6 +18,7 @@ import msgspec
 from hummingbird.domain.errors import EventUnreadable
 from hummingbird.domain.limits import EVENT_BYTES, QUEUE_NAME_CHARS
 from hummingbird.domain.orders import Arrived, Envelope, WorkOrder, written
+from hummingbird.ports.queue import Successor
 
 _GZIPPED = 16 + zlib.MAX_WBITS
 _NAME = re.compile(rf"[!-~]{{1,{QUEUE_NAME_CHARS}}}")
@@ -163,12 +164,6 @@ def opened(body: str) -> Envelope:
         raise EventUnreadable(
             "A message in the queue is none of ours, or a newer version wrote it: update this one, or drop it."
         ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Successor:
-    body: str
-    dedup_id: str
 
 
 def successor_of(order: WorkOrder, waits: int) -> Successor:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from hummingbird.config.configuration import Applied
 from hummingbird.domain.notes import Marker, Part
-from hummingbird.domain.orders import Overrides, WorkOrder, session_of
+from hummingbird.domain.orders import Cause, Overrides, WorkOrder, session_of
 from hummingbird.ports.forge import MergeRequest, NoteSeen, Thread
+from hummingbird.service.routing import left_alone
 
 OPENED = "opened"
 ENDS = frozenset({Part.RESULT, Part.FAILED})
@@ -25,11 +26,22 @@ def may_run(order: WorkOrder, merge_request: MergeRequest, threads: Sequence[Thr
         return "the merge request is no longer open"
     if change.head != order.sha:
         return "the head of the merge request has moved on"
+    if why := _left_alone_now(order, merge_request, applied):
+        return why
     if _handled(order, threads):
         return f"{order.workflow} has looked at this commit already"
     if _runs_besides(order, threads) >= applied.max_runs_per_mr:
         return f"{order.workflow} has run as often as it may on this merge request ({applied.max_runs_per_mr})"
     return ""
+
+
+def _left_alone_now(order: WorkOrder, merge_request: MergeRequest, applied: Applied) -> str:
+    """Apply the rules of the trigger to the merge request as it is now: the event may be hours old."""
+    change = merge_request.change
+    if order.cause is Cause.MERGE_REQUEST and change.draft:
+        return "the merge request is a draft by now"
+    by_actor = left_alone(applied, username=order.actor, branch=change.source_branch)
+    return by_actor or left_alone(applied, username=merge_request.author, branch="")
 
 
 def reviewed_patch(order: WorkOrder, threads: Sequence[Thread]) -> str:

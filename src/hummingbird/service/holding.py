@@ -17,8 +17,8 @@ from typing import Self
 
 from hummingbird.domain.errors import InvalidRequest, QueueUnusable, ReceiptExpired
 from hummingbird.domain.limits import QUEUE_RECEIVES
-from hummingbird.ports.queue import Message, Queue
-from hummingbird.service.envelopes import Successor, copied
+from hummingbird.ports.queue import Message, Queue, Successor
+from hummingbird.service.envelopes import copied
 from hummingbird.service.outages import Outage
 
 _log = logging.getLogger("hummingbird.service")
@@ -87,30 +87,29 @@ class Holding:
 
     async def replace(self, successor: Successor) -> None:
         """Successors for all of them, the given one for the first."""
-        if self.first is not None:
-            await self._copy((successor, *(copied(message.body, message.id) for message in self._left[1:])))
+        async with self._turn:
+            if self.first is None:
+                return
+            behind = [copied(message.body, message.id) for message in self._left[1:]]
+            try:
+                await self._outage.surely(partial(self._queue.replace, tuple(self._left), (successor, *behind)))
+            except (ReceiptExpired, InvalidRequest) as error:
+                self._lose(self._left[0], error)
+            else:
+                self._left.clear()
 
     async def give_back(self) -> None:
         """All of them, at once and in order, and without the cost of a try."""
         while message := self.first:
             if message.receives >= self._stay_before:
-                await self._copy([copied(one.body, one.id) for one in self._left])
+                await self.replace(copied(message.body, message.id))
                 return
             await self._settle(lambda message: self._queue.postpone(message, 0))
 
-    async def _copy(self, successors: Sequence[Successor]) -> None:
-        """First sent, then deleted: should we die in between, there are two of one order, which is done once."""
-        group = self._left[0].group
-        for one in successors:
-            await self._outage.surely(partial(self._queue.send, one.body, group=group, dedup_id=one.dedup_id))
-        while self.first is not None:  # the last one first: should we die in between, those that are left come in order
-            await self._settle(self._queue.delete, at=-1)
-
-    async def _settle(self, verb: Callable[[Message], Awaitable[None]], at: int = 0) -> bool:
+    async def _settle(self, verb: Callable[[Message], Awaitable[None]]) -> bool:
         async with self._turn:
-            if self.first is None:
+            if (message := self.first) is None:
                 return False
-            message = self._left[at]
             try:
                 await self._outage.surely(partial(verb, message))
             except (ReceiptExpired, InvalidRequest) as error:

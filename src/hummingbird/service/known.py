@@ -8,6 +8,7 @@ looked up becomes a sentence. Titles and names are others' words: what is told g
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from hummingbird.config.configuration import Configuration
 from hummingbird.domain.errors import (
@@ -109,7 +110,7 @@ class Known:
             before = await self.ledger.known_many(order.project, [failure.fingerprint for failure in failures])
             for failure in failures:
                 now = await self.ledger.seen(_sighting(order, merge_request, failure, at, link))
-                spread += [now] if now.merge_requests_total > 1 else []
+                spread += [now] if now.authors_total > 1 else []
                 if now.count > 1:
                     lines.append(_line(order, failure, before.get(failure.fingerprint), now))
                 else:
@@ -120,14 +121,14 @@ class Known:
 
 
 def _banner(spread: Sequence[KnownFailure]) -> str:
-    """Of the failure that is in most merge requests."""
+    """Of the failure that is in most merge requests; of none whose merge requests are all of one author."""
     if not spread:
         return ""
     most = max(spread, key=lambda known: known.merge_requests_total)
     others = f" So are {len(spread) - 1} more of those below." if len(spread) > 1 else ""
     return (
         f"**Not only here:** {code(most.title or most.kind)} is seen since {day(most.first_seen)}, in "
-        f"{most.merge_requests_total} merge requests of this project.{others}"
+        f"{most.merge_requests_total} merge requests of this project by {most.authors_total} authors.{others}"
     )
 
 
@@ -153,7 +154,13 @@ def _sighting(order: WorkOrder, merge_request: MergeRequest, failure: FailureSee
         merge_request=f"!{order.mr_iid}",
         branch=merge_request.change.source_branch,
         link=link,
+        author=author_mark(merge_request.change.author_id),
     )
+
+
+def author_mark(author_id: int) -> str:
+    """By which the ledger tells authors apart without naming them; empty for an author that GitLab did not name."""
+    return blake2b(str(author_id).encode(), digest_size=8, person=b"author").hexdigest() if author_id else ""
 
 
 def _line(order: WorkOrder, failure: FailureSeen, before: KnownFailure | None, now: KnownFailure) -> str:

@@ -151,6 +151,11 @@ class Publication:
         draft = Draft(text="", above=above, answers=order.note_id)
         await self._reply(order.mr_iid, order.discussion_id, draft, answer_to(order.note_id))
 
+    async def decline(self, order: WorkOrder, text: str) -> None:
+        """Answer the note that asked for a run which may not start any more."""
+        draft = Draft(text=text, answers=order.note_id)
+        await self._reply(order.mr_iid, order.discussion_id, draft, answer_to(order.note_id))
+
     async def answer(self, note: NoteWritten, text: str) -> None:
         """Help, or what is wrong with a command; `text` may quote it (R3)."""
         draft = Draft(text=text, answers=note.note_id)

@@ -31,6 +31,7 @@ from hummingbird.service.publication import Place, Publication
 from hummingbird.service.review_end import Ending
 from hummingbird.service.settling import Wait, recovered, settled
 from hummingbird.service.stages import Later
+from hummingbird.service.start_checks import StartChecks
 from hummingbird.service.verdict_wording import for_model
 from hummingbird.service.verdicts import explains, opinion_of
 from hummingbird.service.wording import nothing_found
@@ -87,6 +88,11 @@ class Runs:
             rest = await self._rest(order, forge, configuration)
             if rest is not None:
                 return rest if isinstance(rest, Later) else _skipped(order, rest)
+        checks = StartChecks(order, request, threads, applied, configuration.settings, forge)
+        if refusal := await checks.find_refusal():
+            if refusal.answer:
+                await self.publication(forge, configuration).decline(order, refusal.answer)
+            return _skipped(order, refusal.reason)
         if await self._only_rebased(order, applied, forge, threads):
             return _skipped(order, "the same change was reviewed already, only on top of another commit")
         run = _Run(self, order, configuration, applied, forge, request)
@@ -189,7 +195,7 @@ class _Run:
         investigator, settings, change = self.stage.investigator, self.configuration.settings, self.request.change
         what, bot_ids = (self.order, self.configuration, self.applied), await self.forge.bot_ids()
         looked = await investigator.look(*what, change.target_branch, bot_ids=bot_ids)
-        opinion = await opinion_of(self.order, looked, self.stage.known, settings)
+        opinion = await opinion_of(self.order, looked, self.stage.known, settings, author_id=change.author_id)
         text = task(self.order, change.target_branch, opinion.verdict, review.told if review else None)
         tools: Sequence[Tool] = ()
         if review is not None:

@@ -13,22 +13,25 @@ from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.orders import WorkOrder
 from hummingbird.domain.verdict_limits import KNOWN_ANALYSIS_S
 from hummingbird.domain.verdicts import Judgement, Origin, Verdict
-from hummingbird.evidence.verdicts.facts import Facts
+from hummingbird.evidence.verdicts.facts import Facts, JobFacts
 from hummingbird.evidence.verdicts.judging import GREEN_ON_TARGET, judge
 from hummingbird.ports.known_failures import Analysed, KnownFailure
 from hummingbird.service.investigating import NO_OPINION, Conducted, Looked, Opinion
-from hummingbird.service.known import Known
+from hummingbird.service.known import Known, author_mark
 from hummingbird.service.verdict_wording import explained_elsewhere
 from hummingbird.service.wording import ended_early, nothing_found
 
 
-async def opinion_of(order: WorkOrder, looked: Looked, known: Known, settings: Settings) -> Opinion:
-    """The same for an order that is delivered again: what its journal says is not judged anew."""
+async def opinion_of(
+    order: WorkOrder, looked: Looked, known: Known, settings: Settings, *, author_id: int = 0
+) -> Opinion:
+    """The same for an order that is delivered again: what its journal says is not judged anew. `author_id`: of the
+    merge request, 0 if it is not known."""
     prints = _failed(looked)
     before = await known.before(order, prints)
     verdict = looked.verdict
     if verdict is None and looked.facts is not None and looked.facts.jobs:
-        verdict = judge(_joined(looked.facts, order, before))
+        verdict = judge(_joined(looked.facts, author_mark(author_id), f"!{order.mr_iid}", before))
     if verdict is None:
         return NO_OPINION
     where = _explained(order, verdict, before, known.clock.now())
@@ -47,14 +50,19 @@ def _failed(looked: Looked) -> list[str]:
     return list(dict.fromkeys(one for prints in found for one in prints))
 
 
-def _joined(facts: Facts, order: WorkOrder, before: Mapping[str, KnownFailure]) -> Facts:
-    own = f"!{order.mr_iid}"
+def _joined(facts: Facts, author: str, own: str, before: Mapping[str, KnownFailure]) -> Facts:
+    """With the merge requests of other authors that had the same failures. Merge requests whose author nobody knows are
+    one other author's, however many they are."""
 
-    def others(prints: Sequence[str]) -> tuple[str, ...]:
-        known = before.get(prints[0]) if prints else None
-        return tuple(name for name in known.merge_requests if name != own) if known is not None else ()
+    def with_others(job: JobFacts) -> JobFacts:
+        known = before.get(job.fingerprints[0]) if job.fingerprints else None
+        if known is None:
+            return job
+        by = dict(zip(known.merge_requests, known.authors, strict=True))
+        others = {name: mark for name, mark in by.items() if name != own and (mark != author or not mark)}
+        return replace(job, elsewhere=tuple(others), other_authors=len(set(others.values())))
 
-    return replace(facts, jobs=tuple(replace(job, elsewhere=others(job.fingerprints)) for job in facts.jobs))
+    return replace(facts, jobs=tuple(map(with_others, facts.jobs)))
 
 
 def _explained(

@@ -30,8 +30,8 @@ from hummingbird.domain.limits import (
 )
 from hummingbird.domain.log_context import working_on
 from hummingbird.domain.orders import Arrived, Envelope, WorkOrder, written
-from hummingbird.ports.queue import Message, Queue
-from hummingbird.service.envelopes import Successor, copied, is_event, opened, put_off, successor_of
+from hummingbird.ports.queue import Message, Queue, Successor
+from hummingbird.service.envelopes import copied, is_event, opened, put_off, successor_of
 from hummingbird.service.holding import Holding
 from hummingbird.service.ingress import Ingress
 from hummingbird.service.outages import Outage, unless

@@ -1,66 +1,86 @@
-"""A draft as the Markdown that is posted: marker, our words, the safe text, what folds out, the footer (N5, N7). Pure,
-and slow for long texts.
+"""Put a draft together as the Markdown that is posted: marker, our words, the sanitized text, folds, the footer.
 
     <!-- marker -->  above  text  more  <details>…</details>  suggestion  ---  below
 
-`text` and `more` are made safe apart: what the one leaves open does not swallow the other. What is too long is cut
-from the folds first and then from the text, never from our own words.
+`text`, `more`, folds and the suggestion are sanitized one by one. What is too long is cut from the folds first and then
+from the text, never from our own words. At the end it is checked that no part reaches into another.
 """
 
 import html
+import logging
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
-from hummingbird.adapters.forge.firewall import safe
-from hummingbird.adapters.forge.firewall_signs import plain
+from hummingbird.adapters.forge.markdown_text import JOINER, strip_invisible
 from hummingbird.adapters.forge.markers import Markers
-from hummingbird.adapters.forge.suggesting import suggested
+from hummingbird.adapters.forge.note_sanitizer import sanitize_code, sanitize_markdown
+from hummingbird.adapters.forge.note_worker import parts_keep_apart
+from hummingbird.adapters.forge.suggesting import write_suggestion
 from hummingbird.domain.limits import FORGE_FOLD_CHARS_LEAST, FORGE_TITLE_CHARS, NOTE_CHARS
 from hummingbird.domain.notes import Draft, Fold
 from hummingbird.domain.secrets import Secrets
 from hummingbird.domain.text import shortened
 
 _GAP = "\n\n"
+_MONEY = re.compile(r"\$(?=[0-9])")
+_log = logging.getLogger(__name__)
 LEFT_OUT = "*What folds out here was too long for a note. It is in the session.*"
+_Sanitize = Callable[[str, Secrets, str, int], str]
 
 
-def rendered(draft: Draft, markers: Markers, secrets: Secrets, most: int = NOTE_CHARS) -> str:
-    """At most `most` characters."""
-    above, below = (secrets.mask(part.strip()) for part in (draft.above, draft.below))  # they quote errors of others
-    head = [part for part in (markers.written(draft), above) if part]
-    foot = [f"---\n{below}"] if below else []
-    if draft.suggestion is not None:
-        foot = [suggested(draft.suggestion, secrets, markers.prefix, draft.suggested_above), *foot]
-    room = most - sum(len(part) + len(_GAP) for part in (*head, *foot))
-    more = [safe(draft.more.lstrip(), secrets, markers.prefix, room // 2)] if draft.more.strip() else []
-    room -= sum(len(part) + len(_GAP) for part in more)
-    # behind a list, what is indented would no longer be the code that it was taken for
-    text = safe(draft.text.lstrip() if draft.above else draft.text, secrets, markers.prefix, room)
-    folds = _folds(draft.folds, markers.prefix, secrets, room - len(text) - len(_GAP))
-    return _GAP.join(part for part in (*head, text, *more, *folds, *foot) if part)
+class _NoteRenderer(NamedTuple):
+    draft: Draft
+    markers: Markers
+    secrets: Secrets
+    max_chars: int
+
+    def render_parts(self, sanitize: _Sanitize) -> list[str]:
+        """Return the parts of the note, with the model's text as `sanitize` writes it."""
+        draft, prefix, secrets = self.draft, self.markers.prefix, self.secrets
+        above, below = (self._write_own_words(part) for part in (draft.above, draft.below))
+        head = [part for part in (self.markers.written(draft), above) if part]
+        foot = [f"---\n{below}"] if below else []
+        if draft.suggestion is not None:
+            foot = [write_suggestion(draft.suggestion, secrets, prefix, draft.suggested_above), *foot]
+        room = self.max_chars - sum(len(part) + len(_GAP) for part in (*head, *foot))
+        more = [sanitize(draft.more, secrets, prefix, room // 2)] if draft.more.strip() else []
+        room -= sum(len(part) + len(_GAP) for part in more)
+        text = sanitize(draft.text, secrets, prefix, room) if draft.text.strip() else ""
+        folds = self._render_folds(room - len(text) - len(_GAP))
+        return [part for part in (*head, text, *more, *folds, *foot) if part]
+
+    def _write_own_words(self, words: str) -> str:
+        """Mask our own words too, for they quote errors of others; and keep `$1.20` from referring to snippet 1."""
+        return _MONEY.sub(f"${JOINER}", self.secrets.mask(words.strip()))
+
+    def _render_folds(self, room: int) -> list[str]:
+        """Return as many folds as there is room for, the last of them cut."""
+        shown: list[str] = []
+        for fold in self.draft.folds:
+            free = room - len(LEFT_OUT) - len(_GAP)
+            if free < FORGE_FOLD_CHARS_LEAST:
+                return [*shown, LEFT_OUT] if free >= 0 else shown
+            shown.append(self._render_fold(fold, free))
+            room -= len(shown[-1]) + len(_GAP)
+        return shown
+
+    def _render_fold(self, fold: Fold, room: int) -> str:
+        title = html.escape(shortened(strip_invisible(fold.title), FORGE_TITLE_CHARS))
+        opening, closing = f"<details><summary>{title}</summary>", "</details>"
+        inside_room = room - len(opening) - len(closing) - 2 * len(_GAP)
+        inside = sanitize_code(fold.text.strip("\r\n"), self.secrets, self.markers.prefix, inside_room)
+        return _GAP.join((opening, inside, closing))
 
 
-def _folds(folds: tuple[Fold, ...], prefix: str, secrets: Secrets, room: int) -> list[str]:
-    """As many as there is room for, the last of them cut."""
-    shown: list[str] = []
-    for fold in folds:
-        free = room - len(LEFT_OUT) - len(_GAP)
-        if free < FORGE_FOLD_CHARS_LEAST:
-            return [*shown, LEFT_OUT] if free >= 0 else shown
-        shown.append(_fold(fold, prefix, secrets, free))
-        room -= len(shown[-1]) + len(_GAP)
-    return shown
-
-
-def _fold(fold: Fold, prefix: str, secrets: Secrets, room: int) -> str:
-    title = html.escape(shortened(plain(fold.title), FORGE_TITLE_CHARS))
-    opening, closing = f"<details><summary>{title}</summary>", "</details>"
-    inside = safe(_fenced(fold.text), secrets, prefix, room - len(opening) - len(closing) - 2 * len(_GAP))
-    return _GAP.join((opening, inside, closing))
-
-
-def _fenced(text: str) -> str:
-    """First without what nobody sees: two runs of back-ticks may be one then."""
-    shown = plain(text).strip("\n")
-    longest = max((len(run) for run in re.findall("`+", shown)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{shown}\n{fence}"
+def rendered(draft: Draft, markers: Markers, secrets: Secrets, max_chars: int = NOTE_CHARS) -> str:
+    """Return the body of a note, of at most `max_chars` characters."""
+    renderer = _NoteRenderer(draft, markers, secrets, max_chars)
+    parts = renderer.render_parts(sanitize_markdown)
+    body = _GAP.join(parts)
+    if parts_keep_apart(parts, body):
+        return body
+    _log.warning(
+        "The text of a note is posted as a block of code: GitLab would read it together with what is around it."
+    )
+    return _GAP.join(renderer.render_parts(sanitize_code))

@@ -1,24 +1,18 @@
-"""A suggestion on a line of the diff: a block that somebody applies with one click (W2, facts 2.4). Pure.
+"""Write a suggestion on a line of the diff: a block that somebody applies with one click.
 
 It is code that will be committed, so it is posted letter by letter or not at all: what would have to be changed to be
-safe is shown as plain code, which nobody can apply. The text of a note has no such blocks; the firewall sees to that.
+safe is shown as plain code, which nobody can apply. The text of a note has no such blocks; the sanitizer sees to that.
 """
 
-import re
-
-from hummingbird.adapters.forge.firewall import safe
+from hummingbird.adapters.forge.markdown_text import fence_for
+from hummingbird.adapters.forge.note_sanitizer import sanitize_code
 from hummingbird.domain.secrets import Secrets
 
-_TEXT = "text"
 
-
-def suggested(lines: str, secrets: Secrets, marker_prefix: str, above: int = 0) -> str:
-    """In place of the line that the note is on, and of as many above it; of none below it."""
-    block = _fenced(lines, _TEXT)
-    shown = safe(block, secrets, marker_prefix)
-    return _fenced(lines, f"suggestion:-{above:d}+0") if shown == block else shown
-
-
-def _fenced(lines: str, kind: str) -> str:
-    fence = "`" * max(3, max((len(run) for run in re.findall("`+", lines)), default=0) + 1)
-    return f"{fence}{kind}\n{lines}\n{fence}" if lines else f"{fence}{kind}\n{fence}"
+def write_suggestion(lines: str, secrets: Secrets, marker_prefix: str, lines_above: int = 0) -> str:
+    """Return a suggestion in place of the line that the note is on, and of `lines_above` lines above it."""
+    fence = fence_for(lines)
+    inside = f"{lines}\n{fence}" if lines else fence
+    shown = sanitize_code(lines, secrets, marker_prefix)
+    is_unchanged = shown == f"{fence}text\n{inside}"
+    return f"{fence}suggestion:-{lines_above:d}+0\n{inside}" if is_unchanged else shown

@@ -1,4 +1,4 @@
-"""The forge of one project: reading, and the writes (N1, N3). Every text passes the firewall on its way.
+"""The forge of one project: reading, and the writes (N1, N3). Every text is sanitized on its way.
 
 Whether an internal note is one is looked at in GitLab's answer: it publishes, without a word, what the bot may not keep
 to itself (facts 2.3).
@@ -51,7 +51,7 @@ class GitLabForge(ReadingForge):
         return await self._open(merge_request.change.iid, {"body": await self._body(draft), "position": position})
 
     async def _body(self, draft: Draft) -> str:
-        """In a thread: the firewall takes its time for long texts."""
+        """Render in a thread: a long text takes up to a second."""
         return await asyncio.to_thread(rendered, draft, self._markers, self._secrets)
 
     async def _open(self, iid: int, sent: dict[str, Any]) -> Posted:

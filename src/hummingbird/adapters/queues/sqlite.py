@@ -23,7 +23,7 @@ from hummingbird.domain.limits import (
     QUEUE_LOOK_S,
     QUEUE_RECEIVES,
 )
-from hummingbird.ports.queue import DeadLetter, Message
+from hummingbird.ports.queue import DeadLetter, Message, Successor
 
 # A message is in flight while `visible_at` lies ahead, and its group with it: nothing is sent to be seen later. So far
 # ahead that nobody may hold it for so long, it is from before the clock was set back, and the message is free. The
@@ -97,6 +97,12 @@ class SqliteQueue:
 
     async def delete(self, message: Message) -> None:
         await asyncio.to_thread(self._delete, message)
+        self._wake()
+
+    async def replace(self, messages: Sequence[Message], successors: Sequence[Successor]) -> None:
+        for successor in successors:
+            check_sendable(successor.body, messages[0].group, successor.dedup_id)
+        await asyncio.to_thread(self._replace, messages, successors)
         self._wake()
 
     async def dead(self) -> Sequence[DeadLetter]:
@@ -173,6 +179,15 @@ class SqliteQueue:
         with self._file.writing() as file:
             _held(file, message, self._now())
             file.execute("DELETE FROM messages WHERE id = ?", (message.id,))
+
+    def _replace(self, messages: Sequence[Message], successors: Sequence[Successor]) -> None:
+        with self._file.writing() as file:
+            now = self._now()
+            for message in messages:
+                _held(file, message, now)
+            for successor in successors:
+                _sent(file, successor.body, messages[0].group, successor.dedup_id, now)
+            file.executemany("DELETE FROM messages WHERE id = ?", [(message.id,) for message in messages])
 
     def _dead(self) -> list[DeadLetter]:
         query = "SELECT id, group_name, body FROM messages WHERE dead = 1 ORDER BY place LIMIT ?"

@@ -8,7 +8,7 @@ import json
 import math
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ from hummingbird.domain.limits import (
     QUEUE_POLL_S,
     QUEUE_RECEIVES,
 )
-from hummingbird.ports.queue import DeadLetter, Message
+from hummingbird.ports.queue import DeadLetter, Message, Successor
 
 _SURELY_S = 1.0  # a poll that does not wait asks only some of SQS's servers and may miss what is there
 _ASKED_FOR = ["MessageGroupId", "ApproximateReceiveCount"]
@@ -69,6 +69,15 @@ class SqsQueue:
 
     async def delete(self, message: Message) -> None:
         await self._calls.call("delete_message", QueueUrl=self._url, ReceiptHandle=message.receipt)
+
+    async def replace(self, messages: Sequence[Message], successors: Sequence[Successor]) -> None:
+        """Two requests, however many there are, so that a process that dies is hardly ever in the middle. The first
+        message is kept before, which says whether all are still ours and locks the group until the end."""
+        for successor in successors:
+            check_sendable(successor.body, messages[0].group, successor.dedup_id)
+        await self._open()
+        await self._hold(self._url, messages[0], self._visibility_s)
+        await self._replace(messages, successors)
 
     async def dead(self) -> Sequence[DeadLetter]:
         """Whoever else looks at the same time sees those that this one does not hold."""
@@ -132,15 +141,25 @@ class SqsQueue:
             "change_message_visibility", QueueUrl=url, ReceiptHandle=message.receipt, VisibilityTimeout=seconds
         )
 
+    async def _replace(self, messages: Sequence[Message], successors: Sequence[Successor]) -> None:
+        group = messages[0].group
+        for some in _fitting(successors):
+            entries = [
+                {"MessageBody": one.body, "MessageGroupId": group, "MessageDeduplicationId": one.dedup_id}
+                for one in some
+            ]
+            await self._calls.call_batch("send_message_batch", self._url, entries)
+        receipts = [{"ReceiptHandle": message.receipt} for message in messages]
+        await self._calls.call_batch("delete_message_batch", self._url, receipts)
+
     async def _give_back(self, messages: Sequence[Message]) -> None:
-        """Nobody has tried them. Of a group with one that was received for the last time all are sent anew and then
-        deleted, the last one first: given back it would be buried. What fails ends it; the rest comes by itself."""
+        """Nobody has tried them. Of a group with one that was received for the last time all are sent anew: given back,
+        it would be a dead letter. What the receive left in the queue of such a group then comes before them; SQS has no
+        other way to keep them. What fails ends it; the rest comes by itself."""
         groups = {message.group for message in messages if message.receives >= QUEUE_RECEIVES}
-        spent = [message for message in messages if message.group in groups]
-        for message in spent:
-            await self._send(message.body, message.group, f"again-{message.id}")
-        for message in reversed(spent):
-            await self.delete(message)
+        for group in groups:
+            spent = [message for message in messages if message.group == group]
+            await self._replace(spent, [Successor(message.body, f"again-{message.id}") for message in spent])
         for message in messages:
             if message.group not in groups:
                 await self._hold(self._url, message, 0)
@@ -212,6 +231,19 @@ def _message(raw: Any) -> Message:
         receives=int(attributes["ApproximateReceiveCount"]),
         receipt=str(raw["ReceiptHandle"]),
     )
+
+
+def _fitting(successors: Sequence[Successor]) -> Iterator[Sequence[Successor]]:
+    """Cut into what one request can carry."""
+    some: list[Successor] = []
+    weight = 0
+    for one in successors:
+        weight += len(one.body.encode())
+        if some and (len(some) == QUEUE_BATCH or weight > QUEUE_BODY_BYTES):
+            yield some
+            some, weight = [], len(one.body.encode())
+        some.append(one)
+    yield some
 
 
 async def _found(letters: AsyncGenerator[Message, None], letter_id: str) -> Message:

@@ -7,7 +7,7 @@ It is loaded with the first call: a service without SQS starts without it.
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,7 +25,6 @@ from hummingbird.domain.text import shortened
 
 if TYPE_CHECKING:
     from botocore.config import Config
-    from botocore.exceptions import ClientError
 
 Answer: TypeAlias = Mapping[str, Any]
 
@@ -52,6 +51,13 @@ class SqsCalls:
         """Raises QueueUnusable, ReceiptExpired, InvalidRequest."""
         return await self._run(self._calls, verb, arguments)
 
+    async def call_batch(self, verb: str, url: str, entries: Sequence[Mapping[str, str]]) -> None:
+        """Do the same to several messages with one request. Raises as `call`, also when some of them were refused."""
+        numbered = [{"Id": str(number), **entry} for number, entry in enumerate(entries)]
+        answer = await self.call(verb, QueueUrl=url, Entries=numbered)
+        for failed in answer.get("Failed", ()):
+            raise self._refusal(str(failed.get("Code", "")), str(failed.get("Message", "")))
+
     async def poll(self, **arguments: object) -> Answer:
         """A receive that waits. Raises as `call`."""
         return await self._run(self._polls, "receive_message", arguments)
@@ -77,7 +83,8 @@ class SqsCalls:
         try:
             answer: Answer = getattr(self._opened(), verb)(**arguments)
         except ClientError as error:
-            raise self._refused(error) from error
+            complaint = error.response.get("Error", {})
+            raise self._refusal(str(complaint.get("Code", "")), str(complaint.get("Message", ""))) from error
         except (BotoCoreError, ValueError) as error:  # boto3 has no class of its own for an address that is none
             raise QueueUnusable(
                 f"The queue {self._queue} cannot be reached: {_words(error).rstrip('.')}. "
@@ -96,10 +103,8 @@ class SqsCalls:
                 )
             return self._client
 
-    def _refused(self, error: "ClientError") -> PlatformError:
-        complaint = error.response.get("Error", {})
-        code = str(complaint.get("Code", "")).rpartition(".")[2]
-        words = str(complaint.get("Message", ""))
+    def _refusal(self, code: str, words: str) -> PlatformError:
+        code = code.rpartition(".")[2]
         if code in _EXPIRED or (code == "InvalidParameterValue" and "ReceiptHandle" in words):
             return ReceiptExpired("A message was held for too long or is gone; leave it to whoever receives it next.")
         if code in _UNFIT:

@@ -111,20 +111,20 @@ class BubblewrapPlace:
         await self.remove()
 
     async def _launch(self, control: int) -> None:
-        """Bubblewrap reads its options from a pipe, so that no path of the host stands in a list of processes."""
+        """Bubblewrap reads its options from a descriptor, so that no path of the host stands in a list of processes."""
         with ExitStack() as held:
-            seccomp = _piped(filter_program(), held)
-            written = {name: _piped(text.encode(), held) for name, text in WRITTEN.items()}
+            seccomp = _readable(filter_program(), held)
+            written = {name: _readable(text.encode(), held) for name, text in WRITTEN.items()}
             python, brought = system_python(), None
             if not python:
                 brought, name = own_python(held)
                 python = f"{OWN_PYTHON}/bin/{name}"
             wanted = self._options(seccomp, written, brought)
-            args = _piped(b"".join(os.fsencode(option) + b"\0" for option in wanted), held)
+            args = _readable(b"".join(os.fsencode(option) + b"\0" for option in wanted), held)
             way = launch(self._program or found_bubblewrap(), held)
             room = self._room
-            limits = map(str, (control, room.processes, room.memory_bytes, room.inodes))
-            text = _piped(program("serve", *limits), held)
+            limits = map(str, (control, room.processes, room.memory_bytes, room.inodes, room.locks))
+            text = _readable(program("serve", *limits), held)
             self._process = await asyncio.create_subprocess_exec(
                 way.path,
                 "--args",
@@ -163,10 +163,12 @@ class BubblewrapPlace:
         return self._words.decode("utf-8", "replace")
 
 
-def _piped(content: bytes, held: ExitStack) -> int:
-    """A descriptor from which this can be read; less than a pipe holds, so that writing it waits for nobody."""
-    reading, writing = os.pipe()
-    held.callback(os.close, reading)
-    with closing(os.fdopen(writing, "wb")) as pipe:
-        pipe.write(content)
-    return reading
+def _readable(content: bytes, held: ExitStack) -> int:
+    """A descriptor from which this can be read. No pipe: one may hold as little as 8 KiB where the user has many of
+    them, also in sandboxes, and writing more would wait for a reader that is not there yet."""
+    descriptor = os.memfd_create("hummingbird")
+    held.callback(os.close, descriptor)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hummingbird.domain.limits import (
     SANDBOX_INODES,
+    SANDBOX_LOCKS,
     SANDBOX_MEMORY_BYTES,
     SANDBOX_PROCESSES,
     SANDBOX_SPACE_BYTES,
@@ -32,6 +33,7 @@ class Room:
     space_bytes: int = SANDBOX_SPACE_BYTES
     processes: int = SANDBOX_PROCESSES
     inodes: int = SANDBOX_INODES
+    locks: int = SANDBOX_LOCKS
 
 
 def options(room: Room, seccomp: int, written: Mapping[str, int], own_python: int | None = None) -> list[str]:

@@ -2,7 +2,7 @@
 
 Namespaces leave gaps that only this closes: sockets of families without a namespace (vsock reaches the hypervisor),
 memory no limit counts (memfd, System V, shared mappings without a file), and the kernel's larger doors (bpf, io_uring,
-keys, new user namespaces).
+keys, new user namespaces). It also refuses what would hide open files and locks from the watch in `inside`.
 libseccomp would write the same program, but is a library of the system, and bubblewrap has to work without one.
 """
 
@@ -81,10 +81,14 @@ _DENIED = {
 }
 _ABSENT = {"clone3": (435, 435), "memfd_create": (319, 279)}  # callers know what to do on a kernel without them
 _CLONE, _IOCTL, _MMAP, _SETSOCKOPT = (56, 220), (16, 29), (9, 222), (54, 208)
+_FCNTL, _CLOSE_RANGE = (72, 25), (436, 436)
 _SOCKETS = ((41, 198), (53, 199))  # socket and socketpair
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET and TIME
+_SHARING_FILES, _THREAD = 0x400, 0x10000  # of clone's flags: both or neither
+_UNSHARING_FILES = 0x2  # of close_range's flags
+_OWNERLESS_LOCKS = (37, 38)  # F_OFD_SETLK and F_OFD_SETLKW; every sandbox would see those of the whole machine
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into somebody's terminal
 _AF_UNIX = 1
 _KIND, _SHARED_NAMELESS = 0x2F, 0x21  # of mmap's flags; such memory stays when all but a page of it is unmapped
@@ -118,8 +122,13 @@ def filter_program(machine: str = "") -> bytes:
         for numbers in table.values():
             if (number := numbers[column]) is not None:
                 steps += [_step(_EQUAL, number, 0, 1), _refuse(reason)]
-    steps += [_step(_EQUAL, _CLONE[column], 0, 4), _step(_LOAD, _FIRST), _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1)]
+    steps += [_step(_EQUAL, _CLONE[column], 0, 8), _step(_LOAD, _FIRST), _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1)]
+    steps += [_refuse(errno.EPERM), _step(_AND, _SHARING_FILES | _THREAD), _step(_EQUAL, 0, 2, 0)]
+    steps += [_step(_EQUAL, _SHARING_FILES | _THREAD, 1, 0), _refuse(errno.EPERM), _step(_RETURN, _ALLOW)]
+    steps += [_step(_EQUAL, _CLOSE_RANGE[column], 0, 4), _step(_LOAD, _THIRD), _step(_ANY_BIT, _UNSHARING_FILES, 0, 1)]
     steps += [_refuse(errno.EPERM), _step(_RETURN, _ALLOW)]
+    steps += [_step(_EQUAL, _FCNTL[column], 0, 5), _step(_LOAD, _SECOND), _step(_EQUAL, _OWNERLESS_LOCKS[0], 1, 0)]
+    steps += [_step(_EQUAL, _OWNERLESS_LOCKS[1], 0, 1), _refuse(errno.EINVAL), _step(_RETURN, _ALLOW)]
     for numbers in _SOCKETS:
         steps += [_step(_EQUAL, numbers[column], 0, 4), _step(_LOAD, _FIRST), _step(_EQUAL, _AF_UNIX, 1, 0)]
         steps += [_refuse(errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW)]

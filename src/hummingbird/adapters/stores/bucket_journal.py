@@ -122,9 +122,14 @@ class BucketJournal:
         self._lost = True
 
     async def _vanish(self) -> None:
-        """It never began. Marked as removed first, which somebody who was overtaken cannot."""
+        """Remove a session that never began: mark it as removed, then delete it.
+
+        Somebody who was overtaken cannot mark it. Whoever hung after marking leaves the mark: the session may have
+        begun anew by now, and a delete has no condition.
+        """
         await self._store(anyway=True, removed=True)
-        await self._objects.delete(f"{self._place}/{NAME}")
+        if self._now() < self._tail.head.until:
+            await self._objects.delete(f"{self._place}/{NAME}")
 
     def _check(self) -> None:
         if self._lost:

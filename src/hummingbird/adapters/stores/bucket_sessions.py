@@ -174,7 +174,8 @@ class BucketSessions:
     async def _marked(self, place: str, head: Head, known: Version | None) -> tuple[Head, Version]:
         ours = msgspec.structs.replace(head, serial=head.serial + 1, until=self._now() + LEASE_S)
         version = await swapped(self._objects, f"{place}/{NAME}", written(Tail(ours)), known)
-        if version is None:
+        # What is deleted next is deleted without a condition: not by somebody who hung while the mark was written.
+        if version is None or self._now() >= ours.until:
             raise taken(place)
         return ours, version
 

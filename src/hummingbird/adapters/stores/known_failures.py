@@ -48,6 +48,8 @@ _SECOND_VERSION = (
     """CREATE TABLE analyses (
         failure INTEGER PRIMARY KEY, at REAL NOT NULL, merge_request TEXT NOT NULL, link TEXT NOT NULL)""",
 )
+_THIRD_VERSION = ("ALTER TABLE places ADD COLUMN author TEXT NOT NULL DEFAULT ''",)
+_VERSIONS = (_FIRST_VERSION, _SECOND_VERSION, _THIRD_VERSION)
 _BEGIN = "INSERT OR IGNORE INTO failures VALUES (NULL, ?, ?, '', '', '', '', ?, ?, 0)"
 _FIND = "SELECT * FROM failures WHERE project = ? AND fingerprint = ?"
 _NEWEST = "SELECT * FROM failures WHERE project = ? ORDER BY last_seen DESC LIMIT ?"
@@ -57,11 +59,10 @@ _COUNT = """UPDATE failures SET count = count + 1, first_seen = min(first_seen, 
     title = iif(:at >= last_seen, :title, title),
     excerpt = iif(:excerpt <> '' AND (:at >= last_seen OR excerpt = ''), :excerpt, excerpt) WHERE id = :failure"""
 _COUNT_DAY = "INSERT INTO days VALUES (?, ?, ?, 1) ON CONFLICT (project, day, failure) DO UPDATE SET count = count + 1"
-_PLACE = (
-    "INSERT INTO places VALUES (?, ?, ?, ?) ON CONFLICT (failure, sort, name) DO UPDATE SET at = max(at, excluded.at)"
-)
-_PLACES = "SELECT name FROM places WHERE failure = ? AND sort = ? ORDER BY at DESC LIMIT ?"
-_PLACES_TOTAL = "SELECT count(*) FROM places WHERE failure = ? AND sort = ?"
+_PLACE = """INSERT INTO places VALUES (?, ?, ?, ?, ?) ON CONFLICT (failure, sort, name) DO UPDATE SET
+    at = max(at, excluded.at), author = iif(excluded.author <> '', excluded.author, author)"""
+_PLACES = "SELECT name, author FROM places WHERE failure = ? AND sort = ? ORDER BY at DESC LIMIT ?"
+_PLACES_TOTAL = "SELECT count(*), count(DISTINCT author) FROM places WHERE failure = ? AND sort = ?"
 _LINKS = "SELECT link FROM sightings WHERE failure = ? AND link <> '' ORDER BY at DESC LIMIT ?"
 _ANALYSED = """INSERT INTO analyses SELECT id, :at, :merge_request, :link FROM failures
     WHERE project = :project AND fingerprint = :fingerprint
@@ -78,7 +79,7 @@ _OLD = "SELECT id FROM failures WHERE last_seen < ? ORDER BY last_seen LIMIT ?"
 
 class SqliteKnownFailures:
     def __init__(self, path: Path) -> None:
-        self._file = LedgerFile(path, "the ledger of known failures", _MARK, (_FIRST_VERSION, _SECOND_VERSION))
+        self._file = LedgerFile(path, "the ledger of known failures", _MARK, _VERSIONS)
 
     async def seen(self, sighting: Sighting) -> KnownFailure:
         return await asyncio.to_thread(self._seen, sighting)
@@ -180,18 +181,19 @@ def _count(ledger: sqlite3.Connection, failure: int, sighting: Sighting) -> None
     texts = {"kind": cut(sighting.kind), "class": cut(sighting.class_), "title": cut(sighting.title)}
     excerpt = cut(sighting.excerpt, KNOWN_EXCERPT_CHARS)
     ledger.execute(_COUNT, {"failure": failure, "at": sighting.at, "excerpt": excerpt, **texts})
-    for sort, name in ((_MERGE_REQUEST, sighting.merge_request), (_BRANCH, sighting.branch)):
+    places = ((_MERGE_REQUEST, sighting.merge_request, sighting.author), (_BRANCH, sighting.branch, ""))
+    for sort, name, author in places:
         if name:
-            ledger.execute(_PLACE, (failure, sort, cut(name), sighting.at))
+            ledger.execute(_PLACE, (failure, sort, cut(name), sighting.at, cut(author)))
 
 
 def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
     failure = row["id"]
     analysis = ledger.execute(_ANALYSIS, (failure,)).fetchone()
     merge_requests, branches = (
-        tuple(name for (name,) in ledger.execute(_PLACES, (failure, sort, KNOWN_PLACES)))
-        for sort in (_MERGE_REQUEST, _BRANCH)
+        ledger.execute(_PLACES, (failure, sort, KNOWN_PLACES)).fetchall() for sort in (_MERGE_REQUEST, _BRANCH)
     )
+    total, authors_total = ledger.execute(_PLACES_TOTAL, (failure, _MERGE_REQUEST)).fetchone()
     return KnownFailure(
         project=row["project"],
         fingerprint=row["fingerprint"],
@@ -202,11 +204,13 @@ def _filled(ledger: sqlite3.Connection, row: sqlite3.Row) -> KnownFailure:
         first_seen=row["first_seen"],
         last_seen=row["last_seen"],
         count=row["count"],
-        merge_requests=merge_requests,
-        merge_requests_total=ledger.execute(_PLACES_TOTAL, (failure, _MERGE_REQUEST)).fetchone()[0],
-        branches=branches,
+        merge_requests=tuple(row["name"] for row in merge_requests),
+        merge_requests_total=total,
+        branches=tuple(row["name"] for row in branches),
         links=tuple(link for (link,) in ledger.execute(_LINKS, (failure, KNOWN_LINKS))),
         analysis=Analysed(**analysis) if analysis is not None else None,
+        authors=tuple(row["author"] for row in merge_requests),
+        authors_total=authors_total,
     )
 
 

@@ -32,10 +32,12 @@ _TRACE_CHARS = 24  # of a hash in hexadecimal digits: 96 bits
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
-    """A text, or a hash of one, and when it was seen."""
+    """A text, or a hash of one, and when it was seen; of a merge request also the mark of its author, empty if nobody
+    knows: earlier versions wrote none."""
 
     text: str
     at: float
+    author: str = ""
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +138,7 @@ def with_sighting(shard: Shard, sighting: Sighting) -> Shard | None:
         days=_counted(before.days, day),
     )
     if sighting.merge_request:
-        after = _in_merge_request(after, cut(sighting.merge_request), at)
+        after = _in_merge_request(after, Told(cut(sighting.merge_request), at, cut(sighting.author)))
     return msgspec.structs.replace(shard, failures={**shard.failures, sighting.fingerprint: after})
 
 
@@ -186,6 +188,8 @@ def told_of(project: str, fingerprint: str, failure: Failure) -> KnownFailure:
         branches=tuple(one.text for one in failure.branches),
         links=tuple(one.text for one in failure.links),
         analysis=_analysed(failure.analysis),
+        authors=tuple(one.author for one in failure.merge_requests),
+        authors_total=len({one.author for one in (*failure.merge_requests, *failure.earlier)}),
     )
 
 
@@ -216,24 +220,28 @@ def _worded(before: Failure, sighting: Sighting) -> Failure:
     return msgspec.structs.replace(before, kind=kind, class_=class_, title=title)
 
 
-def _in_merge_request(failure: Failure, name: str, at: float) -> Failure:
+def _in_merge_request(failure: Failure, seen: Told) -> Failure:
     """Those that cannot be named any more are still told from new ones."""
-    all_of_them = _placed(failure.merge_requests, _told(name, at))
-    trace = _trace(name)
+    all_of_them = _placed(failure.merge_requests, (seen,))
+    trace = _trace(seen.text)
     came_back = [one for one in failure.earlier if one.text == trace]
     others = [one for one in failure.earlier if one.text != trace]
     if came_back:
-        all_of_them = _placed(all_of_them, (Told(name, came_back[0].at),))
-    left = [Told(_trace(one.text), one.at) for one in all_of_them[KNOWN_PLACES:]]
+        all_of_them = _placed(all_of_them, (Told(seen.text, came_back[0].at, came_back[0].author),))
+    left = [Told(_trace(one.text), one.at, one.author) for one in all_of_them[KNOWN_PLACES:]]
     earlier = _newest((*left, *others), KNOWN_TRACES - KNOWN_PLACES)
     return msgspec.structs.replace(failure, merge_requests=all_of_them[:KNOWN_PLACES], earlier=earlier)
 
 
 def _placed(places: tuple[Told, ...], more: tuple[Told, ...]) -> tuple[Told, ...]:
-    """Each once, when it was seen last; newest first."""
-    at = {one.text: one.at for one in places}
-    new = {one.text: max(one.at, at.pop(one.text, one.at)) for one in more}
-    return _newest((Told(text, when) for text, when in (*new.items(), *at.items())), len(new) + len(at))
+    """Each once, when it was seen last, with the author that was told last; newest first."""
+    before = {one.text: one for one in places}
+    new = [_joined(one, before.pop(one.text, one)) for one in more]
+    return _newest((*new, *before.values()), len(new) + len(before))
+
+
+def _joined(one: Told, before: Told) -> Told:
+    return Told(one.text, max(one.at, before.at), one.author or before.author)
 
 
 def _newest(some: Iterable[Told], most: int) -> tuple[Told, ...]:

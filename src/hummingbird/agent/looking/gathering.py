@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hummingbird.agent.looking.logs import Seen, read_green, read_log
+from hummingbird.agent.looking.logs import read_green, read_log
 from hummingbird.agent.looking.reading import Raw, Reads
-from hummingbird.agent.looking.target import Target
+from hummingbird.agent.looking.target import Target, has_report
 from hummingbird.domain.failures import FailureSeen
 from hummingbird.domain.verdict_limits import LOOK_JOBS, LOOK_LOGS, LOOK_PATHS, LOOK_S, LOOK_TEXT_CHARS
 from hummingbird.evidence.causes.gitlab import blamed, jobs_of
 from hummingbird.evidence.causes.graph import causes_of
 from hummingbird.evidence.reports.listed import ListedSuites
 from hummingbird.evidence.reports.testcases import is_of_job
-from hummingbird.evidence.verdicts.facts import Facts, JobFacts, OnTarget, Tries
+from hummingbird.evidence.verdicts.facts import Facts, JobFacts, Tries
 
 _FAILED = "failed"
 _PASSED = "success"
@@ -63,6 +63,7 @@ class _Gathering:
     jobs: list[JobFacts] = field(default_factory=list)
     changed: tuple[str, ...] | None = None
     failures: list[FailureSeen] = field(default_factory=list)
+    reporting: set[int] = field(default_factory=set)  # jobs that uploaded a test report
 
     async def through(self) -> None:
         await self._complete()
@@ -76,7 +77,9 @@ class _Gathering:
         target = Target(self.reads, self.subject.target_branch, self.subject.pipeline_id)
         await target.read()
         for place, job in enumerate(self.jobs):
-            self.jobs[place] = replace(job, target=target.of(job.name))
+            there = target.of(job.name)
+            lacks = there is not None and there.has_report and job.id not in self.reporting
+            self.jobs[place] = replace(job, target=there, lacks_report=lacks and job.id > 0)
         for place, job in enumerate(self.jobs[:LOOK_LOGS]):
             if job.id:
                 self.jobs[place] = await self._with_log(self.jobs[place], target)
@@ -105,6 +108,7 @@ class _Gathering:
         if pipeline:
             what = f"The list of jobs of pipeline {pipeline}"
             raw = await self.reads.listed("gitlab_get_pipeline_jobs", what, pipeline_id=pipeline) or []
+        self.reporting = {_number(one, "id") for one in raw if has_report(one)}
         on_commit: list[Raw] = []
         if sha:
             what = "The list of statuses of the commit"
@@ -126,11 +130,19 @@ class _Gathering:
         if seen is None:
             return job
         self.failures += seen.told
-        job = replace(job, analysis=seen.analysis, fingerprints=seen.fingerprints, text=seen.text)
+        job = replace(
+            job,
+            analysis=seen.analysis,
+            fingerprints=seen.fingerprints,
+            text=seen.text(),
+            only_runner_wrote=seen.only_runner_wrote,
+        )
         if job.target is not None and job.target.red:
             return replace(job, target=await target.compared(job.name, job.target))
-        if job.target is not None and seen.lead:
-            return replace(job, in_green_log=await self._in_green(job.name, job.target, seen))
+        if job.target is not None and any(seen.causes):
+            green = await read_green(self.reads, job.name, job.target.branch)
+            analysis, text = seen.analysis_beside(green), seen.text(green)
+            return replace(job, in_green_log=seen.is_green(green), analysis=analysis, text=text)
         return job
 
     async def _with_reports(self) -> None:
@@ -145,10 +157,6 @@ class _Gathering:
             cases = [case for case in suites.cases if is_of_job(case.suite, job.name)]
             said = [line for case in cases for line in (case.file, *(each.text for each in case.body))]
             self.jobs[place] = replace(job, text="\n".join([job.text, *said])[:LOOK_TEXT_CHARS])
-
-    async def _in_green(self, name: str, there: OnTarget, seen: Seen) -> bool | None:
-        green = await read_green(self.reads, name, there.branch)
-        return None if green is None else all(green.has(line) for line in seen.lead)
 
 
 def _of_pipeline(raw: Sequence[Raw], same: Sequence[Raw], pipeline: int) -> Iterator[JobFacts]:

@@ -43,10 +43,17 @@ class Target:
         if not ended:
             return None
         passed = tuple(_ENDS[job["status"]] for _, job in ended)
-        return OnTarget(branch=self.branch, passed=passed, pipeline_id=ended[0][0])
+        reports = any(has_report(job) for _, job in ended)
+        return OnTarget(branch=self.branch, passed=passed, pipeline_id=ended[0][0], has_report=reports)
 
     async def compared(self, name: str, there: OnTarget) -> OnTarget:
         """With what failed there, of a job that is red there."""
         job = next(jobs[name] for number, jobs in self.pipelines if number == there.pipeline_id)
         seen = await read_log(self.reads, job["id"]) if isinstance(job.get("id"), int) else None
         return there if seen is None else replace(there, fingerprints=seen.fingerprints)
+
+
+def has_report(job: Raw) -> bool:
+    """Whether it uploaded a test report."""
+    reports = job.get("reports")
+    return isinstance(reports, list) and "junit" in reports

@@ -7,11 +7,17 @@ from hummingbird.evidence.blame.code import CODE
 from hummingbird.evidence.blame.configuration import CONFIGURATION
 from hummingbird.evidence.blame.machine import MACHINE
 from hummingbird.evidence.blame.network import NETWORK
-from hummingbird.evidence.blame.rule import Rule, Way
+from hummingbird.evidence.blame.rule import Rank, Rule, Way
 from hummingbird.evidence.blame.tests import TESTS
+from hummingbird.evidence.regions import INTERMITTENT
 
 RULES: tuple[Rule, ...] = (*MACHINE, *NETWORK, *CONFIGURATION, *CODE, *TESTS)
 """Where two rules speak of one line with the same weight, the first of them counts."""
+
+
+PASSING_RULES = frozenset(rule.name for rule in RULES if rule.class_ in INTERMITTENT or rule.rank is Rank.FOLLOWS)
+"""The names of the rules for what a second run may get over, and for what may follow from that: a full disk is why the
+code "could not compile"."""
 
 
 WAYS: tuple[tuple[int, Way], ...] = tuple((place, way) for place, rule in enumerate(RULES) for way in rule.ways)

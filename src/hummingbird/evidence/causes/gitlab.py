@@ -1,6 +1,8 @@
 """GitLab's jobs and bridges, as its API lists them, made into jobs of the cause graph, with what its words mean (V5).
 
-GitLab says why a job failed in a word of its own. Knows nothing of HTTP; a field that is missing stays empty.
+GitLab says why a job failed in a word of its own, which no job can forge. But a job can bring some of these ends about:
+by taking too long, by stopping its runner, by starting too many pipelines. Those are no sure sign of a machine's fault.
+Knows nothing of HTTP; a field that is missing stays empty.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +32,11 @@ REASONS = {
     ),
     **_rule(
         Class.INFRASTRUCTURE, 0.9, "GitLab could not schedule or keep the job.",
-        "api_failure", "scheduler_failure", "data_integrity_failure", "server_timeout_running",
-        "server_timeout_canceling",
+        "api_failure", "scheduler_failure", "data_integrity_failure",
+    ),
+    **_rule(
+        Class.INFRASTRUCTURE, 0.9, "The runner could not reach something that it needs, such as a registry of images.",
+        "runner_external_dependency_failure",
     ),
     **_rule(
         Class.INFRASTRUCTURE, 0.8, "No runner took the job, or the one that did went silent.",
@@ -40,11 +45,19 @@ REASONS = {
     ),
     **_rule(
         Class.UNKNOWN, 0.5, "The job took longer than its timeout, which a slow machine can cause as well as the code.",
-        "job_execution_timeout", "job_execution_server_timeout",
+        "job_execution_timeout", "job_execution_server_timeout", "server_timeout_running", "server_timeout_canceling",
+    ),
+    **_rule(
+        Class.UNKNOWN, 0.5, "GitLab heard nothing of the job while it ran, which its commands can cause as well.",
+        "no_updates_running", "no_updates_canceling",
     ),
     **_rule(
         Class.INFRASTRUCTURE, 0.9, "Something that is allotted to the project or the instance is used up.",
-        "ci_quota_exceeded", "reached_downstream_pipeline_trigger_rate_limit",
+        "ci_quota_exceeded",
+    ),
+    **_rule(
+        Class.INFRASTRUCTURE, 0.8, "Too many pipelines were started within a minute.",
+        "reached_downstream_pipeline_trigger_rate_limit",
     ),
     **_rule(Class.CONFIGURATION, 0.7, "The job printed more than GitLab keeps of a log.", "trace_size_exceeded"),
     **_rule(
@@ -53,6 +66,7 @@ REASONS = {
     ),
     **_rule(
         Class.CONFIGURATION, 0.9, "The pipeline's definition asks for something that is not there or not allowed.",
+        "runner_configuration_error",
         "runner_unsupported", "unmet_prerequisites", "invalid_bridge_trigger", "downstream_bridge_project_not_found",
         "upstream_bridge_project_not_found", "insufficient_bridge_permissions", "insufficient_upstream_permissions",
         "bridge_pipeline_is_child_pipeline", "downstream_pipeline_creation_failed", "secrets_provider_not_found",

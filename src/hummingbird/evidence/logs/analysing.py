@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from hummingbird.evidence.blame.classify import classify, judge
+from hummingbird.evidence.blame.rules import PASSING_RULES
 from hummingbird.evidence.fingerprint import fingerprint
 from hummingbird.evidence.logs.baseline import Baseline
 from hummingbird.evidence.logs.bits import bit
@@ -11,7 +13,7 @@ from hummingbird.evidence.logs.choosing import Chooser
 from hummingbird.evidence.logs.cues import Sort
 from hummingbird.evidence.logs.looked import TROUBLE, Looked
 from hummingbird.evidence.logs.preview import LogPreview
-from hummingbird.evidence.regions import Analysis, Blame, Class, Kind, Line, Region
+from hummingbird.evidence.regions import INTERMITTENT, PASSING_KINDS, SURE, Analysis, Blame, Class, Kind, Line, Region
 
 MOST_REGIONS = 12
 _BYTES = 24 * 1024
@@ -26,6 +28,8 @@ _KINDS = (
     (Sort.SETTING, Kind.DEPENDENCY), (Sort.THROWN, Kind.TRACE), (Sort.FRAME, Kind.TRACE),
     (Sort.SUMMARY, Kind.SUMMARY), (Sort.CASCADE, Kind.EXIT),
 )  # fmt: skip
+_Kinds: TypeAlias = tuple[tuple[Sort, Kind], ...]
+_LASTING_KINDS = tuple((sort, kind) for sort, kind in _KINDS if kind not in PASSING_KINDS)
 _REFUSED = bit(Sort.COMPILER, Sort.PLACE)  # a place in the code: what its words mean is the compiler's affair
 _UNDER_A_FILE = re.compile(r"\s+\d+:\d+\s+\S")  # `  12:5  error  ...`, as eslint lists what is wrong in a file
 _FILE = re.compile(r"(?:[A-Za-z]:)?[\w@.+-]*(?:[/\\][\w@.+ ()\[\]-]+)+\.\w{1,8}\Z")
@@ -48,7 +52,11 @@ def analysed(looked: Looked, most_regions: int = MOST_REGIONS) -> Analysis:
     found = found or chosen[:1]
     regions = tuple(_region(looked, rows) for rows in found)
     relevant = [line for region in regions for line in region.lines]
-    return Analysis(regions, judge(relevant, _tail(looked)), looked.total, looked.size)
+    tail = _tail(looked)
+    blame = judge(relevant, tail)
+    doubtful = blame.class_ in INTERMITTENT or blame.sure < SURE
+    lasting = judge(relevant, tail, without=PASSING_RULES) if doubtful else None
+    return Analysis(regions, blame, looked.total, looked.size, lasting)
 
 
 def _troubled(looked: Looked, rows: Sequence[int]) -> bool:
@@ -62,8 +70,17 @@ def _region(looked: Looked, rows: Sequence[int]) -> Region:
     lines = tuple(Line(numbers[at], texts[at]) for at in sorted({*rows, *files.values()}))
     said = [line.text for line in lines]
     kind, rule = _kind(looked, rows)
+    beside = _kind_of(_union(looked.rows.marks, rows[1:]), _LASTING_KINDS) if kind in PASSING_KINDS else None
     score = round(looked.standing.lead[lead], 2)
-    return Region(lines, kind, classify(said, kind=kind), _fingerprint(texts, rows, files), score, rule)
+    return Region(
+        lines,
+        kind,
+        classify(said, kind=kind),
+        _fingerprint(texts, rows, files),
+        score,
+        rule,
+        beside[0] if beside is not None else None,
+    )
 
 
 def _fingerprint(texts: Sequence[str], rows: Sequence[int], files: Mapping[int, int]) -> str:
@@ -90,13 +107,14 @@ def _files(texts: Sequence[str], rows: Sequence[int]) -> dict[int, int]:
 def _kind(looked: Looked, rows: Sequence[int]) -> tuple[Kind, str]:
     """By its lead line; where that says nothing, by what else is in it."""
     marks = looked.rows.marks
-    for mark in (marks[rows[0]], _union(marks, rows)):
-        if mark & _REFUSED == _REFUSED:
-            return Kind.COMPILER, Sort.COMPILER.name.lower()
-        for sort, kind in _KINDS:
-            if mark >> sort & 1:
-                return kind, sort.name.lower()
-    return Kind.OTHER, "context"
+    lead, whole = marks[rows[0]], _union(marks, rows)
+    return _kind_of(lead, _KINDS) or _kind_of(whole, _KINDS) or (Kind.OTHER, "context")
+
+
+def _kind_of(mark: int, kinds: _Kinds) -> tuple[Kind, str] | None:
+    if mark & _REFUSED == _REFUSED:
+        return Kind.COMPILER, Sort.COMPILER.name.lower()
+    return next(((kind, sort.name.lower()) for sort, kind in kinds if mark >> sort & 1), None)
 
 
 def _union(marks: Sequence[int], rows: Sequence[int]) -> int:

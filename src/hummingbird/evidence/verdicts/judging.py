@@ -9,10 +9,14 @@ its reason in a sentence.
     nothing strong enough         UNKNOWN, with what is missing
 
 A wrong verdict costs more than none: what only hints never decides. Knows nothing of where the facts come from.
+
+The author of a merge request decides what its jobs print. So what a job's script may have printed can accuse the merge
+request and never excuses it: words of a full disk or a lost network only hint. Infrastructure needs GitLab's word, or a
+log that the runner wrote alone. What other merge requests have had only hints as well: anybody can open a second one.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hummingbird.domain.verdicts import CERTAIN, LIKELY, Judgement, Origin, Reason, Verdict
@@ -22,7 +26,7 @@ from hummingbird.evidence.verdicts.naming import is_place_of_work, is_setting, n
 
 GREEN_ON_TARGET, SEEN_ELSEWHERE = "green-on-target", "seen-in-other-merge-requests"
 _PASSED_TOO, _PASSED_IN_OTHERS = 0.95, 0.8
-_SAME_THERE = 0.95
+_SAME_THERE = 0.85  # the branch is red for sure; that it is so in the same way, the logs alone say
 _NAMED, _NAMED_UNSEEN, _HINT = 0.85, 0.75, 0.5
 _SETTING = 0.8
 _REFUSED_HERE = 0.75
@@ -34,11 +38,13 @@ _NOT_OURS = (Origin.INFRASTRUCTURE, Origin.FLAKY, Origin.TARGET)
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """`sure` below LIKELY only hints. `against`: an origin that it takes back, while it speaks for none."""
+    """`sure` below LIKELY only hints. `against`: an origin that it takes back, while it speaks for none. `weakens`:
+    origins that are LIKELY at most where this is."""
 
     reason: Reason
     sure: float = 0.0
     against: Origin | None = None
+    weakens: tuple[Origin, ...] = ()
 
 
 Changed: TypeAlias = tuple[str, ...] | None
@@ -86,10 +92,12 @@ def _decided(found: list[Sign]) -> tuple[Origin, float]:
     strong = {sign.reason.speaks_for: sign.sure for sign in sorted(found, key=lambda one: one.sure) if _decides(sign)}
     if Origin.CHANGE in strong:
         disputed = len(strong) > 1 or any(sign.against is Origin.CHANGE for sign in found)
-        return (Origin.UNKNOWN, 0.0) if disputed else (Origin.CHANGE, strong[Origin.CHANGE])
-    doubted = {sign.against for sign in found}
-    origin = next((one for one in _NOT_OURS if one in strong and one not in doubted), Origin.UNKNOWN)
-    return origin, strong.get(origin, 0.0)
+        origin = Origin.UNKNOWN if disputed else Origin.CHANGE
+    else:
+        doubted = {sign.against for sign in found}
+        origin = next((one for one in _NOT_OURS if one in strong and one not in doubted), Origin.UNKNOWN)
+    sure = strong.get(origin, 0.0)
+    return origin, min(sure, LIKELY) if any(origin in sign.weakens for sign in found) else sure
 
 
 def _decides(sign: Sign) -> bool:
@@ -156,25 +164,41 @@ def _machine_said(job: JobFacts, _: Changed) -> Sign | None:
 
 
 def _machine_in_log(job: JobFacts, _: Changed) -> Sign | None:
+    """Certain where the runner wrote the whole log. Else anybody may have printed it, and it weakens the accusation at
+    most: a test of a changed file may fail because the network did."""
     blame = job.analysis.blame if job.analysis is not None else None
     if blame is None or blame.class_ is not Class.INFRASTRUCTURE or blame.sure < SURE or job.in_green_log:
         return None
-    return _sign(blame.rule, Origin.INFRASTRUCTURE, blame.sure, blame.why)
+    if job.only_runner_wrote:
+        return _sign(blame.rule, Origin.INFRASTRUCTURE, blame.sure, blame.why)
+    text = f"{blame.why} The job's own commands can print such lines, so this alone proves nothing."
+    return replace(_sign(blame.rule, Origin.INFRASTRUCTURE, _HINT, text), weakens=(Origin.CHANGE,))
 
 
 def _asked_too_much(job: JobFacts, changed: Changed) -> Sign | None:
-    """A change can name a host that is not there, and need more memory than there is: unless the target branch is red
-    as well."""
-    if (job.target is not None and not job.target.green) or _machine_in_log(job, changed) is None:
+    """A change can name a host, an image or a runner that is not there, and need more memory than there is: unless the
+    target branch is red as well."""
+    if job.target is not None and not job.target.green:
+        return None
+    if _machine_said(job, changed) is None and _machine_in_log(job, changed) is None:
         return None
     regions = job.analysis.regions if job.analysis is not None else ()
-    if regions and regions[0].kind is Kind.MEMORY:
+    if any(region.kind is Kind.MEMORY for region in regions):
         text = "This merge request may need more memory: that the target branch has too little as well was not seen."
         return Sign(_unknown("may-need-more-memory", text), against=Origin.INFRASTRUCTURE)
     if named := next(filter(is_place_of_work, changed or ()), ""):
-        text = "This merge request changes {0}, which says what the job asks of its machine."
+        text = "This merge request changes {0}, which may say what the job asks of its machine."
         return Sign(_unknown("changes-where-it-runs", text, named), against=Origin.INFRASTRUCTURE)
     return None
+
+
+def _report_missing(job: JobFacts, changed: Changed) -> Sign | None:
+    """Without its test report a job cannot be held against its tests. A runner that broke down uploads none either."""
+    if not job.lacks_report or job.target is None or job.only_runner_wrote:
+        return None
+    origin, sure = (Origin.CHANGE, _HINT) if _machine_said(job, changed) is None else (Origin.UNKNOWN, 0.0)
+    text = "It uploaded no test report; on {0} the same job does."
+    return replace(_sign("test-report-missing", origin, sure, text, job.target.branch), weakens=_NOT_OURS)
 
 
 def _names_changed(job: JobFacts, changed: Changed) -> Sign | None:
@@ -191,11 +215,11 @@ def _names_changed(job: JobFacts, changed: Changed) -> Sign | None:
 
 
 def _is_refused(job: JobFacts, *kinds: Kind) -> bool:
-    """A compiler or a checker says that the code is wrong: it would say so anywhere."""
+    """A compiler or a checker says that the code is wrong: it would say so anywhere, whatever else the job prints."""
     analysis = job.analysis
-    if analysis is None or not analysis.regions or not analysis.sure:
+    if analysis is None or analysis.lasting.class_ is not Class.CODE or analysis.lasting.sure < SURE:
         return False
-    return analysis.blame.class_ is Class.CODE and analysis.regions[0].kind in kinds
+    return analysis.lasting_kind in kinds
 
 
 def _green_there(job: JobFacts, _: Changed) -> Sign | None:
@@ -209,7 +233,7 @@ def _green_there(job: JobFacts, _: Changed) -> Sign | None:
 
 
 def _setting_changed(job: JobFacts, changed: Changed) -> Sign | None:
-    blame = job.analysis.blame if job.analysis is not None else None
+    blame = job.analysis.lasting if job.analysis is not None else None
     if blame is None or blame.class_ is not Class.CONFIGURATION or blame.sure < SURE or job.in_green_log:
         return None
     setting = next(filter(is_setting, changed or ()), "")
@@ -221,12 +245,14 @@ def _setting_changed(job: JobFacts, changed: Changed) -> Sign | None:
 
 
 def _seen_elsewhere(job: JobFacts, _: Changed) -> Sign | None:
-    if not job.elsewhere:
+    """Counted by authors, not by merge requests: an author can open as many of those as they like."""
+    if not job.elsewhere or not job.other_authors:
         return None
     count = len(job.elsewhere)
     others = "another merge request, {0}" if count == 1 else f"{count} other merge requests, {{0}} among them"
-    reason = _unknown(SEEN_ELSEWHERE, f"The same failure was seen in {others}.", job.elsewhere[0])
-    return Sign(reason, against=Origin.CHANGE)
+    by = "another author" if job.other_authors == 1 else f"{job.other_authors} other authors"
+    reason = _unknown(SEEN_ELSEWHERE, f"The same failure was seen in {others}, of {by}.", job.elsewhere[0])
+    return Sign(reason, weakens=(Origin.CHANGE,))
 
 
 def _in_green_log(job: JobFacts, _: Changed) -> Sign | None:
@@ -249,6 +275,7 @@ RULES: tuple[Rule, ...] = (
     _machine_said,
     _machine_in_log,
     _asked_too_much,
+    _report_missing,
     _names_changed,
     _green_there,
     _setting_changed,

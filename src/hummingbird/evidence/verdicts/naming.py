@@ -28,8 +28,11 @@ _SETTINGS_WORDS = (
     "requirements.txt settings.gradle setup.cfg setup.py tox.ini tsconfig.json"
 )
 _SETTINGS = frozenset(_SETTINGS_WORDS.split())
-_PLACES_OF_WORK = (".gitlab-ci.y", "dockerfile", "containerfile")
+_PLACES_OF_WORK = ("dockerfile", "containerfile", ".gitmodules", ".lfsconfig", ".gitattributes")
 _PIPELINE = re.compile(r"(?:\.gitlab-ci|\.gitlab/ci|\.tekton|ci)/")
+_INCLUDED = re.compile(
+    r"(?i)(?:^|[^a-z])(?:ci|gitlab|pipelines?|jobs?|stages?|templates?|workflows?|includes?|runners?)(?![a-z])"
+)
 _CI = re.compile(r"(?:\.gitlab|\.gitlab-ci|\.github/workflows|\.tekton|\.circleci|ci|requirements)/")
 
 
@@ -83,6 +86,9 @@ def is_setting(path: str) -> bool:
 
 
 def is_place_of_work(path: str) -> bool:
-    """Whether a file says where jobs run and what they are given."""
+    """Whether a file says where jobs run and what they are given. A pipeline can include any YAML file: those count
+    whose path has a word for it."""
     name = path.rpartition("/")[2].casefold()
-    return name.startswith(_PLACES_OF_WORK) or _PIPELINE.match(path) is not None
+    if name.startswith(_PLACES_OF_WORK) or _PIPELINE.match(path):
+        return True
+    return name.endswith((".yml", ".yaml")) and _INCLUDED.search(path) is not None

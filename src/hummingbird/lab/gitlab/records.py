@@ -232,7 +232,8 @@ class Pipeline:
 @dataclass(slots=True)
 class Job:
     """`log` None: none was written yet. `debug_trace`: its log may hold secrets and is for developers alone.
-    `downstream` is the pipeline that a bridge started, as the API shows it."""
+    `downstream` is the pipeline that a bridge started, as the API shows it. `reports`: kinds of reports that it
+    uploaded, in GitLab's words (`junit`)."""
 
     id: int
     name: str
@@ -252,6 +253,7 @@ class Job:
     bridge: bool = False
     downstream: Raw | None = None
     debug_trace: bool = False
+    reports: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -129,8 +129,11 @@ def _of_builds(found: Job) -> Raw:
     logged = found.log is not None and found.log.is_file()
     size = found.log.stat().st_size if logged and found.log else 0
     trace = {"file_type": "trace", "size": size, "filename": "job.log", "file_format": None}
+    reports = [
+        {"file_type": kind, "size": 1, "filename": f"{kind}.xml.gz", "file_format": "gzip"} for kind in found.reports
+    ]
     return {
-        "artifacts": [trace] if logged else [],
+        "artifacts": [*([trace] if logged else []), *reports],
         "runner": _runner(found),
         "runner_manager": None,
         "artifacts_expire_at": None,

@@ -13,6 +13,7 @@ from hummingbird.evidence.verdicts.facts import JobFacts, OnTarget
 from hummingbird.evidence.verdicts.judging import judged
 
 _CANNOT = "Whose it is: rules cannot tell."
+_MAY_PASS = f"{_CANNOT} The job's output looks like trouble that a second run may get over, which proves nothing."
 _LIKELY = "Caused by this merge request: likely."
 _NOT_OURS = {
     Origin.TARGET: "Not caused by this merge request: red on the target branch too.",
@@ -57,7 +58,7 @@ def _facts(finding: Finding, material: Material) -> JobFacts:
 
 def _hinted(own: Judgement, finding: Finding, material: Material) -> str:
     if finding.blame.class_ in INTERMITTENT:
-        return _NOT_OURS[Origin.INFRASTRUCTURE]
+        return _MAY_PASS
     if material.branch_red:
         return "Whose it is: doubtful, the newest finished pipeline of the target branch failed too."
     hint = next((one for one in own.reasons if one.sign == "names-a-changed-file"), None)

@@ -139,8 +139,9 @@ class Input:
 class Command:
     """A running `sh -c`. `run` returns when it, everything it started and everything it wrote is dealt with."""
 
-    def __init__(self, wanted: dict[str, Any], fd_in: int, fd_out: int) -> None:
-        self.fd_in, self.fd_out = fd_in, fd_out
+    def __init__(self, wanted: dict[str, Any], fd_in: int, fd_out: int, reasons: int | None = None) -> None:
+        """`reasons`: where somebody who ends the command says why, a sentence a line."""
+        self.fd_in, self.fd_out, self.reasons = fd_in, fd_out, reasons
         keep, most = wanted["keep"], wanted["most"]
         stdin, feeding = os.pipe()
         out, stdout = os.pipe()
@@ -267,8 +268,15 @@ class Command:
             stderr_bytes=err.size,
             stdout_file=out.close(),
             stderr_file=err.close(),
-            complaint=out.complaint or err.complaint,
+            complaint="; ".join(filter(None, (self.reason(), out.complaint or err.complaint))),
         )
+
+    def reason(self) -> str:
+        """Why somebody ended a process of the command, if he did."""
+        with contextlib.suppress(BlockingIOError):
+            if self.reasons is not None:
+                return os.read(self.reasons, 4096).partition(b"\n")[0].decode()
+        return ""
 
 
 def become(

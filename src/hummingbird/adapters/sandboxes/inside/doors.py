@@ -1,7 +1,7 @@
 """The ways into the program: one conversation on a pair of streams, or many over a socket as process 1 of bubblewrap.
 
 Process 1 never runs anything itself. It cannot be killed from inside, it ends what lost its parent, and it looks after
-memory and the number of files, which no control group does there.
+memory and the number of files and locks, which no control group does there.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SPARE = 32  # processes for ourselves that commands cannot use up: one that fork
 
 
 def converse(fd_in: int, fd_out: int, **under: Any) -> None:
-    """One request to its end, its command `under` further limits or a filter of system calls. Whatever happens, nothing
-    that it started is left."""
+    """One request to its end, its command `under` further limits or a filter of system calls. `reasons` among it is the
+    descriptor where somebody says why he ended the command. Whatever happens, nothing that it started is left."""
     prctl(SUBREAPER, 1)
     prctl(DUMPABLE, 0)  # commands run as the same user and may not look into this process
     try:
@@ -58,7 +58,7 @@ def work(wanted: dict[str, Any], fd_in: int, fd_out: int, under: dict[str, Any])
     if wanted["do"] == "exec":
         wanted["limits"].update(under.get("limits", {}))
         wanted["filters"] = under.get("filters")
-        return Command(wanted, fd_in, fd_out).run()
+        return Command(wanted, fd_in, fd_out, under.get("reasons")).run()
     return files.write(wanted, fd_in) if wanted["do"] == "write" else files.read(wanted, fd_out)
 
 
@@ -69,7 +69,7 @@ def hear_out(fd_in: int) -> None:
             pass
 
 
-def serve(control: int, processes: int, memory: int, inodes: int) -> None:
+def serve(control: int, processes: int, memory: int, inodes: int, locks: int) -> None:
     """Process 1 of a bubblewrap sandbox: each socket that comes over `control` is a conversation, in a process of its
     own. Ends, and everything with it, when the other end of `control` is gone."""
     import resource  # noqa: PLC0415 - only here
@@ -82,8 +82,8 @@ def serve(control: int, processes: int, memory: int, inodes: int) -> None:
     os.makedirs(ROOT, exist_ok=True)  # noqa: PTH103 - see processes
     line = socket.socket(fileno=control)
     alarm = wake_on_death()
-    watch = Watch(memory, inodes)
-    workers: set[int] = set()
+    watch = Watch(memory, inodes, locks)
+    workers: dict[int, int] = {}  # each with the descriptor over which it hears why its command was ended
     line.send(b"ready")
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -100,7 +100,8 @@ def serve(control: int, processes: int, memory: int, inodes: int) -> None:
                 return
             for fd in fds:
                 with contextlib.suppress(BlockingIOError):  # no process to be had: whoever asked sees its socket close
-                    workers.add(worker(line, fd, {"NPROC": processes}))
+                    pid, reasons = worker(line, fd, {"NPROC": processes})
+                    workers[pid] = reasons
                 os.close(fd)
 
 
@@ -113,19 +114,29 @@ def forget_descriptors(kept: int) -> None:
                 os.close(fd)
 
 
-def worker(line: socket.socket, fd: int, limits: dict[str, int]) -> int:
-    pid = os.fork()
+def worker(line: socket.socket, fd: int, limits: dict[str, int]) -> tuple[int, int]:
+    """A process for one conversation, and the descriptor to tell it something."""
+    hearing, telling = os.pipe()
+    for end in (hearing, telling):
+        os.set_blocking(end, False)
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(hearing)
+        os.close(telling)
+        raise
     if pid:
-        return pid
+        os.close(hearing)
+        return pid, telling
     try:
         signal.set_wakeup_fd(-1)
         line.close()
-        converse(fd, fd, limits=limits)
+        converse(fd, fd, limits=limits, reasons=hearing)
     finally:
         os._exit(0)
 
 
-def bury(workers: set[int]) -> None:
+def bury(workers: dict[int, int]) -> None:
     """Collects the dead. A worker that was killed left its children to us: they are ended."""
     killed = False
     while True:
@@ -135,8 +146,9 @@ def bury(workers: set[int]) -> None:
             break
         if not pid:
             break
-        killed = killed or (pid in workers and os.WIFSIGNALED(status))
-        workers.discard(pid)
+        if pid in workers:
+            killed = killed or os.WIFSIGNALED(status)
+            os.close(workers.pop(pid))
     if killed:
         end_descendants(frozenset(workers), reap=False)
 

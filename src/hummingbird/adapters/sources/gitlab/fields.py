@@ -25,6 +25,7 @@ _JOB = (
     "id", "name", "stage", "status", "failure_reason", "allow_failure", "created_at", "started_at", "finished_at",
     "duration", "web_url",
 )  # fmt: skip
+_NO_REPORTS = ("archive", "metadata", "trace")  # artifacts of a job that report nothing
 _FILE = (
     "old_path", "new_path", "a_mode", "b_mode", "new_file", "renamed_file", "deleted_file", "generated_file",
     "collapsed", "too_large", "diff",
@@ -123,7 +124,11 @@ def status(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return picked(raw, _JOB)
+    """With the kinds of reports that it uploaded, if there are any."""
+    listed = raw.get("artifacts")
+    kinds = [each.get("file_type") for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    reports = [kind for kind in dict.fromkeys(kinds) if isinstance(kind, str) and kind not in _NO_REPORTS]
+    return picked(raw, _JOB) | ({"reports": reports} if reports else {})
 
 
 def bridge(raw: Mapping[str, Any]) -> dict[str, Any]:

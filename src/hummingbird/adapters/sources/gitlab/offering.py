@@ -113,7 +113,8 @@ TOLD: Mapping[str, Told] = {
         timeout_s=GITLAB_STREAM_TOOL_S,
     ),
     "gitlab_get_pipeline_jobs": Told(
-        "The native jobs of a pipeline as JSON lines: id, name, stage, status, failure_reason, times, address; tries "
+        "The native jobs of a pipeline as JSON lines: id, name, stage, status, failure_reason, times, address, kinds "
+        "of reports that it uploaded (junit); tries "
         "that were repeated are marked `retried`, jobs that start another pipeline have `kind` bridge and name it. Use "
         "it to see which jobs failed, and whether a retry went well. Two requests for 100 jobs. External statuses are "
         "not among them.",

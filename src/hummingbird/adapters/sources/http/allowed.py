@@ -73,8 +73,9 @@ def _top(text: str, private: bool) -> Target:
     if target.query:
         raise UsageFault(f"The allowed address {shown(text)} has a query: leave out everything from the ? on.")
     if address is not None and not reachable(address, private=private):
+        could_be_allowed = reachable(address, private=True)
         raise UsageFault(
-            f"The allowed address {shown(text)} is in a network that may not be read: name a public host, or allow "
-            "private addresses for this source."
+            f"The allowed address {shown(text)} is in a network that may not be read: name a public host"
+            + (", or allow private addresses for this source." if could_be_allowed else ".")
         )
     return target if target.path.endswith("/") else Target(*target.origin, target.path + "/")

@@ -98,9 +98,11 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectError(f"the name {host} cannot be looked up ({error})") from error
         good = [address for address in dict.fromkeys(found) if reachable(address, private=self._private)]
         if found and not good:
+            could_be_allowed = any(reachable(address, private=True) for address in found)
             raise CallDenied(
                 f"The host {shortened(host, 100)} leads to an address of a private or special network, so it was not "
-                "read: ask for a public one. The operator may allow private addresses for this source."
+                "read: ask for a public one."
+                + (" The operator may allow private addresses for this source." if could_be_allowed else "")
             )
         return good[:HTTP_ADDRESSES]
 

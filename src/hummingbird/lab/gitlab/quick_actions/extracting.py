@@ -1,4 +1,4 @@
-"""GitLab's quick actions (facts 2.3): which lines of a note are commands, and what is left of the note without them.
+"""GitLab's quick actions: which lines of a note are commands, and what is left of the note without them.
 
 Follows GitLab 18: a line that begins with `/name` inside a paragraph, whatever the case of the name, with carriage
 returns deleted beforehand; code spans are skipped by looking for backticks from left to right, which is not how
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hummingbird.lab.gitlab.quick_actions import blocks as markdown
+from hummingbird.lab.gitlab.quick_actions.paragraphs import find_paragraphs
 from hummingbird.lab.gitlab.quick_actions.skips import Skips
 
 OTHER_NAMES = {
@@ -66,9 +66,9 @@ def extracted(text: str) -> tuple[str, list[Command]]:
     text = text.replace("\r", "")
     found: dict[int, Command] = {}
     lines = text.split("\n")
-    for numbers in markdown.paragraphs(text):
+    for numbers in find_paragraphs(text):
         for reading in READINGS:
-            for command in commands_in([lines[number] for number in numbers], reading):
+            for command in commands_in(lines[numbers.start : numbers.stop], reading):
                 number = numbers[command.line]
                 found.setdefault(number, Command(command.name, command.argument, number))
     return remaining(lines, found), [found[number] for number in sorted(found) if found[number].name not in SIGNS]

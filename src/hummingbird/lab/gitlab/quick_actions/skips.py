@@ -1,5 +1,5 @@
 """What GitLab passes over when it looks for commands inside a paragraph: code between backticks, and HTML that begins
-and ends on lines of its own (facts 2.3).
+and ends on lines of its own.
 
 Both are found from left to right, each up to the first thing that closes it, in time that grows with the text alone.
 Pure.
