@@ -4,12 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=  # reading the tests anew takes each of their processes half a minute
 JOBS   ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))  # one more than processors: many tests wait for other programs
+PYTEST := $(BIN)/python -m tests.cpu_time $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test thorough crash check format lint types imports bench mutate docs lock clean
+.PHONY: help setup demo test thorough slowest coverage crash check format fmt lint types bench mutate docs wheel \
+  fresh-install image lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.run: requirements/run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Hummingbird needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -29,13 +31,26 @@ setup: $(VENV)/.dev  ## create .venv with everything
 demo: $(VENV)/.run  ## the main job on embedded defaults: no key, no network
 	@$(BIN)/hummingbird demo
 
-test: $(VENV)/.dev  ## the tests
+test: $(VENV)/.dev  ## the tests, and what they cost; FOLDER=tests/gitlab for a part, or a file
 	@scripts/real-parts $(BIN)/python
-	$(BIN)/python -m pytest -n $(JOBS) -q
+	@$(PYTEST) $(FOLDER)
 
-thorough: $(VENV)/.dev  ## all tests in every way: each contract on each backend, whole tables of faults; FOLDER=tests/contracts for a part
+thorough: $(VENV)/.dev  ## all tests in every way: each contract on each backend, whole tables of faults; takes FOLDER
 	@scripts/real-parts $(BIN)/python
-	HUMMINGBIRD_TEST_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -q $(FOLDER)
+	@HUMMINGBIRD_TEST_ALL=1 $(PYTEST) --timeout 900 $(FOLDER)
+
+slowest: $(VENV)/.dev  ## `make test` that says which folders and tests are slowest, by CPU and by the clock; takes FOLDER
+	@scripts/real-parts $(BIN)/python
+	@$(PYTEST) -p tests.slowest $(FOLDER)
+
+coverage: export COVERAGE_FILE := $(CURDIR)/build/coverage/data
+coverage: $(VENV)/.dev  ## which lines of src/hummingbird `make test` runs; writes build/coverage.xml; takes FOLDER
+	@scripts/real-parts $(BIN)/python
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(PYTEST) $(FOLDER)
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage xml -q
+	@$(BIN)/coverage report --skip-covered --sort=cover
 
 crash: $(VENV)/.dev  ## the service killed at every point of a journey; writes docs/crashes.md
 	@scripts/real-parts $(BIN)/python
@@ -47,11 +62,21 @@ check: $(VENV)/.dev  ## the gate before each commit
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	@scripts/real-parts $(BIN)/python
-	$(BIN)/python -m pytest -n $(JOBS) -q
+	@$(PYTEST)
 
 format: $(VENV)/.dev  ## rewrite the sources the way the gate wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+fmt: format  ## the same as `make format`
+
+lint: $(VENV)/.dev  ## format, style and import contracts, as `make check` tries them
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev  ## strict types, as `make check` tries them
+	$(BIN)/mypy
 
 bench: $(VENV)/.dev  ## benchmarks beside their rivals, which get environments of their own; prints ratios
 	$(BIN)/python -m benchmarks.rivals.setup
@@ -65,12 +90,29 @@ docs: $(VENV)/.dev  ## the documentation as a site in build/site; renews the pag
 	$(BIN)/python -m tests.docs.generating --write
 	$(BIN)/mkdocs build --strict  # with --quiet, --strict would see no warning
 
+wheel: $(VENV)/.run  ## the wheel and the source archive in dist
+	rm -rf dist
+	$(BIN)/python -m hatchling build --directory dist
+
+fresh-install: $(if $(WHEEL),,wheel)  ## install the wheel with pip in an empty environment and run it; WHEEL=FILE for another one
+	rm -rf build/fresh
+	$(PYTHON) -m venv build/fresh
+	build/fresh/bin/pip install -q --disable-pip-version-check $(or $(WHEEL),dist/*.whl)
+	cd build/fresh && bin/hummingbird --version && bin/hummingbird demo
+
+image: IMAGE ?= localhost/hummingbird
+image:  ## the container image, with podman; IMAGE=NAME, BUILD_OPTIONS="--build-arg EXTRAS=otel"
+	version=$$($(PYTHON) scripts/release.py version) && \
+	  podman build --build-arg VERSION=$$version $$(sed '/^#/d; s/^/--build-arg=/' deploy/base-images.env) $(BUILD_OPTIONS) -f deploy/Containerfile -t $(IMAGE):$$version .
+
 lock: $(VENV)/.dev  ## renew the pinned dependencies
 	# what runs is what is tested: the tests' own needs decide first
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --upgrade pyproject.toml --group dev -o requirements/dev.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --upgrade pyproject.toml --group run -c requirements/dev.lock -o requirements/run.lock
+	echo pip | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --upgrade - -o requirements/pip.lock
 	for set in rivals-a rivals-b; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --upgrade requirements/$$set.in -o requirements/$$set.lock; done

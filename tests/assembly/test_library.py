@@ -348,6 +348,7 @@ with VendorLab(Script([Turn(calls=(Call("wait", {}),))])) as lab:
 """
 
 
+@pytest.mark.thorough
 def test_closing_does_not_wait_for_a_tool_that_never_ends() -> None:
     """L19: in a process of its own, since it leaves an event loop behind."""
     done = subprocess.run([sys.executable, "-c", STUBBORN], capture_output=True, text=True, timeout=60, check=False)

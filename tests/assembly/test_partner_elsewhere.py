@@ -9,7 +9,7 @@ from hummingbird.domain.permissions import Scope
 from hummingbird.lab.vendors.script import Turn
 from tests.assembly.chats import MODEL, Yes, calling, home
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 DYING = """\
 import json, sys
 for line in sys.stdin:

@@ -30,6 +30,7 @@ async def test_a_named_workflow_is_told_on_the_merge_request(tmp_path: Path) -> 
     assert sorted(file.name for file in kept.iterdir()) == [*FILES]
 
 
+@pytest.mark.thorough
 async def test_a_webhook_goes_the_whole_way_as_often_as_somebody_wants(tmp_path: Path) -> None:
     """R7: neither its status nor what was told about this commit, nor a limit, is in the way."""
     with site(tmp_path, second=True, max_runs_per_mr=1) as here:

@@ -114,7 +114,7 @@ async def test_a_run_that_is_parked_goes_on_in_the_next_process(tmp_path: Path) 
 async def test_a_webhook_without_the_secret_is_refused(tmp_path: Path) -> None:
     """E1"""
     given = environment(tmp_path, HUMMINGBIRD_WEBHOOK_SECRET=SECRET)
-    async with served(configuration(tmp_path / "config"), given) as serving, httpx2.AsyncClient() as client:
+    async with served(configuration(tmp_path / "config"), given) as serving, httpx2.AsyncClient(timeout=60) as client:
         answer = await client.post(f"http://127.0.0.1:{serving.port}/webhooks/gitlab", json={})
         health = await client.get(f"http://127.0.0.1:{serving.port}/readyz")
     assert (answer.status_code, health.status_code) == (401, 200)
@@ -147,7 +147,7 @@ async def test_sigterm_stops_it(tmp_path: Path) -> None:
     given = environment(tmp_path)
     serving = Serving(Watch(configuration(tmp_path / "config"), given), given)
     running = asyncio.create_task(serving.run())
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=60) as client:
         await until_ready(client, serving.port)
         os.kill(os.getpid(), signal.SIGTERM)
         async with asyncio.timeout(30):

@@ -4,6 +4,7 @@ import json
 import lzma
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +150,9 @@ def test_a_verdict_abstains_unless_rules_are_sure_or_the_commit_has_passed_befor
     silent, passed = job(True, "nothing is said"), job(True, "nothing is said", passed=1)
     assert [verdicts.judged(one, history=False) for one in (broken, lost, silent, passed)] == [False, True, None, None]
     assert [verdicts.judged(one, history=True) for one in (broken, lost, silent, passed)] == [False, True, None, True]
-    assert [verdicts.told(one, history=False) for one in (broken, lost, silent, passed)] == [None, True, None, None]
-    assert [verdicts.told(one, history=True) for one in (broken, lost, silent, passed)] == [None, True, None, True]
+    assert [verdicts.told(one, history=False) for one in (broken, lost, silent, passed)] == [None, None, None, None]
+    assert [verdicts.told(one, history=True) for one in (broken, lost, silent, passed)] == [None, None, None, True]
+    assert verdicts.told(replace(lost, only_runner_wrote=True), history=False), "nobody else can have printed it"
     found = verdicts.measured([broken, lost, silent, passed], lambda one: verdicts.judged(one, history=True))
     assert (found.score.precision, found.abstention, found.accuracy) == (1.0, 0.25, 1.0)
     assert found.score.f1 == pytest.approx(0.8)
@@ -305,6 +307,7 @@ def test_without_an_engine_the_tables_say_so(
     assert memory.ABSENT in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("with_preview")
 def test_the_section_prints_every_part(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
+
 from benchmarks.positions.cases import Case, cases, sources
 from benchmarks.positions.changing import KINDS
 from benchmarks.positions.report import ALL, measured
@@ -20,6 +22,7 @@ def judged(made: Iterable[Case], seen: list[str]) -> Iterator[Case]:
         yield case
 
 
+@pytest.mark.thorough
 def test_w2_one_case_of_each_kind_is_valid_and_on_the_right_line() -> None:
     seen: list[str] = []
     found = measured(judged(cases(len(KINDS), sources(()), seed=3), seen))

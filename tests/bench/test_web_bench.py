@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from benchmarks.service.burst import Size, world
 from benchmarks.web.paint import Scale, painted, plain
 from benchmarks.web.readers import measured
@@ -11,12 +13,14 @@ from hummingbird.domain.web_limits import PAGES_OPEN
 PAGE_ROOM_MB = 2.0  # of a page with 100 entries that nobody reads
 
 
+@pytest.mark.thorough
 def test_more_readers_than_may_be_are_asked_to_wait_and_take_no_memory() -> None:
     found = measured(100, 3 * PAGES_OPEN)
     assert (found.let_in, found.asked_to_wait) == (PAGES_OPEN, 2 * PAGES_OPEN)
     assert 0 < found.peak_mb - found.before_mb < PAGES_OPEN * PAGE_ROOM_MB
 
 
+@pytest.mark.thorough
 def test_a_page_and_a_static_one_of_the_same_bytes_are_both_painted() -> None:
     async def both() -> None:
         content = b"<!doctype html><title>x</title><p>hello</p>" + b"<p>again</p>" * 100

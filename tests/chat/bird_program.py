@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hummingbird.chat.converse import converse
 from hummingbird.chat.headless import Piping, answer_lines, answer_one, query_text
+from hummingbird.chat.partner import Standing
 from hummingbird.chat.terminal import Setting
 from hummingbird.domain.errors import UsageFault
 from hummingbird.domain.events import Progressed, ReasoningDelta
@@ -44,6 +48,27 @@ _QUESTION = Question(
 async def slowly(partner: ScriptedPartner, seconds: float) -> str:
     words = "".join(f"word{number} " + ("\n\n" if number % 40 == 39 else "") for number in range(int(seconds * 200)))
     return await partner.stream(words, size=7, pause_s=0.005)
+
+
+def resize(columns: int, rows: int) -> None:
+    """Give the window that this program runs in another size."""
+    size = ("-x", str(columns), "-y", str(rows))
+    subprocess.run(["tmux", "resize-window", "-t", os.environ["TMUX_PANE"], *size], check=True)
+    while os.get_terminal_size() != (columns, rows):
+        time.sleep(0.001)
+
+
+async def resized(partner: ScriptedPartner) -> str:
+    """The window changes its size while a frame is being made: for the status line it is asked how things stand."""
+    sizes = [(60, 20), (120, 35), (70, 25), (100, 30), (50, 20), (120, 30)]
+
+    def standing() -> Standing:
+        if sizes:
+            resize(*sizes.pop())
+        return ScriptedPartner.standing(partner)
+
+    partner.standing = standing  # type: ignore[method-assign]  # as it says
+    return await slowly(partner, 3)
 
 
 async def tools(partner: ScriptedPartner) -> str:
@@ -90,6 +115,8 @@ async def played(partner: ScriptedPartner, text: str) -> str:
             return await partner.stream(ANSWER, pause_s=0.002)
         case "slow":
             return await slowly(partner, float(words[1]))
+        case "resized":
+            return await resized(partner)
         case "tools":
             return await tools(partner)
         case "ask":
@@ -122,7 +149,8 @@ def _described(outcome: Outcome) -> dict[str, object]:
     return {"final_response": outcome.text, "exit_reason": outcome.reason.value, "cost": outcome.bill.cost_usd}
 
 
-async def _piped(arguments: list[str]) -> int:
+async def answer_piped(arguments: Sequence[str]) -> int:
+    """Answer without a terminal, as the program does whose standard input is a pipe."""
     piping = Piping(Path.cwd(), _described, as_json="--json" in arguments, watched=sys.stderr.isatty())
     if "-q" in arguments:
         asked = arguments[arguments.index("-q") + 1]
@@ -146,4 +174,4 @@ async def _conversed() -> int:
 
 if __name__ == "__main__":
     headless = len(sys.argv) > 1 or not sys.stdin.isatty()
-    sys.exit(asyncio.run(_piped(sys.argv[1:]) if headless else _conversed()))
+    sys.exit(asyncio.run(answer_piped(sys.argv[1:]) if headless else _conversed()))

@@ -1,4 +1,4 @@
-"""`hummingbird explain` as a process of its own, with pipes or with a terminal."""
+"""`hummingbird explain` with pipes or with a terminal, in this process or in one of its own."""
 
 import os
 import pty
@@ -7,6 +7,8 @@ import sys
 import termios
 from pathlib import Path
 
+from tests.cli.typing_in import typed
+
 COMMAND = [sys.executable, "-m", "hummingbird", "explain"]
 LOGS = Path(__file__).parents[1] / "fixtures" / "evidence"
 COMPILER, TEST, LINT = LOGS / "log-purescript-compiler.log", LOGS / "log-rxjava-test.log", LOGS / "log-tldr-lint.log"
@@ -14,6 +16,12 @@ COLUMNS = 60
 
 
 def run(*arguments: str | Path, given: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """In this process: starting one takes longer than most of what is tried here."""
+    done = typed("explain", *map(str, arguments), environment=environment, piped=given)
+    return subprocess.CompletedProcess([*COMMAND, *arguments], done.code, done.out.encode(), done.err.encode())
+
+
+def run_process(*arguments: str | Path, given: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
     """With nothing in the environment but what the test says."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)], input=given, env=environment, capture_output=True, check=False

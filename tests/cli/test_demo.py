@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
 
@@ -26,10 +27,14 @@ def as_a_command(*arguments: str, cwd: Path) -> Typed:
     return Typed(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("name", ["failing-test", "konflux-build-and-test"])
-def test_a_case_ends_with_its_note_without_a_key_or_a_network(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "play"), [("failing-test", as_a_command), ("konflux-build-and-test", played)], ids=["process", "here"]
+)
+def test_a_case_ends_with_its_note_without_a_key_or_a_network(
+    name: str, play: Callable[..., Typed], tmp_path: Path
+) -> None:
     """G5: event, queue, sandbox, sources, forge; the evidence is verbatim."""
-    done = as_a_command("--case", name, "--save", str(tmp_path / "kept"), cwd=tmp_path)
+    done = play("--case", name, "--save", str(tmp_path / "kept"), cwd=tmp_path)
     assert done.code == 0, done.err
     expected = find(name).about["expected"]
     for line in expected["evidence"]:
@@ -97,6 +102,3 @@ def test_a_provider_that_cannot_be_reached_does_not_keep_anybody_waiting(tmp_pat
     assert done.code == 0, done.err
     assert "No model could be asked, so rules alone wrote this report." in done.out
     assert key["ANTHROPIC_API_KEY"] not in done.out + done.err
-    took = re.search(r"of unknown outcome, (.*), session", done.out)
-    assert took
-    assert "min" not in took[1], "its own bill says how long it took"

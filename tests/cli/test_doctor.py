@@ -1,10 +1,8 @@
 """`hummingbird doctor`: how it looks, and what it exits with (G7). Every check has tests in tests/assembly/doctor."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -32,22 +30,14 @@ def surroundings(gitlab: GitLabLab, folder: Path) -> dict[str, str]:
     }
 
 
-def test_everything_well_is_exit_code_0_in_a_process_of_its_own(tmp_path: Path, gitlab: GitLabLab) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **surroundings(gitlab, tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "hummingbird", "doctor"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    *lines, empty, verdict = done.stdout.splitlines()
+def test_everything_well_is_exit_code_0(tmp_path: Path, gitlab: GitLabLab) -> None:
+    with chdir(tmp_path):
+        done = typed("doctor", environment={"HOME": str(tmp_path), **surroundings(gitlab, tmp_path)})
+    assert done.code == 0, done.out + done.err
+    *lines, empty, verdict = done.out.splitlines()
     assert (empty, verdict) == ("", "Everything works.")
     assert {line.split()[0] for line in lines} == {"ok"}
-    assert not any(token in done.stdout for token in (gitlab.write_token, gitlab.read_token))
+    assert not any(token in done.out for token in (gitlab.write_token, gitlab.read_token))
 
 
 def test_something_broken_is_exit_code_1_and_the_line_says_what_to_do(tmp_path: Path, gitlab: GitLabLab) -> None:

@@ -48,10 +48,7 @@ def vendor(lab: VendorLab) -> dict[str, str]:
 
 
 def test_a_case_is_run_and_scored_without_a_key_or_a_network(tmp_path: Path) -> None:
-    """As a command, with an environment that holds nothing."""
-    command, nothing = [*COMMAND, "compiler-error", "--json"], {"HOME": "/nonexistent"}
-    ran = subprocess.run(command, cwd=tmp_path, env=nothing, capture_output=True, text=True, check=False, timeout=110)
-    done = Typed(ran.returncode, ran.stdout, ran.stderr)
+    done = evaluated("compiler-error", "--json", cwd=tmp_path)
     run, model = told(done)
     assert done.code == 0
     assert "[1/1] compiler-error, digest: " in done.err
@@ -216,6 +213,7 @@ def test_bad_usage_is_one_sentence_before_anything_runs(arguments: tuple[str, ..
     assert done.out == ""
 
 
+@pytest.mark.thorough
 def test_ctrl_c_gives_what_there_is_so_far(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "network", "--repeat", "50", "--json"],

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from hummingbird.cli.main import commands
 from hummingbird.domain.limits import EXCERPT_BYTES
-from tests.cli.explaining import COMMAND, COMPILER, LINT, LOGS, TEST, run
+from tests.cli.explaining import COMPILER, LINT, LOGS, TEST, run, run_process
 from tests.evidence.sample_reports import SUREFIRE
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -43,6 +44,12 @@ def test_a_real_log_is_explained_verdict_first_with_the_line_that_says_why(log: 
     assert shown.splitlines()[0].startswith(f"{log}: log, ")
     assert shown.splitlines()[1].startswith(verdict)
     assert cause in shown
+
+
+def test_it_is_a_command_that_reads_a_pipe() -> None:
+    piped = run_process("--json", given=LINT.read_bytes())
+    assert (piped.returncode, piped.stderr) == (0, b"")
+    assert json.loads(piped.stdout) == json.loads(run("--json", given=LINT.read_bytes()).stdout)
 
 
 def test_a_group_says_what_it_looks_like_what_is_to_blame_how_sure_why_and_where() -> None:
@@ -235,13 +242,15 @@ def test_what_cannot_be_read_is_one_sentence(
     (tmp_path / "logs.zip").write_bytes(b"PK\x03\x04" + b"text " * 100)
     (tmp_path / "stub.gz").write_bytes(gzip.compress(b"fatal: boom\n")[:10])
     (tmp_path / "torn.gz").write_bytes(b"\x1f\x8b\x08" + b"not gzip at all" * 10)
-    done = subprocess.run([*COMMAND, *arguments], cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
+    with chdir(tmp_path):
+        done = run(*arguments)
     assert done.returncode == code
-    assert done.stderr.startswith(f"hummingbird: {sentence}")
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+    assert done.stderr.decode().startswith(f"hummingbird: {sentence}")
+    assert done.stderr.count(b"\n") == 1
+    assert done.stdout == b""
 
 
+@pytest.mark.thorough
 def test_a_file_that_may_not_be_read_is_one_sentence(tmp_path: Path) -> None:
     """G6. Nothing is forbidden to root, so root becomes nobody once everything is loaded."""
     (tmp_path / "mine.log").touch(mode=0)

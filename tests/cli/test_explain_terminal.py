@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.explaining import COLUMNS, COMMAND, LINT, TEST, on_terminal, run
+from tests.cli.explaining import COLUMNS, COMMAND, LINT, TEST, on_terminal, run, run_process
 from tests.thoroughly import also
 
 OWN_STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -31,7 +31,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [(), ("--color",), ("--json",)])
+@pytest.mark.parametrize("arguments", [(), also(("--color",)), also(("--json",))])
 def test_nothing_in_a_log_reaches_the_terminal_as_a_command(arguments: tuple[str, ...], tmp_path: Path) -> None:
     log = tmp_path / "\x1b]0;owned\x07\u202eevil.log"
     log.write_bytes(HOSTILE)
@@ -91,6 +91,7 @@ def test_a_long_line_cannot_pass_for_a_line_of_ours() -> None:
     assert sum(row.startswith("Verdict") for row in rows) == 1
 
 
+@pytest.mark.thorough
 def test_wide_letters_are_wrapped_by_their_width() -> None:
     _, seen = on_terminal("--no-color", given="error: fatal 失敗\n".encode() + ("error: " + "失敗" * 60).encode())
     rows = [row for row in seen.splitlines() if "失敗失敗" in row]
@@ -103,11 +104,11 @@ def test_wide_letters_are_wrapped_by_their_width() -> None:
     [
         ((), {}, True),
         ((), {"NO_COLOR": "1"}, False),
-        ((), {"NO_COLOR": ""}, True),
-        ((), {"TERM": "dumb"}, False),
-        (("--no-color",), {}, False),
-        (("--color",), {"NO_COLOR": "1"}, True),
-        (("--json",), {}, False),
+        also((), {"NO_COLOR": ""}, True),
+        also((), {"TERM": "dumb"}, False),
+        also(("--no-color",), {}, False),
+        also(("--color",), {"NO_COLOR": "1"}, True),
+        also(("--json",), {}, False),
     ],
 )
 def test_a_terminal_gets_colours_unless_somebody_objects(
@@ -130,11 +131,12 @@ def test_colours_change_nothing_but_colours() -> None:
 
 
 def test_a_terminal_that_knows_no_utf_8_gets_numbers_instead_of_an_error() -> None:
-    done = run(LINT, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = run_process(LINT, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0
     assert b"213 \\u2502 pages/common/mat2.md" in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_person_who_pipes_nothing_in_is_told_how_to_use_it() -> None:
     code, seen = on_terminal(given=None)
     assert code == 2
@@ -143,6 +145,7 @@ def test_a_person_who_pipes_nothing_in_is_told_how_to_use_it() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_much_input_shows_progress_to_a_person_and_to_nobody_else(tmp_path: Path) -> None:
     """G6"""
     (tmp_path / "long.log").write_bytes(b"all is well\n" * 1_500_000)
@@ -153,6 +156,7 @@ def test_much_input_shows_progress_to_a_person_and_to_nobody_else(tmp_path: Path
     assert run(tmp_path / "long.log").stderr == b""
 
 
+@pytest.mark.thorough
 def test_a_reader_that_goes_away_is_one_sentence_and_no_traceback() -> None:
     its, mine = os.pipe()
     os.close(its)
@@ -162,6 +166,7 @@ def test_a_reader_that_goes_away_is_one_sentence_and_no_traceback() -> None:
     assert done.stderr == b"hummingbird: Whoever was reading the output has stopped, so the rest was not written.\n"
 
 
+@pytest.mark.thorough
 def test_a_full_disk_is_one_sentence() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*COMMAND, str(LINT)], stdout=full, stderr=subprocess.PIPE, env={}, check=False)
@@ -170,6 +175,7 @@ def test_a_full_disk_is_one_sentence() -> None:
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.thorough
 def test_closed_standard_input_is_one_sentence() -> None:
     done = subprocess.run(["/bin/sh", "-c", '"$@" <&-', "sh", *COMMAND], env={}, capture_output=True, check=False)
     assert done.returncode == 2
@@ -199,6 +205,7 @@ PEAK = (  # of this program alone; getrusage would count the process that starte
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("packed", [also(False), True])
 def test_a_long_log_costs_less_memory_than_it_is_long(packed: bool) -> None:
     """V1. The bound of 64 MB is that of a log of any size; this one has 100 MB."""
@@ -219,6 +226,7 @@ def test_a_long_log_costs_less_memory_than_it_is_long(packed: bool) -> None:
     assert peak < 64 * 1024
 
 
+@pytest.mark.thorough
 def test_a_line_without_an_end_costs_no_memory_either() -> None:
     """V1. Packed it is small, and it has not one line feed in 128 MiB."""
     bomb = gzip.compress(b"fatal: " + b"x" * (128 * 1024 * 1024), 9)

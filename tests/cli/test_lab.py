@@ -19,6 +19,7 @@ from tests.cli.receiving import Receiver
 from tests.cli.serving_lab import COMMAND, Lab, run, serving
 from tests.lab.ports import free_row
 from tests.real_parts import program
+from tests.thoroughly import also
 
 ADDRESSES = ("gitlab_url", "konflux_url", "kubearchive_url", "testing_farm_url", "artifacts_url")
 SIGNING_TOKEN = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -52,7 +53,7 @@ def test_json_is_one_line_whose_addresses_answer(lab: Lab) -> None:
     assert lab.line.count("\n") == 1
     assert lab.told["case"] == "out-of-memory"
     for name in ADDRESSES:
-        assert httpx2.get(lab.told[name] + "/").status_code < 500, name
+        assert httpx2.get(lab.told[name] + "/", timeout=60).status_code < 500, name
     event = json.loads(Path(lab.told["event_file"]).read_text())
     assert event["project"]["path_with_namespace"] == lab.told["project"]
     assert event["merge_request"]["iid"] == lab.told["merge_request"]
@@ -80,6 +81,7 @@ def test_curl_reads_a_log_at_the_address(lab: Lab) -> None:
     assert b"Killed signal terminated program cc1plus" in shown
 
 
+@pytest.mark.thorough
 def test_what_the_page_says_to_try_works(lab: Lab) -> None:
     """The line for python-gitlab's own command, with this process's interpreter."""
     words = ["--server-url", lab.told["gitlab_url"], "--private-token", lab.told["read_token"]]
@@ -96,7 +98,7 @@ def test_kubeconfig_files_name_the_cluster(lab: Lab) -> None:
         assert cluster["cluster"]["server"].startswith(lab.told["konflux_url"]), name
 
 
-@pytest.mark.parametrize(("case", "konflux"), [("konflux-build-and-test", True), ("disk-full", False)])
+@pytest.mark.parametrize(("case", "konflux"), [("konflux-build-and-test", True), also("disk-full", False)])
 def test_the_page_for_people_names_what_the_case_has(case: str, konflux: bool) -> None:
     with subprocess.Popen([*COMMAND, case], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -108,7 +110,7 @@ def test_the_page_for_people_names_what_the_case_has(case: str, konflux: bool) -
     assert [each in page for each in ("Konflux  ", "KubeArchive  ", "Testing Farm  ", "kubectl --")] == [konflux] * 4
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [also(signal.SIGINT), signal.SIGTERM])
 def test_it_ends_well_and_leaves_nothing_behind(how: signal.Signals) -> None:
     with serving("disk-full") as lab:
         folder = Path(lab.told["event_file"]).parent
@@ -117,9 +119,10 @@ def test_it_ends_well_and_leaves_nothing_behind(how: signal.Signals) -> None:
         assert (lab.code, lab.rest, lab.errors) == (0, "", "")
         assert not folder.exists()
         with pytest.raises(httpx2.ConnectError):
-            httpx2.get(lab.told["gitlab_url"])
+            httpx2.get(lab.told["gitlab_url"], timeout=60)
 
 
+@pytest.mark.thorough
 def test_an_event_file_is_written_where_it_was_wanted_and_stays(tmp_path: Path) -> None:
     with serving("merge-request-review", "--event-file", str(tmp_path / "event.json")) as lab:
         assert lab.told["event_file"] == str(tmp_path / "event.json")
@@ -145,6 +148,7 @@ def test_a_hook_gets_the_event_with_token_and_signature(receiver: Receiver) -> N
     assert headers["webhook-signature"] == signature(SIGNING_TOKEN, headers["webhook-id"], stamp, body)
 
 
+@pytest.mark.thorough
 def test_a_hook_gets_what_happens_later_too(receiver: Receiver) -> None:
     with serving("disk-full", "--hook", receiver.url) as lab:
         receiver.next()
@@ -158,7 +162,7 @@ def test_a_hook_gets_what_happens_later_too(receiver: Receiver) -> None:
 
 @pytest.mark.parametrize(
     ("url", "why"),
-    [("http://127.0.0.1:1/", "did not answer"), ("http://hooks.example.invalid/", "to this machine alone")],
+    [("http://127.0.0.1:1/", "did not answer"), also("http://hooks.example.invalid/", "to this machine alone")],
 )
 def test_a_hook_that_does_not_answer_is_told(url: str, why: str) -> None:
     with serving("disk-full", "--hook", url) as lab:
@@ -184,14 +188,14 @@ def test_a_hook_that_cannot_be_used_is_one_sentence(words: list[str], why: str) 
     ("address", "told"),
     [
         ("gitlab_url", "401 GET /api/v4/user (nobody)\n"),
-        ("kubearchive_url", "archive GET /apis\n"),
-        ("artifacts_url", "artifacts GET /x\n"),
+        also("kubearchive_url", "archive GET /apis\n"),
+        also("artifacts_url", "artifacts GET /x\n"),
     ],
 )
 def test_verbose_tells_every_request_to_whichever_server(address: str, told: str) -> None:
     path = told.split()[2 if address == "gitlab_url" else -1]
     with serving("disk-full", "--verbose") as lab:
-        httpx2.get(lab.told[address] + path)
+        httpx2.get(lab.told[address] + path, timeout=60)
         assert lab.error_line() == told
 
 
@@ -202,6 +206,7 @@ def test_an_unknown_case_is_one_sentence_with_the_names() -> None:
     assert all(name in done.stderr for name in names())
 
 
+@pytest.mark.thorough
 def test_a_folder_can_be_served(tmp_path: Path) -> None:
     shutil.copytree(FOLDER / "disk-full", tmp_path / "mine")
     with serving(str(tmp_path / "mine")) as lab:
@@ -219,6 +224,7 @@ def test_a_broken_folder_is_one_sentence(tmp_path: Path, file: str, text: str) -
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_port_is_the_first_of_five_and_taken_ones_are_one_sentence() -> None:
     with serving("disk-full", "--port", str(first := free_row())) as lab:
         assert [lab.told[name] for name in ADDRESSES] == [f"http://127.0.0.1:{first + at}" for at in range(5)]

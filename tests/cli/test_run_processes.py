@@ -16,6 +16,7 @@ from hummingbird.lab.vendors.script import Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.assembly.conducting import MODEL, begun, shell, until
 from tests.assembly.running_on import FILES, WORKFLOW, Site, site
+from tests.cli.typing_in import typed
 
 MODULE = (sys.executable, "-m", "hummingbird")
 AGENT = (str(Path(sys.executable).with_name("hummingbird-agent")),)
@@ -25,9 +26,9 @@ def environment(here: Site, **more: str) -> dict[str, str]:
     return {**here.environment, "CONFIG_PATH": str(here.config), **more}
 
 
-def run(here: Site, program: tuple[str, ...], *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
+def run(here: Site, program: tuple[str, ...], *arguments: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*program, "run", *arguments], input=given, env=environment(here), capture_output=True, check=False, timeout=90
+        [*program, "run", *arguments], input=b"", env=environment(here), capture_output=True, check=False, timeout=90
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -40,6 +41,7 @@ def all_of(terminal: int) -> bytes:
     return seen
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [MODULE, AGENT])
 def test_the_reference_documents_command_lines_work(tmp_path: Path, program: tuple[str, ...]) -> None:
     """G8: one saves, the next goes on in another process, and the next with an event file in another folder."""
@@ -66,9 +68,10 @@ def test_the_reference_documents_command_lines_work(tmp_path: Path, program: tup
 def test_an_event_comes_from_standard_input(tmp_path: Path) -> None:
     """G6"""
     with site(tmp_path) as here:
-        done = run(here, MODULE, "--event-file", "-", given=json.dumps(here.webhook()).encode())
-    assert done.returncode == 0, done.stderr
-    assert here.evidence in done.stdout
+        event = json.dumps(here.webhook()).encode()
+        done = typed("run", "--event-file", "-", environment=environment(here), piped=event)
+    assert done.code == 0, done.err
+    assert here.evidence in done.out
 
 
 def test_what_is_interrupted_can_go_on(tmp_path: Path) -> None:
@@ -86,13 +89,14 @@ def test_what_is_interrupted_can_go_on(tmp_path: Path) -> None:
         assert (process.returncode, out) == (130, "")
         assert "Traceback" not in err
         assert f"--resume-session {folder}" in err
-        again = [*named, "--resume-session", str(folder), "--message", "Go on."]
-        done = subprocess.run(again, env=given, capture_output=True, text=True, check=False, timeout=90)
+        again = [*named[len(MODULE) :], "--resume-session", str(folder), "--message", "Go on."]
+        done = typed(*again, environment=given)
         script.assert_consumed()
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Now I know.\n")
+    assert done.code == 0, done.err
+    assert done.out.startswith("Now I know.\n")
 
 
+@pytest.mark.thorough
 def test_a_person_at_a_terminal_sees_what_happens_and_nothing_acts_on_it(tmp_path: Path) -> None:
     """G6: progress; and an escape sequence that the model repeats is shown, not done."""
     script = Script([shell("true"), Turn(text="The log says \x1b]0;owned\x07 here.")])

@@ -3,23 +3,20 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.adapters.sandboxes.containers import QUICK_MMDEBSTRAP, exists, owner, podman
+from tests.cli.typing_in import Typed, typed
 from tests.sandbox_image import sandbox_image
 
 pytestmark = pytest.mark.timeout(300)  # whoever comes first may have to make the image
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hummingbird", "sandbox", *arguments]
-    return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=200
-    )
+def run(*arguments: str, **environment: str) -> Typed:
+    """In this process: starting one takes longer than most of what is tried here."""
+    return typed("sandbox", *arguments, environment={**os.environ, **environment})
 
 
 @pytest.mark.parametrize(
@@ -33,14 +30,14 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 )
 def test_help_says_what_a_command_is_for(command: str, teaches: str) -> None:
     shown = run(*filter(None, [command]), "--help")
-    assert shown.returncode == 0
-    assert teaches in " ".join(shown.stdout.split())
+    assert shown.code == 0
+    assert teaches in " ".join(shown.out.split())
 
 
 def test_check_tries_each_promise_and_says_how_long_it_took() -> None:
     done = run("check", "podman", "--image", sandbox_image())
-    assert done.returncode == 0, done.stderr
-    *lines, verdict = done.stdout.splitlines()
+    assert done.code == 0, done.err
+    *lines, verdict = done.out.splitlines()
     promises = [match[1].strip() for line in lines if (match := re.fullmatch(r"ok +(.*?) +\d+\.\d\d s", line))]
     assert promises == [
         "starts",
@@ -56,26 +53,26 @@ def test_check_tries_each_promise_and_says_how_long_it_took() -> None:
 def test_check_without_the_image_is_one_sentence_and_exit_code_1() -> None:
     sandbox_image()
     done = run("check", "podman", "--image", "localhost/no-such-image:1")
-    assert done.returncode == 1
-    assert done.stdout.startswith("fails  starts")
-    assert done.stderr.startswith("hummingbird: The podman sandbox does not work here: There is no image")
-    assert "`hummingbird sandbox build`" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 1
+    assert done.out.startswith("fails  starts")
+    assert done.err.startswith("hummingbird: The podman sandbox does not work here: There is no image")
+    assert "`hummingbird sandbox build`" in done.err
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("backend", ["k8s", "k8spool"])
 def test_check_without_a_cluster_is_one_sentence(backend: str, tmp_path: Path) -> None:
     """No kubeconfig, so nothing is asked."""
     done = run("check", backend, KUBECONFIG=str(tmp_path / "none"), HOME=str(tmp_path), KUBERNETES_SERVICE_HOST="")
-    assert done.returncode in (1, 2), done.stderr
-    assert done.stderr.startswith("hummingbird: ")
-    assert "Traceback" not in done.stderr
+    assert done.code in (1, 2), done.err
+    assert done.err.startswith("hummingbird: ")
+    assert "Traceback" not in done.err
 
 
 def test_an_unknown_backend_is_bad_usage() -> None:
     done = run("check", "docker")
-    assert done.returncode == 2
-    assert "'bubblewrap', 'podman', 'k8s', 'k8spool'" in done.stderr
+    assert done.code == 2
+    assert "'bubblewrap', 'podman', 'k8s', 'k8spool'" in done.err
 
 
 def test_build_makes_the_image_that_was_named_and_says_how_to_try_it(tmp_path: Path) -> None:
@@ -85,9 +82,9 @@ def test_build_makes_the_image_that_was_named_and_says_how_to_try_it(tmp_path: P
     name = f"localhost/hummingbird-made-test:{os.getpid()}"
     try:
         done = run("build", "--from-packages", "--image", name, PATH=f"{tmp_path}:{os.environ['PATH']}")
-        assert done.returncode == 0, done.stderr
-        assert re.fullmatch(rf"Made {name} in \d+ s\. Try it: hummingbird sandbox check podman\n", done.stdout)
-        assert "I: quick" in done.stderr
+        assert done.code == 0, done.err
+        assert re.fullmatch(rf"Made {name} in \d+ s\. Try it: hummingbird sandbox check podman\n", done.out)
+        assert "I: quick" in done.err
         assert podman("image", "exists", name).returncode == 0
     finally:
         podman("rmi", "--force", "--ignore", name)
@@ -95,9 +92,9 @@ def test_build_makes_the_image_that_was_named_and_says_how_to_try_it(tmp_path: P
 
 def test_build_without_podman_says_what_to_install(tmp_path: Path) -> None:
     done = run("build", PATH=str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr.startswith("hummingbird: Podman is not installed. Install it")
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert done.err.startswith("hummingbird: Podman is not installed. Install it")
+    assert "Traceback" not in done.err
 
 
 def test_gc_removes_what_a_killed_process_left_and_says_so() -> None:
@@ -105,6 +102,6 @@ def test_gc_removes_what_a_killed_process_left_and_says_so() -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
         done = run("gc")
-        assert done.returncode == 0, done.stderr
-        assert re.fullmatch(r"Removed \d+ leftover sandboxes: .*\.\n|Nothing was left over\.\n", done.stdout)
+        assert done.code == 0, done.err
+        assert re.fullmatch(r"Removed \d+ leftover sandboxes: .*\.\n|Nothing was left over\.\n", done.out)
         assert not exists(container)

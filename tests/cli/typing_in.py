@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 
 import pytest
 from click.testing import CliRunner
@@ -18,18 +19,31 @@ class Typed:
     err: str
 
 
-def typed(*arguments: str, environment: Mapping[str, str] | None = None, answer: str | None = None) -> Typed:
+def typed(
+    *arguments: str, environment: Mapping[str, str] | None = None, answer: str | None = None, piped: bytes = b""
+) -> Typed:
     """`environment` is all there is, besides what programs need to be found. `answer`: what a person at a terminal
-    types; without one nobody is there."""
+    types; without one nobody is there, and standard input is what is `piped` in."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     wanted = {**dict.fromkeys(os.environ), **kept, **(environment or {})}
-    runner = CliRunner(env=wanted)
-    with pytest.MonkeyPatch.context() as patched, runner.isolation(input=answer or "") as (out, err, _both):
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "argv", ["hummingbird", *arguments])
-        patched.setattr(sys.stdin, "isatty", lambda: answer is not None)
-        code = 0
-        try:
-            main()
-        except SystemExit as done:
-            code = done.code if isinstance(done.code, int) else 1
-        return Typed(code, out.getvalue().decode(), err.getvalue().decode())
+        return ended(main, wanted, piped if answer is None else answer.encode(), somebody=answer is not None)
+
+
+def ended(
+    program: Callable[[], int | None], environment: Mapping[str, str | None], given: bytes, *, somebody: bool = False
+) -> Typed:
+    """Run a program that reads `given` from standard input. `somebody`: a person is at a terminal."""
+    with TemporaryFile() as pipe, pytest.MonkeyPatch.context() as patched:
+        pipe.write(given)
+        pipe.seek(0)
+        with CliRunner(env=environment).isolation(input=pipe) as (out, err, _both):
+            patched.setattr(sys.stdin, "isatty", lambda: somebody)
+            try:
+                code = program() or 0
+            except SystemExit as done:
+                code = done.code if isinstance(done.code, int) else 1
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return Typed(code, out.getvalue().decode(), err.getvalue().decode())

@@ -35,10 +35,10 @@ def alike(setting: Any, value: Any) -> bool:
     return bool(setting == value or setting == str(value) or (isinstance(setting, Decimal) and float(setting) == value))
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=map(written, LEAVES))
-def test_every_key_reaches_its_setting(path: KeyPath) -> None:
+def test_every_key_reaches_its_setting() -> None:
     """G8, G9."""
-    assert alike(at(load(EVERYTHING, None), path), LEAVES[path])
+    configuration = load(EVERYTHING, None)
+    assert [written(path) for path, value in LEAVES.items() if not alike(at(configuration, path), value)] == []
 
 
 def own_key(path: KeyPath) -> KeyPath:
@@ -181,18 +181,18 @@ def changeable() -> Iterator[KeyPath]:
             yield path
 
 
-@pytest.mark.parametrize("path", list(changeable()), ids=map(written, changeable()))
-def test_a_key_changes_its_setting_and_no_other(tmp_path: Path, path: KeyPath) -> None:
+def test_a_key_changes_its_setting_and_no_other(tmp_path: Path) -> None:
     """G8: each key alone."""
-    tree: dict[str, Any] = {}
-    _set(tree, path, LEAVES[path])
-    file = tmp_path / "hummingbird.yaml"
-    file.write_text(yaml.safe_dump(tree))
     before = dict(_flat(load_text(tmp_path, "settings: {}").settings))
-    after = dict(_flat(load(file, None).settings))
-    assert {key for key in after if after[key] != before.get(key)} == {
-        ".".join(str(step).replace("-", "_") for step in path[1:])
-    }
+    for path in changeable():
+        tree: dict[str, Any] = {}
+        _set(tree, path, LEAVES[path])
+        file = tmp_path / "hummingbird.yaml"
+        file.write_text(yaml.safe_dump(tree))
+        after = dict(_flat(load(file, None).settings))
+        assert {key for key in after if after[key] != before.get(key)} == {
+            ".".join(str(step).replace("-", "_") for step in path[1:])
+        }
 
 
 def load_text(folder: Path, text: str) -> Configuration:

@@ -15,7 +15,7 @@ from hummingbird.adapters.stores.bucket_sessions import BucketSessions
 from hummingbird.adapters.stores.objects import BucketObjects
 from hummingbird.domain.journal import Entry
 from hummingbird.domain.limits import QUEUE_RECEIVES
-from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, serving
+from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, serving, use
 from tests.crash.sites import LocalSite
 
 _NUMBERS = count(1)
@@ -96,8 +96,7 @@ class CloudSite:
 def stand_in(folder: Path) -> Iterator[Cloud]:
     """Of AWS."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDINGS.items():
-            patch.setenv(name, value)
+        use(patch)
         with serving(folder) as server:
             session = boto3.session.Session(region_name=REGION)
             with ExitStack() as opened:

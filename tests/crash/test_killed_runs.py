@@ -11,6 +11,7 @@ from hummingbird.domain.history import UNKNOWN_OUTCOME, problems
 from hummingbird.domain.journal import EndReason, ModelAnswered, RunEnded, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.domain.messages import ToolMessage
 from tests.crash.victim import ANSWERS, effects, loop_on, run
+from tests.thoroughly import also
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = 20  # how many entries the undisturbed run writes; the first test keeps this number honest
@@ -28,7 +29,11 @@ def killed(folder: Path, after: int) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("after", [*range(1, ENTRIES + 1), -1, -2, -3, -4])
+POINTS = [*range(1, ENTRIES + 1), -1, -2, -3, -4]
+ALWAYS = (3, 9, -2)  # in the middle of an answer, of calls, and after an effect that nobody has settled
+
+
+@pytest.mark.parametrize("after", [point if point in ALWAYS else also(point) for point in POINTS])
 async def test_killed_after_any_entry_or_effect_another_process_finishes_the_run(after: int, tmp_path: Path) -> None:
     """L2: no answer is paid for twice, no tool call is silently repeated, the history is valid. Negative: killed after
     so many effects, before they were settled."""
@@ -54,7 +59,7 @@ async def test_killed_after_any_entry_or_effect_another_process_finishes_the_run
     journal.close()
 
 
-@pytest.mark.parametrize("first", [4, 8, 12])
+@pytest.mark.parametrize("first", [also(4), 8, also(12)])
 async def test_killed_twice_it_still_finishes(first: int, tmp_path: Path) -> None:
     """L2: the process that took over can die as well."""
     killed(tmp_path, first)

@@ -3,8 +3,7 @@
 import gzip
 import os
 import shutil
-import subprocess
-import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from hummingbird.config.load import FILE_NAME
 from hummingbird.config.starting import PROMPTS_FOLDER, embedded, starting
 from hummingbird.lab.case import find
+from tests.cli import typing_in
 from tests.docs.reading import DOCUMENTS, name_of
 from tests.docs.typed import PROGRAM, Typed, fault, typed
 
@@ -97,19 +97,9 @@ def test_commands_that_do_no_harm_are_run(command: str, filled: Path, tmp_path: 
     if one.words[1] == "init":
         shutil.rmtree(folder)
         folder.mkdir()
-    program = [sys.executable, "-W", "error", "-m", PROGRAM, *one.words[1:]]
-    with (filled / "job.log").open("rb") as given:
-        done = subprocess.run(
-            program,
-            cwd=folder,
-            env=environment,
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=60,
-            check=False,
-        )
-    told = done.stdout.decode()
+    with chdir(folder):
+        done = typing_in.typed(*one.words[1:], environment=environment, piped=(filled / "job.log").read_bytes())
+    told = done.out + done.err
     assert "Traceback" not in told
-    assert done.returncode in ({0, 1} if one.words[1:3] in MAY_SAY_NO else {0}), told
+    assert done.code in ({0, 1} if one.words[1:3] in MAY_SAY_NO else {0}), told
     assert told.strip()

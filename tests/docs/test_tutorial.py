@@ -85,6 +85,8 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         made.end(name)
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not shutil.which("curl"), reason="the tutorial needs curl")
 def test_every_command_of_the_tutorial_does_what_it_shows(terminal: Terminal) -> None:
     commands = 0

@@ -19,7 +19,7 @@ _TYPED = re.compile(r"(?:^|[|&;]\s*|-- |^(?:[A-Z_]+=\S+\s+)+)(?:hummingbird|make
 _CONTINUED = re.compile(r"\\\n\s*")
 _REMARK = re.compile(r"\s{3,}\S.*")  # behind a command, without a #
 _VARIABLE = re.compile(r"[A-Z_]+=")
-_TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
+_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,21 +271,15 @@ def test_c6_a_way_up_is_followed_from_where_the_command_is_run(command: str, fol
     assert bool(catastrophe(command, folder)) is refused
 
 
-@pytest.mark.parametrize("command", REFUSED)
-def test_c6_what_leaves_no_machine_behind_is_refused(command: str) -> None:
-    reason = catastrophe(command)
-    assert reason.startswith("It ")
-    assert reason.endswith(".")
+def test_c6_what_leaves_no_machine_behind_is_refused() -> None:
+    for command in REFUSED:
+        reason = catastrophe(command)
+        assert reason.startswith("It "), command
+        assert reason.endswith("."), command
 
 
-@pytest.mark.parametrize("command", HARMLESS)
-def test_c6_what_is_only_talked_about_or_small_is_not_refused(command: str) -> None:
-    assert catastrophe(command) == ""
-
-
-def test_c6_there_are_enough_examples_of_either_kind() -> None:
-    assert len(set(REFUSED)) >= 60
-    assert len(set(HARMLESS)) >= 60
+def test_c6_what_is_only_talked_about_or_small_is_not_refused() -> None:
+    assert [command for command in HARMLESS if catastrophe(command)] == []
 
 
 def test_c6_a_refusal_says_what_would_be_lost() -> None:

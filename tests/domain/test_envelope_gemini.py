@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from google.genai import types
 
 from hummingbird.domain.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from tests.domain.test_envelope import brought
+from tests.thoroughly import ALL
 
 ORDER = '{"project": "org/repo", "iid": 42}'
 ASKED: dict[str, Any] = {"role": "user", "parts": [{"text": ORDER}]}
@@ -72,6 +72,8 @@ def test_a_whole_session_becomes_a_canonical_conversation() -> None:
 @pytest.mark.parametrize("exclude_none", [True, False])
 def test_what_googles_sdk_writes_out_reads_the_same_in_either_spelling(by_alias: bool, exclude_none: bool) -> None:
     """S1: fields that are not set stand there as null if nobody told it otherwise."""
+    from google.genai import types
+
     contents = [types.Content.model_validate(turn) for turn in WHOLE]
     dumped = [c.model_dump(mode="json", by_alias=by_alias, exclude_none=exclude_none) for c in contents]
     written = json.dumps(dumped)
@@ -206,7 +208,7 @@ def test_format_1_in_geminis_shape_is_read_as_well() -> None:
 
 def test_a_long_session_is_read_in_one_pass() -> None:
     """S1: every result finds its call among very many that look the same, in one turn and over many."""
-    count = 3_000
+    count = 3_000 if ALL else 300
     wide = [model(*(call("look") for _ in range(count))), tool(*(response("look", str(n)) for n in range(count)))]
     deep = [turn for n in range(count) for turn in (model(call("look")), tool(response("look", str(n))))]
     texts = [text for _, text in results(brought([ASKED, *wide, *deep])[0])]

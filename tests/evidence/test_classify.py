@@ -30,12 +30,12 @@ def test_every_rule_has_a_line_that_it_speaks_for_and_one_that_only_looks_like_i
     assert len(BY_NAME) == len(RULES)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_rule_speaks_for_its_line_and_names_itself_v5(name: str) -> None:
-    rule, blame = BY_NAME[name], classify([EXAMPLES[name][0]])
+def test_a_rule_speaks_for_its_line_and_names_itself_v5() -> None:
+    for name, (line, _) in EXAMPLES.items():
+        rule, blame = BY_NAME[name], classify([line])
 
-    assert blame == Blame(rule.class_, name, blame.sure, rule.why)
-    assert 0 < blame.sure <= rule.sure
+        assert blame == Blame(rule.class_, name, blame.sure, rule.why)
+        assert 0 < blame.sure <= rule.sure, name
 
 
 @pytest.mark.parametrize("class_", BLAMED)
@@ -43,21 +43,18 @@ def test_a_rule_blames_what_it_should_v5(class_: Class) -> None:
     assert {rule.name for rule in RULES if rule.class_ is class_} == BLAMED[class_]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_rule_is_silent_on_a_line_that_only_looks_like_its_own(name: str) -> None:
-    assert classify([EXAMPLES[name][1]]).rule != name
+def test_a_rule_is_silent_on_a_line_that_only_looks_like_its_own() -> None:
+    assert [name for name, (_, line) in EXAMPLES.items() if classify([line]).rule == name] == []
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_explains_itself_in_a_sentence_and_says_how_sure_it_is(rule: object) -> None:
-    known = BY_NAME[getattr(rule, "name", "")]
-
-    assert known.why[0].isupper()
-    assert known.why.endswith(".")
-    assert 0 < known.sure < 1
-    assert known.class_ is not Class.UNKNOWN
-    assert known.name == known.name.lower()
-    assert " " not in known.name
+def test_a_rule_explains_itself_in_a_sentence_and_says_how_sure_it_is() -> None:
+    for known in RULES:
+        assert known.why[0].isupper(), known
+        assert known.why.endswith("."), known
+        assert 0 < known.sure < 1, known
+        assert known.class_ is not Class.UNKNOWN, known
+        assert known.name == known.name.lower()
+        assert " " not in known.name
 
 
 def test_every_way_of_saying_something_is_called_by_a_word_in_lower_case() -> None:

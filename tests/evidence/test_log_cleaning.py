@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hummingbird.evidence import LogPreview, analyse, preview
 from hummingbird.evidence.logs.cleaning import cleaned
 from tests.evidence.sample_logs import COMPILERS, noise
+from tests.thoroughly import also
 
 ERROR = "src/parser.c:42:13: error: 'depth' undeclared (first use in this function)"
 PREFIXES = {
@@ -45,7 +46,7 @@ def test_what_machines_put_around_a_line_is_taken_away_v2(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PREFIXES)
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", [also("\n"), "\r\n"])
 def test_a_line_keeps_its_number_and_is_found_below_any_prefix_v2(name: str, end: str) -> None:
     lines = [*noise(200), *COMPILERS["gcc"].said.splitlines(), *noise(120, 1_000)]
     number = lines.index(ERROR) + 1

@@ -10,7 +10,7 @@ from hummingbird.domain.verdicts import CERTAIN, LIKELY, Origin, Reason, plainly
 from hummingbird.evidence.regions import Analysis, Blame, Class, Kind, Line, Region
 from hummingbird.evidence.verdicts.facts import Facts, JobFacts, OnTarget, Tries
 from hummingbird.evidence.verdicts.judging import judge, judged
-from hummingbird.evidence.verdicts.naming import is_setting, named_file
+from hummingbird.evidence.verdicts.naming import is_place_of_work, is_setting, named_file
 
 CHANGED = ("src/engine.c", "tests/test_engine.py", "pyproject.toml")
 GREEN = OnTarget(branch="main", passed=(True,), pipeline_id=7)
@@ -33,7 +33,11 @@ def job(**facts: object) -> JobFacts:
 
 
 NAMES = {"text": "src/engine.c:3: wrong"}
-MACHINE = {"analysis": analysed(Class.INFRASTRUCTURE)}
+PRINTED = {"analysis": analysed(Class.INFRASTRUCTURE)}
+MACHINE = {**PRINTED, "only_runner_wrote": True}
+BROKE = {"said": Blame(Class.INFRASTRUCTURE, "gitlab-runner-system-failure", 0.95, "It broke.")}
+SILENT = {"target": replace(STEADY, has_report=True), "lacks_report": True}
+OTHERS = {"elsewhere": ("!5", "!6"), "other_authors": 2}
 COMPILED = {"analysis": analysed(Class.CODE, kind=Kind.COMPILER)}
 
 TABLE: dict[str, tuple[JobFacts, Origin]] = {
@@ -49,13 +53,20 @@ TABLE: dict[str, tuple[JobFacts, Origin]] = {
         job(target=OnTarget(branch="main", passed=(True, False), fingerprints=("f1",))),
         Origin.UNKNOWN,
     ),
-    "the runner says that it broke": (
-        job(said=Blame(Class.INFRASTRUCTURE, "gitlab-runner-system-failure", 0.95, "It broke.")),
-        Origin.INFRASTRUCTURE,
-    ),
+    "the runner says that it broke": (job(**BROKE), Origin.INFRASTRUCTURE),
+    "the runner says that it broke, and the test report is missing": (job(**BROKE, **SILENT), Origin.INFRASTRUCTURE),
     "a command of the job failed": (job(said=Blame(Class.UNKNOWN, "gitlab-script-failure", 0.2, "")), Origin.UNKNOWN),
-    "a machine in the log": (job(**MACHINE), Origin.INFRASTRUCTURE),
-    "a machine, not sure": (job(analysis=analysed(Class.INFRASTRUCTURE, 0.6)), Origin.UNKNOWN),
+    "a machine in the runner's log": (job(**MACHINE), Origin.INFRASTRUCTURE),
+    "a machine, not sure": (
+        job(analysis=analysed(Class.INFRASTRUCTURE, 0.6), only_runner_wrote=True),
+        Origin.UNKNOWN,
+    ),
+    "a machine that the script may have printed": (job(**PRINTED), Origin.UNKNOWN),
+    "a machine that the script may have printed, red there": (job(**PRINTED, target=red("f9")), Origin.UNKNOWN),
+    "a machine that was printed, and the test report is missing": (job(**PRINTED, **SILENT), Origin.UNKNOWN),
+    "the test report is missing": (job(**SILENT), Origin.UNKNOWN),
+    "ours by its file, and the test report is missing": (job(**NAMES, **SILENT), Origin.CHANGE),
+    "passed, and the test report is missing": (job(**SILENT, tries=Tries(passed=1)), Origin.FLAKY),
     "a machine that a green log speaks of too": (job(**MACHINE, in_green_log=True), Origin.UNKNOWN),
     "names a changed file, green there": (job(**NAMES, target=GREEN), Origin.CHANGE),
     "names a changed file, the branch not seen": (job(**NAMES), Origin.UNKNOWN),
@@ -71,10 +82,13 @@ TABLE: dict[str, tuple[JobFacts, Origin]] = {
         Origin.CHANGE,
     ),
     "configuration, the branch not seen": (job(analysis=analysed(Class.CONFIGURATION)), Origin.UNKNOWN),
-    "ours by its file, and in another merge request": (job(**NAMES, target=GREEN, elsewhere=("!5",)), Origin.UNKNOWN),
-    "a machine, and in another merge request": (job(**MACHINE, elsewhere=("!5",)), Origin.INFRASTRUCTURE),
+    "ours by its file, and in merge requests of others": (job(**NAMES, target=GREEN, **OTHERS), Origin.CHANGE),
+    "a machine, and in merge requests of others": (job(**MACHINE, **OTHERS), Origin.INFRASTRUCTURE),
+    "a machine that was printed, and in merge requests of others": (job(**PRINTED, **OTHERS), Origin.UNKNOWN),
+    "in merge requests of others": (job(**OTHERS), Origin.UNKNOWN),
     "ours by its file, and passed": (job(**NAMES, target=GREEN, tries=Tries(passed=1)), Origin.UNKNOWN),
     "ours by its file, and a machine": (job(**NAMES, **MACHINE, target=GREEN), Origin.UNKNOWN),
+    "ours by its file, and a machine that was printed": (job(**NAMES, **PRINTED, target=GREEN), Origin.CHANGE),
     "a machine that is red there too": (job(**MACHINE, target=red("f1")), Origin.INFRASTRUCTURE),
     "a machine, and passed": (job(**MACHINE, tries=Tries(passed=1)), Origin.INFRASTRUCTURE),
     "comes and goes by the look of it": (job(analysis=analysed(Class.FLAKY)), Origin.UNKNOWN),
@@ -82,14 +96,13 @@ TABLE: dict[str, tuple[JobFacts, Origin]] = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_each_rule_fires_where_it_must_and_nowhere_else_n8(name: str) -> None:
-    facts, origin = TABLE[name]
-    found = judged(facts, CHANGED)
-    assert found.origin is origin, plainly(judge(Facts(jobs=(facts,), changed=CHANGED)))
-    assert found.reasons, "every judgement says why"
-    assert (found.sure >= LIKELY) is (origin is not Origin.UNKNOWN)
-    assert found.sure == 0 or origin is not Origin.UNKNOWN
+def test_each_rule_fires_where_it_must_and_nowhere_else_n8() -> None:
+    for name, (facts, origin) in TABLE.items():
+        found = judged(facts, CHANGED)
+        assert found.origin is origin, (name, plainly(judge(Facts(jobs=(facts,), changed=CHANGED))))
+        assert found.reasons, "every judgement says why"
+        assert (found.sure >= LIKELY) is (origin is not Origin.UNKNOWN), name
+        assert found.sure == 0 or origin is not Origin.UNKNOWN, name
 
 
 def test_configuration_that_the_merge_request_does_not_touch_is_not_its_own_n8() -> None:
@@ -101,9 +114,12 @@ def test_configuration_that_the_merge_request_does_not_touch_is_not_its_own_n8()
     ("facts", "changed"),
     [
         (job(**MACHINE, target=GREEN), ("src/engine.c", ".gitlab-ci.yml")),
-        (job(analysis=analysed(Class.INFRASTRUCTURE, kind=Kind.MEMORY), target=GREEN), ("src/engine.c",)),
+        (job(**MACHINE, target=GREEN), ("templates/build.yml",)),
+        (job(**MACHINE, target=GREEN), (".gitmodules",)),
+        (job(**BROKE, target=GREEN), (".gitlab-ci.yml",)),
+        (job(**{**MACHINE, "analysis": analysed(Class.INFRASTRUCTURE, kind=Kind.MEMORY)}, target=GREEN), ("a.c",)),
     ],
-    ids=["a host that the change may have named", "memory that the change may need"],
+    ids=["host", "included", "submodule", "tags", "memory"],
 )
 def test_no_machine_is_blamed_for_what_the_change_may_have_asked_of_it_n8(
     facts: JobFacts, changed: tuple[str, ...]
@@ -127,6 +143,37 @@ def test_signs_that_contradict_each_other_are_both_told_n8() -> None:
 def test_what_is_missing_is_said_n8() -> None:
     signs = {reason.sign for reason in judged(JobFacts(name="build"), None).reasons}
     assert signs == {"log-not-read", "target-not-seen", "diff-not-read", "not-tried-again"}
+
+
+def test_missing_report_takes_certainty_from_excuses() -> None:
+    for excused in (BROKE, {"tries": Tries(passed=1)}):
+        whole, silent = (judged(job(**excused, **facts), CHANGED) for facts in ({"target": STEADY}, SILENT))
+        assert whole.origin is silent.origin
+        assert silent.sure < CERTAIN <= whole.sure
+        assert "test-report-missing" in {reason.sign for reason in silent.reasons}
+
+
+def test_missing_report_is_natural_where_no_script_ran() -> None:
+    found = judged(job(**MACHINE, **SILENT), CHANGED)
+    assert found.sure >= CERTAIN
+    assert "test-report-missing" not in {reason.sign for reason in found.reasons}
+
+
+def test_other_authors_and_printed_excuses_make_an_accusation_less_sure_and_no_more() -> None:
+    alone = judged(job(**NAMES, target=STEADY), CHANGED)
+    for facts in (OTHERS, PRINTED):
+        found = judged(job(**NAMES, target=STEADY, **facts), CHANGED)
+        assert found.origin is Origin.CHANGE
+        assert LIKELY <= found.sure < alone.sure
+
+
+def test_merge_requests_of_the_same_author_are_no_sign() -> None:
+    found = judged(job(**NAMES, target=STEADY, elsewhere=(), other_authors=0), CHANGED)
+    assert found == judged(job(**NAMES, target=STEADY), CHANGED)
+
+
+def test_script_output_makes_the_target_branch_no_certain_excuse() -> None:
+    assert LIKELY <= judged(job(target=red("f1", "f2")), CHANGED).sure < CERTAIN
 
 
 OURS, FLAKY, THERE = job(**NAMES, target=STEADY), job(tries=Tries(passed=1)), job(target=red("f1"))
@@ -160,7 +207,10 @@ any_job = st.builds(
     tries=st.builds(Tries, passed=st.integers(0, 1)),
     target=st.none() | targets,
     in_green_log=st.sampled_from([None, True, False]),
-    elsewhere=st.sampled_from([(), ("!5",)]),
+    only_runner_wrote=st.booleans(),
+    lacks_report=st.booleans(),
+    elsewhere=st.just(("!5",)),
+    other_authors=st.integers(0, 2),
 )
 
 
@@ -174,7 +224,11 @@ def test_what_could_not_be_seen_never_makes_it_surer_n8(facts: JobFacts, unseen:
 
 @given(any_job)
 def test_without_the_fact_that_decided_it_is_never_surer_of_the_same_n8(facts: JobFacts) -> None:
-    """Each kind of fact in turn is taken away."""
+    """Each kind of fact in turn is taken away. Facts that only make another one less sure are left out."""
+    facts = replace(facts, lacks_report=False, other_authors=0)
+    blame = facts.analysis.blame if facts.analysis is not None else None
+    if blame is not None and blame.class_ is Class.INFRASTRUCTURE:
+        facts = replace(facts, only_runner_wrote=True)
     found = judged(facts, CHANGED)
     less = [
         judged(replace(facts, analysis=None), CHANGED),
@@ -185,6 +239,19 @@ def test_without_the_fact_that_decided_it_is_never_surer_of_the_same_n8(facts: J
     ]
     for one in less:
         assert one.sure <= found.sure or one.origin is not found.origin or found.origin is Origin.UNKNOWN
+
+
+@given(any_job, st.integers(1, 50), classes, st.sampled_from([("f1",), ("f9",), ()]))
+def test_what_others_had_and_what_a_script_prints_buys_nothing(
+    facts: JobFacts, authors: int, printed: Analysis, prints: tuple[str, ...]
+) -> None:
+    """Sightings of others never change an origin. Another analysis of a script's log never excuses."""
+    plain = replace(facts, elsewhere=(), other_authors=0)
+    before, after = judged(plain, CHANGED), judged(replace(plain, elsewhere=("!5",), other_authors=authors), CHANGED)
+    assert (after.origin, after.sure <= before.sure) == (before.origin, True)
+    script = replace(plain, only_runner_wrote=False, target=None)
+    after = judged(replace(script, analysis=printed, fingerprints=prints), CHANGED)
+    assert after.origin in (judged(script, CHANGED).origin, Origin.CHANGE, Origin.UNKNOWN)
 
 
 @given(any_job)
@@ -234,6 +301,18 @@ def test_files_that_say_how_things_are_built_are_settings(path: str) -> None:
 @pytest.mark.parametrize("path", ["src/engine.c", "docs/ci.md", "lib/locks.py", "circus/a.py"])
 def test_files_that_say_what_things_do_are_none(path: str) -> None:
     assert not is_setting(path)
+
+
+@pytest.mark.parametrize(
+    "path", [".gitlab-ci.yml", "a/build.gitlab-ci.yml", "templates/a.yaml", "ci/a.sh", ".gitmodules"]
+)
+def test_files_that_say_where_jobs_run(path: str) -> None:
+    assert is_place_of_work(path)
+
+
+@pytest.mark.parametrize("path", ["src/ci.c", "docker-compose.yml", "api/circuits.yml", "docs/templates.md"])
+def test_files_that_do_not_say_where_jobs_run(path: str) -> None:
+    assert not is_place_of_work(path)
 
 
 @given(st.lists(st.text(), max_size=3), st.text())

@@ -12,31 +12,20 @@ from tests.journeys.staging import judged_order, on_stage, order
 FAILED = [name for name in names() if find(name).about["expected"].get("evidence")]
 
 
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    found = {}
-    for name in FAILED:
-        with on_stage(name, tmp_path_factory.mktemp(name)) as (scene, agent, _):
-            found[name] = agent.chat(judged_order(scene, tmp_path_factory.mktemp(name)))
-    return found
-
-
 def expected(name: str) -> dict[str, Any]:
     found: dict[str, Any] = find(name).about["expected"]
     return found
 
 
 @pytest.mark.parametrize("name", FAILED)
-def test_a_report_quotes_the_evidence_of_its_case_d2(name: str, reports: dict[str, str]) -> None:
-    for failure in [expected(name), *expected(name).get("also", ())]:
-        assert any(line in reports[name] for line in failure["evidence"]), reports[name]
-
-
-@pytest.mark.parametrize("name", FAILED)
-def test_a_report_finds_what_is_to_blame_d2(name: str, reports: dict[str, str]) -> None:
-    wanted = {failure["verdict"] for failure in [expected(name), *expected(name).get("also", ())]}
-    first = reports[name].splitlines()[2]
-    assert any(f"Verdict: {verdict}**" in first for verdict in wanted), first
+def test_a_report_quotes_the_evidence_of_its_case_and_finds_what_is_to_blame_d2(name: str, tmp_path: Path) -> None:
+    with on_stage(name, tmp_path / "stage") as (scene, agent, _):
+        report = agent.chat(judged_order(scene, tmp_path / "judged"))
+    failures = [expected(name), *expected(name).get("also", ())]
+    for failure in failures:
+        assert any(line in report for line in failure["evidence"]), report
+    first = report.splitlines()[2]
+    assert any(f"Verdict: {failure['verdict']}**" in first for failure in failures), first
 
 
 @pytest.mark.parametrize("name", ["odd-corners", "merge-request-review"])

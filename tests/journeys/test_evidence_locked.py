@@ -13,9 +13,12 @@ from hummingbird.evidence.citations.coverage import covered
 from hummingbird.lab.case import find, names
 from hummingbird.lab.scene import Scene
 from tests.journeys.staging import Told, declared, order
+from tests.thoroughly import also
+
+USUALLY = ("failing-test", "konflux-build-and-test", "odd-corners")
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", [name if name in USUALLY else also(name) for name in names()])
 def test_n6_nothing_is_taken_out_of_the_report_of_the_rules_on_any_case(name: str, tmp_path: Path) -> None:
     told, digested = Told(), DigestedLines()
     with Scene(find(name)) as scene:

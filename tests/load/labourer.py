@@ -12,6 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
+from hummingbird.adapters.queues import sqs
 from hummingbird.adapters.stores.folder_objects import FolderObjects
 from hummingbird.domain.orders import Arrived, WorkOrder
 from hummingbird.service.ingress import Ingress
@@ -21,6 +22,7 @@ from tests.contracts.queues.worker import opened
 
 SLOTS = 2  # few, so that orders have to wait for one
 WORK_S = 0.02
+POLL_S = 1.0  # shorter than what is left of a lease: ministack goes on giving messages to a poll of a killed process
 
 
 class Labour:
@@ -49,6 +51,7 @@ class Labour:
 
 
 async def main(name: str, file: Path, visibility_s: int, words: list[str]) -> None:
+    setattr(sqs, "QUEUE_POLL_S", POLL_S)  # noqa: B010 - the type checker lets nobody assign what a module imported
     queue, _ = opened(visibility_s, words)
     labour = Labour(name, file)
     ingress = Ingress(queue, FolderObjects(file.parent / "objects"), lambda: 0.0)

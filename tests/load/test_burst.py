@@ -25,7 +25,7 @@ from hummingbird.lab.scene import Scene
 from hummingbird.lab.vendors.script import Fault, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.assembly.test_serving import environment, served
-from tests.thoroughly import ALL, also
+from tests.thoroughly import ALL
 
 PATIENCE_S = 100.0
 LANES = 8
@@ -89,9 +89,10 @@ async def nothing_left(stage: Stage) -> None:
     await queue.close()
 
 
-@pytest.mark.parametrize("slots", [4, also(16)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("slots", [4, 16])
 async def test_a_burst_is_answered_exactly_once_within_the_slots_e3_e4_n3(tmp_path: Path, slots: int) -> None:
-    requests = 40 if ALL else 24
+    requests = 40
     with staged(tmp_path, EndlessScript(0.1), requests, slots) as stage:
         hooks = stage.crowd.failures()
         async with served(stage.file, stage.given) as serving:
@@ -106,6 +107,7 @@ async def test_a_burst_is_answered_exactly_once_within_the_slots_e3_e4_n3(tmp_pa
     assert 2 <= most_at_once(seen) <= slots
 
 
+@pytest.mark.thorough
 async def test_replies_of_many_threads_are_answered_in_the_order_of_each_e2(tmp_path: Path) -> None:
     threads, each = 6, 3
     with staged(tmp_path, EndlessScript(), threads, 4) as stage:

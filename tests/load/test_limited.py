@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from benchmarks.service.burst import configuration
 from benchmarks.service.crowd import CASE, ENDS, WORKFLOW, Crowd
 from hummingbird.adapters.forge.forges import GitLabForges
@@ -46,6 +48,7 @@ def orders(scene: Scene) -> list[WorkOrder]:
                     project=world.project.path,
                     mr_iid=mr.iid,
                     sha=mr.sha or "",
+                    actor_id=mr.author_id,
                 )
             )
         return found
@@ -65,6 +68,7 @@ def runs(scene: Scene, forges: GitLabForges, folder: Path) -> Runs:
     return Runs(lambda: loaded, lambda _: forges, publication, Answered(), Known(None, clock), clock.now)
 
 
+@pytest.mark.thorough
 async def test_what_gitlab_takes_no_note_of_now_waits_and_costs_no_try_n3(tmp_path: Path) -> None:
     with Scene(find(CASE)) as scene:
         crowd = Crowd(scene, NOTES_A_MINUTE + MORE)

@@ -4,14 +4,14 @@
     --jobs 2       so many at once, each in a room of its own
     --no-baseline  without running the same tests on the unbroken copy first
 
-Ends with 0 if every mutation was caught, 1 if one survived, 2 if something could not be judged. A whole run with its
-baseline writes docs/mutations.md anew.
+Ends with 0 if every mutation was caught, 1 if one survived, 2 if something could not be judged. A run with its baseline
+renews the rows of docs/mutations.md that it judged.
 """
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None, table: Sequence[Mutation] = TAB
             return 2
         found = _shared(rooms, chosen, _judged_aloud)
     _say("", _summary(found))
-    if not wanted.only and not wanted.no_baseline:
-        document.write_text(page(chosen, found), encoding="utf-8")
+    if not wanted.no_baseline:
+        document.write_text(page(table, renewed_rows(table, chosen, found, document)), encoding="utf-8")
     return _code(found)
 
 
@@ -105,14 +105,29 @@ def _code(found: Sequence[Judged]) -> int:
     return 0 if all(each.verdict.caught for each in found) else 2
 
 
-def page(table: Sequence[Mutation], found: Sequence[Judged]) -> str:
-    rows = ["| invariant | what is broken | where | outcome | red | s |", "|---|---|---|---|---|---|"]
-    for mutation, each in zip(table, found, strict=True):
-        name = each.test.partition("[")[0]  # without its arguments, which may hold anything
-        red = f"`{name.removeprefix('tests/')}`" if name else ""
-        cells = (mutation.invariant, mutation.broken, f"`{mutation.file}`", each.verdict.value, red)
-        rows.append(f"| {' | '.join(cells)} | {each.seconds:.0f} |")
-    return _HEAD + "\n".join(rows) + "\n"
+def page(table: Sequence[Mutation], rows: Mapping[str, str]) -> str:
+    """Return the page with the row of each mutation that was ever judged, in the order of the table."""
+    head = ["| invariant | what is broken | where | outcome | red | s |", "|---|---|---|---|---|---|"]
+    return _HEAD + "\n".join([*head, *(rows[_key(each)] for each in table if _key(each) in rows)]) + "\n"
+
+
+def renewed_rows(
+    table: Sequence[Mutation], chosen: Sequence[Mutation], found: Sequence[Judged], document: Path
+) -> dict[str, str]:
+    """Return the rows of the page by their first cells: those of this run, and the page's own for what was not run."""
+    old = document.read_text(encoding="utf-8").splitlines() if document.exists() else []
+    rows = {_key(each): line for each in table for line in old if line.startswith(_key(each))}
+    return rows | {_key(mutation): _row(mutation, judged) for mutation, judged in zip(chosen, found, strict=True)}
+
+
+def _key(mutation: Mutation) -> str:
+    return f"| {mutation.invariant} | {mutation.broken} | `{mutation.file}` | "
+
+
+def _row(mutation: Mutation, judged: Judged) -> str:
+    name = judged.test.partition("[")[0]  # without its arguments, which may hold anything
+    red = f"`{name.removeprefix('tests/')}`" if name else ""
+    return f"{_key(mutation)}{judged.verdict.value} | {red} | {judged.seconds:.0f} |"
 
 
 def _say(*lines: str) -> None:

@@ -23,6 +23,7 @@ CAUGHT = mutation('    mark = _digest(b"")\n    seen = ""\n')
 HARMLESS = mutation(MARK + "    _ = seen\n")
 
 
+@pytest.mark.thorough
 def test_a_mutation_that_a_test_notices_is_caught_and_the_page_says_by_which(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,7 +77,7 @@ CALLS = {  # on x86_64 and on aarch64
     "fsopen": (430, 430), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "open_tree": (428, 428),
     "move_mount": (429, 429), "settimeofday": (164, 170), "syslog": (103, 116), "personality": (135, 92),
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "shmat": (30, 196),
-    "shmctl": (31, 195), "open_tree_attr": (467, 467),
+    "shmctl": (31, 195), "open_tree_attr": (467, 467), "close_range": (436, 436),
 }
 COLUMN = ["x86_64", "aarch64"].index(os.uname().machine)
 libc = ctypes.CDLL(None, use_errno=True)
@@ -205,7 +205,7 @@ MAKER = PRELUDE + _MAKING
 LIMITS_KILL = {9, 24, 25, 31}  # SIGKILL, SIGXCPU, SIGXFSZ, SIGSYS
 
 
-def order(attempts: Iterable[Attempt], world: Mapping[str, Any], seconds: int = 20) -> bytes:
+def order(attempts: Iterable[Attempt], world: Mapping[str, Any], seconds: int = 60) -> bytes:
     """What the maker wants to hear on its stdin."""
     programs = [(each.name, each.program) for each in attempts]
     return json.dumps({"world": dict(world), "attempts": programs, "seconds": seconds}).encode()

@@ -20,12 +20,20 @@ from tests.sandbox_image import sandbox_image
 from tests.security.attempt import MAKER, Attempt, Lack, Outcome, Verdict, order, outcomes
 from tests.security.host import Host
 from tests.security.weakened import WeakBubblewrap, WeakPodman, without_command_limits
+from tests.thoroughly import also
 
 T = TypeVar("T")
 MIB = 1024**2
-TIGHT = Room(memory_bytes=96 * MIB, space_bytes=64 * MIB, inodes=4000)
-TOO_MUCH = {"memory": 320, "space": 128, "inodes": 6000, "processes": 320}  # for a tight room; MiB where it is memory
-_MAKING = f"rm -rf /tmp/data/* /dev/shm/*; exec python3 -I -c {shlex.quote(MAKER)}"  # nothing left of those before
+TIGHT = Room(memory_bytes=96 * MIB, space_bytes=64 * MIB, inodes=4000, locks=1000)
+TOO_MUCH = {
+    "memory": 320,
+    "space": 128,
+    "inodes": 6000,
+    "processes": 320,
+    "pipes": 2400,
+    "locks": 2000,
+}  # for a tight room; MiB where it is memory
+MAKING = f"rm -rf /tmp/data/* /dev/shm/*; exec python3 -I -c {shlex.quote(MAKER)}"  # nothing left of those before
 
 
 class Backend(Protocol):
@@ -71,7 +79,14 @@ class Podman:
 
 
 BACKENDS: tuple[Backend, ...] = (Bubblewrap(), Podman())
-on_every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: str(backend.name))
+
+
+def _name(backend: Backend) -> str:
+    return backend.name
+
+
+on_both_backends = pytest.mark.parametrize("backend", BACKENDS, ids=_name)
+on_every_backend = pytest.mark.parametrize("backend", [BACKENDS[0], *map(also, BACKENDS[1:])], ids=_name)
 
 
 def with_sandbox(place: Place, story: Callable[[Sandbox], Awaitable[T]]) -> T:
@@ -90,7 +105,7 @@ def with_sandbox(place: Place, story: Callable[[Sandbox], Awaitable[T]]) -> T:
 
 async def attempted(sandbox: Sandbox, attempts: Sequence[Attempt], world: Mapping[str, Any]) -> dict[str, Outcome]:
     """What came of each. One that took the maker with it was ended by a limit of the whole sandbox."""
-    done = await sandbox.exec(_MAKING, order(attempts, world), timeout_s=100)
+    done = await sandbox.exec(MAKING, order(attempts, world), timeout_s=250)
     found = outcomes(done.stdout)
     verdict = Verdict.REFUSED if done.exit_code == 137 and len(attempts) == 1 else Verdict.BROKEN
     ended = Outcome(verdict, f"exit code {done.exit_code} {done.stderr!r} {done.complaint}")

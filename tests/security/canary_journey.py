@@ -13,10 +13,10 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import boto3.session
@@ -261,14 +261,65 @@ async def _stumbled(stage: Stage) -> None:
 # what commands say
 
 
-def commanded(stage: Stage, trail: Trail, name: str, *arguments: str) -> int:
-    environment = {**os.environ, **stage.environment, "CONFIG_PATH": str(stage.file)}
-    done = subprocess.run(
-        [sys.executable, "-m", "hummingbird", *arguments], env=environment, capture_output=True, check=False, timeout=90
-    )
-    assert b"Usage:" not in done.stderr, "it was called as it wants to be"
-    trail.printed[name] = (done.stdout, done.stderr)
-    return done.returncode
+# Runs each command that it reads a line about, in this one process, because starting one for each of them takes longer
+# than the commands. What a command prints goes to two files of its own.
+ONE_BY_ONE = """
+import json, os, sys
+from hummingbird.cli.main import main
+answers = os.fdopen(os.dup(1), "w")
+for number, line in enumerate(sys.stdin):
+    words, variables = json.loads(line)
+    os.environ.update(variables)
+    sys.argv = ["hummingbird", *words]
+    for side in (1, 2):
+        file = os.open(f"{number}.{side}", os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, side)
+        os.close(file)
+    code = 0
+    try:
+        main()
+    except SystemExit as done:
+        code = done.code or 0
+    sys.stdout.flush()
+    sys.stderr.flush()
+    print(code, file=answers, flush=True)
+"""
+
+
+class Commands:
+    """A process that runs our commands in the environment of a stage, and keeps what they print in the trail."""
+
+    def __init__(self, stage: Stage, trail: Trail, folder: Path) -> None:
+        self._stage, self._trail, self._folder, self._number = stage, trail, folder, 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", ONE_BY_ONE],
+            cwd=folder,
+            env={**os.environ, **stage.environment, "CONFIG_PATH": str(stage.file)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, name: str, *words: str) -> int:
+        """Return the exit code."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([words, self._stage.environment]), file=self._process.stdin, flush=True)
+        code = int(self._process.stdout.readline())
+        out, err = (self._folder.joinpath(f"{self._number}.{side}").read_bytes() for side in (1, 2))
+        self._number += 1
+        assert b"Usage:" not in err, "it was called as it wants to be"
+        self._trail.printed[name] = (out, err)
+        return code
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+@contextmanager
+def commanding(stage: Stage, trail: Trail) -> Iterator[Commands]:
+    with TemporaryDirectory() as folder, closing(Commands(stage, trail, Path(folder))) as commands:
+        yield commands
 
 
 LOOKUPS = {
@@ -293,26 +344,24 @@ TROUBLES = (
 )
 
 
-def looked_up(stage: Stage, trail: Trail) -> None:
+def looked_up(stage: Stage, commands: Commands, trail: Trail) -> None:
     named = {"session": stage.marked()[0].session, "project": stage.world.project.path, "folder": trail.exported}
-    with ThreadPoolExecutor(2) as pool:
-        asked = {name: f"{name} {rest}".format_map(named).split() for name, rest in LOOKUPS.items()}
-        done = [pool.submit(commanded, stage, trail, name, *words) for name, words in asked.items()]
-        assert {one.result() for one in done} == {0}
+    asked = {name: f"{name} {rest}".format_map(named).split() for name, rest in LOOKUPS.items()}
+    assert {commands.run(name, *words) for name, words in asked.items()} == {0}
 
 
-def in_trouble(stage: Stage, trail: Trail) -> None:
+def in_trouble(stage: Stage, commands: Commands) -> None:
     """What goes wrong before those who typed a command: GitLab and the vendor refuse, an address holds a credential."""
     event = json.dumps({"iid": stage.world.merge_request.iid, "message": ALL})
     run = ("run", "-v", "--workflow", "analyze-failures", "--project", stage.world.project.path, "--event", event)
-    commanded(stage, trail, "doctor", "doctor", "-v")
+    commands.run("doctor", "doctor", "-v")
     stage.script.extend(Fault("status", status=401, type="authentication_error", message=f"no: {TIERS['vendor']}"))
-    commanded(stage, trail, "run before a vendor that refuses", *run)
+    commands.run("run before a vendor that refuses", *run)
     refused = Answer(401, {"message": f"401 of {TIERS['orchestrator of the project']}"})
     stage.world.faults.plan("*", refused)
-    commanded(stage, trail, "run before a GitLab that refuses", *run, "--execute")
+    commands.run("run before a GitLab that refuses", *run, "--execute")
     stage.environment["ANTHROPIC_BASE_URL"] = f"http://u:{TIERS['vendor']}@127.0.0.1:99999/"
-    commanded(stage, trail, "run with a credential in an address", *run)
+    commands.run("run with a credential in an address", *run)
 
 
 # the two journeys
@@ -356,8 +405,9 @@ async def to_a_folder(folder: Path, patch: pytest.MonkeyPatch) -> Trail:
     async with _staged(folder, trail, patch, {}) as stage:
         await travelled(stage, trail)
         await stage.stop()
-        await asyncio.to_thread(looked_up, stage, trail)
-        await asyncio.to_thread(in_trouble, stage, trail)
+        with commanding(stage, trail) as commands:
+            await asyncio.to_thread(looked_up, stage, commands, trail)
+            await asyncio.to_thread(in_trouble, stage, commands)
     trail.archives = {str(path): path.read_bytes() for path in trail.state.rglob("*.tar.gz")}
     return trail
 
@@ -368,7 +418,8 @@ async def to_a_bucket(folder: Path, patch: pytest.MonkeyPatch, cloud: Ministack)
     async with _staged(folder, trail, patch, {"session_store": "s3://canaries/kept"}) as stage:
         await travelled(stage, trail)
         await stage.stop()
-        await asyncio.to_thread(looked_up, stage, trail)
+        with commanding(stage, trail) as commands:
+            await asyncio.to_thread(looked_up, stage, commands, trail)
     trail.bucket = _objects(client("s3", endpoint_url=cloud.endpoint))
     trail.archives = {name: content for name, content in trail.bucket.items() if name.endswith(".tar.gz")}
     return trail

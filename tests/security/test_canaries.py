@@ -29,6 +29,7 @@ async def test_no_credential_is_at_any_sink_of_a_journey_that_ends_in_a_folder_i
     judge(await to_a_folder(tmp_path, monkeypatch), FOLDER)
 
 
+@pytest.mark.thorough
 async def test_no_credential_is_at_any_sink_of_a_journey_that_ends_in_a_bucket_i1_i2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cloud: Ministack
 ) -> None:

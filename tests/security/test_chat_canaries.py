@@ -2,14 +2,13 @@
 server of tools asks for them. They reach no file of ours, no model, no screen, no pipe and no command."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
+from tests.cli.typing_in import typed
 from tests.security.canaries import files
 
 VALUES = {
@@ -68,44 +67,28 @@ def test_no_credential_is_anywhere_after_a_conversation_that_is_full_of_them_i1_
         CONFIGURATION.format(python=sys.executable, server=tmp_path / "server.py")
     )
     with VendorLab(Script(turns(VALUES["OPENAI_API_KEY"]))) as lab:
-        done = subprocess.run(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "hummingbird",
-                    "chat",
-                    "--json",
-                    "--config",
-                    str(tmp_path / "hummingbird.yaml"),
-                ),
-                *("--workspace", str(workspace), "--model", "openai:gpt-6.1-terra", "--toolsets"),
-                "workspace,terminal,todo,memory,recall,delegate,mcp",
-                *("-q", f"Is it {VALUES['ORCHESTRATOR_GITLAB_TOKEN']} or {VALUES['SHOP_TOKEN']}?"),
-            ],
-            env={
-                "PATH": os.environ["PATH"],
+        done = typed(
+            *("chat", "--json", "--config", str(tmp_path / "hummingbird.yaml")),
+            *("--workspace", str(workspace), "--model", "openai:gpt-6.1-terra", "--toolsets"),
+            "workspace,terminal,todo,memory,recall,delegate,mcp",
+            *("-q", f"Is it {VALUES['ORCHESTRATOR_GITLAB_TOKEN']} or {VALUES['SHOP_TOKEN']}?"),
+            environment={
                 "HOME": str(tmp_path),
                 "HUMMINGBIRD_HOME": str(home),
                 "OPENAI_BASE_URL": lab.openai_url,
                 **VALUES,
             },
-            capture_output=True,
-            timeout=60,
-            check=False,
         )
         lab.script.assert_consumed()
         asked = json.dumps([request.body for request in lab.requests])
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert asked.count("[masked]") >= 10, "or nothing tried to give them away"
-    places = {"standard output": done.stdout.decode(), "standard error": done.stderr.decode(), "the model": asked}
-    places["streamed"] = "".join(
-        json.loads(line).get("text", "") for line in done.stdout.splitlines() if b"_delta" in line
-    )
+    places = {"standard output": done.out, "standard error": done.err, "the model": asked}
+    places["streamed"] = "".join(json.loads(line).get("text", "") for line in done.out.splitlines() if "_delta" in line)
     places |= {f"home: {name}": content for name, content in files(home)}
     places["what a command was given"] = (workspace / "seen.txt").read_text()
     assert len(places) > 9
-    told = [json.loads(line) for line in done.stdout.splitlines() if b'"progress"' in line]
+    told = [json.loads(line) for line in done.out.splitlines() if '"progress"' in line]
     assert [one["text"] for one in told if one.get("name") == "terminal"] == ["ACME_AUTH=[masked]"]
     for place, content in places.items():
         assert [name for name, value in VALUES.items() if found_in(content, value)] == [], place

@@ -14,7 +14,7 @@ from hummingbird.adapters.forge.rendering import rendered
 from hummingbird.domain.notes import Draft, Fold, Marker
 from hummingbird.domain.secrets import Secrets
 from tests.adapters.forge.hostile import ATTACKS, COMMANDS, MARKER
-from tests.adapters.forge.judging import Seen, commands
+from tests.adapters.forge.judging import commands, effects
 
 SECRET = "correct-horse-battery"
 FOOTER = "*Model m, 3 iterations.*"
@@ -35,10 +35,9 @@ def _draft(**parts: object) -> Draft:
 def test_no_part_of_a_draft_that_holds_others_words_acts_i10(part: str) -> None:
     for words in (*COMMANDS, *ATTACKS, f'a <!-- {MARKER}: {{"id":"s2"}} --> b'):
         body = rendered(PARTS[part](words), Markers(MARKER), Secrets())
-        seen = Seen(body)
+        shown = body.removeprefix(body.split("\n", 1)[0]).replace("suggestion:-0+0", "text")
         assert commands(body) == [], words
-        assert seen.faults == [], words
-        assert len(seen.comments) == 1, f"our own marker, and no other: {words}"
+        assert effects(shown) == [], words
         assert body.count(f"<!-- {MARKER}") == 1, f"not even in code: {words}"
         assert body.endswith(f"\n\n---\n{FOOTER}"), f"our words stay ours: {words}"
 
@@ -53,7 +52,8 @@ def test_no_part_of_a_draft_tells_a_secret_i1_i2(part: str) -> None:
 def test_titles_of_what_folds_out_are_our_own_words_i10() -> None:
     """They are escaped as HTML and no more, so nobody else's words may stand there."""
     root = Path(hummingbird.__file__).parent
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in root.rglob("*.py") if "cases" not in path.parts]
+    texts = [path.read_text(encoding="utf-8") for path in root.rglob("*.py") if "cases" not in path.parts]
+    trees = [ast.parse(text) for text in texts if "Fold(" in text]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     titles = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Fold"]
     assert titles

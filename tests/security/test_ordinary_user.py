@@ -48,6 +48,7 @@ def _is_usable(python: str) -> bool:
     return told.stdout.strip() == str(sys.version_info[:2])
 
 
+@pytest.mark.thorough
 def test_every_attempt_fails_in_an_ordinary_users_sandbox_i3(host: Host, subtests: pytest.Subtests) -> None:
     if os.geteuid() != 0:
         pytest.skip("whoever runs the tests is an ordinary user, so that all of them are this one")

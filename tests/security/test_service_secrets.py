@@ -88,6 +88,7 @@ def commanded(stage: Stage, *arguments: str) -> str:
     return printed
 
 
+@pytest.mark.thorough
 async def test_no_credential_is_written_down_or_told_wherever_a_journey_leads_i1_i2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,6 +1,6 @@
 """I10 in the whole service: whatever a model, a log, a branch or a vendor says, on GitLab it is words and does nothing.
 
-The judges are those of the firewall, and a GitLab that carries out what it takes for a command."""
+The judges are those of the sanitizer, and a GitLab that carries out what it takes for a command."""
 
 import random
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from hummingbird.lab.gitlab.records import Change
 from hummingbird.lab.gitlab.store import World
 from hummingbird.lab.vendors.script import Call, Fault, Step, Turn
 from tests.adapters.forge.hostile import ATTACKS, COMMANDS, notes
-from tests.adapters.forge.judging import Seen, commands
+from tests.adapters.forge.judging import OpenTags, commands, effects, html
 from tests.journeys.service.conftest import in_a_hurry  # noqa: F401 - a fixture
 from tests.journeys.service.stage import Stage, staged
 
@@ -37,6 +37,11 @@ def listened(stage: Stage) -> list[Change]:
     return heard
 
 
+def our_effects(body: str) -> list[str]:
+    """What a note does, without what our own words do on purpose: they link pipelines, and offer suggestions."""
+    return [effect for effect in effects(body) if effect != "draws suggestion:-0+0"]
+
+
 def untouched(stage: Stage, heard: Sequence[Change]) -> None:
     """Nothing but notes was written, and no note of ours does anything where it is shown."""
     assert {each.kind for each in heard} <= {"note", "emoji"}  # emoji that the bot itself puts there
@@ -46,10 +51,9 @@ def untouched(stage: Stage, heard: Sequence[Change]) -> None:
     assert len(found) > 1
     for note in found:
         assert commands(note.body) == []
-        seen = Seen(note.body)
-        assert seen.faults == []
-        assert seen.stack == []
-        assert len(seen.comments) == 1, "our own marker, and no other"
+        rest = note.body.partition("\n")[2]
+        assert our_effects(rest) == [], rest
+        assert OpenTags(html(rest)).stack == []
         assert note.body.startswith("<!-- hummingbird-session")
         assert note.body.count("<!-- hummingbird-session") == 1, "not even in code"
 

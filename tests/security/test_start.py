@@ -54,6 +54,7 @@ def test_no_process_of_a_sandbox_has_a_token_of_ours_i3(backend: Backend, host: 
     assert "".join(host.token).encode() not in with_sandbox(backend.place(), shown_by_all)
 
 
+@pytest.mark.thorough
 @on_every_backend
 def test_a_token_that_is_handed_on_would_be_seen(backend: Backend, host: Host) -> None:
     place = backend.weak(frozenset({Lack.CLEAN_START}), host)
@@ -81,6 +82,7 @@ def test_bubblewrap_starts_with_nothing_of_ours_i3() -> None:
         )
 
 
+@pytest.mark.thorough
 def test_bubblewrap_that_inherits_our_environment_would_be_seen(host: Host) -> None:
     place = WeakBubblewrap(frozenset({Lack.CLEAN_START}), host)
     assert b"PATH=" in b"".join(with_sandbox(place, of_bubblewrap))
@@ -107,6 +109,7 @@ def test_a_command_has_three_descriptors_and_none_of_ours_i3(backend: Backend, h
         assert sorted(with_sandbox(backend.place(), open_inside)) == ["0", "1", "2"]
 
 
+@pytest.mark.thorough
 def test_a_descriptor_that_is_handed_on_would_be_seen(host: Host) -> None:
     with open_secret(host):
         found = with_sandbox(WeakBubblewrap(frozenset({Lack.FORGETTING}), host), open_inside)

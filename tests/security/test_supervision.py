@@ -69,10 +69,12 @@ def test_no_process_outlives_its_command_x2(backend: Backend) -> None:
     assert with_sandbox(backend.place(), daemons_left) == 0
 
 
+@pytest.mark.thorough
 def test_a_process_outlives_its_command_where_nobody_ends_it(host: Host) -> None:
     assert with_sandbox(BACKENDS[0].weak(frozenset({Lack.TIDINESS}), host), daemons_left) == 1
 
 
+@pytest.mark.thorough
 def test_a_command_that_forks_without_end_stops_no_other_x2() -> None:
     """Beside it files go in and commands run; with it, all of its processes end."""
 
@@ -103,6 +105,7 @@ def test_of_a_flood_of_output_a_little_is_kept_here_x2(backend: Backend) -> None
     assert filed < OVERFLOW_BYTES
 
 
+@pytest.mark.thorough
 def test_all_of_it_would_be_kept_without_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "EXEC_KEPT_BYTES", 64 * 1024 * 1024)
 

@@ -22,7 +22,7 @@ from tests.security.attempt import Lack
 from tests.security.host import RESOLVER, Host
 
 _MUCH = 4 * 1024**3
-_MUCH_ROOM = Room(memory_bytes=_MUCH, space_bytes=_MUCH, processes=1000, inodes=10**7)
+_MUCH_ROOM = Room(memory_bytes=_MUCH, space_bytes=_MUCH, processes=1000, inodes=10**7, locks=10**7)
 _HEADER = 8  # digits before the program that say how long it is
 # What is written in the program inside, and what a weakened one has there
 _OTHER_WORDS: dict[Lack, dict[str, str]] = {

@@ -13,10 +13,11 @@ from hummingbird.domain.verdict_limits import KNOWN_ANALYSIS_S
 from hummingbird.domain.verdicts import Judgement, Origin, Verdict
 from hummingbird.evidence.regions import Analysis, Blame, Class, Kind, Line, Region
 from hummingbird.evidence.verdicts.facts import Facts, JobFacts, OnTarget
+from hummingbird.evidence.verdicts.judging import SEEN_ELSEWHERE
 from hummingbird.lab.scripted import ScriptedClock
 from hummingbird.ports.known_failures import Analysed, Sighting
 from hummingbird.service.investigating import KNOWN_FAILURE, NOT_LOOKED, Looked, Opinion
-from hummingbird.service.known import Known
+from hummingbird.service.known import Known, author_mark
 from hummingbird.service.verdicts import explains, opinion_of
 from tests.service.publication.stage import IID, PROJECT, conducted, configured, ordered
 
@@ -33,19 +34,32 @@ def known(tmp_path: Path) -> Known:
     return Known(SqliteKnownFailures(tmp_path / "known.sqlite"), ScriptedClock())
 
 
-async def explained(known: Known, fingerprint: str = "f1", iid: int = 5, ago_s: float = 60.0) -> None:
+OWN, OTHER = 3, 4  # authors
+
+
+async def explained(
+    known: Known, fingerprint: str = "f1", iid: int = 5, ago_s: float = 60.0, author: int = OTHER
+) -> None:
     assert known.ledger is not None
     at = known.clock.now() - ago_s
     told = {"kind": "test", "class_": "test", "title": "It fails"}
     await known.ledger.seen(
-        Sighting(project=PROJECT, fingerprint=fingerprint, occurrence="1", at=at, merge_request=f"!{iid}", **told)
+        Sighting(
+            project=PROJECT,
+            fingerprint=fingerprint,
+            occurrence=f"{iid}",
+            at=at,
+            merge_request=f"!{iid}",
+            author=author_mark(author),
+            **told,
+        )
     )
     await known.ledger.analysed(PROJECT, fingerprint, Analysed(at=at, merge_request=f"!{iid}", link=LINK), at)
 
 
 async def said(known: Known, *jobs: JobFacts, order: WorkOrder | None = None, changed: tuple[str, ...] = ()) -> Opinion:
     looked = Looked(facts=Facts(jobs=jobs or (JOB,), changed=changed))
-    return await opinion_of(order or ordered(Cause.PIPELINE), looked, known, configured().settings)
+    return await opinion_of(order or ordered(Cause.PIPELINE), looked, known, configured().settings, author_id=OWN)
 
 
 async def test_what_another_merge_request_has_explained_is_linked_v6(known: Known) -> None:
@@ -112,8 +126,25 @@ async def test_what_hints_at_this_merge_request_is_looked_at_v6(known: Known) ->
     opinion = await said(known, ours, changed=("src/engine.c",))
     assert not opinion.instead
     assert opinion.verdict is not None
-    assert opinion.verdict.origin is Origin.UNKNOWN, "the other merge request takes the suspicion back"
+    assert opinion.verdict.origin is Origin.CHANGE, "another merge request takes no suspicion back"
     assert (await said(known, ours, changed=("src/wing.c",))).instead
+
+
+async def test_other_merge_requests_count_by_their_authors(known: Known) -> None:
+    ours = replace(JOB, text=TEXT, target=replace(GREEN, passed=(True, True)))
+    before = (await said(known, ours, changed=("src/engine.c",))).verdict
+    assert before is not None
+    for iid in (5, 6):
+        await explained(known, iid=iid, author=OWN)
+    assert (await said(known, ours, changed=("src/engine.c",))).verdict == before, "of the same author"
+    for iid, author in ((9, OTHER), (10, OTHER), (12, 0)):
+        await explained(known, iid=iid, author=author)
+    after = (await said(known, ours, changed=("src/engine.c",))).verdict
+    assert after is not None
+    assert (after.origin, after.sure < before.sure) == (Origin.CHANGE, True)
+    (reason,) = [one for one in after.jobs[0].reasons if one.sign == SEEN_ELSEWHERE]
+    assert reason.told(str).startswith("The same failure was seen in 3 other merge requests")
+    assert reason.told(str).endswith("of 2 other authors.")
 
 
 async def test_a_failure_that_was_seen_and_not_explained_is_analysed_v6(known: Known) -> None:

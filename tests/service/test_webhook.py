@@ -65,7 +65,7 @@ class Door:
             return b"".join(iter(lambda: _received(client), b""))
 
     def connected(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", int(self.serving.url("door").rpartition(":")[2])), timeout=5)
+        return socket.create_connection(("127.0.0.1", int(self.serving.url("door").rpartition(":")[2])), timeout=60)
 
     def queued(self) -> list[Arrived]:
         async def all_there() -> list[Arrived]:
@@ -208,8 +208,8 @@ def test_the_largest_body_that_gitlab_sends_is_taken_e1(door: Door) -> None:
     frame = json.dumps({**json.loads(PIPELINE), "more": ""}).encode()
     body = frame[:-2] + b"x" * (EVENT_BYTES - len(frame)) + frame[-2:]
     assert len(body) == EVENT_BYTES
-    assert door.post(body, timeout=20).status_code == 202
-    assert door.post(body + b" ", timeout=20).status_code == 413
+    assert door.post(body, timeout=60).status_code == 202
+    assert door.post(body + b" ", timeout=60).status_code == 413
 
 
 def test_a_body_that_is_cut_off_is_nothing_and_the_door_stays_open_e1(door: Door) -> None:

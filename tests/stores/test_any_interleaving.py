@@ -50,7 +50,7 @@ from hummingbird.ports.sessions import Sessions
 from hummingbird.ports.tool import ToolContext
 from tests.contracts.sessions.mortal import Died, Life, MortalObjects, MortalSessions
 from tests.contracts.sessions.unreliable import Mood
-from tests.thoroughly import tries
+from tests.thoroughly import also, tries
 
 ID = "session"
 _NOT_TAKEN = frozenset({Mood.REFUSED, Mood.LATE})
@@ -315,10 +315,21 @@ def in_a_bucket() -> World:
     return World(sessions)
 
 
-@pytest.mark.parametrize("beginning", range(1, 6))
+@pytest.mark.parametrize("beginning", [1, *map(also, range(2, 6))])
 async def test_whoever_hangs_at_any_moment_and_is_followed_does_nothing_twice_s1(beginning: int) -> None:
     for moment in range(2 * beginning, 101, 10):
         await play(in_a_bucket(), [Delivered(0, hangs_at=moment), LeasesOver(), Delivered(0), WentOn()])
+
+
+@pytest.mark.parametrize(
+    "hanging",
+    [
+        [Delivered(1, hangs_at=7)],  # a reply that finds nothing, and takes back what it had opened
+        [Delivered(1, dies_at=7), LeasesOver(), Delivered(0, hangs_at=5)],  # who clears away what such a one left
+    ],
+)
+async def test_who_hangs_before_a_delete_leaves_a_new_session_alone(hanging: list[Event]) -> None:
+    await play(in_a_bucket(), [*hanging, LeasesOver(), Delivered(0), WentOn()])
 
 
 @settings(max_examples=tries(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])

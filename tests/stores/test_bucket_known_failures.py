@@ -335,3 +335,19 @@ async def test_a_shard_of_before_explanations_is_read_and_takes_one_v6(bucket: B
     found = await opened(bucket).known(ONE.project, ONE.fingerprint)
     assert found is not None
     assert (found.count, found.analysis) == (1, made)
+
+
+async def test_sightings_of_before_authors_count_as_one_unknown_author_v6(bucket: BucketObjects) -> None:
+    """As the version before wrote it: a merge request is a name and a time."""
+    for number in (7, 8):
+        await opened(bucket).seen(replace(ONE, occurrence=f"{number}", merge_request=f"!{number}"))
+    (name,) = [one.name for one in await bucket.listed("known-failures/shards")]
+    looked = await bucket.look(name, KNOWN_SHARD_BYTES)
+    assert looked is not None
+    shard = json.loads(looked.content)
+    for failure in shard["failures"].values():
+        failure["merge_requests"] = [told[:2] for told in failure["merge_requests"]]
+    assert await bucket.swap(name, json.dumps(shard).encode(), looked.version)
+    found = await opened(bucket).seen(replace(ONE, occurrence="9", merge_request="!9", author="a"))
+    assert dict(zip(found.merge_requests, found.authors, strict=True)) == {"!7": "", "!8": "", "!9": "a"}
+    assert found.authors_total == 2

@@ -154,7 +154,7 @@ async def test_a_ledger_of_before_explanations_is_brought_up_to_date_with_all_th
     """V6: a file as version 1 left it."""
     await SqliteKnownFailures(path).seen(ONE)
     connection = sqlite3.connect(path)
-    connection.executescript("DROP TABLE analyses; PRAGMA user_version = 1;")
+    connection.executescript("DROP TABLE analyses; ALTER TABLE places DROP COLUMN author; PRAGMA user_version = 1;")
     connection.close()
     ledger = SqliteKnownFailures(path)
     before = await ledger.known(ONE.project, ONE.fingerprint)
@@ -164,3 +164,16 @@ async def test_a_ledger_of_before_explanations_is_brought_up_to_date_with_all_th
     await ledger.analysed(ONE.project, ONE.fingerprint, made, NOON)
     after = await ledger.known(ONE.project, ONE.fingerprint)
     assert after == replace(before, analysis=made)
+
+
+async def test_sightings_of_before_authors_count_as_one_unknown_author(path: Path) -> None:
+    """V6: a file as version 2 left it."""
+    before = SqliteKnownFailures(path)
+    for number in (7, 8):
+        await before.seen(replace(ONE, occurrence=f"{number}", merge_request=f"!{number}"))
+    connection = sqlite3.connect(path)
+    connection.executescript("ALTER TABLE places DROP COLUMN author; PRAGMA user_version = 2;")
+    connection.close()
+    found = await SqliteKnownFailures(path).seen(replace(ONE, occurrence="9", merge_request="!9", author="a"))
+    assert dict(zip(found.merge_requests, found.authors, strict=True)) == {"!7": "", "!8": "", "!9": "a"}
+    assert found.authors_total == 2

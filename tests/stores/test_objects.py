@@ -26,7 +26,7 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
     if request.param == "folder":
         return objects_at(str(tmp_path / "some" / "place"))
     ministack: Ministack = request.getfixturevalue("ministack")
-    bucket = f"bucket-{next(_NUMBERS)}"
+    bucket = f"objects-{next(_NUMBERS)}"
     client = boto3.session.Session(region_name=REGION).client("s3", endpoint_url=ministack.endpoint)
     client.create_bucket(Bucket=bucket)
     client.close()
@@ -171,7 +171,7 @@ async def test_a_look_at_more_than_it_may_see_reads_none_of_it_s1(ministack: Min
         _HEADERS, b"Content-Length: 1000000000000\r\n\r\n", b"the first of them", end=False
     ) as bucket:
         with pytest.raises(ObjectsUnusable, match="weighs 1000000000000 bytes, more than the 10 "):
-            await asyncio.wait_for(bucket.look("a", most_bytes=10), 10)
+            await asyncio.wait_for(bucket.look("a", most_bytes=10), 60)
 
 
 async def test_a_flow_that_breaks_on_its_way_out_is_a_sentence_s1(ministack: Ministack) -> None:
@@ -199,7 +199,7 @@ async def test_a_flow_waits_for_a_slow_reader_but_not_for_a_silent_store_s1(
         assert read == size
     async with _answering(_HEADERS, b"Content-Length: 1000\r\n\r\n", b"less than that", end=False) as bucket:
         with pytest.raises(ObjectsUnusable, match="cannot be used"):
-            await asyncio.wait_for(bucket.get("a"), 20)
+            await asyncio.wait_for(bucket.get("a"), 60)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
 """Chromium without a screen, as a person would use it: nothing but this machine can be reached from it."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-
-from playwright.async_api import Page, Route, async_playwright
+from typing import TYPE_CHECKING
 
 from tests.real_parts import missing
 
-PATIENCE_MS = 30_000
+if TYPE_CHECKING:
+    from playwright.async_api import Page, Route
+
+PATIENCE_MS = 60_000
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
@@ -29,6 +33,8 @@ class Seen:
 @asynccontextmanager
 async def browser(*, dark: bool = False, wide: int = 1280) -> AsyncIterator[Seen]:
     path = shutil.which("chromium") or missing("chromium is not on this machine: install it.")
+    from playwright.async_api import async_playwright
+
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:

@@ -2,7 +2,9 @@
 on with it there."""
 
 import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -10,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hummingbird.domain.journal import RunStarted, UserSaid
 from hummingbird.domain.ledger import Ledger
-from hummingbird.lab.vendors.script import Call, Fault, Step, Turn
+from hummingbird.lab.vendors.script import Call, Step, Turn
 from tests.journeys.service.stage import Stage, staged
 from tests.web.browser import browser
 
@@ -21,6 +23,7 @@ def address(stage: Stage) -> str:
     return f"http://127.0.0.1:{stage.serving.port}"
 
 
+@pytest.mark.thorough
 async def test_o4_a_finished_run_can_be_read_with_its_evidence_bill_timeline_and_files(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage, browser() as seen:
         await stage.begin_case()
@@ -52,10 +55,17 @@ async def test_o4_a_finished_run_can_be_read_with_its_evidence_bill_timeline_and
         assert seen.outside == []
 
 
+@pytest.mark.thorough
 async def test_o4_a_run_is_seen_while_it_goes_on(tmp_path: Path) -> None:
+    looked = threading.Event()
+
+    def second(_: dict[str, Any]) -> Turn:
+        assert looked.wait(60)
+        return Turn(calls=(Call("sandbox_exec", {"command": "echo second"}),))
+
     turns: list[Step] = [
         Turn(calls=(Call("sandbox_exec", {"command": "echo first"}),)),
-        Fault("slow", delay_s=4.0, turn=Turn(calls=(Call("sandbox_exec", {"command": "echo second"}),))),
+        second,
         Turn(text="The parser is too strict."),
     ]
     async with staged("failing-test", tmp_path, turns=turns) as stage, browser() as seen:
@@ -67,6 +77,7 @@ async def test_o4_a_run_is_seen_while_it_goes_on(tmp_path: Path) -> None:
         assert await page.locator(".state").first.inner_text() == "running"
         await page.wait_for_selector(".timeline li:has-text('echo first')")
         assert not await page.locator(".timeline li:has-text('echo second')").count(), "or nothing was live"
+        looked.set()
         await page.wait_for_selector(".timeline li:has-text('echo second')")
         await page.wait_for_selector(".timeline li.ended")
         _, result = await stage.notes(2)
@@ -76,6 +87,7 @@ async def test_o4_a_run_is_seen_while_it_goes_on(tmp_path: Path) -> None:
         await page.wait_for_selector("text=Nothing runs here at the moment.")
 
 
+@pytest.mark.thorough
 async def test_o4_a_session_goes_on_from_the_page_and_nothing_is_posted(tmp_path: Path) -> None:
     turns = [Turn(text="The parser is too strict."), Turn(text="In line 61."), Turn(text="As I said: 61.")]
     async with staged("failing-test", tmp_path, turns=turns) as stage, browser() as seen:
@@ -97,6 +109,7 @@ async def test_o4_a_session_goes_on_from_the_page_and_nothing_is_posted(tmp_path
         assert len([one for one in stage.entries(result.session) if isinstance(one, RunStarted)]) == 3
 
 
+@pytest.mark.thorough
 async def test_o4_known_failures_costs_and_search_have_pages(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage, browser(dark=True, wide=480) as seen:
         await stage.begin_case()
@@ -118,6 +131,7 @@ async def test_o4_known_failures_costs_and_search_have_pages(tmp_path: Path) -> 
         assert seen.console == []
 
 
+@pytest.mark.thorough
 async def test_o4_keys_are_enough(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage, browser() as seen:
         await stage.begin_case()
@@ -138,11 +152,12 @@ async def test_o4_keys_are_enough(tmp_path: Path) -> None:
         await page.wait_for_selector("h1:has-text('Runs')")
 
 
+@pytest.mark.thorough
 async def test_o4_who_looks_is_let_go_when_the_service_ends(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage, browser() as seen:
         await seen.page.goto(address(stage))
         await seen.page.wait_for_selector("text=Nothing runs here at the moment.")
-        async with asyncio.timeout(20):  # uvicorn would wait for viewers until they leave
+        async with asyncio.timeout(60):  # uvicorn would wait for viewers until they leave
             await stage.stop()
 
 
@@ -152,7 +167,7 @@ async def test_o1_what_happened_is_counted_for_prometheus(tmp_path: Path) -> Non
         await stage.begin_case()
         _, result = await stage.notes(2)
         bill = Ledger.of(stage.entries(result.session)).bill()
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             answer = await client.get(f"{address(stage)}/metrics")
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}
 

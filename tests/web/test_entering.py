@@ -17,6 +17,7 @@ from hummingbird.lab.vendors.script import Turn
 from hummingbird.web.access import COOKIE
 from hummingbird.web.pages import Answer, Pages
 from tests.journeys.service.stage import Stage, staged
+from tests.thoroughly import also
 from tests.web.browser import browser
 from tests.web.test_hostile import SESSION, planted, said_now
 
@@ -28,6 +29,7 @@ async def with_token(stage: Stage) -> str:
     return f"http://127.0.0.1:{(await stage.serve()).port}"
 
 
+@pytest.mark.thorough
 async def test_with_a_token_a_person_enters_once_and_leaves(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, begin=False) as stage, browser() as seen:
         stage.configure({}, {"analyze-failures": {}})
@@ -53,7 +55,7 @@ async def test_with_a_token_programs_show_it_and_nobody_else_sees_anything(tmp_p
     async with staged("failing-test", tmp_path, begin=False) as stage:
         stage.configure({}, {"analyze-failures": {}})
         base = await with_token(stage)
-        async with httpx2.AsyncClient(base_url=base) as client:
+        async with httpx2.AsyncClient(base_url=base, timeout=60) as client:
             for path in ("/", "/metrics", "/live/runs", "/sessions/x", "/search?q=a", "/sessions/x/file?path=a"):
                 answer = await client.get(path)
                 assert answer.status_code == 401, path
@@ -70,13 +72,14 @@ async def test_whoever_leaves_while_a_page_is_made_takes_nothing_from_the_others
     async with staged("failing-test", tmp_path) as stage:
         await planted(stage)
         base = f"http://127.0.0.1:{stage.serving.port}"
-        async with httpx2.AsyncClient(base_url=base) as client, asyncio.timeout(30):
+        async with httpx2.AsyncClient(base_url=base, timeout=60) as client, asyncio.timeout(60):
             for _ in range(2 * PAGES_AT_ONCE):
                 async with client.stream("GET", f"/sessions/{SESSION}") as answer:
                     await anext(answer.aiter_raw())
             assert (await client.get(f"/sessions/{SESSION}")).text.rstrip().endswith("</html>")
 
 
+@pytest.mark.thorough
 async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, path = 2 * PAGES_AT_ONCE, f"/sessions/{SESSION}"
     monkeypatch.setattr("hummingbird.web.application.PAGES_OPEN", slow + 1)
@@ -85,7 +88,7 @@ async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path, monkeypatc
         with ExitStack() as leaving:
             readers = await opened(stage, path, slow, leaving)
             assert Counter(line.split()[1] for line, _ in readers) == {b"200": slow}
-            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=30) as client:
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
                 assert (await client.get(path)).text.rstrip().endswith("</html>")
                 assert (await client.get("/healthz")).status_code == 200
             more = await opened(stage, path, 2, leaving)
@@ -107,7 +110,7 @@ async def test_how_a_long_answer_fared_is_found_once_for_all_who_look_and_anew_w
     async with staged("failing-test", tmp_path) as stage:
         await planted(stage, results=20)
         base, path = f"http://127.0.0.1:{stage.serving.port}", f"/sessions/{SESSION}"
-        async with httpx2.AsyncClient(base_url=base, timeout=30) as client:
+        async with httpx2.AsyncClient(base_url=base, timeout=60) as client:
             found = await asyncio.gather(*(client.get(path) for _ in range(2 * PAGES_AT_ONCE)))
             assert {one.text.rstrip().endswith("</html>") for one in found} == {True}
             assert len(looked) == 1
@@ -148,7 +151,7 @@ async def opened(
 
 
 @pytest.mark.parametrize(
-    ("path", "results", "lines"), [("", 900, 40), ("/transcript", 300, 300), ("/entries/8", 300, 300)]
+    ("path", "results", "lines"), [also("", 900, 40), also("/transcript", 300, 300), ("/entries/8", 300, 300)]
 )
 async def test_only_so_many_whole_journals_are_read_at_once_and_others_hear_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, results: int, lines: int
@@ -161,7 +164,7 @@ async def test_only_so_many_whole_journals_are_read_at_once_and_others_hear_it(
         for _, writer in found:
             writer.close()
         base = f"http://127.0.0.1:{stage.serving.port}"
-        async with httpx2.AsyncClient(base_url=base, timeout=30) as client, asyncio.timeout(30):
+        async with httpx2.AsyncClient(base_url=base, timeout=60) as client, asyncio.timeout(60):
             while (await client.get(f"/sessions/{SESSION}/entries/1")).status_code == 503:
                 pass  # until it is noticed that they are gone
 
@@ -173,7 +176,7 @@ async def test_only_so_many_look_at_live_pages(tmp_path: Path, monkeypatch: pyte
         assert Counter(line.split()[1] for line, _ in found) == {b"200": 5, b"503": 7}
         for _, writer in found:
             writer.close()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (again := await opened(stage, f"/live/sessions/{SESSION}?after=%C2%B2", 1))[0][0].split()[
                 1
             ] == b"503":
@@ -185,7 +188,7 @@ async def test_only_so_many_look_at_live_pages(tmp_path: Path, monkeypatch: pyte
 async def test_numbers_that_are_none_are_answered_with_a_sentence(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         await planted(stage)
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}") as client:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
             for number in ("9" * 5_000, "0", "-1", "x", "²", "%00"):
                 answer = await client.get(f"/sessions/{SESSION}/entries/{number}")
                 assert answer.status_code == 404, number
@@ -195,7 +198,7 @@ async def test_a_message_that_is_sent_twice_is_one_and_a_failure_is_told_on_the_
     async with staged("failing-test", tmp_path, turns=[Turn(text="First."), Turn(text="Once.")]) as stage:
         await stage.begin_case()
         _, result = await stage.notes(2)
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}") as client:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
             page = (await client.get(f"/sessions/{result.session}")).text
             form = {name: re.search(f'name="{name}" value="([^"]+)"', page)[1] for name in ("proof", "once")}  # type: ignore[index]  # it is there
             given = {**form, "message": "Again?"}

@@ -20,6 +20,7 @@ def web(stage: Stage) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60)
 
 
+@pytest.mark.thorough
 async def test_o4_files_are_seen_with_a_pool_and_no_pod_is_left_in_use(lab_stage: LabStage, tmp_path: Path) -> None:
     await beside(lambda: pool_of(lab_stage, 2))
     sandbox = {"backend": "k8spool", "image": lab_stage.image, "namespace": lab_stage.namespace}

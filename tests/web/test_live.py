@@ -64,7 +64,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def numbers(pieces: AsyncIterator[bytes], until: int) -> list[str]:
     found: list[str] = []
-    async with asyncio.timeout(10), aclosing(pieces) as open_pieces:  # type: ignore[type-var]  # it is a generator
+    async with asyncio.timeout(60), aclosing(pieces) as open_pieces:  # type: ignore[type-var]  # it is a generator
         async for piece in open_pieces:
             found += re.findall(r"data: <li>(.*?)</li>", piece.decode())
             if found and int(found[-1].split()[0]) >= until:
@@ -306,7 +306,7 @@ async def test_everybody_is_let_go_at_the_end() -> None:
     looking = [asyncio.create_task(look(here.live.session("s", 1))), asyncio.create_task(look(here.live.overview(str)))]
     await asyncio.sleep(0.05)
     here.live.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await asyncio.gather(*looking)
     assert here.live.viewers == 0
     assert here.live.closed

@@ -4,6 +4,8 @@ nothing; and that it can be used by keys."""
 import time
 from pathlib import Path
 
+import pytest
+
 from hummingbird.adapters.stores.reactions import SqliteReactions
 from hummingbird.domain.votes import Votes
 from hummingbird.ports.reactions import NotePosted
@@ -27,6 +29,7 @@ async def voted(stage: Stage, *votes: Votes, workflow: str = "analyze-failures",
         await store.counted(note, one, time.time())
 
 
+@pytest.mark.thorough
 async def test_o4_a_page_shows_what_people_think_by_workflow_and_by_model(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage, browser() as seen:
         await voted(stage, Votes(3, 0), Votes(5, 1), Votes(0, 1), Votes())
@@ -47,6 +50,7 @@ async def test_o4_a_page_shows_what_people_think_by_workflow_and_by_model(tmp_pa
         assert seen.outside == []
 
 
+@pytest.mark.thorough
 async def test_o4_what_somebody_did_not_like_leads_to_its_note_and_its_session_by_keys_too(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage, browser(dark=True, wide=480) as seen:
         await stage.begin_case()
@@ -69,12 +73,14 @@ async def test_o4_what_somebody_did_not_like_leads_to_its_note_and_its_session_b
         assert seen.console == []
 
 
+@pytest.mark.thorough
 async def test_o4_without_any_result_the_page_says_so(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage, browser() as seen:
         await seen.page.goto(f"{address(stage)}/quality")
         assert "No result was posted yet" in await seen.page.inner_text("main")
 
 
+@pytest.mark.thorough
 async def test_names_that_want_to_act_are_shown_as_what_they_are(tmp_path: Path) -> None:
     """Whoever can write to the store can write anything there."""
     async with staged("failing-test", tmp_path) as stage, browser() as seen:
@@ -91,6 +97,7 @@ async def test_names_that_want_to_act_are_shown_as_what_they_are(tmp_path: Path)
         assert seen.outside == []
 
 
+@pytest.mark.thorough
 async def test_a_record_that_is_damaged_is_a_sentence_on_the_page_and_all_else_works(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, begin=False) as stage:
         file = stage.folder / "state" / "votes.sqlite"

@@ -67,7 +67,7 @@ async def test_o4_a_bill_has_its_calls_tokens_cached_share_and_cost_and_days_are
     async with staged("failing-test", tmp_path) as stage:
         for number in range(3):
             await billed(stage, f"billed{number}", f"question {number}", usd=None if number == 2 else "0.125")
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=30) as client:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
             page = (await client.get("/sessions/billed0")).text
             assert cells(page) == ["1", "4,000", "75%", "500", "$0.1250"]
             unpriced = (await client.get("/sessions/billed2")).text
@@ -121,7 +121,7 @@ async def test_wrong_tokens_of_programs_are_answered_with_429_once_they_are_many
     async with staged("failing-test", tmp_path, begin=False) as stage:
         stage.environment["HUMMINGBIRD_DASHBOARD_TOKEN"] = "the-token-of-this-dashboard"
         port = (await stage.serve()).port
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             wrong = {"authorization": "Bearer wrong"}
             codes = [(await client.get("/metrics", headers=wrong)).status_code for _ in range(WRONG_TOKENS + 2)]
             assert codes == [401] * (WRONG_TOKENS - 1) + [429] * 3

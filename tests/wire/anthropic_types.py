@@ -3,7 +3,6 @@
 from functools import cache
 from typing import Any
 
-from anthropic.types import message_create_params as params
 from pydantic_core import SchemaValidator
 
 from tests.wire.strict_types import strict_checker
@@ -16,4 +15,6 @@ def check(body: dict[str, Any]) -> None:
 
 @cache
 def _checker(stream: bool) -> SchemaValidator:
+    from anthropic.types import message_create_params as params
+
     return strict_checker(params.MessageCreateParamsStreaming if stream else params.MessageCreateParamsNonStreaming)

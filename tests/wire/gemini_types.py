@@ -2,22 +2,18 @@
 
 from typing import Any
 
-from google.genai import types
-
-_PARTS: dict[str, type[Any]] = {
-    "systemInstruction": types.Content,
-    "toolConfig": types.ToolConfig,
-    "generationConfig": types.GenerationConfig,
-}
-_LISTS: dict[str, type[Any]] = {"contents": types.Content, "tools": types.Tool}
+_PARTS = {"systemInstruction": "Content", "toolConfig": "ToolConfig", "generationConfig": "GenerationConfig"}
+_LISTS = {"contents": "Content", "tools": "Tool"}
 
 
 def check(body: dict[str, Any]) -> None:
     """Raises pydantic's ValidationError, or AssertionError for a field that no request has."""
+    from google.genai import types
+
     for key, value in body.items():
         if key in _LISTS:
             for item in value:
-                _LISTS[key].model_validate(item)
+                getattr(types, _LISTS[key]).model_validate(item)
         else:
             assert key in _PARTS, f"a request has no field {key}"
-            _PARTS[key].model_validate(value)
+            getattr(types, _PARTS[key]).model_validate(value)

@@ -3,8 +3,6 @@
 from functools import cache
 from typing import Any
 
-from openai.types.chat import completion_create_params as chat_params
-from openai.types.responses import response_create_params as responses_params
 from pydantic_core import SchemaValidator
 
 from tests.wire.strict_types import strict_checker
@@ -22,12 +20,16 @@ def check_responses(body: dict[str, Any]) -> None:
 
 @cache
 def _chat(stream: bool) -> SchemaValidator:
+    from openai.types.chat import completion_create_params as chat_params
+
     kind = chat_params.CompletionCreateParamsStreaming if stream else chat_params.CompletionCreateParamsNonStreaming
     return strict_checker(kind)
 
 
 @cache
 def _responses(stream: bool) -> SchemaValidator:
+    from openai.types.responses import response_create_params as responses_params
+
     kind = (
         responses_params.ResponseCreateParamsStreaming if stream else responses_params.ResponseCreateParamsNonStreaming
     )

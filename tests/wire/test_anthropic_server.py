@@ -251,7 +251,8 @@ async def test_each_fault_becomes_its_error(fault: Fault, error: type[Hummingbir
         async with reached(lab, "anthropic", MODEL, patience_s=patience_s) as model:
             with pytest.raises(HummingbirdError) as raised:
                 await Dialogue().ask(model, listener(streamed))
-        lab.script.assert_consumed()
+        if fault.kind != "stall":  # a busy machine may lose patience before the lab has heard anything
+            lab.script.assert_consumed()
     assert type(raised.value) is error
     if fault.retry_after:
         assert isinstance(raised.value, Unavailable)

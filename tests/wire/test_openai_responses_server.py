@@ -250,11 +250,14 @@ async def test_each_fault_is_the_error_that_it_is(
     fault: Fault | Turn, expected: type[HummingbirdError], streamed: bool
 ) -> None:
     """L13, L14."""
+    stalls = getattr(fault, "kind", "") == "stall"
+    patience_s = 0.3 if stalls else 60.0
     with VendorLab(Script([fault])) as lab:
-        async with openai(lab, stall_timeout_s=0.3, whole_timeout_s=0.3) as model:
+        async with openai(lab, stall_timeout_s=patience_s, whole_timeout_s=patience_s) as model:
             with pytest.raises(HummingbirdError) as caught:
                 await Dialogue().ask(model, list[Delta]().append if streamed else None)
-        lab.script.assert_consumed()
+        if not stalls:  # a busy machine may lose patience before the lab has heard anything
+            lab.script.assert_consumed()
     assert type(caught.value) is expected
     assert "secret" not in str(caught.value)
 

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import json
-import time
 import warnings
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -230,7 +229,7 @@ async def test_a_credential_program_that_waits_for_somebody_is_given_up(
             await client.get("/api")
 
 
-@pytest.mark.parametrize("text", ["sleep 8 & exit 0", "sleep 8; true"])
+@pytest.mark.parametrize("text", ["sleep 60 & exit 0", "sleep 60; true"])
 def test_a_credential_program_whose_child_holds_its_output_is_given_up_and_leaves_no_stream_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -238,15 +237,16 @@ def test_a_credential_program_whose_child_holds_its_output_is_given_up_and_leave
     asked = exec_entry(program(tmp_path / "login", text))
 
     async def given_up() -> None:
-        async with asking(tmp_path, "http://127.0.0.1:1", asked, None, {"PATH": "/usr/bin:/bin"}) as client:
+        async with (
+            asyncio.timeout(45),  # and not when the child ends
+            asking(tmp_path, "http://127.0.0.1:1", asked, None, {"PATH": "/usr/bin:/bin"}) as client,
+        ):
             with pytest.raises(ClusterUnusable, match="run it by hand to see what it waits for"):
                 await client.get("/api")
 
     gc.collect()
-    began = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         asyncio.run(given_up())
         gc.collect()
     assert [str(each.message) for each in caught] == []
-    assert time.monotonic() - began < 7

@@ -2,7 +2,8 @@
 
 import pytest
 
-from hummingbird.adapters.forge.firewall import CUT as TEXT_CUT
+from hummingbird.adapters.forge import rendering
+from hummingbird.adapters.forge.markdown_rebuild import CUT as TEXT_CUT
 from hummingbird.adapters.forge.markers import Markers
 from hummingbird.adapters.forge.rendering import LEFT_OUT, rendered
 from hummingbird.adapters.forge.writing import GitLabForge
@@ -13,15 +14,16 @@ from hummingbird.domain.secrets import MASK, Secrets
 from hummingbird.lab.gitlab.lab import GitLabLab
 from tests.adapters.forge.forging import PREFIX, written
 from tests.adapters.forge.hostile import ATTACKS
-from tests.adapters.forge.judging import Seen, commands, html
+from tests.adapters.forge.judging import OpenTags, commands, effects, html
 
 MARKERS = Markers(PREFIX)
 SECRETS = Secrets(["correct-horse"])
 MARKER = Marker(id="s1", order="o1")
 FIRST = '<!-- hummingbird-session: {"id":"s1","order":"o1"} -->'
-TEXT = "# Report\n\nThe job `unit` failed:\n\n```\nassert 1 == 2\n```\n\n---\n\n- one\n- two"
+TEXT = "# Report\n\nThe job `unit` failed:\n\n```\nassert 1 == 2\n```\n\n***\n\n- one\n- two"
 FOOTER = "*Model m, 3 iterations.*"
-LOG = "$ make\n/usr/bin/gcc -o x\n@all #1 !2\n"
+LOG = "$ make\n  /usr/bin/gcc -o x\n@all #1 !2\n"
+SHOWN_LOG = "    $ make\n      /usr/bin/gcc -o x\n    @all #1 !2\n"  # indented, for a slash comes first in a line
 
 
 def made(draft: Draft, most: int = NOTE_CHARS) -> str:
@@ -32,7 +34,7 @@ def test_n7_a_note_is_marker_words_text_folds_rule_and_footer() -> None:
     draft = Draft(text="Text.", above="Above.", below=FOOTER, folds=(Fold("Log <1>", LOG),), marker=MARKER)
     assert made(draft) == (
         f"{FIRST}\n\nAbove.\n\nText.\n\n<details><summary>Log &lt;1&gt;</summary>\n\n"
-        f"```text\n{LOG}```\n\n</details>\n\n---\n{FOOTER}"
+        f"```text\n{SHOWN_LOG}```\n\n</details>\n\n---\n{FOOTER}"
     )
 
 
@@ -74,8 +76,8 @@ def test_n5_what_is_folded_neither_acts_nor_ends_its_fold(text: str) -> None:
     assert MARKERS.marker(body) == MARKER
     assert html(body).endswith(f"</details>\n<hr />\n<p><em>{FOOTER.strip('*')}</em></p>\n")
     assert html(body).count("<details>") == html(body).count("</details>") == 2
-    seen = Seen(body.removeprefix(FIRST))
-    assert (seen.faults, seen.stack, seen.comments) == ([], [], [])
+    assert effects(body.removeprefix(FIRST)) == []
+    assert OpenTags(html(body)).stack == []
 
 
 def test_n5_text_behind_a_list_of_ours_is_no_part_of_it() -> None:
@@ -87,7 +89,7 @@ def test_n5_text_behind_a_list_of_ours_is_no_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("```\n/close\n```", "````text\n```\n/close\n```\n````"),
+        ("```\n/close\n```", "````text\n    ```\n    /close\n    ```\n````"),
         ("``\u200b``\nx", "`````text\n````\nx\n`````"),
         ("a ` b", "```text\na ` b\n```"),
     ],
@@ -96,9 +98,15 @@ def test_n7_what_is_folded_is_shown_letter_for_letter(text: str, shown: str) -> 
     assert f"\n\n{shown}\n\n</details>" in made(Draft(text="Text.", folds=(Fold("Log", text),)))
 
 
+def test_part_that_reaches_into_another_becomes_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "sanitize_markdown", lambda *_: "```\nleft open")
+    body = made(Draft(text="```\nleft open", below=FOOTER))
+    assert body == f"````text\n```\nleft open\n````\n\n---\n{FOOTER}"
+
+
 def test_i1_secrets_are_masked_in_text_and_folds() -> None:
     body = made(Draft(text="It is correct-horse.", folds=(Fold("Log", "TOKEN=correct-horse"),)))
-    assert body.count(MASK) == 2
+    assert body.replace("\\", "").count(MASK) == 2
     assert "correct-horse" not in body
 
 

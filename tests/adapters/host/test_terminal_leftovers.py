@@ -4,17 +4,14 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from hummingbird.adapters.host.terminal import Terminal
 from tests.adapters.host.hosting import ENVIRONMENT, called, processes_with, seen_soon, started
-from tests.quickest import quickest
 
-GONE_S = 0.2
-SLACK_S = 0.3  # for a machine that is busy with other tests; the kernel and we need a tenth of it
+HANGS_S = 60.0  # nothing that works takes so long, however busy the machine is
 
 # Each starts processes that carry {0} in their arguments, and stays
 HIDING = {
@@ -49,19 +46,13 @@ def terminal(tmp_path: Path) -> Terminal:
 @pytest.mark.parametrize("how", HIDING)
 async def test_c5_interrupting_a_command_ends_all_that_it_started(terminal: Terminal, how: str) -> None:
     word = number(how)
-
-    async def interrupted() -> float:
-        call = asyncio.ensure_future(called(terminal.tools[0], command=HIDING[how].format(word)))
-        await settled(word)
-        began = time.monotonic()
-        call.cancel()
+    call = asyncio.ensure_future(called(terminal.tools[0], command=HIDING[how].format(word)))
+    await settled(word)
+    call.cancel()
+    async with asyncio.timeout(HANGS_S):
         with pytest.raises(asyncio.CancelledError):
             await call
-        took_s = time.monotonic() - began
-        assert not alive(word)
-        return took_s
-
-    assert await quickest(interrupted, GONE_S + SLACK_S) < GONE_S + SLACK_S
+    assert not alive(word)
     assert terminal.standing() == ()
 
 
@@ -74,34 +65,22 @@ async def settled(word: str) -> None:
 @pytest.mark.parametrize("how", ["deaf", "as a daemon"])
 async def test_c5_a_command_whose_time_is_over_is_gone_with_all_that_it_started(terminal: Terminal, how: str) -> None:
     word = number(f"time {how}")
-
-    async def out_of_time() -> float:
-        began = time.monotonic()
+    async with asyncio.timeout(HANGS_S):
         note, _ = await called(terminal.tools[0], command=HIDING[how].format(word), timeout_s=0.4)
-        took_s = time.monotonic() - began
-        assert note.startswith("Ended after 0.4 s")
-        assert not alive(word)
-        return took_s
-
-    assert await quickest(out_of_time, 0.4 + GONE_S + SLACK_S) < 0.4 + GONE_S + SLACK_S
+    assert note.startswith("Ended after 0.4 s")
+    assert not alive(word)
 
 
 async def test_c5_close_ends_whatever_runs(tmp_path: Path) -> None:
     words = {how: number(f"close {how}") for how in HIDING}
     commands = [HIDING[how].format(word) for how, word in words.items()]
-
-    async def closed() -> float:
-        terminal = Terminal(tmp_path, ENVIRONMENT)
-        run = terminal.tools[0]
-        await asyncio.gather(*(called(run, command=command, background=True) for command in commands))
-        await asyncio.gather(*map(settled, words.values()))
-        began = time.monotonic()
+    terminal = Terminal(tmp_path, ENVIRONMENT)
+    run = terminal.tools[0]
+    await asyncio.gather(*(called(run, command=command, background=True) for command in commands))
+    await asyncio.gather(*map(settled, words.values()))
+    async with asyncio.timeout(HANGS_S):
         await terminal.close()
-        took_s = time.monotonic() - began
-        assert not [how for how, word in words.items() if alive(word)]
-        return took_s
-
-    assert await quickest(closed, GONE_S + 2 * SLACK_S) < GONE_S + 2 * SLACK_S
+    assert not [how for how, word in words.items() if alive(word)]
 
 
 async def test_c5_a_command_that_kills_its_guardian_does_not_get_away(terminal: Terminal) -> None:
@@ -134,23 +113,15 @@ async def test_c5_nothing_outlives_us_however_we_end(tmp_path: Path, end: signal
     """#80204: processes that ignore SIGTERM, left behind with process 1 as their parent."""
     words = {how: number(f"{end} {how}") for how in HIDING}
     commands = [HIDING[how].format(word) for how, word in words.items()]
-
-    async def outlived() -> float:
-        ours = started(OURS, tmp_path, ENVIRONMENT["PATH"], *commands)
-        try:
-            await asyncio.gather(*map(settled, words.values()))
-        finally:
-            ours.send_signal(end)
-            ours.wait()
-        began = looked = time.monotonic()
-        while left := [how for how, word in words.items() if alive(word)]:
-            assert looked - began < 10, left
-            await asyncio.sleep(0.01)
-            looked = time.monotonic()
-        assert await seen_soon(lambda: not processes_with(str(tmp_path)))
-        return looked - began
-
-    assert await quickest(outlived, GONE_S + 2 * SLACK_S) < GONE_S + 2 * SLACK_S
+    ours = started(OURS, tmp_path, ENVIRONMENT["PATH"], *commands)
+    try:
+        await asyncio.gather(*map(settled, words.values()))
+    finally:
+        ours.send_signal(end)
+        ours.wait()
+    await seen_soon(lambda: not any(map(alive, words.values())))
+    assert not [how for how, word in words.items() if alive(word)]
+    assert await seen_soon(lambda: not processes_with(str(tmp_path)))
 
 
 async def test_c5_the_end_of_the_thread_that_started_it_is_no_reason_to_end_it(terminal: Terminal) -> None:

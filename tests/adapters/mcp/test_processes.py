@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 
 from hummingbird.adapters.mcp.servers import McpServers
 from tests.adapters.mcp.playing import QUICK, RAW, alive, call, gone, misbehaving, opened, until
-from tests.quickest import quickest
 
 MARK = f"of-{os.getpid()}"
 CLIENT = """
@@ -53,43 +51,32 @@ async def test_what_is_given_counts_more_than_what_is_inherited_and_is_not_shown
 
 @pytest.mark.parametrize("away", [False, True], ids=["its own session", "a session apart"])
 @pytest.mark.parametrize("mode", ["well", "stays"])
-async def test_a_server_and_its_children_are_gone_within_a_second_of_closing(mode: str, away: bool) -> None:
-    async def closed() -> float:
-        async with opened(misbehaving(mode)) as servers:
-            numbers = json.loads(await call(servers, "child", away=away)).values()
-            assert all(alive(each) for each in numbers)
-            began = time.monotonic()
-        took_s = time.monotonic() - began
-        assert not any(alive(each) for each in numbers)
-        return took_s
-
-    assert await quickest(closed, 1.0) < 1.0
+async def test_closing_ends_a_server_and_its_children(mode: str, away: bool) -> None:
+    async with asyncio.timeout(60), opened(misbehaving(mode)) as servers:
+        numbers = json.loads(await call(servers, "child", away=away)).values()
+        assert all(alive(each) for each in numbers)
+    assert not any(alive(each) for each in numbers)
 
 
 async def test_children_of_a_server_that_died_are_gone_too(tmp_path: Path) -> None:
     async with opened(misbehaving()) as servers:
         numbers = json.loads(await call(servers, "child", away=True)).values()
         await asyncio.gather(call(servers, "die", file=str(tmp_path / "mark")), return_exceptions=True)
-        assert await gone(*numbers, within_s=10.0)
+        assert await gone(*numbers, within_s=60.0)
 
 
-async def test_everything_is_gone_within_a_second_of_our_being_killed() -> None:
-    async def killed() -> float:
-        client = await asyncio.create_subprocess_exec(sys.executable, "-c", CLIENT, str(RAW), stdout=subprocess.PIPE)
-        try:
-            assert client.stdout is not None
-            numbers = json.loads(await client.stdout.readline()).values()
-            assert all(alive(each) for each in numbers)
-            client.send_signal(signal.SIGKILL)
-            began = time.monotonic()
-            assert await gone(*numbers, within_s=10.0)
-            return time.monotonic() - began
-        finally:
-            with suppress(ProcessLookupError):
-                client.kill()
-            await client.wait()
-
-    assert await quickest(killed, 1.0) < 1.0
+async def test_servers_end_when_our_process_is_killed() -> None:
+    client = await asyncio.create_subprocess_exec(sys.executable, "-c", CLIENT, str(RAW), stdout=subprocess.PIPE)
+    try:
+        assert client.stdout is not None
+        numbers = json.loads(await client.stdout.readline()).values()
+        assert all(alive(each) for each in numbers)
+        client.send_signal(signal.SIGKILL)
+        assert await gone(*numbers, within_s=60.0)
+    finally:
+        with suppress(ProcessLookupError):
+            client.kill()
+        await client.wait()
 
 
 async def test_opening_that_is_cancelled_leaves_nothing_behind() -> None:

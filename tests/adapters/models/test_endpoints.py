@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from anthropic import AnthropicVertex
 from google.auth.credentials import AnonymousCredentials
-from google.genai import Client
 
 from hummingbird.adapters.models.endpoints import (
     AnthropicEndpoint,
@@ -36,6 +34,8 @@ class Tokens:
 @pytest.mark.parametrize("region", REGIONS)
 def test_claude_on_vertex_is_reached_where_its_own_sdk_reaches_it(region: str) -> None:
     """M6: the SDK is the oracle for the hosts of regions, multi-regions and global."""
+    from anthropic import AnthropicVertex
+
     sdk = AnthropicVertex(region=region, project_id="p", access_token="t")
     endpoint = VertexAnthropicEndpoint("p", region, Tokens())
     path = f"projects/p/locations/{region}/publishers/anthropic/models/claude-opus-5-5"
@@ -48,6 +48,8 @@ def test_claude_on_vertex_is_reached_where_its_own_sdk_reaches_it(region: str) -
 def test_gemini_on_vertex_is_reached_where_its_own_sdk_reaches_it(region: str) -> None:
     """M6"""
     credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]  # google-auth types only a part of itself
+    from google.genai import Client
+
     sdk = Client(enterprise=True, project="p", location=region, credentials=credentials)
     options = sdk._api_client._http_options
     path = f"projects/p/locations/{region}/publishers/google/models/gemini-3.8-flash"

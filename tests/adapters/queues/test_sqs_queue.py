@@ -14,7 +14,7 @@ from hummingbird.adapters.queues.sqs import SqsQueue
 from hummingbird.domain.errors import InvalidRequest, PlatformError, QueueUnusable, ReceiptExpired
 from hummingbird.domain.limits import ERROR_TEXT_CHARS, QUEUE_ATTEMPTS
 from hummingbird.lab.serving import Serving
-from hummingbird.ports.queue import Message
+from hummingbird.ports.queue import Message, Successor
 from tests.contracts.queues.backends.ministack import SURROUNDINGS
 
 _URL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders.fifo"
@@ -136,8 +136,8 @@ async def test_what_is_sent_anew_for_who_has_left_is_deleted_whatever_becomes_of
     ]
     aws.answers |= {
         "ReceiveMessage": [(200, {"Messages": received})],
-        "SendMessage": [(200, {"MessageId": "new"})],
-        "DeleteMessage": [(200, {})],
+        "SendMessageBatch": [(200, {"Successful": []})],
+        "DeleteMessageBatch": [(200, {"Successful": []})],
     }
     aws.refuse("ChangeMessageVisibility", "ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
     await queue.check()
@@ -146,8 +146,39 @@ async def test_what_is_sent_anew_for_who_has_left_is_deleted_whatever_becomes_of
     leaving.cancel()
     await asyncio.wait((leaving,))
     await queue.close()
-    asked = [verb for verb, _ in aws.asked if verb in {"SendMessage", "DeleteMessage", "ChangeMessageVisibility"}]
-    assert asked == ["SendMessage", "DeleteMessage", "ChangeMessageVisibility"]
+    asked = [verb for verb, _ in aws.asked]
+    assert asked[asked.index("ReceiveMessage") + 1 :] == [
+        "SendMessageBatch",
+        "DeleteMessageBatch",
+        "ChangeMessageVisibility",
+    ]
+
+
+async def test_messages_are_replaced_by_two_requests_e3(queue: SqsQueue, aws: Aws) -> None:
+    """A process that dies between requests leaves messages twice, so there are few."""
+    aws.answers |= {
+        "ChangeMessageVisibility": [(200, {})],
+        "SendMessageBatch": [(200, {"Successful": []})],
+        "DeleteMessageBatch": [(200, {"Successful": []})],
+    }
+    await queue.check()
+    aws.asked.clear()
+    messages = [Message(f"id{number}", "a", "body", 2, f"receipt{number}") for number in range(10)]
+    await queue.replace(messages, [Successor(f"{number}", f"{number}") for number in range(10)])
+    (kept, sent, deleted) = aws.asked
+    assert (kept[0], kept[1]["ReceiptHandle"]) == ("ChangeMessageVisibility", "receipt0")
+    assert [one["MessageBody"] for one in sent[1]["Entries"]] == [f"{number}" for number in range(10)]
+    assert [one["ReceiptHandle"] for one in deleted[1]["Entries"]] == [f"receipt{number}" for number in range(10)]
+
+
+async def test_one_refused_message_of_several_is_told_e3(queue: SqsQueue, aws: Aws) -> None:
+    refused = {"Id": "0", "Code": "InternalError", "Message": "Try again.", "SenderFault": False}
+    aws.answers |= {
+        "ChangeMessageVisibility": [(200, {})],
+        "SendMessageBatch": [(200, {"Successful": [], "Failed": [refused]})],
+    }
+    with pytest.raises(QueueUnusable, match=r"refused a call \(InternalError\): Try again\."):
+        await queue.replace((_HELD,), (Successor("1", "1"),))
 
 
 async def test_what_aws_says_is_shortened_and_printable_e3(queue: SqsQueue, aws: Aws) -> None:

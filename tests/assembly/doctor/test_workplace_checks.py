@@ -123,7 +123,7 @@ def test_a_queue_of_the_cloud_is_asked_whether_it_is_fit(tmp_path: Path, cloud: 
 
 
 def test_the_queue_that_events_come_from_is_tried_too(tmp_path: Path, cloud: Ministack) -> None:
-    fifo, events = asyncio.run(cloud.site()).url, cloud.create("events")
+    fifo, events = asyncio.run(cloud.site()).url, cloud.create("events-to-try")
     for url, standing, words in ((events, OK, "can be reached"), (f"{events}-gone", FAIL, "There is no queue")):
         settings = f"sqs_queue_url: {url}\nsqs_fifo_queue_url: {fifo}"
         (found,) = part(patient(tmp_path, settings), "events' queue")

@@ -51,7 +51,7 @@ class Editor:
         self.news.set()
         chosen = self.choose(tool_call)
         if chosen == "wait":
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         if not chosen:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen))
@@ -134,7 +134,7 @@ async def editing(
         hello = await connection.initialize(1, ClientCapabilities(elicitation=form))
         yield Desk(editor, connection, process, hello, workspace)
         process.stdin.close()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             assert await process.wait() == 0
     finally:
         if process.returncode is None:

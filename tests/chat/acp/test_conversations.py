@@ -1,7 +1,6 @@
 """Conversations of an editor with the real process, by the protocol's own library (C10)."""
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from hummingbird.lab.vendors.server import VendorLab
 from tests.chat.acp.editor import MODEL, Desk, gone, soon, written
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+PATIENCE_S = 60.0
 ANSWER = "The needle is **here**, and this answer is long enough to come in pieces."
 
 
@@ -95,11 +95,10 @@ async def test_c10_l19_a_model_call_is_cancelled_at_once_and_what_had_come_was_s
     waiting = asyncio.create_task(desk.say(session.session_id, "and then this"))
     await desk.editor.until(lambda editor: editor.text())
     assert ANSWER.startswith(desk.editor.text())
-    began = time.monotonic()
     await desk.connection.cancel(session_id=session.session_id)
-    assert await run == "cancelled"
-    assert await waiting == "cancelled"
-    assert time.monotonic() - began < 10.0
+    async with asyncio.timeout(PATIENCE_S):
+        assert await run == "cancelled"
+        assert await waiting == "cancelled"
     assert await desk.say(session.session_id, "are you there") == "end_turn"
     assert "and then this" not in asked_of_model(lab)
 
@@ -110,11 +109,10 @@ async def test_c10_l19_a_running_command_is_cancelled_with_its_processes(desk: D
     session = await desk.new()
     run = asyncio.create_task(desk.say(session.session_id, "sleep"))
     pid = await written(desk.workspace / "pid")
-    began = time.monotonic()
     await desk.connection.cancel(session_id=session.session_id)
-    assert await run == "cancelled"
-    assert time.monotonic() - began < 10.0
-    await gone(pid, 5)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await run == "cancelled"
+    await gone(pid, PATIENCE_S)
     assert desk.editor.statuses()[-1][1] == "failed"
 
 
@@ -124,10 +122,9 @@ async def test_c10_a_question_that_is_open_is_cancelled_too(desk: Desk, lab: Ven
     session = await desk.new()
     run = asyncio.create_task(desk.say(session.session_id, "write it"))
     await desk.editor.until(lambda editor: editor.questions)
-    began = time.monotonic()
     await desk.connection.cancel(session_id=session.session_id)
-    assert await run == "cancelled"
-    assert time.monotonic() - began < 10.0
+    async with asyncio.timeout(PATIENCE_S):
+        assert await run == "cancelled"
     assert not (desk.workspace / "never.txt").exists()
 
 
@@ -136,7 +133,7 @@ async def test_c10_a_cancel_right_behind_its_message_is_heard(desk: Desk, lab: V
     run = asyncio.create_task(desk.say(session.session_id, "never mind"))
     await asyncio.sleep(0)
     await desk.connection.cancel(session_id=session.session_id)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await run == "cancelled"
 
 
@@ -168,15 +165,14 @@ async def test_c6_c10_a_change_to_plan_mode_ends_a_run_whose_calls_were_allowed_
     desk: Desk, lab: VendorLab
 ) -> None:
     command = Turn(calls=(Call("terminal", {"command": "echo flap >> flaps.txt"}),))
-    lab.script.extend(command, Fault("slow", delay_s=3.0, turn=command))
+    lab.script.extend(command, Fault("stall", turn=command))
     desk.editor.choose = lambda call: "session"
-    session = await desk.new()
+    session, before = await desk.new(), len(lab.requests)
     run = asyncio.create_task(desk.say(session.session_id, "flap twice"))
-    await desk.editor.until(lambda editor: "completed" in dict(editor.statuses()).values())
+    await soon(lambda: len(lab.requests) == before + 2, PATIENCE_S)
     await desk.connection.set_session_mode(session_id=session.session_id, mode_id="plan")
-    assert await asyncio.wait_for(run, 2) == "cancelled"
+    assert await asyncio.wait_for(run, PATIENCE_S) == "cancelled"
     assert "what was under way is interrupted" in desk.editor.text("agent_thought_chunk")
-    await asyncio.sleep(3.2)  # longer than the answer that nobody waits for
     assert (desk.workspace / "flaps.txt").read_text() == "flap\n"
     lab.script.extend(command, Turn(text="as planned"))
     assert await desk.say(session.session_id, "and now") == "end_turn"
@@ -185,20 +181,17 @@ async def test_c6_c10_a_change_to_plan_mode_ends_a_run_whose_calls_were_allowed_
 
 async def test_c10_two_conversations_go_on_at_once(desk: Desk, lab: VendorLab) -> None:
     first, second = await desk.new(), await desk.new()
-    texts: dict[str, Turn | Fault] = {
-        "slowly": Fault("slow", delay_s=3.0, turn=Turn(text="slow answer")),
-        "quickly": Turn(text="quick answer"),
-    }
 
     def step(request: dict[str, Any]) -> Turn | Fault:
-        return texts["slowly" if "say it slowly" in str(request) else "quickly"]
+        return Fault("stall") if "say it never" in str(request) else Turn(text="quick answer")
 
     lab.script.extend(step, step)
-    slow = asyncio.create_task(desk.say(first.session_id, "say it slowly"))
+    never = asyncio.create_task(desk.say(first.session_id, "say it never"))
     assert await desk.say(second.session_id, "say it quickly") == "end_turn"
-    assert not slow.done()
-    assert await slow == "end_turn"
-    assert desk.editor.text(session_id=first.session_id) == "slow answer"
+    assert not never.done()
+    await desk.connection.cancel(session_id=first.session_id)
+    assert await never == "cancelled"
+    assert "quick answer" not in desk.editor.text(session_id=first.session_id)
     assert desk.editor.text(session_id=second.session_id) == "quick answer"
 
 
@@ -218,7 +211,7 @@ async def test_c3_c10_steering_does_not_wait(desk: Desk, lab: VendorLab) -> None
     session = await desk.new()
     before = len(lab.requests)
     run = asyncio.create_task(desk.say(session.session_id, "go"))
-    await soon(lambda: len(lab.requests) > before, 30)
+    await soon(lambda: len(lab.requests) > before, PATIENCE_S)
     assert await desk.say(session.session_id, "/steer left instead") == "end_turn"
     assert not run.done()
     assert await run == "end_turn"

@@ -27,6 +27,8 @@ class Bird(ScriptedPartner):
         self.plan, self.models, self.stopped = wanted.plan, models, 0
         self.before = wanted.before
         self.fault: HummingbirdError | None = None
+        self.closing, self.may_close = asyncio.Event(), asyncio.Event()
+        self.may_close.set()
 
     def standing(self) -> Standing:
         return Standing(SESSION, "scripted:bird", 1, 2, BILL, self.plan, ("1 sleep",) if self.list else ())
@@ -41,7 +43,8 @@ class Bird(ScriptedPartner):
         return await super().stop(which)
 
     async def close(self) -> None:
-        await asyncio.sleep(0.05)
+        self.closing.set()
+        await self.may_close.wait()
         await super().close()
         if self.fault is not None:
             raise self.fault
@@ -92,15 +95,21 @@ def said(session: EditorSession, text: str) -> "asyncio.Task[str]":
 
 
 async def hover(partner: ScriptedPartner, text: str) -> str:
-    await asyncio.sleep(30)
+    await asyncio.Event().wait()
     return "never"
+
+
+async def until_heard(bird: Bird) -> None:
+    async with asyncio.timeout(60):
+        while not bird.heard:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.005)
 
 
 async def test_c6_c10_nothing_runs_in_ask_mode_once_the_editor_shows_plan(tmp_path: Path) -> None:
     session, nest, editor = await begun(tmp_path)
     nest.birds[0].script = hover
     run, waiting = said(session, "go"), said(session, "and then")
-    await asyncio.sleep(0.05)
+    await until_heard(nest.birds[0])
     await session.choose_mode(plan=True)
     assert await run == "cancelled"
     assert await waiting == "end_turn"
@@ -180,9 +189,11 @@ async def test_c10_a_partner_that_cannot_be_used_is_closed_and_the_one_before_st
 async def test_c10_a_partner_is_closed_although_its_message_is_cancelled_meanwhile(tmp_path: Path) -> None:
     session, nest, _ = await begun(tmp_path)
     await session.choose_mode(plan=True)
+    nest.birds[0].may_close.clear()
     run = said(session, "hi")
-    await asyncio.sleep(0.02)  # the one before is being closed
+    await nest.birds[0].closing.wait()
     session.cancel()
+    nest.birds[0].may_close.set()
     assert await run == "cancelled"
     await session.close()
     assert nest.closed == [True, True]

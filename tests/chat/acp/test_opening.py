@@ -67,7 +67,7 @@ class Stage:
         return asyncio.create_task(self.agent.load_session(str(self.folder), SESSION))
 
     async def until_wanted(self, partners: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.rest.wanted < partners:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.005)
 
@@ -106,7 +106,7 @@ async def test_c10_a_message_that_comes_while_its_session_is_loaded_again_is_ans
     again = stage.load()
     await stage.until_wanted(2)
     said = asyncio.create_task(stage.agent.prompt(SESSION, [text_block("hello")]))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not first.heard:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.005)
     stage.rest.gate.set()

@@ -2,13 +2,11 @@
 
 import asyncio
 import fcntl
-import itertools
 import json
 import os
 import signal
 import sys
 import termios
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from hummingbird.chat.acp.limits import FRAME_BYTES
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.chat.acp.editor import Editor, editing, gone, started, written
-from tests.quickest import quickest
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 NOISE = """
@@ -131,40 +128,25 @@ async def test_c10_an_earlier_session_is_listed_loaded_told_again_and_gone_on_wi
 @pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
 async def test_c10_when_the_editor_is_gone_the_process_and_its_children_are(tmp_path: Path, way: str) -> None:
     """In the middle of a run, with a process in the background and one in the foreground."""
-    attempts = itertools.count()
-
-    async def left() -> float:
-        folder = tmp_path / str(next(attempts))
-        folder.mkdir()
-        return await ended_with_its_children(folder, way)
-
-    assert await quickest(left, 2) < 2
-
-
-async def ended_with_its_children(folder: Path, way: str) -> float:
-    """How long that took."""
     background = Call("terminal", {"command": "echo $$ > behind; exec sleep 987", "background": True})
     foreground = Call("terminal", {"command": "echo $$ > before; exec sleep 987"})
     script = Script([Turn(calls=(background,)), Turn(calls=(foreground,))])
     with VendorLab(script) as lab:
-        async with editing(lab, folder, editor=Editor(choose=lambda call: "once")) as desk:
+        async with editing(lab, tmp_path, editor=Editor(choose=lambda call: "once")) as desk:
             session = await desk.new()
             run = asyncio.create_task(desk.say(session.session_id, "run both"))
             pids = [await written(desk.workspace / name) for name in ("behind", "before")]
-            began = time.monotonic()
             if way == "SIGTERM":
                 desk.process.send_signal(signal.SIGTERM)
             else:
                 assert desk.process.stdin is not None
                 desk.process.stdin.close()
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):  # the commands themselves would take much longer
                 assert await desk.process.wait() == 0
             for pid in pids:
-                await gone(pid, 5)
-            took_s = time.monotonic() - began
+                await gone(pid, 60)
             await asyncio.gather(run, return_exceptions=True)
     script.assert_consumed()
-    return took_s
 
 
 @pytest.mark.parametrize("way", ["end of input", "closed pipe"])
@@ -181,7 +163,7 @@ async def test_c10_an_editor_that_reads_no_more_does_not_keep_us(tmp_path: Path,
         process.stdin.close()
     else:
         os.close(reading)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         said = await process.stderr.read()
         assert (await process.wait(), b"Traceback" in said) == (0, False), said.decode()[-2_000:]
     process.stdin.close()

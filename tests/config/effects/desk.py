@@ -77,6 +77,10 @@ class Desk:
         """The first stage: what an event of the case leads to."""
         wanted = declared or self.scene.case.about["event"]
         _, body = self.world(lambda world: event_of(world, wanted))
+        return await self.hears(body)
+
+    async def hears(self, body: bytes) -> tuple[WorkOrder, ...]:
+        """Pass the body of a webhook to the first stage, whatever has happened since it was made."""
 
         async def body_of(_: Arrived) -> bytes:
             return body

@@ -14,6 +14,7 @@ from hummingbird.domain.permissions import Scope
 from hummingbird.lab.vendors.script import Fault, Turn
 from tests.config.effects.counter import Counter
 from tests.config.effects.talking import MODEL, OTHER, QUICK, Improvised, Person, call, results, talking
+from tests.thoroughly import also
 
 REFUSED = Fault("status", status=400, type="invalid_request_error", message="no")
 DONE = Turn(text="done")
@@ -57,7 +58,7 @@ async def test_delegation_max_iterations_ends_a_sub_agent(tmp_path: Path, most: 
     assert status in result
 
 
-@pytest.mark.parametrize(("at_once", "most"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("at_once", "most"), [(1, 1), also(2, 2)])
 async def test_delegation_max_concurrent_is_how_many_work_at_a_time(tmp_path: Path, at_once: int, most: int) -> None:
     seen: list[int] = []
 
@@ -77,7 +78,7 @@ async def test_delegation_max_concurrent_is_how_many_work_at_a_time(tmp_path: Pa
     assert max(seen) == most
 
 
-@pytest.mark.parametrize(("context", "made"), [("compact", True), ("wrap_up", False)])
+@pytest.mark.parametrize(("context", "made"), [("compact", True), also("wrap_up", False)])
 async def test_context_is_the_engine_that_makes_room(tmp_path: Path, context: str, made: bool) -> None:
     """L20: `wrap_up` would make none in the middle of a conversation that is not resumed above four fifths."""
 
@@ -107,7 +108,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way if way == "by a link" else also(way) for way in WAYS])
 async def test_rules_for_paths_hold_for_every_way_to_a_file(tmp_path: Path, way: str) -> None:
     """T9: a deny is absolute, and what is allowed below one folder is not allowed below another."""
     root = tmp_path / "workspace"
@@ -137,8 +138,8 @@ SEARCHES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("rule", ["deny, tool: file_*", "deny, tool: file_read", "deny, tool: file_search"])
+@pytest.mark.parametrize("search", [name if name in {"everything", "the file"} else also(name) for name in SEARCHES])
+@pytest.mark.parametrize("rule", ["deny, tool: file_*", also("deny, tool: file_read"), also("deny, tool: file_search")])
 async def test_rules_for_paths_hold_for_what_a_search_finds(tmp_path: Path, search: str, rule: str) -> None:
     """T9: what may not be read is not shown, and the model hears that there is more."""
     root = tmp_path / "workspace"
@@ -176,6 +177,7 @@ async def test_a_yes_to_a_search_is_one_to_what_it_finds_there(
         assert ("left out because of rules" in results(talk)[0]) is not shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("threshold", "made"), [(0.005, True), (0.9, False)])
 async def test_compression_threshold_is_when_the_middle_is_summarised(
     tmp_path: Path, threshold: float, made: bool
@@ -190,7 +192,7 @@ async def test_compression_threshold_is_when_the_middle_is_summarised(
         assert bool(talk.written(Compacted)) is made
 
 
-@pytest.mark.parametrize(("protect", "kept"), [(4, 4), (10, 10)])
+@pytest.mark.parametrize(("protect", "kept"), [(4, 4), also(10, 10)])
 async def test_compression_protect_last_n_is_what_stays(tmp_path: Path, protect: int, kept: int) -> None:
     steps = [*[Turn(text=LONG) for _ in range(16)], Turn(text="## State\nnothing"), DONE]
     chat = f"compression: {{protect_last_n: {protect}}}\n{QUICK}"
@@ -207,7 +209,7 @@ async def test_compression_protect_last_n_is_what_stays(tmp_path: Path, protect:
 @pytest.mark.parametrize(
     ("auxiliary", "asked"),
     [
-        ("", MODEL),
+        also("", MODEL),
         (f"auxiliary: {{summary: {{model: {OTHER}}}}}", OTHER),
     ],
 )
@@ -220,6 +222,7 @@ async def test_auxiliary_model_writes_the_summary(tmp_path: Path, auxiliary: str
     assert talk.models[-1] == asked.partition(":")[2]
 
 
+@pytest.mark.thorough
 async def test_auxiliary_fallback_providers_take_over_in_the_side_task(tmp_path: Path) -> None:
     steps: list[Any] = [*[Turn(text=LONG) for _ in range(16)], REFUSED, Turn(text="## State\nnothing")]
     chat = f"auxiliary: {{summary: {{model: {MODEL}, fallback_providers: [{OTHER}]}}}}\n{QUICK}"

@@ -24,6 +24,7 @@ from tests.adapters.sandboxes.kube import (
 )
 from tests.adapters.sandboxes.kube_pool import NOW, HeldClock, all_ready, at, cancelled, no_room, put
 from tests.assembly.conducting import configured
+from tests.thoroughly import also
 
 
 class StandingClock:
@@ -152,11 +153,11 @@ POOL = "backend: k8spool"
 @pytest.mark.parametrize(
     ("line", "working", "waiting"),
     [
-        ("max_lingering_pods: 2", 1800, 300),
-        ("active_deadline_seconds: 600", 600, 300),
+        also("max_lingering_pods: 2", 1800, 300),
+        also("active_deadline_seconds: 600", 600, 300),
         ("linger_seconds: 7", 1800, 7),
-        ("linger_seconds: 0", 1800, None),
-        ("max_lingering_pods: 0", 1800, None),
+        also("linger_seconds: 0", 1800, None),
+        also("max_lingering_pods: 0", 1800, None),
     ],
 )
 async def test_active_deadline_seconds_and_linger_seconds_are_how_long_a_pod_of_a_pool_lives(

@@ -32,6 +32,8 @@ def order(name: str, scene: Scene) -> WorkOrder:
         project=PROJECT,
         mr_iid=request.iid,
         sha=request.sha or "",
+        actor_id=request.author_id,
+        forced=True,  # nobody wrote a note
     )
 
 

@@ -25,6 +25,7 @@ from tests.assembly.conducting import MODEL, applied, configured, order
 from tests.assembly.conducting import Stage as Conducting
 from tests.config.effects.authority import Authority, authority
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS
+from tests.thoroughly import also
 
 Reach = Callable[[Configuration, str, Path], Awaitable[object]]
 
@@ -109,8 +110,13 @@ def server(ours: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         yield stage
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    ("part", "trusted"),
+    [
+        *((part, True) for part in PARTS),
+        *((part, False) if part == "forge" else also(part, False) for part in PARTS),
+    ],
+)
 async def test_ca_bundle_is_whom_a_connection_believes(
     server: Stage, ours: Authority, tmp_path: Path, part: str, trusted: bool
 ) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -30,7 +30,7 @@ NAMES = ("bubblewrap", "podman", "k8s", "k8spool")
 class Shelf:
     """Two sandboxes of each kind, started when they are first wanted: one that gives, one that takes."""
 
-    def __init__(self, image: str, given: Namespace, held: AsyncExitStack) -> None:
+    def __init__(self, image: str, given: Callable[[], Namespace], held: AsyncExitStack) -> None:
         self._image, self._given, self._held = image, given, held
         self._kinds: dict[str, Backend] = {}
         self._givers: dict[str, Sandbox] = {}
@@ -58,7 +58,9 @@ class Shelf:
             return Bubblewrap()
         if name == "podman":
             return Podman(self._image)
-        return Kubernetes(self._given) if name == "k8s" else await self._held.enter_async_context(pooled(self._given))
+        return (
+            Kubernetes(self._given()) if name == "k8s" else await self._held.enter_async_context(pooled(self._given()))
+        )
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +77,12 @@ def image() -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shelf(image: str, given: Namespace) -> AsyncIterator[Shelf]:
+async def shelf(image: str, request: pytest.FixtureRequest) -> AsyncIterator[Shelf]:
     async with AsyncExitStack() as held:
-        yield Shelf(image, given, held)
+        yield Shelf(image, lambda: request.getfixturevalue("given"), held)
 
 
-RING = list(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))  # each gives and takes once
-PAIRS = [pair if pair in RING else also(*pair) for pair in itertools.permutations(NAMES, 2)]
+PAIRS = [pair if pair == ("bubblewrap", "podman") else also(*pair) for pair in itertools.permutations(NAMES, 2)]
 
 
 @pytest.mark.parametrize(("giving", "taking"), PAIRS)

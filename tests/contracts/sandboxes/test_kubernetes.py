@@ -11,8 +11,8 @@ from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
 from tests.thoroughly import on_the_way
 
-# What goes on inside a pod is the same program in the same image that test_podman plays all cases on. Always played are
-# those in which the way there matters.
+# What goes on inside a pod is the same program that test_bubblewrap plays all cases on. Always played is one case of
+# each topic in which the way there matters.
 PLAYED = on_the_way(CASES, "archives", "breaking", "cancelling", "lifecycle", "stdin", "streams", "surroundings")
 
 pytestmark = [

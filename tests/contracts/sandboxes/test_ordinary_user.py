@@ -11,10 +11,10 @@ from tests.contracts.sandboxes.backends.outside import SOMEBODY, Player
 from tests.contracts.sandboxes.stage import Case
 from tests.contracts.sandboxes.suite import CASES
 from tests.real_parts import missing
-from tests.thoroughly import topical
+from tests.thoroughly import one_per_topic
 
-# Always played are those in which rights matter.
-PLAYED = topical(
+# Always played is one case of each topic in which rights matter.
+PLAYED = one_per_topic(
     CASES,
     "archives",
     "bounds",

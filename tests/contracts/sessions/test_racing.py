@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from hummingbird.assembly.session_stores import sessions_at
 from hummingbird.domain.journal import Entry, UserSaid
 from tests.contracts.queues.backends.ministack import Ministack
@@ -24,7 +26,7 @@ from tests.contracts.stores.backends.s3 import S3Buckets
 _RACER = Path(__file__).with_name("racer.py")
 _ID = "raced-for"
 _RACERS = 6
-_LONGEST_S = 60.0
+_LONGEST_S = 90.0  # on a busy machine
 _STOPS, _DEATHS, _TENURES = 15, 4, 10  # that make it a race
 
 
@@ -155,9 +157,11 @@ async def test_racing_processes_leave_one_line_in_a_directory_s1(tmp_path: Path)
     await _raced(str(tmp_path / "sessions"), overtaking=False)
 
 
+@pytest.mark.thorough
 async def test_racing_processes_leave_one_line_in_s3_s1(cloud: Ministack) -> None:
     await _raced(S3Buckets(cloud).address(), overtaking=True)
 
 
+@pytest.mark.thorough
 async def test_racing_processes_leave_one_line_in_azure_s1(azurite: Azurite) -> None:
     await _raced(azurite.address(), overtaking=True)

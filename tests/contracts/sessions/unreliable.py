@@ -28,6 +28,7 @@ class UnreliableObjects:
         self.moods: deque[Mood] = deque()
         self._on_their_way: list[Callable[[], Awaitable[Version | None]]] = []
         self.away = False
+        self.hangs = asyncio.Event()  # a write that nobody hears of has begun
 
     async def arrive(self) -> list[bool]:
         """What was on its way comes now. Whether each was written."""
@@ -39,6 +40,7 @@ class UnreliableObjects:
         self._check(away=self.away or mood is Mood.REFUSED)
         if mood in (Mood.LATE, Mood.HANGING):
             self._on_their_way.append(lambda: self._objects.swap(name, content, known))
+            self.hangs.set()
             await asyncio.sleep(3600 if mood is Mood.HANGING else 0)
             self._check(away=True)
         version = await self._objects.swap(name, content, known)

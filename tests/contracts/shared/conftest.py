@@ -7,6 +7,7 @@ import pytest
 
 from tests.contracts.shared.sites import Site
 from tests.contracts.stores.backends.s3 import S3Buckets
+from tests.thoroughly import also
 
 Sites: TypeAlias = Callable[[], Site]
 
@@ -21,7 +22,7 @@ def sites_of(kind: str, request: pytest.FixtureRequest) -> Sites:
     return lambda: Site(str(folders.mktemp("machine") / "deep"))
 
 
-@pytest.fixture(params=["sqlite", "memory", "s3"])
+@pytest.fixture(params=["sqlite", "memory", also("s3")])
 def sites(request: pytest.FixtureRequest) -> Sites:
     """Each time another one, empty."""
     return sites_of(request.param, request)

@@ -52,6 +52,8 @@ async def test_a_failure_is_remembered_with_all_that_was_told(ledger: KnownFailu
         merge_requests_total=1,
         branches=("topic",),
         links=("https://example.com/1",),
+        authors=("",),
+        authors_total=1,
     )
     assert await ledger.seen(ONE) == expected
     assert await known(ledger) == expected
@@ -93,6 +95,18 @@ async def test_lists_are_bounded_newest_first_and_the_rest_is_counted(ledger: Kn
     assert found.branches == tuple(f"b{number}" for number in range(29, 29 - KNOWN_PLACES, -1))
     assert found.links == tuple(f"https://example.com/{number}" for number in range(29, 29 - KNOWN_LINKS, -1))
     assert (found.merge_requests_total, found.count) == (30, 31)
+
+
+async def test_merge_requests_are_counted_by_authors(ledger: KnownFailures) -> None:
+    """V6: those that are named no more as well."""
+    found = await ledger.seen(ONE)
+    for number in range(KNOWN_PLACES + 4):
+        told = replace(ONE, occurrence=f"{number}", at=NOON + number, merge_request=f"!{100 + number}")
+        found = await ledger.seen(replace(told, author="first" if number < 2 else "second"))
+    assert found.authors == ("second",) * KNOWN_PLACES
+    assert found.authors_total == 3, "and one that nobody knows"
+    again = await ledger.seen(replace(ONE, occurrence="again", at=NOON + DAY, merge_request="!100"))
+    assert again.authors[0] == "first", "that nobody names the author now takes nothing back"
 
 
 async def test_many_are_asked_for_at_once(ledger: KnownFailures) -> None:

@@ -20,12 +20,14 @@ from hummingbird.domain.journal import Entry
 from hummingbird.lab.vendors.script import Call, Turn
 from hummingbird.lab.vendors.server import VendorLab
 from tests.chat.window import Window, environment
+from tests.cli.typing_in import Typed, typed
 from tests.journeys.chat.processes import Process, below
 
 MODEL = "openai:gpt-6.1-terra"
 OTHER = "openai:gpt-6.1-sol"
 READY = "\nready"
 COLUMNS, ROWS = 110, 50
+PATIENCE_S = 60.0  # of a machine that does other things
 T = TypeVar("T")
 
 
@@ -78,10 +80,14 @@ class Home:
         place = ["--workspace", str(self.workspace)]
         return [sys.executable, "-m", "hummingbird", "chat", *config, *model, *place, *options]
 
-    def piped(self, *options: str, stdin: bytes = b"", timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
+    def piped(self, *options: str, stdin: bytes = b"") -> Typed:
+        """What a chat without a terminal says, in this process: starting one takes longer than the chat itself."""
+        return typed(*self.words(*options)[3:], environment=environment(**self.given), piped=stdin)
+
+    def piped_process(self, *options: str) -> Typed:
         given, words = environment(**self.given), self.words(*options)
-        ran = subprocess.run(words, env=given, input=stdin, capture_output=True, check=False, timeout=timeout_s)
-        return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+        ran = subprocess.run(words, env=given, input=b"", capture_output=True, check=False, timeout=PATIENCE_S)
+        return Typed(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
     def asked(self, at: int = -1) -> str:
         """All that the model was shown by one request."""
@@ -112,30 +118,30 @@ class Bird(Window):
         command = ["sh", str(script), *prefix, *home.words(*options)]
         self._tmux("-f", "/dev/null", "new-session", "-d", *size, *given, "-c", str(home.workspace), *command)
 
-    def ready(self, seconds: float = 15.0) -> "Bird":
-        self.wait_for(READY, seconds)
+    def ready(self) -> "Bird":
+        self.wait_for(READY)
         return self
 
-    def answered(self, message: str, answer: str, seconds: float = 15.0) -> str:
+    def answered(self, message: str, answer: str) -> str:
         """What stands there when it was answered and the prompt is back."""
         self.send(message)
-        self.wait_for(answer, seconds)
-        return self.wait_for(READY, seconds)
+        self.wait_for(answer)
+        return self.wait_for(READY)
 
-    def wait_below(self, mark: str, words: str, seconds: float = 10.0) -> str:
+    def wait_below(self, mark: str, words: str) -> str:
         """Words that stand below the last line with the mark."""
-        return self.wait_for(lambda seen: words in seen.rpartition(mark)[2] and mark in seen, seconds)
+        return self.wait_for(lambda seen: words in seen.rpartition(mark)[2] and mark in seen)
 
-    def wait_all(self, words: str, seconds: float = 15.0) -> str:
+    def wait_all(self, words: str) -> str:
         """Also in what has scrolled away."""
-        return until(lambda: self.all() if words in self.all() else "", seconds, self.screen)
+        return until(lambda: self.all() if words in self.all() else "", self.screen)
 
     def process(self) -> Process:
         """Hummingbird itself."""
         shell = int(self._tmux("display-message", "-p", "#{pane_pid}"))
         return next(one for one in below(shell) if b"hummingbird" in one.line)
 
-    def started(self, *patterns: bytes, seconds: float = 10.0) -> list[Process]:
+    def started(self, *patterns: bytes) -> list[Process]:
         """All that hummingbird has started, once there is one for each pattern."""
         own = self.process().pid
 
@@ -143,15 +149,15 @@ class Bird(Window):
             there = below(own)
             return there if all(any(one in each.line for each in there) for one in patterns) else []
 
-        return until(found, seconds, lambda: str([each.line for each in below(own)]))
+        return until(found, lambda: str([each.line for each in below(own)]))
 
 
-def until(holds: Callable[[], T], seconds: float, instead: Callable[[], object] = lambda: "") -> T:
+def until(holds: Callable[[], T], instead: Callable[[], object] = lambda: "") -> T:
     """What it is once it is anything. Fails with what is there instead."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE_S
     while not (found := holds()):
         if time.monotonic() > end:
-            pytest.fail(f"that did not come within {seconds} s; there is: {instead()}")
+            pytest.fail(f"that did not come within {PATIENCE_S} s; there is: {instead()}")
         time.sleep(0.02)
     return found
 

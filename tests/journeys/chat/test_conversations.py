@@ -4,10 +4,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import pytest
+
 from hummingbird.domain.journal import Compacted, CompactionUndone
 from hummingbird.lab.vendors.script import Turn
 from tests.chat.window import environment
-from tests.journeys.chat.stage import MODEL, OTHER, Bird, Home, saying
+from tests.journeys.chat.stage import MODEL, OTHER, PATIENCE_S, Bird, Home, saying
 
 Chat = Callable[..., Bird]
 
@@ -40,6 +42,7 @@ def test_c3_sessions_are_begun_listed_and_resumed_and_the_model_is_another_one(h
     bird.wait_for(f"ready · {OTHER}")
 
 
+@pytest.mark.thorough
 def test_l20_a_long_session_is_compacted_after_a_preview_taken_back_saved_and_read_elsewhere(
     home: Home, chat: Chat
 ) -> None:
@@ -94,7 +97,7 @@ def _ran(home: Home, *words: str) -> str:
     command = [sys.executable, "-m", "hummingbird", *words]
     given = environment(**home.given)
     ran = subprocess.run(
-        command, env=given, cwd=home.workspace, capture_output=True, text=True, check=False, timeout=30
+        command, env=given, cwd=home.workspace, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout

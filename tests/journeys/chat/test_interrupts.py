@@ -6,12 +6,13 @@ import os
 import signal
 from collections.abc import Callable
 
+import pytest
+
 from hummingbird.lab.vendors.script import Call, Fault, Turn
 from tests.journeys.chat.processes import Process
 from tests.journeys.chat.stage import Bird, Home, calling, saying, until
 
 Chat = Callable[..., Bird]
-SOON_S = 10.0  # of a machine that does other things; benchmarks/chat measures it
 ALLOWED = {"permissions": [{"action": "allow", "tool": "terminal"}]}
 LONG = Turn(text=" ".join(f"word{number}" for number in range(400)))
 # A child that ignores SIGTERM, one in a session of its own, and one that nobody waits for
@@ -22,13 +23,13 @@ SLEEPS = (b"sleep 300", b"sleep 301", b"sleep 302", b"sleep 303")
 def broken_off(bird: Bird, message: str, next_answer: str) -> None:
     """Ctrl-C, and then the next message is answered."""
     bird.press("C-c")
-    bird.wait_below(f"> {message}", "■ interrupted", SOON_S)
-    bird.wait_for("\nready", SOON_S)
+    bird.wait_below(f"> {message}", "■ interrupted")
+    bird.wait_for("\nready")
     bird.answered(f"after {message}", next_answer)
 
 
 def gone(processes: list[Process]) -> None:
-    until(lambda: not [one for one in processes if one.alive], SOON_S, lambda: [one for one in processes if one.alive])
+    until(lambda: not [one for one in processes if one.alive], lambda: [one for one in processes if one.alive])
 
 
 def test_l19_the_model_is_interrupted_while_it_streams_is_silent_or_rests(home: Home, chat: Chat) -> None:
@@ -54,6 +55,7 @@ def test_l19_the_model_is_interrupted_while_it_streams_is_silent_or_rests(home: 
     assert "overload" in home.asked()
 
 
+@pytest.mark.thorough
 def test_l19_commands_of_the_host_and_of_the_sandbox_are_ended_with_all_that_they_started(
     home: Home, chat: Chat
 ) -> None:
@@ -75,6 +77,7 @@ def test_l19_commands_of_the_host_and_of_the_sandbox_are_ended_with_all_that_the
     assert "still-2" in bird.answered("again", "The sandbox still works.")
 
 
+@pytest.mark.thorough
 def test_l19_a_question_and_a_summary_are_interrupted_and_nothing_is_changed(home: Home, chat: Chat) -> None:
     home.configure({"compression": {"protect_last_n": 2}})
     filling = [Turn(text=f"answer {number}: {'many words ' * 900}") for number in range(3)]
@@ -87,7 +90,7 @@ def test_l19_a_question_and_a_summary_are_interrupted_and_nothing_is_changed(hom
     bird.send("edit")
     bird.wait_for("n no")
     bird.press("C-c")
-    bird.wait_for("the question is withdrawn", SOON_S)
+    bird.wait_for("the question is withdrawn")
     bird.answered("after edit", "Nothing was written.")
     assert list(home.workspace.iterdir()) == []
     for number in range(3):
@@ -95,13 +98,14 @@ def test_l19_a_question_and_a_summary_are_interrupted_and_nothing_is_changed(hom
         bird.wait_all(f"answer {number}: many")
         bird.wait_for("\nready")
     bird.send("/compress")
-    until(lambda: len(home.lab.requests) == 6, 10)
+    until(lambda: len(home.lab.requests) == 6)
     bird.press("C-c")
-    bird.wait_for("/compress is interrupted", SOON_S)
+    bird.wait_for("/compress is interrupted")
     bird.answered("after all", "All is still there.")
     assert "answer 0: many words" in home.asked()
 
 
+@pytest.mark.thorough
 def test_c5_nothing_of_the_host_outlives_a_chat_that_was_killed_and_it_is_continued(home: Home, chat: Chat) -> None:
     """S2: everything that was said is there again; the call that was under way is told as of unknown outcome."""
     home.configure(ALLOWED)

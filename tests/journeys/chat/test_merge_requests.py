@@ -49,7 +49,8 @@ def spoken(stage: Stage, session: str, message: str, answer: str) -> str:
         bird.close()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
 async def test_c4_a_session_of_a_merge_request_is_continued_in_a_terminal_and_then_by_a_reply(tmp_path: Path) -> None:
     need_tmux()
     async with staged("failing-test", tmp_path, turns=[saying("The parser is too strict.")]) as stage:

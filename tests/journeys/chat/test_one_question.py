@@ -12,15 +12,15 @@ from hummingbird.domain.ledger import Ledger
 from hummingbird.lab.vendors.script import Fault
 from tests.chat.window import environment
 from tests.journeys.chat.processes import below
-from tests.journeys.chat.stage import Home, calling, parsed, saying, until
+from tests.journeys.chat.stage import PATIENCE_S, Home, calling, parsed, saying, until
 
 MEGABYTES = 5
 
 
 def test_l12_one_question_ends_with_0_and_prints_nothing_but_the_answer(home: Home) -> None:
     home.lab.script.extend(calling("terminal", command="touch made"), saying("# It is **so**"))
-    ran = home.piped("-q", "is it so?")
-    assert (ran.returncode, ran.stdout) == (0, "# It is **so**\n")
+    ran = home.piped_process("-q", "is it so?")
+    assert (ran.code, ran.out) == (0, "# It is **so**\n")
     assert "nobody can be asked here" in home.asked()
     assert "chat.permissions" in home.asked(), "the model can say how it would be allowed"
     assert not (home.workspace / "made").exists()
@@ -35,9 +35,9 @@ def test_l12_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_t
 ) -> None:
     home.lab.script.extend(Fault("status", status=status, message="no"))
     ran = home.piped("-q", "anybody?")
-    assert ran.returncode == 1
-    assert sentence in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert ran.code == 1
+    assert sentence in ran.err
+    assert "Traceback" not in ran.err
 
 
 def test_c1_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_to_do(home: Home) -> None:
@@ -46,22 +46,22 @@ def test_c1_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_t
         saying("Without tools I answer."),
     )
     ran = home.piped("-q", "hello")
-    assert ran.returncode == 1
-    assert ran.stderr.count("takes no tools") == 1
-    assert 'name another model, or talk without tools (hummingbird chat --toolsets "")' in ran.stderr
+    assert ran.code == 1
+    assert ran.err.count("takes no tools") == 1
+    assert 'name another model, or talk without tools (hummingbird chat --toolsets "")' in ran.err
     again = home.piped("-q", "hello", "--toolsets", "")
-    assert (again.returncode, again.stdout) == (0, "Without tools I answer.\n")
+    assert (again.code, again.out) == (0, "Without tools I answer.\n")
     assert not home.lab.requests[-1].body.get("tools")
 
 
 def test_c1_every_line_of_json_can_be_read_and_they_sum_up_to_the_bill(home: Home) -> None:
     home.lab.script.extend(calling("sandbox_exec", command="echo one"), saying("Two calls."))
     ran = home.piped("-q", "count", "--json")
-    assert ran.returncode == 0, ran.stderr
-    lines = list(parsed(ran.stdout))
+    assert ran.code == 0, ran.err
+    lines = list(parsed(ran.out))
     *_, result = lines
     assert (result["kind"], result["final_response"], result["api_calls"]) == ("result", "Two calls.", 2)
-    bill = Ledger.of(_entries(ran.stdout)).bill()
+    bill = Ledger.of(_entries(ran.out)).bill()
     assert float(bill.known_usd) == result["cost"] > 0
     assert (bill.usage.context, bill.usage.output) == (
         result["usage"]["input_tokens"],
@@ -80,10 +80,10 @@ def _entries(lines: str) -> Iterator[Entry]:
 def test_c1_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home) -> None:
     home.lab.script.extend(saying("One."), saying("Two."))
     ran = home.piped(stdin=b"first\n/cost\nsecond\n")
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("One.\n")
-    assert ran.stdout.endswith("Two.\n")
-    assert "$" in ran.stdout
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("One.\n")
+    assert ran.out.endswith("Two.\n")
+    assert "$" in ran.out
     assert "first" in home.asked()
     assert len(home.sessions()) == 1
 
@@ -91,8 +91,8 @@ def test_c1_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home)
 def test_c1_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Home) -> None:
     home.lab.script.extend(saying("I looked at the file."))
     ran = home.piped("-q", "-", stdin=b"\xff\xfe\x80 line\n" * (MEGABYTES * 1024 * 1024 // 9))
-    assert (ran.returncode, ran.stdout) == (0, "I looked at the file.\n")
-    assert ran.stderr.count("not all UTF-8") == 1
+    assert (ran.code, ran.out) == (0, "I looked at the file.\n")
+    assert ran.err.count("not all UTF-8") == 1
     assert "all of them in the file" in home.asked()
     assert len(home.asked()) < 200_000
 
@@ -100,24 +100,25 @@ def test_c1_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Ho
 def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> None:
     home.configure({"permissions": [{"action": "allow", "tool": "terminal"}]})
     home.lab.script.extend(calling("terminal", command="sleep 304 & sleep 305"))
-    running = subprocess.Popen(
-        home.words("-q", "wait"), env=environment(**home.given), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    found = until(lambda: [one for one in below(running.pid) if b"sleep 305" in one.line], 10)
-    started = below(running.pid)
-    os.kill(running.pid, signal.SIGINT)
-    _, told = running.communicate(timeout=10)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(home.words("-q", "wait"), env=environment(**home.given), stdout=pipe, stderr=pipe) as running:
+        try:
+            until(lambda: [one for one in below(running.pid) if b"sleep 305" in one.line])
+            started = below(running.pid)
+            os.kill(running.pid, signal.SIGINT)
+            _, told = running.communicate(timeout=PATIENCE_S)
+        finally:
+            running.kill()  # if it has not ended as it should
     assert running.returncode == 130, told
     assert b"Traceback" not in told
-    assert found
-    until(lambda: not [one for one in started if one.alive], 10, lambda: [one for one in started if one.alive])
+    until(lambda: not [one for one in started if one.alive], lambda: [one for one in started if one.alive])
 
 
 def test_c1_standard_input_does_not_choose_what_is_read(home: Home) -> None:
     (home.workspace / "key.txt").write_text("hidden word")
     home.lab.script.extend(saying("Seen."), saying("Read."))
-    assert home.piped("-q", "-", stdin=b"the log says @key.txt").returncode == 0
+    assert home.piped("-q", "-", stdin=b"the log says @key.txt").code == 0
     assert "@key.txt" in home.asked()
     assert "hidden word" not in home.asked()
-    assert home.piped("-q", "what says @key.txt").returncode == 0
+    assert home.piped("-q", "what says @key.txt").code == 0
     assert "hidden word" in home.asked()

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from hummingbird.lab.vendors.script import Fault
 from tests.journeys.chat.stage import Bird, Home, calling, saying
 
@@ -54,6 +56,7 @@ def test_t9_a_command_of_the_host_runs_after_a_yes_and_a_yes_for_the_session_is_
     bird.wait_below("> /approve", '{"command": "echo x >> session"} (session)')
 
 
+@pytest.mark.thorough
 def test_c5_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it_changes(
     home: Home, chat: Chat
 ) -> None:
@@ -83,6 +86,7 @@ def test_c5_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it
     bird.answered("and now?", "As it was.")
 
 
+@pytest.mark.thorough
 def test_c6_plan_mode_changes_nothing_although_the_configuration_allows_everything(home: Home, chat: Chat) -> None:
     home.configure({"permissions": [{"action": "allow", "tool": "*"}]})
     home.lab.script.extend(

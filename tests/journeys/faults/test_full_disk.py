@@ -56,6 +56,7 @@ def asked_last(stage: Stage) -> str:
     return str(stage.lab.requests[-1].body)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pages", [0, 3], ids=["no-page", "not-even-the-first-entry"])
 async def test_s2_a_disk_that_is_full_from_the_start_costs_the_session_and_not_the_note(
     pages: int, tmp_path: Path
@@ -100,6 +101,7 @@ async def test_s2_a_disk_that_fills_up_in_the_middle_of_a_run_keeps_the_entries_
         assert runs_ended(disk.journal(reply.session)) == 2, "the one that was cut short ends when the next one begins"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fits", [False, True], ids=["cut-short", "whole-by-chance"])
 async def test_s2_a_reply_on_a_full_disk_is_answered_and_the_next_one_goes_on_from_the_good_session(
     fits: bool, tmp_path: Path

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hummingbird.domain.notes import Part
 from hummingbird.lab.vendors.script import Turn
 from tests.assembly.conducting import shell
@@ -19,6 +21,7 @@ def content(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
+@pytest.mark.thorough
 async def test_s2_on_a_read_only_disk_orders_are_told_and_replies_answered_with_all_that_was(tmp_path: Path) -> None:
     """And when it can be written again the session goes on, as if the answer between had never been."""
     sessions = tmp_path / "disk"

@@ -41,7 +41,7 @@ async def begun(stage: Stage, bucket: Bucket) -> tuple[Ours, list[Entry]]:
         (Cut(written=False), (0, TRIES)),
         also(Answer(500), (0, TRIES)),
         also(Answer(503), (0, 2 * TRIES)),
-        (Answer(503), (1, 2 * TRIES)),
+        also(Answer(503), (1, 2 * TRIES)),
         also(Cut(written=False), (1, 2 * TRIES)),
     ],
     ids=["no-answer", "500", "503-for-two-tries", "503-when-it-is-opened", "no-answer-when-it-is-opened"],
@@ -67,7 +67,8 @@ async def test_s2_a_reply_to_a_session_that_cannot_be_read_now_is_answered_with_
     assert len(runs(after_all)) == 2
 
 
-@pytest.mark.parametrize("fault", [Answer(500), Cut(written=False)], ids=["500", "no-answer"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("fault", [Answer(500), also(Cut(written=False))], ids=["500", "no-answer"])
 async def test_s2_a_reply_to_a_session_that_can_only_be_read_is_answered_with_all_that_was_and_changes_nothing(
     fault: Fault, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,6 +94,7 @@ async def test_s2_a_reply_to_a_session_that_can_only_be_read_is_answered_with_al
     assert len(runs(after_all)) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("times", [also(1), TRIES, also(2 * TRIES)])
 @pytest.mark.parametrize("path", [TAIL, SEGMENTS], ids=["tail", "segment"])
 async def test_s2_a_session_whose_answer_is_cut_off_is_read_again_and_never_taken_for_a_shorter_one(
@@ -113,6 +115,7 @@ async def test_s2_a_session_whose_answer_is_cut_off_is_read_again_and_never_take
     assert len(runs(after_all)) == 2
 
 
+@pytest.mark.thorough
 async def test_s2_a_reply_waits_for_an_s3_that_is_slow_to_give_the_session(bucket: Bucket, tmp_path: Path) -> None:
     async with on_a_bucket(bucket, tmp_path, *TURNS) as stage:
         first, _ = await begun(stage, bucket)
@@ -122,6 +125,7 @@ async def test_s2_a_reply_waits_for_an_s3_that_is_slow_to_give_the_session(bucke
     assert "seen-at-first" in asked_last(stage)
 
 
+@pytest.mark.thorough
 async def test_s3_a_reply_to_a_session_that_is_gone_from_the_bucket_is_told_how_to_start_anew(
     bucket: Bucket, tmp_path: Path
 ) -> None:
@@ -138,6 +142,7 @@ async def test_s3_a_reply_to_a_session_that_is_gone_from_the_bucket_is_told_how_
     assert bucket.names() == []
 
 
+@pytest.mark.thorough
 async def test_s2_a_reply_that_s3_is_away_for_until_its_last_try_is_told_that_it_failed(
     bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -29,6 +29,7 @@ async def test_n6_with_silence_nothing_to_report_is_an_emoji_and_is_not_found_ou
     assert "if there is nothing to report, nothing follows" in placeholder.body
 
 
+@pytest.mark.thorough
 async def test_n6_otherwise_nothing_to_report_is_one_line_in_a_thread_that_is_resolved(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[NOTHING]) as stage:
         await stage.begin_case()
@@ -58,6 +59,7 @@ async def test_r4_who_and_what_is_ignored_begins_nothing_but_may_ask(
         await stage.notes(2)
 
 
+@pytest.mark.thorough
 async def test_n4_what_people_discuss_is_not_resolved_although_somebody_gave_a_command_in_it(tmp_path: Path) -> None:
     async with staged(
         "failing-test", tmp_path, settings=PUBLIC, workflows=pipelines(auto_resolve_on_push=True)
@@ -75,6 +77,7 @@ async def test_n4_what_people_discuss_is_not_resolved_although_somebody_gave_a_c
     assert states == (False, True)
 
 
+@pytest.mark.thorough
 async def test_r3_a_thread_of_a_workflow_that_is_gone_says_so(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         await stage.begin_case()
@@ -89,6 +92,7 @@ async def test_r3_a_thread_of_a_workflow_that_is_gone_says_so(tmp_path: Path) ->
     assert "`analyze-failures` of this thread is not configured for this project any more" in answer.body
 
 
+@pytest.mark.thorough
 async def test_r7_commands_and_replies_work_on_a_merge_request_that_is_merged(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         stage.ask(lambda world: setattr(world.merge_request, "state", "merged"))

@@ -57,6 +57,7 @@ async def test_r3_r6_a_command_that_starts_nothing_is_answered_once_in_its_threa
         assert word in answer.body
 
 
+@pytest.mark.thorough
 async def test_r3_the_beginning_of_a_name_is_enough_and_bypasses_what_was_done_before_r7(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings={**PUBLIC, "max_runs_per_mr": 1}) as stage:
         await stage.begin_case()

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hummingbird.lab.gitlab.hooks.payloads import declared_change
 from hummingbird.lab.gitlab.hooks.sending import hooks_of
 from hummingbird.lab.gitlab.store import World
@@ -49,6 +51,7 @@ async def test_e2_the_same_webhook_five_times_is_one_report(tmp_path: Path) -> N
     assert all(status is not None and status < 300 for status in answers)
 
 
+@pytest.mark.thorough
 async def test_n4_events_out_of_order_are_one_report_which_stays_open_while_the_head_is_red(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, workflows=RESOLVING) as stage:
         for status in ("success", "running", "failed", "pending", "success", "failed", "success"):
@@ -71,6 +74,7 @@ async def test_e2_a_command_that_is_delivered_again_is_carried_out_once(tmp_path
         await stage.notes(2)
 
 
+@pytest.mark.thorough
 async def test_r3_help_that_is_asked_for_once_and_delivered_again_is_given_once(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         note, _ = await stage.write("hsato", "/hummingbird help")

@@ -88,6 +88,7 @@ async def begin_on(stage: Stage, host: str) -> None:
     await stage.serve()
 
 
+@pytest.mark.thorough
 async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tmp_path: Path, shared: Shared) -> None:
     turns = [shell("echo seen-on-the-first"), Turn(text="The compiler said no."), Turn(text="Because of a type.")]
     async with staged(CASE, tmp_path, settings=shared.settings, turns=turns, begin=False) as stage:
@@ -115,6 +116,7 @@ async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tm
         )
 
 
+@pytest.mark.thorough
 async def test_an_event_that_no_queue_carries_comes_through_the_store_and_is_gone_afterwards_e1(
     tmp_path: Path, shared: Shared
 ) -> None:

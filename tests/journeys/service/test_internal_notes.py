@@ -35,6 +35,7 @@ async def test_n1_a_reply_in_a_thread_that_was_public_is_answered_in_a_new_inter
     assert answer.part is Part.RESULT
 
 
+@pytest.mark.thorough
 async def test_n1_an_internal_command_is_answered_internally_although_notes_are_public(tmp_path: Path) -> None:
     """It arrives as a confidential note (E1)."""
     async with staged("failing-test", tmp_path, settings={"internal_notes": False}) as stage:
@@ -57,6 +58,7 @@ async def test_n1_a_guest_of_a_bot_publishes_nothing_and_the_log_says_what_to_do
     assert "give it at least the role Planner" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_n1_a_bot_that_is_no_member_takes_its_placeholder_back_and_analyses_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

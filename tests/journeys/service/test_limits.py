@@ -29,6 +29,7 @@ async def test_r7_max_runs_per_mr_ends_automatic_runs(tmp_path: Path, caplog: py
     assert "has run as often as it may on this merge request (1)" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_r7_a_commit_is_looked_at_once_by_each_workflow(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two workflows on one project are two threads."""
     both = {"analyze-failures": {"trigger": "pipeline"}, "look-twice": {"trigger": "pipeline"}}
@@ -54,6 +55,7 @@ async def test_r7_a_merge_request_that_was_closed_meanwhile_is_left_alone(
     assert "the merge request is no longer open" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_r7_a_head_that_moved_on_meanwhile_is_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hummingbird.domain.journal import ModelAnswered
 from hummingbird.domain.notes import Part
 from hummingbird.lab.gitlab.many import more_requests
@@ -10,7 +12,16 @@ from hummingbird.lab.vendors.script import Turn
 from hummingbird.service.investigating import KNOWN_FAILURE
 from tests.journeys.service.stage import Ours, Stage, staged
 
+FIRST_BOT = 90  # of the cases' users
 ANALYSIS = Turn(text="**Verdict:** infrastructure\n\nThe name server was away.")
+
+
+def another_author(world: World, at: int) -> None:
+    """The merge request at that place is of somebody else who may start runs."""
+    request = world.merge_requests[at]
+    members = world.project.members.values()
+    people = [one.user_id for one in members if one.access_level >= 30 and one.user_id < FIRST_BOT]
+    request.author_id = next(one for one in people if one != request.author_id)
 
 
 async def result_of(stage: Stage, pipeline: int, number: int) -> Ours:
@@ -21,6 +32,7 @@ async def result_of(stage: Stage, pipeline: int, number: int) -> Ours:
 async def test_v6_the_second_merge_request_is_led_to_the_first_analysis_and_no_model_is_asked(tmp_path: Path) -> None:
     async with staged("network", tmp_path, turns=[ANALYSIS]) as stage:
         others = [run.id for run in stage.ask(lambda world: more_requests(world, 2))]
+        stage.ask(lambda world: another_author(world, 1))
         first = await result_of(stage, stage.scene.case.about["event"]["pipeline"], 1)
         second = await result_of(stage, others[0], 2)
         third = await result_of(stage, others[1], 3)
@@ -32,7 +44,7 @@ async def test_v6_the_second_merge_request_is_led_to_the_first_analysis_and_no_m
         assert note.part is Part.RESULT
         assert link in note.body
         assert "The name server was away." not in note.body
-        assert f"in {count} merge requests of this project" in note.body
+        assert f"in {count} merge requests of this project by 2 authors" in note.body
         assert "`/hummingbird analyze-failures`" in note.body
         assert "**By the rules: infrastructure, not the code** (sure)." in note.body
     assert [one.model for one in answered] == [KNOWN_FAILURE]
@@ -54,10 +66,23 @@ async def test_v6_a_reply_to_a_short_note_goes_on_with_the_configured_model(tmp_
     assert answer.session == short.session
 
 
+async def test_v6_a_second_merge_request_of_the_same_author_takes_no_suspicion_back(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path) as stage:
+        (other,) = stage.ask(lambda world: more_requests(world, 1))
+        pipeline = stage.scene.case.about["event"]["pipeline"]
+        stage.ask(lambda world: world.test_reports.update({other.id: world.test_reports[pipeline]}))
+        await result_of(stage, pipeline, 1)
+        second = await result_of(stage, other.id, 2)
+    assert "**By the rules: caused by this merge request** (fairly sure)." in second.body
+    assert "Not only here" not in second.body
+
+
+@pytest.mark.thorough
 async def test_v6_who_asks_by_a_command_gets_a_full_analysis_and_the_banner(tmp_path: Path) -> None:
     turns = [ANALYSIS, Turn(text="**Verdict:** infrastructure\n\nAway once more.")]
     async with staged("network", tmp_path, turns=turns) as stage:
         (other,) = stage.ask(lambda world: more_requests(world, 1))
+        stage.ask(lambda world: another_author(world, 1))
         await result_of(stage, stage.scene.case.about["event"]["pipeline"], 1)
         who = stage.ask(lambda world: world.user(world.merge_request.author_id).username)
         iid = stage.ask(lambda world: world.merge_requests[1].iid)
@@ -69,6 +94,7 @@ async def test_v6_who_asks_by_a_command_gets_a_full_analysis_and_the_banner(tmp_
     assert "explained in another merge request" not in full.body
 
 
+@pytest.mark.thorough
 async def test_v6_a_second_commit_of_the_same_merge_request_is_analysed_again(tmp_path: Path) -> None:
     turns = [ANALYSIS, Turn(text="**Verdict:** infrastructure\n\nStill away.")]
     async with staged("network", tmp_path, turns=turns) as stage:

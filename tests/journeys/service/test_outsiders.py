@@ -40,6 +40,7 @@ async def test_r5_an_outsiders_reply_in_our_thread_is_refused_once(tmp_path: Pat
     assert "role Developer or higher" in refusal.body
 
 
+@pytest.mark.thorough
 async def test_r5_a_build_service_without_access_starts_nothing_and_the_log_says_what_to_do(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -67,6 +68,7 @@ async def test_r5_an_outsiders_merge_request_is_left_alone_although_a_developer_
     assert "the author of !11 is not a developer" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_r5_a_developers_merge_request_is_left_alone_if_an_outsider_made_its_pipeline_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

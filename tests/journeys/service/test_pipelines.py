@@ -9,6 +9,7 @@ from hummingbird.domain.notes import Part
 from hummingbird.lab.gitlab.store import World
 from tests.journeys.service.runs_elsewhere import ANOTHER, BUILD, another_pipeline, external, retried_and_green
 from tests.journeys.service.stage import staged
+from tests.thoroughly import also
 
 NEXT = "a" * 40
 RESOLVING = {"trigger": "pipeline", "auto_resolve_on_push": True, "auto_resolve_on_success": True}
@@ -68,6 +69,7 @@ async def test_r1_a_pipeline_of_external_statuses_alone_is_of_the_merge_request_
     assert BUILD in result.body
 
 
+@pytest.mark.thorough
 async def test_r1_the_commit_of_a_report_is_the_head_although_a_merged_results_pipeline_ran_on_another(
     tmp_path: Path,
 ) -> None:
@@ -79,8 +81,9 @@ async def test_r1_the_commit_of_a_report_is_the_head_although_a_merged_results_p
     assert {note.marker.sha for note in notes if note.marker} == {head}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    "ignored", [{"ignore_users": ["mlefevre"]}, {"ignore_branches": ["main"]}], ids=["author", "branch"]
+    "ignored", [also({"ignore_users": ["mlefevre"]}), {"ignore_branches": ["main"]}], ids=["author", "branch"]
 )
 async def test_r4_author_and_branch_of_the_merge_request_count_though_the_event_names_neither(
     ignored: dict[str, list[str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -96,6 +99,7 @@ async def test_r4_author_and_branch_of_the_merge_request_count_though_the_event_
     assert "nothing is begun, for analyze-failures ignores the" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_r1_the_pipeline_of_a_merge_train_is_of_the_head_though_its_commit_may_not_be_made_of_it(
     tmp_path: Path,
 ) -> None:
@@ -112,7 +116,7 @@ async def test_r1_the_pipeline_of_a_merge_train_is_of_the_head_though_its_commit
         await stage.notes(2)
 
 
-@pytest.mark.parametrize("case", ["failing-test", "compiler-error"], ids=["its-own-commit", "merged-results"])
+@pytest.mark.parametrize("case", [also("failing-test"), "compiler-error"], ids=["its-own-commit", "merged-results"])
 async def test_r1_r7_a_pipeline_of_an_earlier_head_is_no_reason_to_look_at_the_new_one(
     case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

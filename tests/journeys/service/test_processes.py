@@ -113,6 +113,7 @@ async def test_a_killed_process_is_gone_on_for_by_the_next_one_e4(tmp_path: Path
             assert await told(stage) == [Part.PLACEHOLDER, Part.RESULT]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("grace", "signals"),
     [("0", [signal.SIGTERM]), also("900", [signal.SIGTERM, signal.SIGTERM]), ("900", [signal.SIGINT, signal.SIGINT])],
@@ -129,6 +130,7 @@ async def test_a_process_that_is_told_to_end_parks_for_the_next_one_e4(
             assert await told(stage) == [Part.PLACEHOLDER, Part.RESULT]
 
 
+@pytest.mark.thorough
 async def test_two_processes_do_the_order_of_one_that_hung_once_e3(tmp_path: Path) -> None:
     """The one that hangs still has the session's journal; when it is back, whoever is first tells the result."""
     async with (

@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from hummingbird.domain.journal import RunStarted
 from hummingbird.domain.notes import Part
 from hummingbird.lab.vendors.script import Turn
@@ -57,6 +59,7 @@ async def test_r6_settings_in_a_reply_are_no_part_of_the_message_and_stay_with_t
     assert {note.session for note in notes} == {result.session}
 
 
+@pytest.mark.thorough
 async def test_r6_of_earlier_settings_those_stay_that_are_still_allowed(tmp_path: Path) -> None:
     """The file was changed meanwhile: the model is gone, the iterations are not."""
     turns = [Turn(text="One."), Turn(text="Two."), Turn(text="Three.")]
@@ -76,6 +79,7 @@ async def test_r6_of_earlier_settings_those_stay_that_are_still_allowed(tmp_path
     assert asked[1:] == [OTHER.split(":")[1], MODEL.split(":")[1]]
 
 
+@pytest.mark.thorough
 async def test_r6_a_reply_with_a_setting_that_is_not_allowed_is_told_so_and_nothing_runs(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         await stage.begin_case()

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from hummingbird.domain.notes import Part
 from hummingbird.lab.planned import Gate, Hold
 from hummingbird.lab.vendors.script import Call, Turn
@@ -32,6 +34,7 @@ async def test_e4_n3_a_parked_run_goes_on_in_the_next_process_with_one_placehold
     assert "The parser is too strict." in result.body
 
 
+@pytest.mark.thorough
 async def test_e4_n3_twice_parked_is_still_one_placeholder_and_one_result(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[LONG, LONG, Turn(text="The parser is too strict.")]) as stage:
         await stage.begin_case()
@@ -58,6 +61,7 @@ async def test_e4_one_stop_lets_a_run_end(tmp_path: Path) -> None:
         assert [note.part for note in stage.marked()] == [Part.PLACEHOLDER, Part.RESULT]
 
 
+@pytest.mark.thorough
 async def test_n1_g4_notes_that_became_internal_meanwhile_keep_the_result_out_of_the_public_thread(
     tmp_path: Path,
 ) -> None:

@@ -3,6 +3,8 @@ and nothing is said twice."""
 
 from pathlib import Path
 
+import pytest
+
 from hummingbird.domain.limits import NOTE_WRITES
 from hummingbird.domain.notes import Part
 from hummingbird.lab.gitlab.faults import server_error
@@ -83,6 +85,7 @@ async def test_w2_what_a_push_has_mended_is_resolved_and_counted_once(tmp_path: 
     assert "fixed" not in shown(third)
 
 
+@pytest.mark.thorough
 async def test_w2_a_mended_finding_in_which_a_person_has_the_last_word_is_left_to_them(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -118,6 +121,7 @@ async def test_w2_a_pure_rebase_starts_no_second_review_and_a_command_does(tmp_p
     assert "1 moved" in notes[4].body
 
 
+@pytest.mark.thorough
 async def test_w2_a_finding_that_somebody_resolved_does_not_come_back_on_a_renamed_file(tmp_path: Path) -> None:
     turns = [*DEFECT, Turn(calls=(Call("report_finding", moved_to(ELSEWHERE, 27)),)), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -133,6 +137,7 @@ async def test_w2_a_finding_that_somebody_resolved_does_not_come_back_on_a_renam
     assert [note.part for note in notes].count(Part.FINDING) == 1
 
 
+@pytest.mark.thorough
 async def test_w2_the_same_words_about_what_stands_there_instead_leave_the_thread_open_and_say_nothing_new(
     tmp_path: Path,
 ) -> None:
@@ -162,6 +167,7 @@ async def test_w2_what_was_mended_and_comes_back_is_opened_again(tmp_path: Path)
     assert "Findings: nothing new, [1 back again](" in notes[6].body
 
 
+@pytest.mark.thorough
 async def test_w2_after_a_forced_push_whose_old_commit_is_gone_a_finding_is_known_by_its_text(tmp_path: Path) -> None:
     turns = [*DEFECT, finding(32, IN_OTHER_WORDS), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -190,6 +196,7 @@ async def test_w2_a_review_is_told_which_files_differ_from_what_the_last_one_saw
     assert "[1 still there](" in notes[4].body
 
 
+@pytest.mark.thorough
 async def test_w2_n3_a_note_whose_write_failed_counts_what_was_fixed_once_more_the_same(tmp_path: Path) -> None:
     """The thread is resolved by then: the order comes again and says what it would have said."""
     turns = [*DEFECT, NOTHING]

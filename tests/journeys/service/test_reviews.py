@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hummingbird.domain.notes import Part
 from hummingbird.lab.gitlab.faults import server_error
 from hummingbird.lab.gitlab.store import World
@@ -124,6 +126,7 @@ async def test_w2_a_finding_that_gitlab_did_not_take_stands_in_the_note(tmp_path
     assert ROUNDS in shown
 
 
+@pytest.mark.thorough
 async def test_n4_w2_a_push_resolves_the_summary_but_not_a_finding_that_nobody_has_settled(tmp_path: Path) -> None:
     """The next review does not say it again, so it would be lost."""
     review = {"code-review": {**REVIEW["code-review"], "auto_resolve_on_push": True}}
@@ -151,6 +154,7 @@ async def test_w2_a_finding_that_somebody_resolved_is_not_raised_again(tmp_path:
     assert "was resolved by somebody" in told
 
 
+@pytest.mark.thorough
 async def test_w2_a_finding_that_a_developer_dismissed_is_not_raised_again_though_somebody_reopened_it(
     tmp_path: Path,
 ) -> None:
@@ -174,6 +178,7 @@ async def test_w2_a_finding_that_a_developer_dismissed_is_not_raised_again_thoug
     assert "Dismissed: a developer said" in told
 
 
+@pytest.mark.thorough
 async def test_w2_i7_the_words_of_somebody_who_is_no_developer_dismiss_nothing(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hummingbird.domain.journal import RunStarted
 from hummingbird.domain.notes import Part
 from hummingbird.lab.gitlab.records import Member, Token, User
@@ -32,6 +34,7 @@ async def test_e2_a_reply_to_the_placeholder_waits_for_the_result(tmp_path: Path
     assert len(set(started)) == 2
 
 
+@pytest.mark.thorough
 async def test_e4_with_one_slot_two_workflows_run_one_after_the_other(tmp_path: Path) -> None:
     both = {"analyze-failures": {"trigger": "pipeline"}, "look-twice": {"trigger": "pipeline"}}
     async with staged("failing-test", tmp_path, settings={"max_concurrent_agents": 1}, workflows=both) as stage:
@@ -69,6 +72,7 @@ async def test_m8_a_model_that_cannot_be_asked_is_no_reason_to_say_nothing(tmp_p
     assert "this model is gone" in result.body
 
 
+@pytest.mark.thorough
 async def test_n2_a_thread_of_the_bot_that_there_was_before_goes_on_with_the_new_one(tmp_path: Path) -> None:
     settings: dict[str, Any] = {**PUBLIC, "former_bot_ids": [91]}
     async with staged("failing-test", tmp_path, settings=settings) as stage:

@@ -46,6 +46,7 @@ async def test_e3_n3_a_result_that_could_not_be_posted_appears_once_when_the_tok
     assert "put it into the orchestrator token's variable" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_n3_another_event_for_the_same_commit_tells_the_result_that_could_not_be_posted(tmp_path: Path) -> None:
     """Without asking the model again; what was put aside finds nothing left to do."""
 
@@ -89,6 +90,7 @@ async def test_n6_with_a_tool_token_that_is_refused_the_note_says_what_could_not
     assert stage.scene.read_token not in end.body
 
 
+@pytest.mark.thorough
 async def test_n6_with_a_tool_token_that_is_refused_half_way_the_note_has_what_was_found_until_then(
     tmp_path: Path,
 ) -> None:

@@ -51,7 +51,7 @@ async def test_n3_whatever_befalls_a_write_there_is_one_placeholder_and_one_resu
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("written", [also(False), True], ids=["before", "after"])
 async def test_n3_a_gitlab_that_says_nothing_to_writes_gets_each_note_once(written: bool, tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         plan = stage.world.faults.plan
@@ -63,7 +63,9 @@ async def test_n3_a_gitlab_that_says_nothing_to_writes_gets_each_note_once(writt
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("fault", [rack_attack(1), also(limiter()), server_error(503), also(Drop()), also(Slow(60.0))])
+@pytest.mark.parametrize(
+    "fault", [also(rack_attack(1)), also(limiter()), server_error(503), also(Drop()), also(Slow(60.0))]
+)
 async def test_reads_that_fail_now_and_then_are_tried_again(fault: Fault, tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         for path in ("*/user", "*/merge_requests/11", "*/members/all/*", "*/merge_requests/11/discussions"):
@@ -104,6 +106,7 @@ async def test_e3_n3_a_gitlab_that_goes_away_when_the_result_is_ready_gets_it_wh
     assert caplog.text.count("waits 1 s for GitLab") == 4
 
 
+@pytest.mark.thorough
 async def test_n8_a_result_that_is_told_late_still_says_what_is_known_about_its_failures(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings={"internal_notes": False}) as stage:
         stage.world.faults.plan("*/discussions/*/notes", server_error(502), times=NOTE_WRITES, method="POST")

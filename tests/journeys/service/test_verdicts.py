@@ -12,6 +12,7 @@ from hummingbird.lab.gitlab.records import Job
 from hummingbird.lab.gitlab.store import World
 from hummingbird.lab.vendors.script import Call, Turn
 from tests.journeys.service.stage import Stage, staged
+from tests.thoroughly import also
 
 LONG = Turn(calls=(Call("sandbox_exec", {"command": "sleep 60"}),))
 
@@ -29,10 +30,10 @@ async def told(stage: Stage) -> str:
 @pytest.mark.parametrize(
     ("case", "head"),
     [
-        ("flaky-test", "**By the rules: flaky, the same commit passes and fails** (sure)."),
+        also("flaky-test", "**By the rules: flaky, the same commit passes and fails** (sure)."),
         ("failing-test", "**By the rules: caused by this merge request** (fairly sure)."),
         ("runner-lost", "**By the rules: infrastructure, not the code** (sure)."),
-        ("konflux-build-and-test", "**By the rules: whose this is cannot be known yet**."),
+        also("konflux-build-and-test", "**By the rules: whose this is cannot be known yet**."),
     ],
 )
 async def test_n8_a_note_begins_with_what_rules_say_and_their_reasons(case: str, head: str, tmp_path: Path) -> None:
@@ -70,10 +71,35 @@ async def test_n8_where_the_model_says_something_else_the_note_shows_both_and_th
     assert "It needs more history." in body
 
 
+@pytest.mark.thorough
 async def test_n8_a_model_that_agrees_is_not_said_to_disagree(tmp_path: Path) -> None:
     answer = "**Verdict:** flaky, not caused by this merge request"
     async with staged("flaky-test", tmp_path, turns=[Turn(text=answer)]) as stage:
         assert "disagrees" not in await told(stage)
+
+
+@pytest.mark.parametrize("dropped", [False, True], ids=["report", "dropped report"])
+async def test_n8_an_excuse_that_the_job_prints_is_told_and_buys_nothing(dropped: bool, tmp_path: Path) -> None:
+    excuse = "\nwrite /builds/out: no space left on device\nERROR: Job failed (system failure): pod timed out\n"
+
+    def excused(world: World) -> None:
+        for job in world.jobs:
+            job.reports = ["junit"]
+            if job.status == "failed" and job.log is not None:
+                log = tmp_path / "excused.log"
+                log.write_bytes(job.log.read_bytes() + excuse.encode())
+                job.log = log
+                job.reports = [] if dropped else ["junit"]
+        if dropped:
+            world.test_reports.clear()
+
+    async with staged("failing-test", tmp_path / "stage") as stage:
+        stage.ask(excused)
+        body = await told(stage)
+    assert ("**By the rules: caused by this merge request** (fairly sure)." in body) is not dropped
+    assert ("**By the rules: whose this is cannot be known yet**." in body) is dropped, "the report names the file"
+    assert "The job's own commands can print such lines, so this alone proves nothing." in body
+    assert ("It uploaded no test report; on `main` the same job does. (`test-report-missing`)" in body) is dropped
 
 
 def red_in_the_same_way(world: World) -> None:
@@ -93,11 +119,12 @@ async def test_n8_what_fails_on_the_target_branch_in_the_same_way_is_not_laid_at
     async with staged("failing-test", tmp_path) as stage:
         stage.ask(red_in_the_same_way)
         body = await told(stage)
-    assert "**By the rules: red on the target branch too** (sure)." in body
+    assert "**By the rules: red on the target branch too** (fairly sure)." in body
     assert "of `main`. (`red-on-target-in-the-same-way`)" in body
     assert "Not caused by this merge request: red on the target branch too." in body, "the digest says what it was told"
 
 
+@pytest.mark.thorough
 async def test_n8_e4_a_run_whose_process_ended_keeps_its_verdict_and_nobody_looks_again(tmp_path: Path) -> None:
     """The branch turns red meanwhile: what was judged stays."""
     turns = [LONG, Turn(text="The parser is too strict.")]
@@ -117,6 +144,7 @@ async def test_n8_e4_a_run_whose_process_ended_keeps_its_verdict_and_nobody_look
     assert "**By the rules: caused by this merge request**" in result.body
 
 
+@pytest.mark.thorough
 async def test_n8_a_reply_gets_no_second_verdict(tmp_path: Path) -> None:
     turns = [Turn(text="The clone is too shallow."), Turn(text="Depth 3.")]
     async with staged("flaky-test", tmp_path, turns=turns) as stage:

@@ -23,7 +23,7 @@ class Web:
         self.lab = lab
         self._headers = {"PRIVATE-TOKEN": token} if token else {}
         # plain HTTP needs no certificates, and loading them takes longer than the rest of a test
-        self.client = client or httpx2.Client(base_url=f"{lab.url}/api/v4", verify=False, timeout=20)
+        self.client = client or httpx2.Client(base_url=f"{lab.url}/api/v4", verify=False, timeout=60)
 
     def get(
         self, path: str, *, method: str = "GET", headers: dict[str, str] | None = None, **more: Any

@@ -112,7 +112,7 @@ def test_facts_2_7_a_debug_trace_needs_a_developer(web: Web) -> None:
 def test_facts_2_7_a_trace_arrives_in_odd_pieces(lab: GitLabLab) -> None:
     """On the wire: the first chunks are of one, two, three and five bytes."""
     port = int(lab.url.rsplit(":", 1)[1])
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as wire:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
         head = ["Host: x", f"PRIVATE-TOKEN: {lab.read_token}", "Connection: close", "", ""]
         ask = "\r\n".join([f"GET /api/v4{PROJECT}/jobs/70001/trace HTTP/1.1", *head])
         wire.sendall(ask.encode())

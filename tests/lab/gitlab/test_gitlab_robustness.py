@@ -30,7 +30,7 @@ def lab(tmp_path: Path) -> Iterator[GitLabLab]:
 @pytest.fixture
 def owner(lab: GitLabLab) -> Iterator[httpx2.Client]:
     # a failure of the lab's own would be raised in its thread and answered with 500
-    with httpx2.Client(base_url=lab.url, headers={"PRIVATE-TOKEN": "owner"}, verify=False, timeout=20) as client:
+    with httpx2.Client(base_url=lab.url, headers={"PRIVATE-TOKEN": "owner"}, verify=False, timeout=60) as client:
         yield client
 
 
@@ -202,7 +202,7 @@ def test_a_client_that_leaves_amidst_its_body_changes_nothing(
     lab: GitLabLab, owner: httpx2.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     head = f"POST {MR}/notes HTTP/1.1\r\nHost: x\r\nPRIVATE-TOKEN: owner\r\nContent-Length: 100\r\n\r\nbody"
-    with socket.create_connection(("127.0.0.1", int(lab.url.rsplit(":", 1)[1])), timeout=10) as wire:
+    with socket.create_connection(("127.0.0.1", int(lab.url.rsplit(":", 1)[1])), timeout=60) as wire:
         wire.sendall(head.encode())
     while all(each.method != "POST" for each in lab.requests):
         assert owner.get(f"{MR}/notes").status_code == 200

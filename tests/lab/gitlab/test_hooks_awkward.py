@@ -98,7 +98,7 @@ def test_a_receiver_that_hangs_does_not_hold_the_lab_up(tmp_path: Path, monkeypa
         for number in range(10):
             bot.mr.notes.create({"body": f"note {number}"})
         bot.close()
-        assert stubborn.reached.wait(20)
+        assert stubborn.reached.wait(60)
     assert [each.problem for each in hooks.deliveries] == ["The lab was closed before it was sent."] * 10
     assert not [each for each in threading.enumerate() if each.name == "lab-hooks"]
 

@@ -1,13 +1,11 @@
-"""Which lines of a note GitLab would execute (facts 2.3); the judge of whatever keeps a model's text harmless."""
+"""Which lines of a note the lab executes, as GitLab would: the judge of whatever keeps a model's text harmless."""
 
 import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
-from hummingbird.lab.gitlab.quick_actions.blocks import paragraphs
 from hummingbird.lab.gitlab.quick_actions.extracting import NAMES, extracted
 from hummingbird.lab.gitlab.quick_actions.skips import Skips
 
@@ -30,9 +28,7 @@ def names(text: str) -> list[str]:
         "   /close",
         "/close whatever follows",
         "> quoted\n\n/close",
-        "> quoted\n/close",
         "> ```\n/close",
-        "- item\n/close",
         "- ```\n  code\n/close",
         "- item\n  ```\n/close\n  ```",
         "1. item\n   ~~~\n/close",
@@ -45,13 +41,10 @@ def names(text: str) -> list[str]:
         "```` \n```\n````\n/close",
         "~~~\n```\n~~~\n/close",
         ">>>\nquoted\n>>>\n/close",
-        ">>>\nnever closed\n/close",
         ">>>\n```\n>>>\n/close\n```\n>>>",
         "/title `a\n/close\n`",
-        "[a]: b `\n/close\n`",
         "a ` b\n/close\nh | h `\n--|--",
         "---\n```\n---\n/close",
-        "heading\n/close\n---",
         ">>>\n~~~\n>>>\n/close",
         ">>> \n```\n>>>\t\n/close",
         ">>>>\n```\n>>>>\n/close",
@@ -65,6 +58,9 @@ def names(text: str) -> list[str]:
         "<b>\u00a0\n/close",
         "\u0661. x\n   ```\n   ```\n/close",
         "\\\n/close",
+        "[a]: b\n/close",
+        "<div>\n\n/close\n\n</div>",
+        "caf\ud800\n/close",
     ],
 )
 def test_a_line_that_gitlab_may_execute_is_a_command(text: str) -> None:
@@ -102,6 +98,11 @@ def test_a_line_that_gitlab_may_execute_is_a_command(text: str) -> None:
         "<details>\n/close\n</details>",
         "<pre>\n\n/close\n</pre>",
         "text\n<b>\n/close\n</b>",
+        "> quoted\n/close",
+        "- item\n/close",
+        ">>>\nnever closed\n/close",
+        "[a]: b `\n/close\n`",
+        "heading\n/close\n---",
         "/hummingbird close",
         "/cc @somebody",
         "/unheard_of",
@@ -109,6 +110,34 @@ def test_a_line_that_gitlab_may_execute_is_a_command(text: str) -> None:
 )
 def test_a_line_that_gitlab_leaves_alone_is_no_command_and_stays(text: str) -> None:
     assert extracted(text) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Term\n:\ta\n  ```\n/close",
+        "Term\n~\ta\n\n  ~~~\n/close\n  ~~~",
+        "a\n\n: \n\n  ```\n/close\n  ```",
+        "a `\n: \n/close\n`",
+        "a `\n~ \n/close\n`",
+    ],
+)
+def test_description_list_ends_code(text: str) -> None:
+    assert names(text) == ["close"]
+
+
+def test_fence_inside_front_matter_ends_it() -> None:
+    assert names("---\n```\n/close\n---") == ["close"]
+    assert names("-*- coding: x -*-\n\n+++ a`b\n/close\n+++\n/open") == ["close", "reopen"]
+
+
+def test_raw_html_that_names_lines_is_believed() -> None:
+    assert names('<p data-sourcepos="4:1-4:6">/</p>\n\n```\n/close\n```') == ["close"]
+
+
+def test_raw_end_tag_leaves_a_quote() -> None:
+    assert names("> </blockquote>\n>\n> text\n/close") == ["close"]
+    assert names("> <b>\n>\n> text\n/close") == []
 
 
 def test_commands_are_cut_from_the_text_with_the_blank_line_after_them() -> None:
@@ -143,47 +172,19 @@ def test_what_is_skipped_is_what_gitlabs_expression_skips(text: str) -> None:
         assert skips.end(start.start()) == (theirs.end() if theirs else None)
 
 
-@pytest.mark.timeout(30)  # quadratic work would take minutes
+@pytest.mark.timeout(60)  # tells quadratic work, which would take minutes
 @pytest.mark.parametrize(
     "text",
     [
-        "text\n" + "<tag>\n" * 60_000,
-        "text\n" + "<tag\n" * 60_000,
-        "text\n<a>\n" + "</a\n" * 60_000,
-        ">>> [!note]\n" * 30_000,
-        "`\n" + "-" * 500_000 + "x",
-        ">" * 1_000_000,
-        ("a`b\n" * 2_000 + "|-|\n") * 99,
+        "text\n" + "<tag>\n" * 30_000,
+        "text\n" + "<tag\n" * 30_000,
+        "text\n<a>\n" + "</a\n" * 30_000,
+        "coding:" * 100_000,
+        "coding:\n" * 40_000 + "x",
+        "---\n" + "--- x\n" * 30_000,
+        "a\n\n" * 30_000 + "x",
     ],
-    ids=["tags", "open tags", "open ends", "alerts", "dashes", "quotes", "tables"],
+    ids=["tags", "open tags", "open ends", "encodings", "encoding lines", "front matter", "paragraphs"],
 )
-def test_a_note_takes_no_longer_than_it_is_long(text: str) -> None:
+def test_long_notes_take_linear_time(text: str) -> None:
     assert extracted(text) == (text.rstrip(), [])
-
-
-MARKDOWN = "``` ~~~ ```` > - text # --- === /close"
-MARKUP = "<!-- --> <div> </div> <b> <pre> </pre> <? ?> <script> </script>"
-PIECES = st.sampled_from(
-    [*MARKDOWN.split(), *MARKUP.split(), "> ", "- ", "1. ", "2) ", "10. ", "  ", "    ", "\t", "# h", "\x0c", "\u00a0"]
-)
-LINES = st.lists(st.lists(PIECES, max_size=3).map("".join), max_size=9).map("\n".join)
-
-
-@given(LINES)
-def test_every_top_level_paragraph_of_a_commonmark_parser_is_one_here(text: str) -> None:
-    """More may be: where it is in doubt, a line is taken for text."""
-    ours = {number for found in paragraphs(text) for number in found}
-    for token in MarkdownIt("commonmark").parse(text):
-        if token.type == "paragraph_open" and token.level == 0:
-            assert token.map is not None
-            assert set(range(*token.map)) <= ours
-
-
-@given(LINES)
-def test_a_command_in_a_top_level_paragraph_without_code_is_always_executed(text: str) -> None:
-    text = text.replace("`", "")
-    executed = {command.line for command in extracted(text)[1]}
-    for token in MarkdownIt("commonmark").parse(text):
-        if token.type == "paragraph_open" and token.level == 0 and token.map is not None and "<" not in text:
-            lines = range(*token.map)
-            assert {number for number in lines if text.split("\n")[number] == "/close"} <= executed

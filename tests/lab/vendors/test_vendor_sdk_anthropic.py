@@ -1,13 +1,20 @@
 """Anthropic's own client, unmodified, against the stand-in: the lab speaks the vendor's language."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from anthropic import Anthropic, AnthropicVertex, AsyncAnthropic, AsyncAnthropicVertex
 
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
+from tests.lazy_import import LazyModule
+
+if TYPE_CHECKING:
+    import anthropic
+else:
+    anthropic = LazyModule("anthropic")
 
 TOOLS: list[Any] = [{"name": "read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}]
 MODEL = "claude-opus-5-5"
@@ -30,8 +37,8 @@ def lab() -> Iterator[VendorLab]:
 
 
 @pytest.fixture
-async def client(lab: VendorLab) -> AsyncIterator[AsyncAnthropic]:
-    async with AsyncAnthropic(base_url=lab.anthropic_url, api_key="any", max_retries=0) as made:
+async def client(lab: VendorLab) -> AsyncIterator[anthropic.AsyncAnthropic]:
+    async with anthropic.AsyncAnthropic(base_url=lab.anthropic_url, api_key="any", max_retries=0) as made:
         yield made
 
 
@@ -55,7 +62,9 @@ async def loop(create: Any) -> tuple[Any, list[Any]]:
         history.append({"role": "user", "content": results(message)})
 
 
-async def test_a_three_step_tool_loop_completes_with_thinking_replayed(lab: VendorLab, client: AsyncAnthropic) -> None:
+async def test_a_three_step_tool_loop_completes_with_thinking_replayed(
+    lab: VendorLab, client: anthropic.AsyncAnthropic
+) -> None:
     """M3: the content array goes back verbatim, empty thinking included."""
 
     async def create(history: list[Any]) -> Any:
@@ -71,7 +80,7 @@ async def test_a_three_step_tool_loop_completes_with_thinking_replayed(lab: Vend
     lab.script.assert_consumed()
 
 
-async def test_a_three_step_tool_loop_completes_streaming(lab: VendorLab, client: AsyncAnthropic) -> None:
+async def test_a_three_step_tool_loop_completes_streaming(lab: VendorLab, client: anthropic.AsyncAnthropic) -> None:
     async def create(history: list[Any]) -> Any:
         async with client.messages.stream(
             model=MODEL,
@@ -91,7 +100,7 @@ async def test_a_three_step_tool_loop_completes_streaming(lab: VendorLab, client
 
 def test_the_sync_client_completes_the_loop_too(lab: VendorLab) -> None:
     history = asked()
-    with Anthropic(base_url=lab.anthropic_url, auth_token="any", api_key=None, max_retries=0) as client:
+    with anthropic.Anthropic(base_url=lab.anthropic_url, auth_token="any", api_key=None, max_retries=0) as client:
         for _ in range(3):
             message = client.messages.create(model=MODEL, max_tokens=900, messages=history, tools=TOOLS)
             history.append({"role": "assistant", "content": message.content})
@@ -104,7 +113,7 @@ def test_the_sync_client_completes_the_loop_too(lab: VendorLab) -> None:
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_the_vertex_client_completes_the_loop(lab: VendorLab, streaming: bool) -> None:
     """M6: project and region travel in the path, the model too."""
-    async with AsyncAnthropicVertex(
+    async with anthropic.AsyncAnthropicVertex(
         base_url=f"{lab.vertex_url}/v1", region="europe-west4", project_id="p", access_token="any", max_retries=0
     ) as client:
 
@@ -126,7 +135,7 @@ async def test_the_vertex_client_completes_the_loop(lab: VendorLab, streaming: b
 
 
 def test_the_sync_vertex_client_is_answered(lab: VendorLab) -> None:
-    with AnthropicVertex(
+    with anthropic.AnthropicVertex(
         base_url=f"{lab.vertex_url}/v1", region="global", project_id="p", access_token="any", max_retries=0
     ) as client:
         message = client.messages.create(model="claude-opus-5@20260601", max_tokens=9, messages=asked(), tools=TOOLS)
@@ -137,7 +146,7 @@ async def test_a_paused_turn_is_resent_as_it_is() -> None:
     """M3: pause_turn is understood; no user message is added."""
     script = Script([Turn(text="Still looking.", stop="pause_turn"), Turn(text="Done.")])
     with VendorLab(script) as lab:
-        async with AsyncAnthropic(base_url=lab.anthropic_url, api_key="any", max_retries=0) as client:
+        async with anthropic.AsyncAnthropic(base_url=lab.anthropic_url, api_key="any", max_retries=0) as client:
             first = await client.messages.create(model=MODEL, max_tokens=900, messages=asked())
             history: list[Any] = [*asked(), {"role": "assistant", "content": first.content}]
             second = await client.messages.create(model=MODEL, max_tokens=900, messages=history)
@@ -149,7 +158,7 @@ async def test_a_paused_turn_is_resent_as_it_is() -> None:
 @pytest.mark.parametrize("stop", ["refusal", "max_tokens", "model_context_window_exceeded", "stop_sequence"])
 async def test_a_forced_stop_reason_arrives(stop: str) -> None:
     with VendorLab(Script([Turn(text="so far", stop=stop)] * 2)) as lab:
-        async with AsyncAnthropic(base_url=lab.anthropic_url, api_key="any", max_retries=0) as client:
+        async with anthropic.AsyncAnthropic(base_url=lab.anthropic_url, api_key="any", max_retries=0) as client:
             whole = await client.messages.create(model=MODEL, max_tokens=900, messages=asked())
             async with client.messages.stream(model=MODEL, max_tokens=900, messages=asked()) as stream:
                 streamed = await stream.get_final_message()
@@ -157,7 +166,7 @@ async def test_a_forced_stop_reason_arrives(stop: str) -> None:
     assert (whole.stop_details is not None) == (stop == "refusal")
 
 
-async def test_calls_are_left_out_when_tools_are_switched_off(client: AsyncAnthropic) -> None:
+async def test_calls_are_left_out_when_tools_are_switched_off(client: anthropic.AsyncAnthropic) -> None:
     """L7: a final attempt with tool_choice none gets words or nothing."""
     message = await client.messages.create(
         model=MODEL, max_tokens=900, messages=asked(), tools=TOOLS, tool_choice={"type": "none"}
@@ -166,6 +175,6 @@ async def test_calls_are_left_out_when_tools_are_switched_off(client: AsyncAnthr
     assert message.stop_reason == "end_turn"
 
 
-async def test_models_tell_their_window(client: AsyncAnthropic) -> None:
+async def test_models_tell_their_window(client: anthropic.AsyncAnthropic) -> None:
     found = await client.models.retrieve("claude-haiku-4-5")
     assert found.max_input_tokens == 200_000

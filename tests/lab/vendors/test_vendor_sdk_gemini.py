@@ -1,26 +1,33 @@
 """Google's own client, unmodified, against the stand-in: with an API key and as Vertex."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from google import genai
 from google.auth.credentials import Credentials
-from google.genai import types
 
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
+from tests.lazy_import import LazyModule
+
+if TYPE_CHECKING:
+    from google import genai
+    from google.genai import types
+else:
+    genai = LazyModule("google.genai")
+    types = LazyModule("google.genai.types")
 
 MODEL = "gemini-3.8-flash"
-DECLARATION = types.FunctionDeclaration(
-    name="read", parameters_json_schema={"type": "object", "properties": {"path": {"type": "string"}}}
-)
+PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}}
 
 
 def configured(mode: types.FunctionCallingConfigMode | None = None) -> types.GenerateContentConfig:
     calling = types.FunctionCallingConfig(mode=mode) if mode else None
+    declaration = types.FunctionDeclaration(name="read", parameters_json_schema=PARAMETERS)
     return types.GenerateContentConfig(
-        tools=[types.Tool(function_declarations=[DECLARATION])],
+        tools=[types.Tool(function_declarations=[declaration])],
         tool_config=types.ToolConfig(function_calling_config=calling) if calling else None,
         system_instruction="You read logs.",
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),

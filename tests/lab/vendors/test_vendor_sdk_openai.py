@@ -1,13 +1,20 @@
 """OpenAI's own client, unmodified, against the stand-in: Chat Completions and Responses."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from openai import AsyncOpenAI, OpenAI
 
 from hummingbird.lab.vendors.script import Call, Script, Turn
 from hummingbird.lab.vendors.server import VendorLab
+from tests.lazy_import import LazyModule
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = LazyModule("openai")
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 CHAT_TOOLS: list[Any] = [{"type": "function", "function": {"name": "read", "parameters": SCHEMA}}]
@@ -28,16 +35,16 @@ def lab() -> Iterator[VendorLab]:
 
 
 @pytest.fixture
-async def client(lab: VendorLab) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as made:
+async def client(lab: VendorLab) -> AsyncIterator[openai.AsyncOpenAI]:
+    async with openai.AsyncOpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as made:
         yield made
 
 
-async def whole_chat(client: AsyncOpenAI, history: list[Any]) -> Any:
+async def whole_chat(client: openai.AsyncOpenAI, history: list[Any]) -> Any:
     return await client.chat.completions.create(model="gpt-5.4", messages=history, tools=CHAT_TOOLS)
 
 
-async def streamed_chat(client: AsyncOpenAI, history: list[Any]) -> Any:
+async def streamed_chat(client: openai.AsyncOpenAI, history: list[Any]) -> Any:
     async with client.chat.completions.stream(
         model="gpt-5.4", messages=history, tools=CHAT_TOOLS, stream_options={"include_usage": True}
     ) as stream:
@@ -45,7 +52,7 @@ async def streamed_chat(client: AsyncOpenAI, history: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("create", [whole_chat, streamed_chat])
-async def test_chat_completes_a_three_step_tool_loop(lab: VendorLab, client: AsyncOpenAI, create: Any) -> None:
+async def test_chat_completes_a_three_step_tool_loop(lab: VendorLab, client: openai.AsyncOpenAI, create: Any) -> None:
     """M5: Chat Completions for compatible endpoints."""
     history: list[Any] = [{"role": "user", "content": "Why did it fail?"}]
     answer: Any = None
@@ -64,13 +71,13 @@ async def test_chat_completes_a_three_step_tool_loop(lab: VendorLab, client: Asy
     lab.script.assert_consumed()
 
 
-async def whole_response(client: AsyncOpenAI, items: list[Any]) -> Any:
+async def whole_response(client: openai.AsyncOpenAI, items: list[Any]) -> Any:
     return await client.responses.create(
         model="gpt-6.1-sol", input=items, tools=TOOLS, store=False, reasoning={"summary": "auto"}
     )
 
 
-async def streamed_response(client: AsyncOpenAI, items: list[Any]) -> Any:
+async def streamed_response(client: openai.AsyncOpenAI, items: list[Any]) -> Any:
     async with client.responses.stream(
         model="gpt-6.1-sol", input=items, tools=TOOLS, store=False, reasoning={"summary": "auto"}
     ) as stream:
@@ -79,7 +86,7 @@ async def streamed_response(client: AsyncOpenAI, items: list[Any]) -> Any:
 
 @pytest.mark.parametrize("create", [whole_response, streamed_response])
 async def test_responses_completes_a_three_step_tool_loop_with_reasoning_replayed(
-    lab: VendorLab, client: AsyncOpenAI, create: Any
+    lab: VendorLab, client: openai.AsyncOpenAI, create: Any
 ) -> None:
     """M5: reasoning items go back with their encrypted content."""
     items: list[Any] = [{"role": "user", "content": "Why did it fail?"}]
@@ -104,7 +111,7 @@ async def test_responses_completes_a_three_step_tool_loop_with_reasoning_replaye
     lab.script.assert_consumed()
 
 
-async def test_a_stored_response_can_be_continued_by_its_id(lab: VendorLab, client: AsyncOpenAI) -> None:
+async def test_a_stored_response_can_be_continued_by_its_id(lab: VendorLab, client: openai.AsyncOpenAI) -> None:
     first = await client.responses.create(model="gpt-6.1-sol", input="Why?", tools=TOOLS)
     outputs: list[Any] = [
         {"type": "function_call_output", "call_id": item.call_id, "output": "log"}
@@ -118,7 +125,7 @@ async def test_a_stored_response_can_be_continued_by_its_id(lab: VendorLab, clie
 
 
 def test_the_sync_client_is_answered(lab: VendorLab) -> None:
-    with OpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as client:
+    with openai.OpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as client:
         chunks = list(
             client.chat.completions.create(
                 model="gpt-5.4", messages=[{"role": "user", "content": "hi"}], tools=CHAT_TOOLS, stream=True
@@ -141,7 +148,7 @@ def test_the_sync_client_is_answered(lab: VendorLab) -> None:
 )
 async def test_a_forced_stop_makes_a_response_incomplete_or_failed(stop: str, status: str, reason: str | None) -> None:
     with VendorLab(Script([Turn(text="so far", stop=stop)] * 2)) as lab:
-        async with AsyncOpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as client:
+        async with openai.AsyncOpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as client:
             whole = await client.responses.create(model="gpt-6-sol", input="hi")
             events = [
                 event async for event in await client.responses.create(model="gpt-6-sol", input="hi", stream=True)
@@ -154,14 +161,14 @@ async def test_a_forced_stop_makes_a_response_incomplete_or_failed(stop: str, st
 @pytest.mark.parametrize(("stop", "finish"), [("length", "length"), ("content_filter", "content_filter")])
 async def test_a_forced_finish_reason_arrives_in_chat(stop: str, finish: str) -> None:
     with VendorLab(Script([Turn(text="so far", stop=stop)])) as lab:
-        async with AsyncOpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as client:
+        async with openai.AsyncOpenAI(base_url=lab.openai_url, api_key="any", max_retries=0) as client:
             answer = await client.chat.completions.create(model="gpt-5.4", messages=[{"role": "user", "content": "hi"}])
     assert answer.choices[0].finish_reason == finish
 
 
 async def test_a_refusal_is_told_in_its_own_field(lab: VendorLab) -> None:
     with VendorLab(Script([Turn(text="I will not.", stop="refusal")] * 2)) as refusing:
-        async with AsyncOpenAI(base_url=refusing.openai_url, api_key="any", max_retries=0) as client:
+        async with openai.AsyncOpenAI(base_url=refusing.openai_url, api_key="any", max_retries=0) as client:
             chat = await client.chat.completions.create(model="gpt-5.4", messages=[{"role": "user", "content": "hi"}])
             response = await client.responses.create(model="gpt-6-sol", input="hi")
     assert chat.choices[0].message.refusal == "I will not."
@@ -169,7 +176,7 @@ async def test_a_refusal_is_told_in_its_own_field(lab: VendorLab) -> None:
     assert response.output[0].content[0].type == "refusal"
 
 
-async def test_calls_are_left_out_when_tools_are_switched_off(lab: VendorLab, client: AsyncOpenAI) -> None:
+async def test_calls_are_left_out_when_tools_are_switched_off(lab: VendorLab, client: openai.AsyncOpenAI) -> None:
     """L7: a final attempt with tool_choice none gets words or nothing."""
     chat = await client.chat.completions.create(
         model="gpt-5.4", messages=[{"role": "user", "content": "hi"}], tools=CHAT_TOOLS, tool_choice="none"

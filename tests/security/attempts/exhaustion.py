@@ -1,6 +1,7 @@
 """Using up the machine: memory, space, processes, files. Bounded, and given back at once where they succeed.
 
-`WORLD["memory"]` and `WORLD["space"]`, in MiB, are more than the sandbox may have and much less than this machine has.
+`WORLD["memory"]` and `WORLD["space"]`, in MiB, and the other numbers are more than the sandbox may have and much less
+than this machine has.
 """
 
 from tests.security.attempt import Attempt, Lack
@@ -10,6 +11,7 @@ _ROOM_AND_FILTER = frozenset({Lack.ROOM, Lack.FILTER})
 _ROOM_AND_DEVICES = frozenset({Lack.ROOM, Lack.DEVICES})
 _COMMAND = frozenset({Lack.COMMAND_LIMITS})
 _BUBBLEWRAP = frozenset({"bubblewrap"})
+_WAIT_S = "3"  # seconds for whoever counts, who ends the attempt meanwhile
 
 # Memory behind a shared mapping stays when all but a page of it is unmapped, and then belongs to nobody.
 _SHARED = """
@@ -159,6 +161,99 @@ one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MIB)
 after = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
 if after > before:
     got(f"{after} bytes")
+""",
+        frozenset({Lack.FILTER}),
+    ),
+    Attempt(
+        "memory of a process whose main thread has ended",
+        "to have more than the sandbox may where the list of processes shows a dead one",
+        """
+import threading
+def fill():
+    time.sleep(0.2)  # until the main thread is gone
+    kept = [b"x" * (8 * MIB) for _ in range(WORLD["memory"] // 8)]
+    time.sleep(WAIT_S)
+    got(f"{len(kept) * 8} MiB")
+threading.Thread(target=fill).start()
+libc.syscall(ctypes.c_long((60, 93)[COLUMN]), ctypes.c_long(0))  # exit, of this thread alone
+""".replace("WAIT_S", _WAIT_S),
+        _ROOM,
+        backends=_BUBBLEWRAP,
+    ),
+    Attempt(
+        "memory in pipes",
+        "to leave words in pipes that nobody reads, in many processes",
+        """
+children = {}
+for _ in range(8):
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        kept = []
+        for _ in range(WORLD["pipes"] // 8):
+            end, other = os.pipe()
+            os.set_blocking(other, False)
+            os.write(other, b"x" * 65536)
+            os.close(other)
+            kept.append(end)
+        os.write(writing, b"x")
+        time.sleep(60)
+    os.close(writing)
+    children[pid] = reading
+ready = [os.read(end, 1) for end in children.values()]
+time.sleep(WAIT_S)
+alive = [pid for pid in children if os.waitpid(pid, os.WNOHANG) == (0, 0)]
+for pid in alive:
+    os.kill(pid, signal.SIGKILL)
+if all(ready) and len(alive) == 8:
+    got(f"{WORLD['pipes']} pipes")
+""".replace("WAIT_S", _WAIT_S),
+        _ROOM,
+        backends=_BUBBLEWRAP,
+    ),
+    Attempt(
+        "memory in file locks",
+        "to lock so many single bytes that the list of locks is large; no control group counts it",
+        """
+import fcntl
+files = [os.open(f"/tmp/data/locked-{number}", os.O_RDWR | os.O_CREAT) for number in range(50)]
+for number in range(WORLD["locks"]):
+    fcntl.lockf(files[number % 50], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number * 2)
+time.sleep(WAIT_S)
+got(f"{WORLD['locks']} locks")
+""".replace("WAIT_S", _WAIT_S),
+        _ROOM,
+        backends=_BUBBLEWRAP,
+    ),
+    Attempt(
+        "locks that no process owns",
+        "to make a lock that the list of locks shows without its process",
+        """
+import fcntl
+file = os.open("/tmp/data/locked", os.O_RDWR | os.O_CREAT)
+fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 1, 0))  # F_OFD_SETLK
+got("an open file description's lock")
+""",
+        frozenset({Lack.FILTER}),
+    ),
+    Attempt(
+        "a process that shares our open files",
+        "to let it make locks and end: they stay, and the list of locks hides those of dead processes",
+        """
+pid = call("clone", 0x400 | signal.SIGCHLD, 0, 0, 0, 0)  # CLONE_FILES
+if not pid:
+    os._exit(0)
+os.waitpid(pid, 0)
+got("a process with our open files")
+""",
+        frozenset({Lack.FILTER}),
+    ),
+    Attempt(
+        "a thread with open files of its own",
+        "to hold pipes that do not stand among those of its process",
+        """
+call("close_range", 1000, 1000, 2)  # CLOSE_RANGE_UNSHARE
+got("a table of open files of its own")
 """,
         frozenset({Lack.FILTER}),
     ),

@@ -5,14 +5,14 @@ from tests.security.attempt import Attempt, Lack
 _NETWORK = frozenset({Lack.NETWORK, Lack.FILTER})
 
 _TCP = """
-with socket.create_connection((WORLD["{host}"], WORLD["{port}"]), 3) as talk:
+with socket.create_connection((WORLD["{host}"], WORLD["{port}"]), 30) as talk:
     if WORLD["greeting"] in talk.recv(99).decode():
         got("a listener of the host answered")
 """
 
 _UDP = """
 with socket.socket(socket.{family}, socket.SOCK_DGRAM) as talk:
-    talk.settimeout(3)
+    talk.settimeout(30)
     talk.sendto(b"hello", (WORLD["{host}"], WORLD["{port}"]))
     if WORLD["greeting"] in talk.recv(99).decode():
         got("a listener of the host answered")

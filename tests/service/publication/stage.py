@@ -16,6 +16,7 @@ from hummingbird.domain.runs import Outcome
 from hummingbird.domain.usage import Bill, Usage
 from hummingbird.service.investigating import Conducted
 
+DEVELOPER = 21  # of the case
 WORKFLOW = "analyze-failures"
 PROJECT = "labri-progress/cidiff"
 SHA = "f6887281fd53075915bb6320e4a3f352b2c22dcb"
@@ -48,6 +49,7 @@ def ordered(cause: Cause = Cause.PIPELINE, **changes: Any) -> WorkOrder:
         "project": PROJECT,
         "mr_iid": IID,
         "sha": SHA,
+        "actor_id": DEVELOPER,
         **changes,
     }
     return WorkOrder(cause=cause, **values)

@@ -16,6 +16,7 @@ from hummingbird.ports.forge import Forge
 from hummingbird.service.publication import Publication
 from tests.service.publication.room import Died, Doubtful, Mortal, Room, Said
 from tests.service.publication.stage import IID, applied_of, conducted, configured, ordered
+from tests.thoroughly import also
 
 Make = Callable[[Room, str], WorkOrder]
 ENDS = (Part.RESULT, Part.FAILED)
@@ -113,7 +114,7 @@ async def test_an_order_that_is_delivered_twice_is_told_once_n3(room: Room, way:
     way.as_it_should_be(room, order)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [also(False), True])
 async def test_a_process_that_dies_at_any_call_neither_loses_nor_repeats_a_note_n3(
     room: Room, way: Way, after: bool
 ) -> None:
@@ -146,7 +147,7 @@ async def test_a_process_that_dies_in_silence_leaves_nothing_half_done_n6(room: 
         assert placeholder.thread.resolved
 
 
-@pytest.mark.parametrize("fault", [server_error(502), server_error(500), Drop()], ids=["502", "500", "reset"])
+@pytest.mark.parametrize("fault", [server_error(502), also(server_error(500)), also(Drop())])
 @pytest.mark.parametrize("after_write", [False, True], ids=["not written", "written"])
 @pytest.mark.parametrize("which", [0, 1])
 async def test_a_write_that_seems_to_have_failed_is_looked_for_first_n3(

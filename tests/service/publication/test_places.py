@@ -33,7 +33,9 @@ async def test_an_automatic_order_opens_a_thread_and_the_result_is_a_reply_n1(ro
     assert [said.note.internal for said in (placeholder, result)] == [internal, internal]
     assert "The workflow `analyze-failures` looks at commit `f6887281`" in placeholder.body
     assert "The parser throws." in result.body
-    assert "4 iterations, 3 model calls, 4,000 tokens in (75% cached), 250 out, \\$0.0421, 2 min 5 s" in result.body
+    assert (
+        "4 iterations, 3 model calls, 4,000 tokens in (75% cached), 250 out, \\$\u20600.0421, 2 min 5 s" in result.body
+    )
     assert "<summary>Transcript</summary>" in result.body
 
 
@@ -201,7 +203,7 @@ async def test_a_run_without_an_answer_is_a_failed_one_n6(room: Room) -> None:
     assert failed.is_a(Part.FAILED)
     assert "This run failed: The model refused to answer." in failed.body
     assert "Half of it" in failed.body
-    assert "$0.0421" in failed.body
+    assert "$\u20600.0421" in failed.body
 
 
 async def test_what_could_not_be_kept_is_named_in_the_note_s2(room: Room) -> None:

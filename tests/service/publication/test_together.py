@@ -36,6 +36,7 @@ from tests.service.publication.reviewing import (
 from tests.service.publication.room import Died, Mortal, Room
 from tests.service.publication.room import room as opened
 from tests.service.publication.stage import IID, ordered
+from tests.thoroughly import also
 
 DRAFTS, RELEASE = "*/draft_notes", "*/draft_notes/bulk_publish"
 SPOT = Spot(old_path=FILE, new_path=FILE, new_line=30)
@@ -65,7 +66,7 @@ async def another() -> AsyncIterator[Room]:
         await room.forges.close()
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [also(False), True])
 async def test_n3_a_process_that_dies_at_any_call_neither_loses_nor_repeats_a_note(after: bool) -> None:
     async with another() as room:
         whole = Mortal(room.forge)
@@ -81,7 +82,7 @@ async def test_n3_a_process_that_dies_at_any_call_neither_loses_nor_repeats_a_no
             assert mails(room) == [1, 4]
 
 
-@pytest.mark.parametrize("fault", [server_error(502), server_error(500), Drop()], ids=["502", "500", "reset"])
+@pytest.mark.parametrize("fault", [server_error(502), also(server_error(500)), also(Drop())])
 @pytest.mark.parametrize("after_write", [False, True], ids=["not done", "done"])
 async def test_n3_a_release_that_seems_to_have_failed_is_looked_at_first(
     room: Room, fault: Any, after_write: bool

@@ -13,9 +13,10 @@ from tests.service.working import (
     LONG_S,
     Play,
 )
+from tests.thoroughly import also
 
 
-@pytest.fixture(params=["sqlite", "sqs"])
+@pytest.fixture(params=["sqlite", also("sqs")])
 async def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     backend: Backend = SqliteBackend(tmp_path)
     if request.param == "sqs":

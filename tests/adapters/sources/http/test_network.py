@@ -12,6 +12,7 @@ import pytest
 
 from hummingbird.adapters.sources.http import reader as reader_module
 from hummingbird.adapters.sources.http.addresses import reachable
+from hummingbird.adapters.sources.http.allowed import Allowed
 from hummingbird.adapters.sources.http.network import guarded_client, operator_client
 from hummingbird.adapters.sources.http.reader import Reader
 from hummingbird.domain.errors import CallDenied, MissingSetting, SourceDown
@@ -24,6 +25,16 @@ OWN += ["::ffff:10.0.0.1", "::ffff:127.0.0.1", "2002:7f00:1::", "2002:a00:1::1",
 NOBODYS = ["169.254.169.254", "0.0.0.0", "::", "224.0.0.1", "255.255.255.255", "240.0.0.1", "ff02::1", "fe80::1"]
 NOBODYS += ["fe80::1%eth0", "fec0::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"]
 NOBODYS += ["64:ff9b:1::1", "::8.8.8.8", "2001:0:808:808::1", "::ffff:0:7f00:1", "0.1.2.3", "4000::1", "5f00::1"]
+METADATA = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.0.23", "fd00:ec2::254", "fd00:ec2::23"]
+METADATA += ["100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"]
+METADATA += [
+    "fe80::a9fe:a9fe",
+    "::ffff:100.100.100.200",
+    "64:ff9b::6464:64c8",
+    "2002:6464:64c8::1",
+    "::ffff:168.63.129.16",
+]
+METADATA += ["64:ff9b::a9fe:aa02", "2002:a9fe:aa17::", "fd00:64::a9fe:a9fe", "2001:db8:64::a9fe:a9fe"]
 
 
 @pytest.mark.parametrize("address", PUBLIC)
@@ -41,6 +52,31 @@ def test_d7_ones_own_networks_only_where_the_operator_says_so(address: str) -> N
 def test_d7_link_local_and_special_addresses_never(address: str) -> None:
     assert not reachable(ip_address(address), private=False)
     assert not reachable(ip_address(address), private=True)
+
+
+@pytest.mark.parametrize("address", METADATA)
+async def test_private_addresses_open_no_metadata_service(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    connections = Connections(monkeypatch)
+    assert not reachable(ip_address(address), private=False)
+    async with guarded_client(private=True, resolve=Names([address])) as client:
+        with pytest.raises(CallDenied, match="ask for a public one") as denied:
+            await read(client, "http://innocent.example/")
+    assert "operator may allow" not in str(denied.value)
+    assert connections.addresses == []
+
+
+async def test_a_redirect_to_a_metadata_service_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator has allowed private addresses and a host whose name leads to the service."""
+    names = Names(["10.0.0.1"], ["fd00:ec2::254", "100.100.100.200"])
+    allowed = Allowed(("http://ranch.example/", "http://moved.example/"), private=True)
+    async with speaking(told(302, headers=["Location: http://moved.example/latest/meta-data/"])) as server:
+        connections = Connections(monkeypatch, int(server.url.rsplit(":", 1)[1]))
+        async with guarded_client(private=True, resolve=names) as client:
+            reader = Reader(client, admits=allowed.admits, sleep=no_pause)
+            with pytest.raises(CallDenied, match=r"moved\.example leads to"):
+                async with reader.open("http://ranch.example/log", most_bytes=1000):
+                    pass
+    assert connections.addresses == ["10.0.0.1"]
 
 
 class Names:

@@ -1,13 +1,13 @@
 """A real SQS server on loopback: ministack, a Python package, in a process of its own.
 
-It is not AWS in two points: an expired receipt that nobody has replaced still deletes, and a receive with the same
-attempt id does not give the same messages again.
+It is not AWS in three points: an expired receipt that nobody has replaced still deletes, a receive with the same
+attempt id does not give the same messages again, and a receive whose client was killed waits on and takes messages.
 """
 
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
@@ -79,21 +79,33 @@ class Ministack:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Ministack]:
-    """Where SURROUNDINGS are in force."""
+    """Start one; whoever uses it sets SURROUNDINGS."""
     if find_spec("ministack") is None:
         missing("ministack is not installed: it is one of the development dependencies.")
-    given = {**os.environ, "SERVICES": "sqs,s3", "BIND_HOST": "127.0.0.1"}
 
     def words(port: int) -> Sequence[str]:
         return ("env", f"GATEWAY_PORT={port}", sys.executable, "-m", "ministack")
 
-    with served(words, folder, given, _is_healthy) as port:
-        server = Ministack(f"http://127.0.0.1:{port}")
+    with ExitStack() as running:
         with pytest.MonkeyPatch.context() as patch:
-            for room in ("sqs", "sqs_inbox"):  # closing waits for the end of a poll
-                patch.setattr(f"hummingbird.adapters.queues.{room}.QUEUE_POLL_S", 1.0)
-            yield server
-        server.close()
+            _set_surroundings(patch)
+            given = {**os.environ, "SERVICES": "sqs,s3", "BIND_HOST": "127.0.0.1"}
+            port = running.enter_context(served(words, folder, given, _is_healthy))
+            server = Ministack(f"http://127.0.0.1:{port}")
+        running.callback(server.close)
+        yield server
+
+
+def use(patch: pytest.MonkeyPatch) -> None:
+    """Set what a process needs that speaks to one; closing a queue waits for the end of a poll."""
+    _set_surroundings(patch)
+    for room in ("sqs", "sqs_inbox"):
+        patch.setattr(f"hummingbird.adapters.queues.{room}.QUEUE_POLL_S", 1.0)
+
+
+def _set_surroundings(patch: pytest.MonkeyPatch) -> None:
+    for name, value in SURROUNDINGS.items():
+        patch.setenv(name, value)
 
 
 def _is_healthy(port: int) -> bool:

@@ -12,8 +12,6 @@ from itertools import count
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-import pytest
-
 from tests.contracts.stores.backends.serving import served
 from tests.real_parts import missing, program
 
@@ -61,16 +59,10 @@ class Azurite:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Azurite]:
-    """In the environment too, as it would be in a pod."""
+    """Start one; whoever uses it sets its `surroundings`."""
     if not _PROGRAM.exists():
         missing("azurite is not in the environment: run scripts/real-parts where npm is installed.")
     program("node")
     words = (str(_PROGRAM), "--inMemoryPersistence", "--silent", "--disableTelemetry", "--blobPort")
-    with (
-        served(lambda port: (*words, str(port)), folder, os.environ) as port,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        server = Azurite(f"http://127.0.0.1:{port}")
-        for name, value in server.surroundings.items():
-            patch.setenv(name, value)
-        yield server
+    with served(lambda port: (*words, str(port)), folder, os.environ) as port:
+        yield Azurite(f"http://127.0.0.1:{port}")

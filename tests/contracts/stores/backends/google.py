@@ -12,8 +12,6 @@ from itertools import count
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-import pytest
-
 from tests.contracts.stores.backends.google_stand_in import LOSING, TOKEN
 from tests.contracts.stores.backends.serving import served
 
@@ -55,13 +53,7 @@ class Google:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Google]:
-    """In the environment too, as it would be in a pod."""
+    """Start one; whoever uses it sets its `surroundings`."""
     words = (sys.executable, str(_PROGRAM))
-    with (
-        served(lambda port: (*words, str(port)), folder, os.environ) as port,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        server = Google(f"http://127.0.0.1:{port}")
-        for name, value in server.surroundings.items():
-            patch.setenv(name, value)
-        yield server
+    with served(lambda port: (*words, str(port)), folder, os.environ) as port:
+        yield Google(f"http://127.0.0.1:{port}")
