@@ -1,13 +1,15 @@
 """A pytest plugin that says which tests are slowest: `make slowest` loads it with `-p tests.slowest`.
 
 CPU seconds are those of the test's process and of the children it has waited for, from set-up to teardown. A fixture
-that several tests share is paid for by the first of them, a server that it started by the last.
+that several tests share is paid for by the first of them, a server that it started by the last. build/slowest.tsv gets
+all of it: CPU seconds, seconds of wall clock, test.
 """
 
 import resource
 import time
 from collections import Counter
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    _write_table(terminalreporter.config.rootpath / "build" / "slowest.tsv")
     for measure, name in ((_CPU, "CPU seconds"), (_WALL, "seconds of wall clock")):
         seconds = Counter({nodeid: each[measure] for nodeid, each in _measured.items()})
         by_folder: Counter[str] = Counter()
@@ -54,3 +57,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.section(f"slowest {title} by {name}, of {seconds.total():.0f}")
             for place, spent in counted.most_common(_SHOWN):
                 terminalreporter.write_line(f"{spent:8.2f}  {place}")
+
+
+def _write_table(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    rows = sorted(_measured.items(), key=lambda row: -row[1][_CPU])
+    path.write_text("".join(f"{each[_CPU]:.3f}\t{each[_WALL]:.3f}\t{nodeid}\n" for nodeid, each in rows))

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.reading import ROOT, Block, blocks
+from tests.free_ports import find_free_port, find_free_ports
 
 NOT_TYPED = ("make ", ". .venv")  # they set up what the tests run in
 KEPT = re.compile(r"(?:export|cd) |[A-Z]+=|mkdir \S+ && cd ")
@@ -25,7 +25,7 @@ class Terminal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.gitlab, self.service = _free_ports()
+        self.gitlab, self.service = find_free_ports(5), find_free_port()
         self.before: list[str] = []
         self.programs: dict[str, subprocess.Popen[bytes]] = {}
         self.log = folder / "log"
@@ -138,23 +138,3 @@ def _steps(block: Block) -> Iterator[tuple[str, list[str]]]:
         else:
             shown.append(line)
     yield command, shown
-
-
-def _free_ports() -> tuple[int, int]:
-    """The first of five in a row for the lab, and one for the service."""
-    for first in range(21_000 + os.getpid() % 5_000, 30_000, 7):
-        with socket.socket() as alone:
-            alone.bind(("127.0.0.1", 0))
-            other = int(alone.getsockname()[1])
-        if all(_is_free(first + number) for number in range(5)):
-            return first, other
-    raise AssertionError("no five ports in a row are free")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        try:
-            tried.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

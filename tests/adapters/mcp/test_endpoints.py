@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +17,7 @@ from hummingbird.adapters.mcp.settings import ServerSettings
 from hummingbird.domain.errors import HummingbirdError, SourceDown, SourceRefused
 from tests.adapters.mcp.playing import LEAVING, QUICK, TIME_TOOLS, call, opened, until
 from tests.adapters.mcp.raw_endpoint import EVENTS, Reply, Request, answering, text, well_behaved
+from tests.free_ports import find_free_port
 
 SERVE = "import sys; from mcp_server_time.server import create_server as c; c('UTC').run('streamable-http', port=%d)"
 CLIENT = """
@@ -58,9 +58,7 @@ async def clock_url() -> AsyncIterator[str]:
 
 async def _clock() -> tuple[asyncio.subprocess.Process, int]:
     """That listens, or has ended."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     quiet = asyncio.subprocess.DEVNULL
     server = await asyncio.create_subprocess_exec(sys.executable, "-c", SERVE % port, stdout=quiet, stderr=quiet)
     while server.returncode is None and not await _listens(port):  # noqa: ASYNC110 - another process does it

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.free_ports import find_free_port
 from tests.real_parts import missing
 
 _START_S = 30.0
@@ -32,7 +33,7 @@ def served(
     """The port at which it answers; `words`: the command, for a port."""
     log = folder / "server.log"
     for _ in range(_ATTEMPTS):
-        port = _free_port()
+        port = find_free_port()
         with log.open("wb") as output:
             process = subprocess.Popen(words(port), cwd=folder, env=environment, stdout=output, stderr=output)
         try:
@@ -45,12 +46,6 @@ def served(
             process.terminate()
             process.wait()
     missing(f"{words(0)} did not start: {log.read_text(errors='replace')[-500:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
 
 
 def _ready(process: "subprocess.Popen[bytes]", port: int, answers: Callable[[int], bool]) -> bool:
