@@ -59,6 +59,8 @@ _OPEN_DUMP = re.compile(
     rb"[ \t]*+(?:%b|\d{1,4}[-\dT:.Z]{0,28})[ \t]*+(?:[0-9A-Fa-fx,: \t-]*+|[0-9A-Fa-f]{4,16}:?[ \t][^\n]*)\r?\Z" % _STAMP
 )
 _DUMP_BYTES = 240  # of one line
+# A line that is one number ends a dump and is nothing else: logs are full of them, and reading each one is slow
+_SINGLE_GROUP = re.compile(rb"[ \t]*+(?:0x)?[0-9A-Fa-f]{2,8}+[ \t]*+\r?(?=\n|\Z)")
 # Quick to look for: most lines begin otherwise
 _BEFORE_DUMP = re.compile(rb"\n(?=[ \t]*+(?:0x)?[0-9A-Fa-f]{2,16}+[: \t,\r\n])")
 _STAMP_BEFORE_DUMP = re.compile(rb"Z (?=(?:[0-9a-f]{2}[OE][+ ]? ?)?[ \t]*+(?:0x)?[0-9A-Fa-f]{2,16}+[: \t,\r\n])")
@@ -319,14 +321,20 @@ def _dump_blocks(text: bytes, at: int) -> list[list[_DumpLine]]:
     if begins == 0 and at < CONTEXT_BYTES and starts[:1] != [0]:
         starts.insert(0, 0)
     blocks: list[list[_DumpLine]] = []
+    goes_on_at = -1  # where a line would belong to the last block
     for start in starts:
-        if (start == 0 and at >= CONTEXT_BYTES) or not (line := _parse_dump_line(text, start)):
+        is_single = _SINGLE_GROUP.match(text, start) is not None
+        if (is_single and start != goes_on_at) or (start == 0 and at >= CONTEXT_BYTES):
             continue
-        last = blocks[-1] if blocks else []
-        if last and last[-1].end + 1 == start and len(last[-1].readings) == len(line.readings):
-            last.append(line)
+        if not (line := _parse_dump_line(text, start)):
+            continue
+        if start == goes_on_at and len(blocks[-1][-1].readings) == len(line.readings):
+            blocks[-1].append(line)
+        elif is_single:
+            continue
         else:
             blocks.append([line])
+        goes_on_at = -1 if is_single else line.end + 1
     return blocks
 
 

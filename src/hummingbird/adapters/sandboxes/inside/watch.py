@@ -26,6 +26,7 @@ class Watch:
     def __init__(self, memory: int, inodes: int, locks: int) -> None:
         self.memory, self.inodes, self.locks = memory, inodes, locks
         self.used = dict.fromkeys(SPACES, 0)
+        self.known_workers: set[int] = set()
         self.in_pipes: dict[int, int] = {}
         self.held_locks = 0
         self.count_at = 0.0
@@ -34,6 +35,9 @@ class Watch:
         """`workers`: the descriptor over which each of them, by its number, hears why its command is ended."""
         if not workers:
             return
+        if workers.keys() - self.known_workers and max(self.used.values()) > self.inodes:
+            self.used = count_files()  # a command that was ended left them: they are not the next one's fault
+        self.known_workers = set(workers)
         family = parents()
         commands = [pid for pid in family if pid != 1 and pid not in workers]
         self.count(commands)
@@ -70,7 +74,7 @@ class Watch:
 
     def too_many_files(self) -> bool:
         """Too many, and still more than before: whoever takes some away is let."""
-        before, self.used = self.used, {space: used_inodes(space) for space in SPACES}
+        before, self.used = self.used, count_files()
         return any(self.used[space] > max(self.inodes, before[space]) for space in SPACES)
 
 
@@ -130,9 +134,9 @@ def count_locks(most: int) -> int:
     return found
 
 
-def used_inodes(space: str) -> int:
-    found = os.statvfs(space)
-    return found.f_files - found.f_ffree
+def count_files() -> dict[str, int]:
+    found = {space: os.statvfs(space) for space in SPACES}
+    return {space: each.f_files - each.f_ffree for space, each in found.items()}
 
 
 def sockets() -> int:
