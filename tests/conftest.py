@@ -20,7 +20,7 @@ from tests.contracts.queues.backends.ministack import REGION, Ministack, serving
 from tests.contracts.stores.backends import azure  # noqa: E402 - after that
 from tests.contracts.stores.backends import google as googles  # noqa: E402 - after that
 from tests.failure_report import shorten  # noqa: E402 - after that
-from tests.thoroughly import ALL, tries  # noqa: E402 - after that
+from tests.thoroughly import ALL, spread_cases, tries  # noqa: E402 - after that
 
 # `make test` plays the same examples each time, so that red means a change; `make thorough` plays others each time.
 settings.register_profile("hummingbird", max_examples=tries(1000), deadline=None, derandomize=not ALL)
@@ -33,10 +33,13 @@ gc.disable()  # while modules are read nothing is garbage, and looking for some 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left = [] if ALL else [item for item in items if item.get_closest_marker("thorough")]
-    if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    """Leave to `make thorough` what is marked, and most rows of long tables."""
+    if ALL:
+        return
+    kept = spread_cases([item for item in items if not item.get_closest_marker("thorough")])
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=list(set(items) - set(kept)))
+        items[:] = kept
 
 
 def pytest_collection_finish() -> None:

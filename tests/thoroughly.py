@@ -2,11 +2,14 @@
 table, has played already. Everything is there once in `make test`; here it is there in every way."""
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+_CASES = 5  # of a test that `make test` plays
 ALL = bool(os.environ.get("HUMMINGBIRD_TEST_ALL"))
 
 
@@ -35,6 +38,21 @@ def one_per_topic(cases: Iterable[Callable[..., Any]], *topics: str) -> list[Any
 def on_the_way(cases: Iterable[Callable[..., Any]], *topics: str) -> list[Any]:
     """`one_per_topic` for pods: a cluster that somebody named plays all of them."""
     return list(cases) if os.environ.get("HUMMINGBIRD_TEST_KUBECONFIG") else one_per_topic(cases, *topics)
+
+
+def spread_cases(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Keep a few cases of each test, from all over its table; all of them where it is marked `every_case`."""
+    cases: defaultdict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        cases[item.path, item.nodeid.partition("[")[0]].append(item)
+    kept: list[pytest.Item] = []
+    for of_one_test in cases.values():
+        last = len(of_one_test) - 1
+        if last < _CASES or of_one_test[0].get_closest_marker("every_case"):
+            kept += of_one_test
+        else:
+            kept += [of_one_test[round(number * last / (_CASES - 1))] for number in range(_CASES)]
+    return kept
 
 
 def tries(thoroughly: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -160,6 +161,7 @@ async def test_every_run_ends_with_a_valid_history(
     assert second.bill.attempts >= outcome.bill.attempts
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(models=chains(), limits=LIMITS, cut=st.integers(0, 60))
 async def test_every_prefix_of_every_run_can_go_on(models: list[ScriptedModel], limits: Limits, cut: int) -> None:

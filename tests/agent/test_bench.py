@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from hummingbird.adapters.stores.journal import MemoryJournal
 from hummingbird.agent.tools.bench import SANDBOX_TOOLS, equipped
 from hummingbird.agent.tools.fence import fenced
@@ -69,6 +71,7 @@ class Mortal(Delegating):
         return await self.inner.exec(command, stdin, **given)
 
 
+@pytest.mark.thorough
 async def test_a_run_whose_sandbox_dies_goes_on_with_what_was_saved_and_the_model_is_told() -> None:
     """X7, X8: saved after the batch that changed it, in the background."""
     archives = MemoryArchives()
@@ -93,6 +96,7 @@ async def test_a_run_whose_sandbox_dies_goes_on_with_what_was_saved_and_the_mode
     assert fenced("kept\n", "sandbox_exec") in outcome
 
 
+@pytest.mark.thorough
 async def test_a_session_whose_process_died_finds_its_files_in_the_next_one() -> None:
     """X7, L2: and no number of a file is used again, though that file is gone."""
     archives, journal = MemoryArchives(), MemoryJournal()
@@ -119,6 +123,7 @@ async def test_a_session_whose_process_died_finds_its_files_in_the_next_one() ->
         assert [entry.text.count("is gone; this is a new one") for entry in on.written(ToolFinished)][-2:] == [1, 0]
 
 
+@pytest.mark.thorough
 async def test_an_interrupt_ends_the_command_and_all_it_started_and_leaves_the_sandbox_usable() -> None:
     """L19, X2"""
     async with workbench() as bench:

@@ -97,6 +97,7 @@ async def test_checkpoints_rest_between_each_other_but_not_when_the_session_clos
         assert archives.puts == 2
 
 
+@pytest.mark.thorough
 async def test_nothing_is_saved_where_nothing_was_used_or_nothing_changed() -> None:
     """X7"""
     archives = MemoryArchives()
@@ -111,6 +112,7 @@ async def test_nothing_is_saved_where_nothing_was_used_or_nothing_changed() -> N
         assert archives.puts == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change", ["chmod 600 a", "echo b >> a", "echo c > a && touch -d @1 a", "mv a b", "rm a", "mkdir d", "ln -s x y"]
 )
@@ -125,6 +127,7 @@ async def test_any_change_is_noticed(change: str) -> None:
         assert archives.puts == 2
 
 
+@pytest.mark.thorough
 async def test_a_file_that_changes_while_it_is_read_does_not_spoil_a_checkpoint() -> None:
     """X7: GNU tar says so with exit code 1."""
 
@@ -145,6 +148,7 @@ async def test_a_file_that_changes_while_it_is_read_does_not_spoil_a_checkpoint(
         assert int(await shell(bench, "stat -c %s grows")) >= 50_000_000
 
 
+@pytest.mark.thorough
 async def test_one_that_is_too_large_leaves_the_one_before_and_is_told_once(tmp_path: Path) -> None:
     """X7: size-capped while it streams."""
     told = Told()
@@ -161,6 +165,7 @@ async def test_one_that_is_too_large_leaves_the_one_before_and_is_told_once(tmp_
         assert "restored" in bench.news()
 
 
+@pytest.mark.thorough
 async def test_failures_are_counted_and_told_once_until_one_succeeds_again() -> None:
     """X7"""
     told = Told()
@@ -180,6 +185,7 @@ async def test_failures_are_counted_and_told_once_until_one_succeeds_again() -> 
         assert [sentence.split(": ")[1] for sentence in told.sentences] == ["one", "four"]
 
 
+@pytest.mark.thorough
 async def test_a_sandbox_that_dies_under_a_checkpoint_is_replaced_at_the_next_use() -> None:
     """X8: and the checkpoint before it stays."""
     told, archives = Told(), MemoryArchives()

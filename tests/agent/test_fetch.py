@@ -189,6 +189,7 @@ async def test_what_a_tool_says_of_its_stream_is_told_though_the_content_is_not_
         assert "/tmp/data/results.xml: 5 bytes, 1 lines[The tests are still running.]" in finished.text
 
 
+@pytest.mark.thorough
 async def test_fetches_run_beside_each_other_but_not_all_at_once() -> None:
     """T3, L17"""
     now = most = 0
@@ -222,6 +223,7 @@ async def test_two_fetches_to_one_path_are_refused_before_anything_is_called(sam
         assert "Two fetches would write /tmp/data/a; give each its own path." in finished.text
 
 
+@pytest.mark.thorough
 async def test_permissions_and_schemas_of_the_source_hold_for_a_fetch_too() -> None:
     """T9, T1: what the model may not call, it may not fetch."""
     rules = Permissions([Rule(Action.DENY, "get_secret"), Rule(Action.ALLOW)])
@@ -238,6 +240,7 @@ async def test_permissions_and_schemas_of_the_source_hold_for_a_fetch_too() -> N
         assert await shell(bench, "ls") == "c\n"
 
 
+@pytest.mark.thorough
 async def test_a_sandbox_that_breaks_in_a_batch_is_told_with_each_fetch_and_the_run_goes_on() -> None:
     """X8"""
 
@@ -255,6 +258,7 @@ async def test_a_sandbox_that_breaks_in_a_batch_is_told_with_each_fetch_and_the_
         assert f"/tmp/data/a: 2 bytes, 1 lines\n{UI_LINE}" in finished.text
 
 
+@pytest.mark.thorough
 async def test_a_slow_output_is_stopped_in_its_own_time_and_the_others_are_kept() -> None:
     """T3, L17"""
 
@@ -302,6 +306,7 @@ def test_a_fetch_outlasts_its_source() -> None:
     assert not made["fetch_to_sandbox"].alone
 
 
+@pytest.mark.thorough
 async def test_spilled_and_fetched_results_of_a_source_say_the_same_of_it() -> None:
     """T6, T4"""
     async with workbench() as bench:

@@ -192,6 +192,7 @@ async def test_a_run_goes_on_from_every_prefix_of_its_journal(name: str) -> None
         check_tools(prefix, on.journal.entries(), tools)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name if name == "trouble" else also(name) for name in PLAYS])
 async def test_a_run_survives_two_deaths(name: str) -> None:
     """L2: also the one that goes on may die."""

@@ -80,6 +80,7 @@ def test_valid_text_never_shows_half_a_character(text: str, budget: int) -> None
     assert "\N{REPLACEMENT CHARACTER}" not in of(text.encode(), budget, size=3)
 
 
+@pytest.mark.thorough
 @given(st.lists(st.text(alphabet="ab ", max_size=60), min_size=1, max_size=400), st.integers(120, 3_000))
 def test_every_line_that_is_shown_whole_is_the_line_with_that_number(lines: list[str], budget: int) -> None:
     """T5"""
@@ -104,6 +105,7 @@ def test_memory_does_not_grow_with_the_output() -> None:
     assert most < 200_000
 
 
+@pytest.mark.thorough
 @given(st.text(alphabet=st.characters(), max_size=50), st.integers(0, 60))
 def test_clipping_keeps_a_beginning_that_fits(text: str, most: int) -> None:
     kept = clipped(text, most)

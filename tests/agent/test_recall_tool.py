@@ -260,6 +260,7 @@ def test_what_is_searched_is_what_was_said(entries: list[Entry]) -> None:
         assert all(text in _letters(entry) for _, text in words_of(entry))
 
 
+@pytest.mark.thorough
 @given(st.lists(any_entries, max_size=8), st.integers(1, 8), st.integers(0, 3), st.integers(0, 3))
 def test_any_window_is_a_part_of_what_was_said(entries: list[Entry], number: int, before: int, after: int) -> None:
     """C7"""

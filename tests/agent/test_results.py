@@ -194,6 +194,7 @@ async def test_a_stream_that_breaks_off_at_once_or_brings_no_bytes_raises_and_is
     assert closed == ["breaking", "wrong"]
 
 
+@pytest.mark.thorough
 @given(st.text(alphabet=st.characters(), max_size=200), st.integers(1, 2_000))
 def test_a_bounded_text_can_be_sent_and_is_bounded(text: str, times: int) -> None:
     """L17"""
@@ -253,6 +254,7 @@ async def test_our_own_sentences_are_not_fenced_and_what_other_errors_say_is() -
     assert bounded(failed(THEIRS, ValueError("x" * 100_000))) == failed(THEIRS, ValueError("x" * 100_000))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cut", [0, 5])
 async def test_half_a_token_is_not_seen_where_a_preview_cuts_a_line_t7(cut: int) -> None:
     """A preview that sees colours shortens long lines by itself: what it sees must be masked before that."""

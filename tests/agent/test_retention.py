@@ -114,6 +114,7 @@ def asked_in(summary: str) -> list[tuple[int, str, str]]:
     ]
 
 
+@pytest.mark.thorough
 async def test_open_items_stand_in_every_summary_and_done_ones_do_not() -> None:
     """L20, C7: by the journal of the list, not by anybody's account of it."""
     session = await LongSession(SUMMARISERS["drops everything"]).played()
@@ -124,6 +125,7 @@ async def test_open_items_stand_in_every_summary_and_done_ones_do_not() -> None:
     assert not [n for n in range(RUNS) if n % 3 and f"check {identifiers(n)['variable']} " in section]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["drops everything", "fails"])
 async def test_a_session_that_is_resumed_after_compactions_shows_everything(kind: str) -> None:
     """Users' pain 4: a resumed chat was empty. C2, S1: in the outcome and in context.json."""
@@ -140,6 +142,7 @@ async def test_a_session_that_is_resumed_after_compactions_shows_everything(kind
     assert len(model.requests[0].messages) < len(outcome.messages) or kind == "fails"
 
 
+@pytest.mark.thorough
 async def test_a_summary_that_fails_wipes_nothing() -> None:
     """Users' pain 2: 124 messages became 15, without a summary."""
     session = await LongSession(refused).played()
@@ -150,6 +153,7 @@ async def test_a_summary_that_fails_wipes_nothing() -> None:
     assert users == [ask.text for ask in asks(session.journal.entries())]
 
 
+@pytest.mark.thorough
 async def test_each_compaction_reads_what_is_new_since_the_last_one_also_when_people_repeat_themselves() -> None:
     """L20: `continue` is said again and again; nothing may fall between two records."""
     session = await LongSession(SUMMARISERS["drops everything"]).played()
@@ -272,6 +276,7 @@ async def test_empty_answers_poison_no_session(scaffolding: str) -> None:
     assert session.projection.endswith("it works")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "script",
     [

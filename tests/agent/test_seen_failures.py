@@ -149,6 +149,7 @@ async def test_v6_a_failure_that_shows_a_secret_is_known_again_once_that_was_cha
     assert len(known) == 1
 
 
+@pytest.mark.thorough
 async def test_n8_each_is_told_once_in_bounded_number_and_size() -> None:
     seen = SeenFailures(Secrets())
     for start_at in range(0, 200, 10):

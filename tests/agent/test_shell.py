@@ -105,6 +105,7 @@ async def test_what_is_no_text_is_saved_and_not_shown() -> None:
         assert "\N{REPLACEMENT CHARACTER}ok" in await run(bench, "printf '\\377ok'")
 
 
+@pytest.mark.thorough
 async def test_credentials_are_masked_inline_and_in_previews() -> None:
     """T7: also one that stands where the part ends that we were given."""
     async with workbench() as bench:
@@ -117,6 +118,7 @@ async def test_credentials_are_masked_inline_and_in_previews() -> None:
             assert "hunter" not in told
 
 
+@pytest.mark.thorough
 async def test_a_time_out_is_said_plainly_with_what_came_until_then() -> None:
     """X2"""
     async with workbench() as bench:
@@ -151,6 +153,7 @@ async def test_the_time_limit_has_a_default_and_a_cap_that_the_call_itself_outla
     assert SPEC.timeout_s > EXEC_TIMEOUT_CAP_S + KILL_GRACE_S + CLIENT_SLACK_S
 
 
+@pytest.mark.thorough
 async def test_what_else_there_is_to_know_is_told() -> None:
     """X2: a file that is not whole is not called whole, and neither is a beginning without a file."""
     head = b"x\n" * (EXEC_KEPT_BYTES // 2)
@@ -169,6 +172,7 @@ async def test_what_else_there_is_to_know_is_told() -> None:
         assert "stdout: 1000000000 bytes; only its beginning was kept. A preview of its beginning:" in told
 
 
+@pytest.mark.thorough
 async def test_output_that_cannot_be_saved_is_still_previewed() -> None:
     """T4: the disk of the sandbox may be full."""
 
@@ -188,6 +192,7 @@ async def test_output_that_cannot_be_saved_is_still_previewed() -> None:
         assert "\n1: 1\n" in told
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [2_000, 100_000])
 async def test_a_sandbox_that_breaks_after_the_command_ended_does_not_take_its_outcome(size: int) -> None:
     """X8: what we were given is still shown, and what of it is saved where is the truth."""
@@ -206,6 +211,7 @@ async def test_a_sandbox_that_breaks_after_the_command_ended_does_not_take_its_o
         assert "\n1: 1\n" in told
 
 
+@pytest.mark.thorough
 async def test_a_broken_sandbox_is_never_the_outcome_of_a_command() -> None:
     """X8: and the next command has a new one."""
 
@@ -235,6 +241,7 @@ def test_what_a_model_may_ask_for_is_checked() -> None:
     assert SPEC.alone  # a model expects its commands in order
 
 
+@pytest.mark.thorough
 async def test_what_the_description_promises_is_there() -> None:
     """T3"""
     async with workbench() as bench:

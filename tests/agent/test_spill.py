@@ -112,6 +112,7 @@ async def test_the_count_goes_on_in_a_restored_sandbox_and_after_what_was_lost(t
         assert f"{SPILLED}/look_30.txt" in await spill(bench, shelf=Shelf(taken(entries)))(LOOK, LOG)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [0, 10, MAX_INLINE_BYTES, 10_000, 10_000_000])
 async def test_a_preview_is_within_its_budget_whatever_the_inline_size(most: int) -> None:
     """T5: all that is said around it included; and no inline size makes a result longer than is kept of one."""
@@ -125,6 +126,7 @@ async def test_a_preview_is_within_its_budget_whatever_the_inline_size(most: int
         assert len(longest.encode()) <= INLINE_RESULT_BYTES
 
 
+@pytest.mark.thorough
 async def test_a_stream_is_piped_through_without_being_held() -> None:
     """T4: more goes by than is kept; lines and bytes are counted."""
     chunk = (b"word " * 12 + b"end\n") * 1_024
@@ -148,6 +150,7 @@ async def test_a_stream_is_piped_through_without_being_held() -> None:
         assert await shell(bench, f"wc -lc < {SPILLED}/look_1.log") == f"{lines:>8} {size}\n"
 
 
+@pytest.mark.thorough
 async def test_a_stream_waits_for_the_sandbox() -> None:
     """T4: back-pressure; a source is not read faster than the sandbox writes."""
     ahead = []
@@ -189,6 +192,7 @@ async def test_binary_output_goes_untouched_into_a_file_however_small_and_is_not
         assert await content(bench, path) == raw
 
 
+@pytest.mark.thorough
 async def test_a_credential_reaches_neither_the_sandbox_nor_the_model() -> None:
     """T7: in text, in JSON, in streams across chunk borders."""
     async with workbench() as bench:
@@ -210,6 +214,7 @@ async def test_a_credential_reaches_neither_the_sandbox_nor_the_model() -> None:
         assert "hunter22" not in everything
 
 
+@pytest.mark.thorough
 async def test_a_stream_that_breaks_off_does_not_pretend_to_be_whole() -> None:
     """T4: the model hears what was saved, under a name that says so, and what went wrong."""
     async with workbench() as bench:
@@ -250,6 +255,7 @@ async def test_of_a_terminals_text_the_colours_choose_the_preview_and_nothing_of
         assert short == f"{fenced('short', 'look')}{UI}"
 
 
+@pytest.mark.thorough
 async def test_a_token_with_colours_inside_is_masked_in_the_file_and_in_the_preview_t7() -> None:
     token = "glpat-\x1b[31mabcdefghij\x1b[0m0123456789"
     raw = "\n".join([*["step"] * 900, f"error: cannot log in with {token}", *["step"] * 900]).encode()
@@ -290,6 +296,7 @@ class Breaking(Delegating):
         return await self.inner.stream_to_file(path, chunks)
 
 
+@pytest.mark.thorough
 async def test_a_sandbox_that_breaks_while_spilling_leaves_a_result_that_says_so_and_the_run_goes_on() -> None:
     """X8: with a preview, of all of it where it is still there; the next spill has a new sandbox."""
     async with workbench(make=iter([Breaking(), Breaking(), Delegating()]).__next__) as bench:
@@ -332,6 +339,7 @@ async def test_without_a_sandbox_the_model_gets_what_can_be_shown() -> None:
         assert "1000: line 1000 of a long log\n" in told
 
 
+@pytest.mark.thorough
 async def test_a_full_sandbox_is_said_and_keeps_working() -> None:
     """T4, X2"""
 
@@ -345,6 +353,7 @@ async def test_a_full_sandbox_is_said_and_keeps_working() -> None:
         assert await bench.sandbox() is sandbox
 
 
+@pytest.mark.thorough
 async def test_a_better_preview_can_be_plugged_in() -> None:
     """T5: it sees every byte and the kind of file, and is held to the budget that is left."""
     budgets = []

@@ -123,6 +123,7 @@ async def test_w2_two_suggestions_that_collide_are_noticed_and_two_beside_each_o
         assert (await at.reported(4, "")).endswith(APPLIES)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -196,6 +197,7 @@ async def test_w2_git_is_asked_and_what_it_made_is_looked_at(make: type[Delegati
             await Bench(bench, b"old\n").reported(1, "new")
 
 
+@pytest.mark.thorough
 async def test_w2_what_is_accepted_gives_exactly_the_file_that_is_meant() -> None:
     """Random files and suggestions: git in the sandbox, our own reckoning, and GitLab's click agree."""
     chance, accepted = random.Random(20), 0
@@ -246,6 +248,7 @@ async def test_w2_a_range_lies_in_the_diff_above_its_line_and_goes_with_a_sugges
         await short({"file": PATH, "line": 6, "first_line": 5, "severity": "nit", "text": "x"}, ToolContext("s", "c"))
 
 
+@pytest.mark.thorough
 async def test_w2_a_journal_tells_which_suggestions_were_tried() -> None:
     """Through the loop, with the file from a source's tool and real git."""
     content = b"one\ntwo\n"

@@ -129,6 +129,7 @@ async def test_a_sandbox_that_is_killed_is_replaced_with_what_was_saved() -> Non
         assert await shell(bench, "ls") == "early\nmore\n"
 
 
+@pytest.mark.thorough
 async def test_a_sandbox_that_dies_while_a_command_runs_is_no_outcome_of_the_command(tmp_path: Path) -> None:
     """X8"""
     async with workbench(tmp_path) as bench:
@@ -144,6 +145,7 @@ async def test_a_sandbox_that_dies_while_a_command_runs_is_no_outcome_of_the_com
         assert bench.news() == prompts.SANDBOX_LOST
 
 
+@pytest.mark.thorough
 async def test_one_that_dies_while_it_is_filled_is_a_failed_start_and_the_archive_stays() -> None:
     """X7, X8: the next use restores it."""
     archives = MemoryArchives()
@@ -165,6 +167,7 @@ async def test_one_that_dies_while_it_is_filled_is_a_failed_start_and_the_archiv
     assert dying.left == ["cleanup"]
 
 
+@pytest.mark.thorough
 async def test_one_that_dies_before_it_was_ever_saved_is_told_as_lost() -> None:
     """X7: Also without archives, and also when another process had it."""
     async with workbench(earlier=True) as bench:
@@ -177,6 +180,7 @@ async def test_one_that_dies_before_it_was_ever_saved_is_told_as_lost() -> None:
         assert bench.news() == prompts.SANDBOX_LOST
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", [b"not an archive", b"", "half"], ids=["nonsense", "empty", "half"])
 async def test_an_archive_that_cannot_be_unpacked_leaves_nothing_and_is_told(damage: bytes | str) -> None:
     """X7"""
@@ -206,6 +210,7 @@ async def test_an_archive_that_cannot_be_read_does_not_stop_the_run() -> None:
     assert "The disk is on fire." in told.sentences[0]
 
 
+@pytest.mark.thorough
 async def test_a_sandbox_that_lingered_keeps_its_files_and_nothing_is_told() -> None:
     """X6"""
     archives = MemoryArchives()
@@ -234,6 +239,7 @@ async def test_only_a_successful_run_lingers(success: bool, way: str) -> None:
         assert sandbox.left == [way]
 
 
+@pytest.mark.thorough
 async def test_finishing_never_raises_and_never_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """X7"""
     monkeypatch.setattr("hummingbird.agent.workbench.REMOVAL_S", 0.1)
@@ -290,6 +296,7 @@ def podman() -> Podman:
     return Podman(sandbox_image())
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)  # whoever comes first may have to make the image
 @pytest.mark.parametrize("first", ["bubblewrap", "podman"])
 async def test_an_archive_of_one_backend_is_restored_in_another(tmp_path: Path, podman: Podman, first: str) -> None:

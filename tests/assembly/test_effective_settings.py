@@ -61,6 +61,7 @@ async def test_prices_are_what_a_run_costs(tmp_path: Path) -> None:
     assert usual.outcome.bill.cost_usd < 1 < dear.outcome.bill.cost_usd
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("budgets", "reason"),
     [
@@ -97,6 +98,7 @@ async def test_seconds_per_run_bring_a_run_to_its_end(tmp_path: Path, seconds: i
     assert (done.outcome.reason, done.seconds) == (reason, 60)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("limit", "reason"), [(1_000, EndReason.CONTEXT_LIMIT), (60_000, EndReason.COMPLETED)])
 async def test_context_limit_brings_a_run_to_its_end(tmp_path: Path, limit: int, reason: EndReason) -> None:
     with staged(tmp_path, shell("seq 900"), Turn(text="so far")) as stage:
@@ -104,6 +106,7 @@ async def test_context_limit_brings_a_run_to_its_end(tmp_path: Path, limit: int,
     assert done.outcome.reason is reason
 
 
+@pytest.mark.thorough
 async def test_max_iterations_brings_a_run_to_its_end(tmp_path: Path) -> None:
     with staged(tmp_path, shell("true"), Turn(text="so far")) as stage:
         done = await stage.conduct(order(), workflow="max_iterations: 2")
@@ -227,6 +230,7 @@ def test_the_command_line_comes_before_the_sandbox_section(tmp_path: Path, chose
     assert (found.backend, found.context, found.namespace) == (backend, chosen.context, chosen.namespace)
 
 
+@pytest.mark.thorough
 async def test_a_pod_is_what_the_sandbox_section_says(lab_stage: LabStage, tmp_path: Path) -> None:
     """X5, G8: labels, annotations, resources, deadline, image and namespace reach the API."""
     settings = SANDBOX.replace("registry.example/box:1", lab_stage.image).replace("boxes", lab_stage.namespace)
@@ -275,6 +279,7 @@ def test_what_is_no_amount_is_said(text: str) -> None:
         bytes_of(text)
 
 
+@pytest.mark.thorough
 def test_money_keeps_its_cents(tmp_path: Path) -> None:
     """M7: prices are exact."""
 

@@ -142,6 +142,7 @@ def _running(command: str) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 async def test_another_host_goes_on_with_what_a_cancelled_order_stored(tmp_path: Path) -> None:
     """E4, O3: two hosts that share a store and nothing else."""
     objects = ShakyObjects()
@@ -239,6 +240,7 @@ async def test_only_sessions_with_a_journal_are_known(tmp_path: Path) -> None:
         assert not await investigator.known(order("../session"))
 
 
+@pytest.mark.thorough
 async def test_a_revoked_key_leads_to_a_report_by_rules_that_says_so(tmp_path: Path) -> None:
     """L14, M8: what is found is told, and why no model had a part in it."""
     with (
@@ -314,6 +316,7 @@ async def test_a_persons_overrides_hold_for_the_run(tmp_path: Path) -> None:
     assert done.model == "anthropic:claude-haiku-5-5"
 
 
+@pytest.mark.thorough
 async def test_the_orchestrators_token_is_never_in_reach(tmp_path: Path) -> None:
     """I1: not in the sandbox, and not to be read where somebody else wrote it down."""
     leak = tmp_path / "leak"

@@ -55,6 +55,7 @@ def test_a_command_runs_in_the_sandbox_and_a_long_result_of_any_tool_goes_to_a_f
     assert "4999" in counted
 
 
+@pytest.mark.thorough
 def test_files_are_there_again_when_another_agent_goes_on_with_the_session(tmp_path: Path) -> None:
     """X7: the sandbox of the first one is gone, its files are not."""
     script = Script([shell("echo found it > note"), Turn(text="noted"), shell("cat note"), Turn(text="there")])

@@ -146,6 +146,7 @@ async def test_a_chosen_model_is_taken_also_right_after_a_fallback_c3(tmp_path: 
         assert here.lab.requests[-1].body["model"] == "claude-opus-4-5"
 
 
+@pytest.mark.thorough
 async def test_a_person_looks_at_a_compaction_applies_it_and_takes_it_back_c3(tmp_path: Path) -> None:
     answers = [Turn(text=f"{n} {LONG}") for n in range(14)]
     notes, again = Turn(text="## State\nnotes"), Turn(text="## State\nother notes")
@@ -176,6 +177,7 @@ async def test_a_person_looks_at_a_compaction_applies_it_and_takes_it_back_c3(tm
             assert here.heard(-1)[:3] == ["ask 0", answers[0].text, "ask 1"]
 
 
+@pytest.mark.thorough
 async def test_a_message_is_taken_back_and_stays_in_the_journal_c3(tmp_path: Path) -> None:
     with home(tmp_path, Turn(text="one"), Turn(text="two"), Turn(text="three")) as here:
         async with here.chat() as mine:
@@ -193,6 +195,7 @@ async def test_a_message_is_taken_back_and_stays_in_the_journal_c3(tmp_path: Pat
         assert [one.text for one in here.entries(session) if isinstance(one, TurnUndone)] == ["second"]
 
 
+@pytest.mark.thorough
 async def test_new_and_resume_go_from_one_session_to_another_c3(tmp_path: Path) -> None:
     with home(tmp_path, *[Turn(text=f"answer {n}") for n in range(4)]) as here:
         async with here.chat() as mine:
@@ -215,6 +218,7 @@ async def test_new_and_resume_go_from_one_session_to_another_c3(tmp_path: Path) 
         assert len(here.heard(3)) == 5
 
 
+@pytest.mark.thorough
 async def test_what_one_session_is_about_is_not_what_the_next_is_about_c4(tmp_path: Path) -> None:
     """What was read in one project is not told in another."""
     with home(tmp_path, *[Turn(text="ok")] * 3) as here:
@@ -242,6 +246,7 @@ def _told_otherwise(here: Home, session: str, name: str, *more: Entry) -> str:
     return name
 
 
+@pytest.mark.thorough
 async def test_stop_ends_the_run_sub_agents_and_processes_c3(tmp_path: Path) -> None:
     yes = Yes()
     sleeping = calling("terminal", command="sleep 60", background=True)
@@ -277,6 +282,7 @@ async def test_an_interrupt_counts_also_before_the_message_was_sent_l19(tmp_path
             assert not here.journal_of(mine.standing().session_id).exists()
 
 
+@pytest.mark.thorough
 async def test_grants_are_shown_and_hold_for_that_call_in_that_session_c6(tmp_path: Path) -> None:
     yes = Yes(Scope.SESSION)
     run, other = calling("terminal", command="echo one"), calling("terminal", command="echo two")

@@ -5,6 +5,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 from hummingbird.domain.permissions import Scope
 from hummingbird.lab.vendors.script import Turn
 from tests.assembly.chats import MODEL, Yes, calling, home
@@ -40,6 +42,7 @@ async def test_a_yes_for_the_session_is_none_in_another_folder_t9(tmp_path: Path
     assert not (other / "made").exists()
 
 
+@pytest.mark.thorough
 async def test_a_session_that_goes_on_in_another_folder_is_told_which_c9(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -59,6 +62,7 @@ async def test_a_session_that_goes_on_in_another_folder_is_told_which_c9(tmp_pat
         assert str(here.workspace) not in here.system(2)
 
 
+@pytest.mark.thorough
 async def test_a_server_of_tools_that_dies_later_is_told_of_once_c5(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(DYING)
     servers = f"{{shop: {{command: {sys.executable}, args: [{tmp_path}/server.py], tools: [look]}}}}"

@@ -56,6 +56,7 @@ async def test_c7_an_index_that_cannot_be_brought_up_to_date_is_searched_as_it_i
             assert len(await mine.search("zanzibar", 5)) >= 1
 
 
+@pytest.mark.thorough
 async def test_c3_a_session_is_saved_as_often_as_one_likes_and_where_it_was_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ async def test_c5_a_model_is_offered_no_question_where_nobody_can_answer_it(tmp_
         assert "clarify" not in offered
 
 
+@pytest.mark.thorough
 async def test_c10_changes_of_files_can_be_taken_back_by_whoever_goes_on_with_the_conversation(tmp_path: Path) -> None:
     """An editor's change of mode makes another partner of the same session."""
     edit = calling("file_edit", path="notes.txt", new="mine\n")

@@ -31,6 +31,7 @@ async def test_c4_a_chat_that_was_begun_about_a_project_is_about_it_when_it_is_g
     assert not (tmp_path / "state" / "memory" / Paper.MEMORY.file).exists()
 
 
+@pytest.mark.thorough
 async def test_c4_a_session_and_another_project_named_together_are_refused_with_a_sentence(tmp_path: Path) -> None:
     with home(tmp_path, Turn(text="ok"), Turn(text="ok")) as here:
         async with here.chat(WIDGETS) as mine:
@@ -53,6 +54,7 @@ async def test_c4_a_session_and_another_project_named_together_are_refused_with_
         await agreed.close()
 
 
+@pytest.mark.thorough
 async def test_c7_what_a_chat_was_asked_to_be_about_is_not_brought_into_another_session(tmp_path: Path) -> None:
     """An editor's or a terminal's project is that of the sessions begun there; /new goes back to it."""
     with home(tmp_path, *[Turn(text="ok")] * 3) as here:

@@ -80,6 +80,7 @@ async def test_the_orchestrators_token_never_reaches_the_run(tmp_path: Path) -> 
     assert token not in (folder / "transcript.md").read_text()
 
 
+@pytest.mark.thorough
 async def test_what_rules_say_of_the_failure_stands_above_the_answer_n8(tmp_path: Path) -> None:
     with site(tmp_path) as here:
         done = await here.only(here.direct())
@@ -88,6 +89,7 @@ async def test_what_rules_say_of_the_failure_stands_above_the_answer_n8(tmp_path
     assert done.text.index("By the rules") < done.text.index("## Failure report")
 
 
+@pytest.mark.thorough
 async def test_a_webhook_is_routed_whatever_its_status(tmp_path: Path) -> None:
     """R7: forced."""
     with site(tmp_path) as here:
@@ -100,6 +102,7 @@ async def test_a_webhook_is_routed_whatever_its_status(tmp_path: Path) -> None:
     assert done.order.pipeline_id == event["object_attributes"]["id"]
 
 
+@pytest.mark.thorough
 async def test_each_workflow_that_an_event_starts_is_run_and_kept(tmp_path: Path) -> None:
     """G6: a folder holds one session, so each has one of its own."""
     with site(tmp_path, second=True) as here:
@@ -133,6 +136,7 @@ def note(webhook: dict[str, Any], text: str, kind: str | None) -> dict[str, Any]
     return {**webhook, "object_kind": "note", "object_attributes": own, "merge_request": change}
 
 
+@pytest.mark.thorough
 async def test_a_command_is_tried_with_all_that_it_says(tmp_path: Path) -> None:
     """R3, R6"""
     with site(tmp_path, trigger="merge_request") as here:
@@ -157,6 +161,7 @@ async def test_what_is_no_webhook_is_refused(tmp_path: Path) -> None:
         await here.run(Wish(event_file="-"), {"iid": 7})
 
 
+@pytest.mark.thorough
 async def test_a_pipeline_without_a_merge_request_needs_gitlab(tmp_path: Path) -> None:
     """R1: external pipelines name none; only a token for the forge can find it."""
     with site(tmp_path) as here:
@@ -173,6 +178,7 @@ async def test_a_pipeline_without_a_merge_request_needs_gitlab(tmp_path: Path) -
     assert "no open merge request" in nothing.sentence
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("variables", "taken"), [({}, "1" * 40), ({ORCHESTRATOR: Scene.write_token}, "")])
 async def test_the_commit_is_the_head_where_gitlab_can_be_asked(
     tmp_path: Path, variables: dict[str, str], taken: str
@@ -185,6 +191,7 @@ async def test_the_commit_is_the_head_where_gitlab_can_be_asked(
     assert done.order.sha == (taken or here.head)
 
 
+@pytest.mark.thorough
 async def test_a_token_that_is_refused_is_no_reason_to_stop_a_run_that_only_reads(tmp_path: Path) -> None:
     """G6: it is not needed."""
     with site(tmp_path) as here:
@@ -192,6 +199,7 @@ async def test_a_token_that_is_refused_is_no_reason_to_stop_a_run_that_only_read
     assert here.evidence in done.text
 
 
+@pytest.mark.thorough
 async def test_a_webhook_with_a_named_workflow_says_what_to_look_at(tmp_path: Path) -> None:
     with site(tmp_path, trigger="merge_request") as here:
         done = await here.only(here.direct(event=None, event_file="-"), here.webhook())
@@ -200,6 +208,7 @@ async def test_a_webhook_with_a_named_workflow_says_what_to_look_at(tmp_path: Pa
     assert done.order.mr_iid == here.iid
 
 
+@pytest.mark.thorough
 async def test_a_days_ceiling_holds_for_single_runs_too(tmp_path: Path) -> None:
     """L6: what others have spent today counts, although this session is kept nowhere."""
     with site(tmp_path, budgets={"usd_per_day": 5}) as here:

@@ -80,6 +80,7 @@ async def test_what_cannot_be_run_is_said_before_anything_is_posted(tmp_path: Pa
         assert here.written == []
 
 
+@pytest.mark.thorough
 async def test_the_model_that_was_typed_overrules_the_configuration(tmp_path: Path) -> None:
     """G6: for events too; and what could not be begun with is told to the person and in the thread."""
     with site(tmp_path, model="anthropic:claude-sonnet-5-5") as here:
@@ -90,6 +91,7 @@ async def test_the_model_that_was_typed_overrules_the_configuration(tmp_path: Pa
     assert done.conducted.model == "digest"
 
 
+@pytest.mark.thorough
 async def test_an_answer_that_cannot_be_posted_is_printed_nevertheless(tmp_path: Path) -> None:
     with site(tmp_path) as here:
         refused = Answer(400, {"message": "400 Bad request"})
@@ -100,6 +102,7 @@ async def test_an_answer_that_cannot_be_posted_is_printed_nevertheless(tmp_path:
     assert any("could not be posted" in sentence for sentence in done.remarks)
 
 
+@pytest.mark.thorough
 async def test_what_gitlab_takes_no_note_of_now_is_not_called_posted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ async def test_a_session_about_something_else_is_refused(tmp_path: Path, more: d
             await here.run(here.direct(resume=str(folder), message="And?", **more))
 
 
+@pytest.mark.thorough
 async def test_a_session_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     with site(tmp_path) as here:
@@ -90,6 +91,7 @@ async def test_a_session_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
             journal.close()
 
 
+@pytest.mark.thorough
 async def test_an_answer_to_a_saved_session_is_posted_in_its_thread(tmp_path: Path) -> None:
     """G6, N1: with --execute, in the thread of the session, and the store goes on with it."""
     folder = tmp_path / "mine"
@@ -107,6 +109,7 @@ async def test_an_answer_to_a_saved_session_is_posted_in_its_thread(tmp_path: Pa
     assert [one.text for one in entries(folder) if isinstance(one, UserSaid)][1] == "And why?"
 
 
+@pytest.mark.thorough
 async def test_a_session_that_was_never_posted_gets_a_thread_of_its_own(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     with site(tmp_path) as here:
@@ -136,6 +139,7 @@ async def executed(here: Site) -> str:
     return (await here.only(here.direct(execute=True), None, **WRITER)).order.session_id
 
 
+@pytest.mark.thorough
 async def test_a_session_of_the_store_is_asked_in_a_copy(tmp_path: Path) -> None:
     """S3, G6: what is dry leaves no trace in the store, nor in GitLab."""
     with site(tmp_path) as here:
@@ -151,6 +155,7 @@ async def test_a_session_of_the_store_is_asked_in_a_copy(tmp_path: Path) -> None
     assert (tmp_path / "mine" / "journal.jsonl").read_bytes().startswith(kept["journal.jsonl"])
 
 
+@pytest.mark.thorough
 async def test_a_session_of_the_store_goes_on_there_with_execute(tmp_path: Path) -> None:
     """S3, N1: in its thread; a folder that is named has all of it too."""
     store, folder = tmp_path / "state" / "sessions", tmp_path / "mine"
@@ -165,6 +170,7 @@ async def test_a_session_of_the_store_goes_on_there_with_execute(tmp_path: Path)
     assert (store / session / "journal.jsonl").read_bytes() == (folder / "journal.jsonl").read_bytes()
 
 
+@pytest.mark.thorough
 async def test_a_session_of_the_store_that_is_about_something_else_is_refused(tmp_path: Path) -> None:
     with site(tmp_path) as here:
         session = await executed(here)
@@ -180,6 +186,7 @@ async def test_an_id_that_is_nowhere_is_one_sentence(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists(), "looking makes nothing"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("execute", [False, True])
 async def test_a_session_of_an_older_format_goes_on(tmp_path: Path, execute: bool) -> None:
     """S1, S3: a folder with nothing but a context.json; twice, as what it was brought up to date to is the same."""

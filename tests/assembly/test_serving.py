@@ -92,6 +92,7 @@ async def test_a_webhook_becomes_a_report(tmp_path: Path) -> None:
     assert Scene.write_token not in (session / "journal.jsonl").read_text()
 
 
+@pytest.mark.thorough
 async def test_a_run_that_is_parked_goes_on_in_the_next_process(tmp_path: Path) -> None:
     """E4, N3: one placeholder, one result, and no turn is paid for twice."""
     script = Script([shell("sleep 60"), Turn(text="The compiler said no.")])

@@ -119,6 +119,7 @@ def test_when_one_cannot_be_used_nothing_has_begun(environment: dict[str, str], 
     assert set(logging.getLogger("opentelemetry").handlers) <= before[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("statement", "loaded"),
     [

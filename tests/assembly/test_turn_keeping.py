@@ -214,6 +214,7 @@ async def test_what_somebody_else_went_on_with_is_not_overwritten(kept: Kept, tm
     assert journal.read_bytes().startswith(before)
 
 
+@pytest.mark.thorough
 async def test_a_session_of_the_service_goes_on_in_a_chat_and_back_again_c4(tmp_path: Path) -> None:
     """With the files of its sandbox; each side sees what the other wrote."""
     turns = [

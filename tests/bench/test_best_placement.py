@@ -38,6 +38,7 @@ def all_placements(body: dict[str, Any]) -> list[dict[str, Any]]:
     return made
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [[8000, 40, 4000], [100, 4000, 4000], [9000, 9000, 10], [2000, 2000, 2000]])
 def test_no_choice_of_breakpoints_is_cheaper_than_the_one_found(sizes: list[int]) -> None:
     """Every placement of up to four breakpoints on every request, by the simulated cache itself."""

@@ -34,6 +34,7 @@ RED = ["start", *(f"step {n} of the build is done" for n in range(400)), "main.c
 GREEN = ["start", *(f"step {n} of the build is done" for n in range(400)), "all is well"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("preview", "expected"),
     [
@@ -48,6 +49,7 @@ def test_hit_recall_full_and_one_piece_are_counted_by_hand(preview: str, expecte
     assert score(lines, ["first failure\n\nsecond failure"], preview) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "preview", "there"),
     [
@@ -68,11 +70,13 @@ def test_a_label_line_counts_only_where_it_can_be_read(line: str, preview: str, 
     assert score([line], [], preview).full is there
 
 
+@pytest.mark.thorough
 def test_what_is_over_the_budget_does_not_count_and_no_character_is_split() -> None:
     assert within("ää", 3) == "ä"
     assert within("ää", 4) == "ää"
 
 
+@pytest.mark.thorough
 def test_a_repository_with_many_logs_weighs_as_much_as_one_with_few() -> None:
     all_of, none_of = Score(True, 1.0, True, True), Score(False, 0.0, False, False)
     judged = [Judged("many", "s", all_of, 0.5, 1_000_000, False) for _ in range(3)]
@@ -82,6 +86,7 @@ def test_a_repository_with_many_logs_weighs_as_much_as_one_with_few() -> None:
     assert mean.spread == pytest.approx(50)  # two repositories: a draw may hold one of them only
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", [*strategies.STRATEGIES.values(), strategies.half_and_half])
 @pytest.mark.parametrize("budget", [1, 30, 512, 100_000])
 @pytest.mark.parametrize(
@@ -91,6 +96,7 @@ def test_no_strategy_gives_more_than_its_budget(strategy: strategies.Strategy, b
     assert len(strategy(text, budget).encode()) <= budget
 
 
+@pytest.mark.thorough
 def test_each_strategy_shows_what_its_name_says() -> None:
     log = "\n".join([*RED, 'The command "make" exited with 2.', *(f"cleaning up {n}" for n in range(400))])
     budget = 300
@@ -102,17 +108,20 @@ def test_each_strategy_shows_what_its_name_says() -> None:
     assert "step 300" not in strategies.keywords(log, budget)
 
 
+@pytest.mark.thorough
 def test_marked_lines_are_counted_with_carriage_returns_and_each_once() -> None:
     """Intervals may overlap, and a bar that redraws itself counts as so many lines."""
     assert pairs.marked_lines("1%\r2%\rthe error\r\n\nlast", [(3, 5), (3, 4)]) == ["the error", "last"]
 
 
+@pytest.mark.thorough
 def test_a_repeated_line_counts_by_text_or_once_per_showing() -> None:
     marked = ["the same trace"] * 3 + ["the cause of it"]
     found = pairs.shares(marked, "the same trace\n---")
     assert (found.distinct, found.marked, found.once) == (0.5, 0.75, 0.25)
 
 
+@pytest.mark.thorough
 def test_no_contender_passes_the_ceiling_of_a_pair() -> None:
     red, green = "\n".join(RED), "\n".join(GREEN)
     marked = pairs.marked_lines(red, [(300, 403)])
@@ -124,12 +133,14 @@ def test_no_contender_passes_the_ceiling_of_a_pair() -> None:
     assert 0 < most.once < 1
 
 
+@pytest.mark.thorough
 def test_lines_absent_from_the_green_log_are_found() -> None:
     red, green = "\n".join(RED), "\n".join(GREEN)
     assert pairs.absent(red, green, 1000) == "main.c:3: error: no such file\nmake: *** 1"
     assert pairs.ranked(red, green, 29) == "main.c:3: error: no such file"
 
 
+@pytest.mark.thorough
 def test_a_line_diff_keeps_order_and_tells_what_was_moved() -> None:
     green = "checkout\nprepare\nbuild 1\ntest 1\nall is well"
     red = "test 1\ncheckout\nprepare\nbuild 2\nit broke\nthe end"
@@ -144,6 +155,7 @@ def job(comes_and_goes: bool, *lines: str, passed: int = 0) -> jobs.Job:
     return jobs.Job("j", "", comes_and_goes, jobs.cleaned("\n".join(lines)), passed)
 
 
+@pytest.mark.thorough
 def test_a_verdict_abstains_unless_rules_are_sure_or_the_commit_has_passed_before() -> None:
     broken = job(False, "src/main.c:3:1: error: expected ';'")
     lost = job(True, "ERROR: Job failed (system failure): prepare environment: no node")
@@ -158,11 +170,13 @@ def test_a_verdict_abstains_unless_rules_are_sure_or_the_commit_has_passed_befor
     assert found.score.f1 == pytest.approx(0.8)
 
 
+@pytest.mark.thorough
 def test_an_answer_that_is_always_the_same_is_as_precise_as_the_jobs_are() -> None:
     found = verdicts.measured([job(True, "x"), job(False, "x")], verdicts.WAYS["always run it again"])
     assert (found.score.precision, found.score.recall, found.abstention) == (0.5, 1.0, 0.0)
 
 
+@pytest.mark.thorough
 def test_snippets_fill_the_budget_from_either_end() -> None:
     snippets = ["first", "second", "third"]
     assert fitting(snippets, 100, from_end=False) == fitting(snippets, 100, from_end=True) == "first\nsecond\nthird"
@@ -179,6 +193,7 @@ FAKE = """class DrainExtractor:
 """
 
 
+@pytest.mark.thorough
 def test_the_rivals_worker_answers_over_its_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in with logdetective's calling form: number of clusters, log in, numbered snippets out."""
     (tmp_path / "logdetective").mkdir()
@@ -196,6 +211,7 @@ def test_the_rivals_worker_answers_over_its_pipes(tmp_path: Path, monkeypatch: p
         assert worker.ask("é x", 7)[0].split() == ["é", "x"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", synthetic.SHAPES.values())
 def test_a_made_log_is_as_long_as_it_was_asked_for(shape: Callable[[Path], synthetic.Chunks], folder: Path) -> None:
     chunks = list(synthetic.up_to(200_001, shape(folder)))
@@ -238,6 +254,7 @@ def with_preview(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "preview", lambda: words)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("with_preview")
 def test_quality_prints_a_row_for_everybody(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quality.report(folder, quick=False)
@@ -248,6 +265,7 @@ def test_quality_prints_a_row_for_everybody(folder: Path, capsys: pytest.Capture
     assert f"| {engine.NAME} | 100.0 | 100.0 | 100.0 | 100.0 | 100.0 ± 0.0 |" in printed
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("with_preview")
 def test_pairs_print_what_the_green_log_is_worth(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs.report(folder, quick=True)
@@ -256,6 +274,7 @@ def test_pairs_print_what_the_green_log_is_worth(folder: Path, capsys: pytest.Ca
     assert f"| {engine.NAME}, with the green log | 1.00 | 0.50 | 0.50 |" in printed  # `make: *** 1` says too little
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("with_preview")
 def test_speed_prints_the_limits_and_ours(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     speed.report(folder, quick=True)
@@ -279,6 +298,7 @@ READER = """class LogPreview:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("keep", "all_of_it"), [("self.kept.append(chunk)", True), ("pass", False)])
 def test_memory_tells_a_reader_that_keeps_the_log_from_one_that_does_not(
     keep: str, all_of_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -295,6 +315,7 @@ def test_memory_tells_a_reader_that_keeps_the_log_from_one_that_does_not(
     assert (told["peak_mb"] - memory.fed(None)["peak_mb"] > 30) is all_of_it
 
 
+@pytest.mark.thorough
 def test_without_an_engine_the_tables_say_so(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +349,7 @@ def test_the_section_prints_every_part(
         assert heading in printed
 
 
+@pytest.mark.thorough
 def test_without_the_logs_the_section_says_what_it_needs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

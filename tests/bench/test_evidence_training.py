@@ -52,6 +52,7 @@ def some_weights() -> Weights:
     return unpacked([chance.uniform(-2, 2) for _ in range(COUNT)], 0.5)
 
 
+@pytest.mark.thorough
 def test_the_shipped_weights_have_a_number_for_everything_a_row_can_be() -> None:
     assert len(WEIGHTS.plain) == len(WEIGHTS.rare) == len(Sort)
     assert [len(window) for window in WEIGHTS.around] == [len(Sort)] * len(WINDOWS)
@@ -59,17 +60,20 @@ def test_the_shipped_weights_have_a_number_for_everything_a_row_can_be() -> None
     assert len(WEIGHTS.flags) == len(FLAGS)
 
 
+@pytest.mark.thorough
 def test_the_shipped_module_is_what_training_writes(tmp_path: Path) -> None:
     weights_module.written(WEIGHTS, tmp_path / "weights.py")
     assert (tmp_path / "weights.py").read_text() == weights_module.SHIPPED.read_text()
 
 
+@pytest.mark.thorough
 def test_a_written_module_gives_the_same_weights_back(tmp_path: Path) -> None:
     read: dict[str, object] = {}
     exec(weights_module.text(some_weights()), read)
     assert read["WEIGHTS"] == some_weights()
 
 
+@pytest.mark.thorough
 def test_scores_are_the_sum_of_features_times_weights(tmp_path: Path) -> None:
     weights = some_weights()
     rows = example(labelled(tmp_path)).rows
@@ -96,6 +100,7 @@ def has(bits: int, place: int) -> bool:
     return bool(bits >> place & 1)
 
 
+@pytest.mark.thorough
 def test_a_long_list_of_values_fills_the_weights_in_order_and_exactly() -> None:
     weights = unpacked(range(COUNT), -0.001)
     parts = (weights.plain, weights.rare, *weights.around, *weights.places, weights.flags)
@@ -105,6 +110,7 @@ def test_a_long_list_of_values_fills_the_weights_in_order_and_exactly() -> None:
         unpacked(range(COUNT + 1), 0.0)
 
 
+@pytest.mark.thorough
 def test_a_read_log_is_previewed_as_the_product_does_it_but_by_the_weights_given(tmp_path: Path) -> None:
     label = labelled(tmp_path)
     kept = example(label).kept
@@ -114,12 +120,14 @@ def test_a_read_log_is_previewed_as_the_product_does_it_but_by_the_weights_given
     assert "passed" not in preview(label.text(), 60).lower()
 
 
+@pytest.mark.thorough
 def test_rows_are_marked_by_whole_lines_and_by_parts_only_where_no_line_is_whole() -> None:
     part = "a message of more than 24 letters"
     assert marked(["short", "x", f"tool: {part}"], ["short", part]) == [True, False, False]
     assert marked(["a short one", f"tool: {part}"], ["short", part]) == [False, True]
 
 
+@pytest.mark.thorough
 def test_every_log_counts_the_same_and_its_frames_for_nothing(tmp_path: Path) -> None:
     one = example(labelled(tmp_path))
     counted = shares(one)
@@ -128,6 +136,7 @@ def test_every_log_counts_the_same_and_its_frames_for_nothing(tmp_path: Path) ->
     assert sum(counted) == pytest.approx(1 + CALM_SHARE)
 
 
+@pytest.mark.thorough
 def test_where_only_frames_were_marked_they_count_after_all(tmp_path: Path) -> None:
     one = example(labelled(tmp_path, MARKED[1:]))
     [at] = [at for at, row in enumerate(one.marked) if row]
@@ -135,6 +144,7 @@ def test_where_only_frames_were_marked_they_count_after_all(tmp_path: Path) -> N
     assert shares(one)[at] == 1.0
 
 
+@pytest.mark.thorough
 def test_each_repository_is_in_one_fold_and_folds_hold_about_as_many_logs() -> None:
     repos = ["big"] * 6 + ["middle"] * 3 + ["small"] * 2 + ["tiny"]
     assert folds(repos) == [{"big"}, {"middle"}, {"small"}, {"tiny"}]
@@ -142,6 +152,7 @@ def test_each_repository_is_in_one_fold_and_folds_hold_about_as_many_logs() -> N
     assert folds(repos, 9) == folds(repos)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [None, 2])
 def test_no_log_is_judged_by_weights_that_saw_its_repository(tmp_path: Path, count: int | None) -> None:
     examples = [example(labelled(tmp_path, repo=repo)) for repo in ("one", "two", "one", "three")]
@@ -159,6 +170,7 @@ def test_no_log_is_judged_by_weights_that_saw_its_repository(tmp_path: Path, cou
     assert sorted(map(id, judged)) == sorted(map(id, examples))
 
 
+@pytest.mark.thorough
 def test_without_the_solver_training_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(SystemExit, match="environment of its own") as said:

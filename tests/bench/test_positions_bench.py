@@ -34,6 +34,7 @@ def test_w2_one_case_of_each_kind_is_valid_and_on_the_right_line() -> None:
     assert found["same line number", ALL].right < ours.right, "cases in which nothing moves measure nothing"
 
 
+@pytest.mark.thorough
 def test_sources_are_those_of_the_trees_that_are_given(tmp_path: Path) -> None:
     (tmp_path / "long.py").write_text("x = 1\n" * 1_000, encoding="utf-8")
     (tmp_path / "short.py").write_text("x = 1\n", encoding="utf-8")

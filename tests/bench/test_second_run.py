@@ -11,6 +11,7 @@ from benchmarks.evidence.mutator import rerun
 SEEDS = range(20)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "changing",
     [
@@ -52,6 +53,7 @@ def test_what_a_second_run_has_anew_is_changed(changing: str) -> None:
     assert all(other.startswith("error: ") and other.endswith(" happened") for other in others)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "staying",
     [
@@ -75,6 +77,7 @@ def test_what_a_second_run_has_again_stays(staying: str) -> None:
     assert {rerun(staying, seed) for seed in SEEDS} == {staying}
 
 
+@pytest.mark.thorough
 def test_what_was_equal_is_equal_afterwards_and_what_was_not_is_not() -> None:
     """V6: a commit that is named twice is one commit in the second run too."""
     one, other = "4e8932e579d2e085ea2d9e6e88035d1ad0ad16a6", "1d0ad16a64e8932e579d2e085ea2d9e6e88035da"
@@ -83,6 +86,7 @@ def test_what_was_equal_is_equal_afterwards_and_what_was_not_is_not() -> None:
         assert words[0] == words[2] != words[1]
 
 
+@pytest.mark.thorough
 def test_the_checkout_moves_as_a_whole_and_keeps_what_is_below() -> None:
     """V6"""
     text = "/home/travis/build/owner/project/src/a.c and /home/travis/build/owner/project/src/b.c"
@@ -94,6 +98,7 @@ def test_the_checkout_moves_as_a_whole_and_keeps_what_is_below() -> None:
     assert len(places) > 2
 
 
+@pytest.mark.thorough
 def test_all_moments_move_on_by_the_same_time() -> None:
     """V6"""
     text = "2026-11-16T02:55:59Z\n2026-11-16T02:56:09Z"
@@ -102,6 +107,7 @@ def test_all_moments_move_on_by_the_same_time() -> None:
         assert (second - first) % 60 == 10
 
 
+@pytest.mark.thorough
 def test_streams_side_by_side_are_mixed_anew_and_each_keeps_its_order() -> None:
     """V6"""
     text = "\n".join(f"[gw{number % 3}] step {number}" for number in range(30))
@@ -113,6 +119,7 @@ def test_streams_side_by_side_are_mixed_anew_and_each_keeps_its_order() -> None:
         assert own == sorted(own)
 
 
+@pytest.mark.thorough
 def test_the_members_of_a_set_come_in_another_order() -> None:
     """V6: as conda prints them."""
     text = "not available:\n" + "\n".join(f"  - {name}=1.0" for name in ("a", "b", "c", "d"))
@@ -121,12 +128,14 @@ def test_the_members_of_a_set_come_in_another_order() -> None:
     assert {tuple(sorted(other.split("\n"))) for other in others} == {tuple(sorted(text.split("\n")))}
 
 
+@pytest.mark.thorough
 def test_the_same_seed_makes_the_same_second_run() -> None:
     """V6"""
     text = "at 02:55:59 in 2.62s 4e8932e579d2e085ea2d9e6e88035d1ad0ad16a6"
     assert rerun(text, 3) == rerun(text, 3) != rerun(text, 4)
 
 
+@pytest.mark.thorough
 def test_the_mutator_shares_nothing_with_what_it_judges() -> None:
     """V6: or it would only prove that both agree."""
     for module in (mutator, reordered):

@@ -5,6 +5,7 @@ import pytest
 from benchmarks.service.webhook import LANES, NAMES, event, measured
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("door", NAMES)
 def test_a_door_is_measured_and_has_kept_everything(door: str) -> None:
     found = measured(door, LANES, event())

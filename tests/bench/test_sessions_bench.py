@@ -25,6 +25,7 @@ def counted_objects() -> buckets.CountedObjects:
     return objects
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("turns_a_run", [TURNS_A_RUN, ONE_RUN])
 def test_a_made_journal_is_one_that_a_loop_could_have_written(turns_a_run: int) -> None:
     made = entries(1_000, turns_a_run)
@@ -37,18 +38,21 @@ def test_a_made_journal_is_one_that_a_loop_could_have_written(turns_a_run: int) 
     assert bool(kinds[RunEnded]) is (turns_a_run is TURNS_A_RUN)
 
 
+@pytest.mark.thorough
 def test_the_longest_made_journal_is_one_that_may_be_opened() -> None:
     """S1: the bound on a journal's bytes is above 100,000 entries of the usual size."""
     sample = entries(2_000)
     assert sum(len(dump(entry)) for entry in sample) / len(sample) * growth.SIZES[-1] < JOURNAL_BYTES
 
 
+@pytest.mark.thorough
 async def test_a_resume_from_a_directory_is_measured_beside_parsing_the_same_lines(tmp_path: Path) -> None:
     found = await growth.resumes(tmp_path, FEW, rounds=1)
     assert sorted(found) == list(FEW)
     assert all(one.ours > 0 and one.uncollected > 0 and one.parsing > 0 for some in found.values() for one in some)
 
 
+@pytest.mark.thorough
 async def test_a_resume_that_lost_entries_is_no_measurement(tmp_path: Path) -> None:
     growth.fill(tmp_path, 10)
     journal = tmp_path / "10" / JOURNAL
@@ -57,6 +61,7 @@ async def test_a_resume_that_lost_entries_is_no_measurement(tmp_path: Path) -> N
         await growth.resumed(FolderSessions(tmp_path), 10)
 
 
+@pytest.mark.thorough
 async def test_every_append_that_is_timed_is_in_its_journal(tmp_path: Path) -> None:
     """L2"""
     growth.fill(tmp_path / "sessions", 10)
@@ -66,6 +71,7 @@ async def test_every_append_that_is_timed_is_in_its_journal(tmp_path: Path) -> N
     assert len(kept) == 10 + 2 * (5 + 3), "with the three that are not timed"
 
 
+@pytest.mark.thorough
 async def test_a_commit_to_a_bucket_is_one_request_and_a_seal_one_more_however_long_the_journal_is() -> None:
     """S1: counted by the store's own verbs; neither requests nor bytes grow with the journal."""
     objects, tries = counted_objects(), 60
@@ -80,6 +86,7 @@ async def test_a_commit_to_a_bucket_is_one_request_and_a_seal_one_more_however_l
         assert len(found.spans[name]) == tries
 
 
+@pytest.mark.thorough
 async def test_a_resume_from_a_bucket_reads_each_segment_once() -> None:
     """S1"""
     objects = counted_objects()
@@ -91,17 +98,20 @@ async def test_a_resume_from_a_bucket_reads_each_segment_once() -> None:
     assert longer.requests == short.requests + 1 + (longer.objects - 1), "the list of segments, and each of them"
 
 
+@pytest.mark.thorough
 async def test_each_way_of_keeping_a_journal_is_measured_on_a_whole_run() -> None:
     found = await turns.measured(turns=4, repeats=2)
     assert [len(row) for row in found] == [len(turns.WAYS)] * 2
     assert all(spent > 0 for row in found for spent in row)
 
 
+@pytest.mark.thorough
 def test_a_disk_and_memory_are_told_apart(tmp_path: Path) -> None:
     assert growth.filesystem(Path("/proc/self")) == "proc"
     assert growth.filesystem(tmp_path) not in ("", "proc")
 
 
+@pytest.mark.thorough
 def test_a_long_run_is_guarded_as_if_all_of_it_were_looked_through() -> None:
     """L11: what is remembered to be quick says the same as looking through the whole list."""
     dice = random.Random(9)
@@ -115,6 +125,7 @@ def test_a_long_run_is_guarded_as_if_all_of_it_were_looked_through() -> None:
             assert (repeats(quick), often(quick)) == (repeats(plain), often(plain))
 
 
+@pytest.mark.thorough
 def test_what_the_guard_remembers_can_be_asked_as_any_list() -> None:
     """L11"""
     quick = Signatures()

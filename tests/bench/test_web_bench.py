@@ -31,6 +31,7 @@ def test_a_page_and_a_static_one_of_the_same_bytes_are_both_painted() -> None:
     asyncio.run(both())
 
 
+@pytest.mark.thorough
 def test_half_of_the_viewers_look_at_sessions_of_the_runs_that_come() -> None:
     with world(Size(webhooks=QUICK.runs, slots=(4,), delay_s=0.0)) as other:
         looked_at = paths(other.hooks("failures"), QUICK.viewers)

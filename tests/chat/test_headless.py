@@ -100,6 +100,7 @@ def test_t9_nobody_is_asked_and_the_denial_says_how_to_allow_it() -> None:
     assert "add a rule to chat.permissions" in result["final_response"]
 
 
+@pytest.mark.thorough
 def test_l12_an_interrupted_question_ends_with_130(tmp_path: Path) -> None:
     process = subprocess.Popen([*COMMAND, "-q", "slow 600", "--json"], stdout=subprocess.PIPE, env=environment())
     assert process.stdout is not None
@@ -110,6 +111,7 @@ def test_l12_an_interrupted_question_ends_with_130(tmp_path: Path) -> None:
     assert json.loads(rest.splitlines()[-1])["exit_reason"] == "interrupted"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arguments", [["-q", "slow 600", "--json"], also(["--json"])])
 def test_c1_a_reader_that_goes_away_ends_it_quietly(arguments: list[str]) -> None:
     process = subprocess.Popen(
@@ -132,6 +134,7 @@ def test_c1_a_reader_that_goes_away_ends_it_quietly(arguments: list[str]) -> Non
     process.stdin.close()
 
 
+@pytest.mark.thorough
 def test_c1_what_goes_on_is_told_to_a_terminal_on_standard_error() -> None:
     ours, theirs = pty.openpty()
     done = subprocess.run(

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.chat.window import Window
 
 Windows = Callable[..., Window]
@@ -108,6 +110,7 @@ def test_c1_a_resize_while_an_answer_streams_loses_and_repeats_nothing(window: W
     bird.wait_for("heard 11 characters: still there")
 
 
+@pytest.mark.thorough
 def test_c1_a_resize_while_a_frame_is_made_loses_and_repeats_nothing(window: Windows) -> None:
     bird = window()
     bird.send("resized")
@@ -134,6 +137,7 @@ def test_c1_escape_sequences_of_a_model_are_shown_and_not_obeyed(window: Windows
     assert bird.title() == before
 
 
+@pytest.mark.thorough
 def test_c1_a_tool_shows_its_start_its_progress_and_what_came_and_the_list_as_it_changes(window: Windows) -> None:
     bird = window()
     bird.send("/verbose")
@@ -147,6 +151,7 @@ def test_c1_a_tool_shows_its_start_its_progress_and_what_came_and_the_list_as_it
     assert "compiling" not in seen
 
 
+@pytest.mark.thorough
 def test_t9_a_question_is_answered_while_the_answer_streams_and_gives_the_draft_back(
     window: Windows, tmp_path: Path
 ) -> None:
@@ -163,6 +168,7 @@ def test_t9_a_question_is_answered_while_the_answer_streams_and_gives_the_draft_
     bird.wait_for("› y and a draft")
 
 
+@pytest.mark.thorough
 def test_t9_words_are_a_no_with_words_and_an_interrupt_takes_the_question_off(window: Windows) -> None:
     bird = window()
     bird.send("ask")
@@ -177,6 +183,7 @@ def test_t9_words_are_a_no_with_words_and_an_interrupt_takes_the_question_off(wi
     bird.wait_for(lambda seen: "n no" not in seen.split("withdrawn")[-1] and "\n›\nready" in seen)
 
 
+@pytest.mark.thorough
 def test_t9_in_a_small_window_a_long_call_is_printed_whole_and_the_keys_are_seen(window: Windows) -> None:
     bird = window(columns=50, rows=12)
     bird.send("ask 200")
@@ -189,6 +196,7 @@ def test_t9_in_a_small_window_a_long_call_is_printed_whole_and_the_keys_are_seen
     bird.wait_for("answered None")
 
 
+@pytest.mark.thorough
 def test_c5_a_clarifying_question_takes_a_number_and_esc_says_nothing(window: Windows) -> None:
     bird = window()
     bird.send("clarify")
@@ -201,6 +209,7 @@ def test_c5_a_clarifying_question_takes_a_number_and_esc_says_nothing(window: Wi
     bird.wait_for("chose ''")
 
 
+@pytest.mark.thorough
 def test_c1_ten_megabytes_can_be_pasted_and_are_put_away_as_a_file(window: Windows) -> None:
     bird = window()
     bird.paste(b"0123456789abcde\n" * 640 * 1024)
@@ -209,6 +218,7 @@ def test_c1_ten_megabytes_can_be_pasted_and_are_put_away_as_a_file(window: Windo
     bird.wait_for("[10,485,760 characters, all of them in the file /kept/past")
 
 
+@pytest.mark.thorough
 def test_c1_a_paste_that_was_not_sent_is_there_again_tomorrow(window: Windows, tmp_path: Path) -> None:
     history = str(tmp_path / "history")
     bird = window(BIRD_HISTORY=history)
@@ -237,6 +247,7 @@ def test_c1_a_paste_keeps_its_lines_and_bytes_that_are_no_text_are_said_once(win
     assert bird.screen().count("not all UTF-8") == 1
 
 
+@pytest.mark.thorough
 def test_c1_new_lines_history_search_and_completion(window: Windows, tmp_path: Path) -> None:
     (tmp_path / "wings.py").write_text("flap = 80\n")
     bird = window(BIRD_HISTORY=str(tmp_path / "state" / "history"))
@@ -268,6 +279,7 @@ def test_c1_new_lines_history_search_and_completion(window: Windows, tmp_path: P
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+@pytest.mark.thorough
 def test_c5_whoever_closes_the_window_leaves_and_nothing_goes_on_behind_it(window: Windows, tmp_path: Path) -> None:
     bird = window(BIRD_CLOSED=str(tmp_path / "closed"))
     bird.send("slow 60")
@@ -279,6 +291,7 @@ def test_c5_whoever_closes_the_window_leaves_and_nothing_goes_on_behind_it(windo
         time.sleep(0.05)
 
 
+@pytest.mark.thorough
 def test_c3_compress_shows_what_it_would_do_and_asks(window: Windows) -> None:
     bird = window()
     bird.send("/compress")

@@ -72,6 +72,7 @@ def test_an_operators_error_is_exit_code_2_and_a_providers_1(capsys: pytest.Capt
     assert "unexpected ValueError: oops" in shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["hummingbird", "hummingbird-agent"])
 def test_both_names_of_the_program_are_the_same_command(name: str) -> None:
     """G8"""
@@ -89,6 +90,7 @@ def test_every_command_of_ours_is_in_the_help() -> None:
     assert commands >= {"config", "demo", "doctor", "explain", "init", "lab", "queue", "sandbox"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arguments", [("--help",), ("config", "schema"), also(("lab",))])
 def test_an_output_that_is_full_is_one_sentence(arguments: tuple[str, ...]) -> None:
     """G6: little is refused when it is flushed, much when it is written."""
@@ -102,6 +104,7 @@ def test_an_output_that_is_full_is_one_sentence(arguments: tuple[str, ...]) -> N
     ]
 
 
+@pytest.mark.thorough
 def test_a_reader_that_goes_away_is_left_without_a_word() -> None:
     """As of any program in a pipe."""
     reading, writing = os.pipe()

@@ -49,6 +49,7 @@ def test_a_case_ends_with_its_note_without_a_key_or_a_network(
     assert {"journal.jsonl", "transcript.md"} <= kept
 
 
+@pytest.mark.thorough
 def test_a_review_is_a_case_too(tmp_path: Path) -> None:
     """W2: begun by a merge request that was opened."""
     done = played("--case", "merge-request-review", cwd=tmp_path)
@@ -83,6 +84,7 @@ def test_nothing_is_put_into_a_folder_that_holds_something(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.thorough
 def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> None:
     """I1: somebody tries the demonstration in the shell that the service is started from."""
     given = {
@@ -95,6 +97,7 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
     assert not [value for value in given.values() if value in done.out + done.err]
 
 
+@pytest.mark.thorough
 def test_a_provider_that_cannot_be_reached_does_not_keep_anybody_waiting(tmp_path: Path) -> None:
     """G5: the report is written by rules, and says why, long before a service would give the provider up."""
     key = {"ANTHROPIC_API_KEY": "sk-ant-no-such-key", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}

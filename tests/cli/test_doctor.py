@@ -49,6 +49,7 @@ def test_something_broken_is_exit_code_1_and_the_line_says_what_to_do(tmp_path: 
     assert "Traceback" not in done.out + done.err
 
 
+@pytest.mark.thorough
 def test_warnings_alone_are_no_failure(tmp_path: Path, gitlab: GitLabLab) -> None:
     environment = {**surroundings(gitlab, tmp_path), "HUMMINGBIRD_WEBHOOK_SECRET": "few"}
     done = typed("doctor", environment=environment)
@@ -56,6 +57,7 @@ def test_warnings_alone_are_no_failure(tmp_path: Path, gitlab: GitLabLab) -> Non
     assert done.out.endswith("\nIt works; one thing to look at.\n")
 
 
+@pytest.mark.thorough
 def test_programs_get_one_document(tmp_path: Path, gitlab: GitLabLab) -> None:
     done = typed("doctor", "--json", environment={**surroundings(gitlab, tmp_path), "READING": ""})
     told = json.loads(done.out)
@@ -72,6 +74,7 @@ def test_a_broken_configuration_is_told_like_any_other_part(tmp_path: Path) -> N
     assert "skip  everything else" in done.out
 
 
+@pytest.mark.thorough
 def test_the_sandbox_that_serve_will_be_told_to_use_is_the_one_that_is_tried(tmp_path: Path, gitlab: GitLabLab) -> None:
     """G6: --sandbox says otherwise than the file."""
     environment = {**surroundings(gitlab, tmp_path), "PATH": str(tmp_path)}

@@ -85,6 +85,7 @@ def test_two_models_stand_side_by_side_and_only_one_of_them_is_wrong(tmp_path: P
     assert [line.split("|")[1].strip() for line in done.out.splitlines()[-2:]] == ["`digest`", f"`{CLAUDE}`"]
 
 
+@pytest.mark.thorough
 def test_a_model_is_scored_recorded_and_replayed_without_it(tmp_path: Path) -> None:
     """Its costs stay those of the recording."""
     pipeline = find("network").about["event"]["pipeline"]
@@ -128,6 +129,7 @@ def test_a_review_is_scored_by_its_findings(tmp_path: Path) -> None:
     assert run["scores"]["findings"] == 1.0
 
 
+@pytest.mark.thorough
 def test_the_shipped_recordings_run_as_they_did(tmp_path: Path) -> None:
     """Where this fails because a tool or the task says something else now, record them again: `hummingbird eval CASE
     --model MODEL --record DIR`, and put what is in DIR/CASE to `recordings` of the case."""
@@ -139,6 +141,7 @@ def test_the_shipped_recordings_run_as_they_did(tmp_path: Path) -> None:
     assert [one["case"] for one in runs if one["failed"] is None] == recorded
 
 
+@pytest.mark.thorough
 def test_a_replay_that_departs_is_told_and_scores_nothing(tmp_path: Path) -> None:
     mine = tmp_path / "network"
     shutil.copytree(FOLDER / "network", mine)
@@ -152,6 +155,7 @@ def test_a_replay_that_departs_is_told_and_scores_nothing(tmp_path: Path) -> Non
     assert (run["score"], run["scores"], model["failed"]) == (0.0, None, 1)
 
 
+@pytest.mark.thorough
 def test_a_score_below_what_is_wanted_is_exit_code_1(tmp_path: Path) -> None:
     done = evaluated("network", "merge-request-review", "--fail-under", "0.9", cwd=tmp_path)
     assert done.code == 1
@@ -184,6 +188,7 @@ def test_a_broken_case_is_one_sentence_and_the_others_go_on(file: str, content: 
     assert (other["case"], other["failed"], model["failed"]) == ("odd-corners", None, 1)
 
 
+@pytest.mark.thorough
 def test_a_model_that_cannot_be_asked_is_not_scored_as_rules(tmp_path: Path) -> None:
     script = Script([Turn(text="")] * 20)
     with VendorLab(script) as lab:
@@ -233,6 +238,7 @@ def test_ctrl_c_gives_what_there_is_so_far(tmp_path: Path) -> None:
     assert 1 <= len(runs) == model["runs"] < 50
 
 
+@pytest.mark.thorough
 def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> None:
     """I1"""
     real = "glpat-the-real-one-0123456789"
@@ -241,6 +247,7 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
     assert real not in done.out + done.err + (tmp_path / "runs/network/digest/journal.jsonl").read_text()
 
 
+@pytest.mark.thorough
 def test_a_case_that_expects_nothing_is_told_so_and_counts_in_no_mean(tmp_path: Path) -> None:
     mine = tmp_path / "unsaid"
     shutil.copytree(FOLDER / "odd-corners", mine)

@@ -267,6 +267,7 @@ def test_a_file_that_may_not_be_read_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_help_teaches_with_two_examples_and_loads_no_engine() -> None:
     shown = run("--help").stdout.decode()
     assert "  hummingbird explain job.log\n" in shown

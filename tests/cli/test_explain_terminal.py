@@ -99,6 +99,7 @@ def test_wide_letters_are_wrapped_by_their_width() -> None:
     assert all(len(row) + len(re.findall("[失敗]", row)) <= COLUMNS for row in rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "environment", "coloured"),
     [
@@ -130,6 +131,7 @@ def test_colours_change_nothing_but_colours() -> None:
     assert OWN_STYLE.sub("", run(TEST, "--color").stdout.decode()) == run(TEST).stdout.decode()
 
 
+@pytest.mark.thorough
 def test_a_terminal_that_knows_no_utf_8_gets_numbers_instead_of_an_error() -> None:
     done = run_process(LINT, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0
@@ -182,6 +184,7 @@ def test_closed_standard_input_is_one_sentence() -> None:
     assert done.stderr == b"hummingbird: Standard input is closed. Name a file: hummingbird explain job.log\n"
 
 
+@pytest.mark.thorough
 def test_ctrl_c_while_reading_is_exit_code_130(tmp_path: Path) -> None:
     """L12"""
     pipe = tmp_path / "pipe"

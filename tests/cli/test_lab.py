@@ -110,6 +110,7 @@ def test_the_page_for_people_names_what_the_case_has(case: str, konflux: bool) -
     assert [each in page for each in ("Konflux  ", "KubeArchive  ", "Testing Farm  ", "kubectl --")] == [konflux] * 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", [also(signal.SIGINT), signal.SIGTERM])
 def test_it_ends_well_and_leaves_nothing_behind(how: signal.Signals) -> None:
     with serving("disk-full") as lab:
@@ -137,6 +138,7 @@ def test_an_event_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) ->
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_hook_gets_the_event_with_token_and_signature(receiver: Receiver) -> None:
     words = ["--hook", receiver.url, "--hook-token", "secret", "--signing-token", SIGNING_TOKEN]
     with serving("out-of-memory", *words) as lab:
@@ -160,6 +162,7 @@ def test_a_hook_gets_what_happens_later_too(receiver: Receiver) -> None:
     assert json.loads(body)["object_attributes"]["note"] == "Hello."
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("url", "why"),
     [("http://127.0.0.1:1/", "did not answer"), also("http://hooks.example.invalid/", "to this machine alone")],
@@ -184,6 +187,7 @@ def test_a_hook_that_cannot_be_used_is_one_sentence(words: list[str], why: str) 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("address", "told"),
     [
@@ -232,6 +236,7 @@ def test_a_port_is_the_first_of_five_and_taken_ones_are_one_sentence() -> None:
         assert (second.returncode, second.stdout, second.stderr) == (2, "", IN_USE)
 
 
+@pytest.mark.thorough
 def test_help_loads_neither_the_lab_nor_python_gitlab() -> None:
     heavy = ("hummingbird.lab", "hummingbird.cli.lab_work", "gitlab", "starlette", "uvicorn", "lightkube")
     code = (

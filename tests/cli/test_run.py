@@ -131,6 +131,7 @@ def test_the_answer_and_then_the_bill_are_printed_and_nothing_else(tmp_path: Pat
     assert done.err == ""
 
 
+@pytest.mark.thorough
 def test_each_answer_of_an_event_is_printed(tmp_path: Path) -> None:
     with site(tmp_path, second=True) as here:
         (tmp_path / "event.json").write_text(json.dumps(here.webhook()))
@@ -151,6 +152,7 @@ def test_an_event_that_starts_nothing_is_exit_code_1(tmp_path: Path) -> None:
     assert done.out == ""
 
 
+@pytest.mark.thorough
 def test_what_is_executed_is_printed_too_and_where_it_was_posted(tmp_path: Path) -> None:
     """G6"""
     with site(tmp_path) as here:
@@ -162,6 +164,7 @@ def test_what_is_executed_is_printed_too_and_where_it_was_posted(tmp_path: Path)
     assert done.err == f"Posted to {here.url}\n"
 
 
+@pytest.mark.thorough
 def test_verbose_shows_decisions_and_results(tmp_path: Path) -> None:
     """G6"""
     with site(tmp_path) as here:

@@ -74,6 +74,7 @@ def test_an_event_comes_from_standard_input(tmp_path: Path) -> None:
     assert here.evidence in done.out
 
 
+@pytest.mark.thorough
 def test_what_is_interrupted_can_go_on(tmp_path: Path) -> None:
     """L12, L19: exit code 130, and a session that another process goes on with."""
     folder = tmp_path / "mine"

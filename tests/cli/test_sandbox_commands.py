@@ -50,6 +50,7 @@ def test_check_tries_each_promise_and_says_how_long_it_took() -> None:
     assert verdict == "The podman sandbox works."
 
 
+@pytest.mark.thorough
 def test_check_without_the_image_is_one_sentence_and_exit_code_1() -> None:
     sandbox_image()
     done = run("check", "podman", "--image", "localhost/no-such-image:1")
@@ -75,6 +76,7 @@ def test_an_unknown_backend_is_bad_usage() -> None:
     assert "'bubblewrap', 'podman', 'k8s', 'k8spool'" in done.err
 
 
+@pytest.mark.thorough
 def test_build_makes_the_image_that_was_named_and_says_how_to_try_it(tmp_path: Path) -> None:
     sandbox_image()
     (tmp_path / "mmdebstrap").write_text(QUICK_MMDEBSTRAP)
@@ -97,6 +99,7 @@ def test_build_without_podman_says_what_to_install(tmp_path: Path) -> None:
     assert "Traceback" not in done.err
 
 
+@pytest.mark.thorough
 def test_gc_removes_what_a_killed_process_left_and_says_so() -> None:
     with owner() as (process, container):
         process.send_signal(signal.SIGKILL)

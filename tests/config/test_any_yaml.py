@@ -68,6 +68,7 @@ def test_any_values(tmp_path: Path, value: Any) -> None:
     tried(tmp_path, yaml.safe_dump(value, allow_unicode=True).encode("utf-8", "replace"))
 
 
+@pytest.mark.thorough
 @often
 @given(SCRIBBLE)
 def test_any_scribble(tmp_path: Path, text: str) -> None:
@@ -82,6 +83,7 @@ def test_any_bytes(tmp_path: Path, content: bytes) -> None:
     tried(tmp_path, content)
 
 
+@pytest.mark.thorough
 @often
 @given(st.integers(min_value=0), st.sampled_from(["", "\t", ":", "[", "*", "&x ", "\x00", "}", "- ", '"', "é"]))
 def test_any_slip_of_the_pen(tmp_path: Path, at: int, slip: str) -> None:

@@ -59,6 +59,7 @@ async def test_killed_after_any_entry_or_effect_another_process_finishes_the_run
     journal.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", [also(4), 8, also(12)])
 async def test_killed_twice_it_still_finishes(first: int, tmp_path: Path) -> None:
     """L2: the process that took over can die as well."""

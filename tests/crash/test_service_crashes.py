@@ -56,6 +56,7 @@ async def test_killed_there_another_process_tells_each_result_once_and_pays_for_
     assert story.killed_in or is_beside(point), "the point was not reached: `make crash` renews the table"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("title", [LOCAL, also(CLOUD)])
 async def test_the_undisturbed_journey_reaches_the_points_of_the_table_e4(
     title: str, tmp_path: Path, services: Services, opened: dict[str, Open]
@@ -72,6 +73,7 @@ def test_no_point_is_named_after_a_day(title: str) -> None:
     assert not [point for point in points_of(title) if re.search(r"\d{4}-\d\d", point)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("title", BACKENDS)
 def test_the_samples_are_of_every_kind_and_after_every_write_of_the_journey(title: str) -> None:
     points = points_of(title)

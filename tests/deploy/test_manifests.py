@@ -234,6 +234,7 @@ def amount(text: str) -> int:
     return int(text.removesuffix(unit)) * units.get(unit, 1000)
 
 
+@pytest.mark.thorough
 @FOLDERS
 def test_the_quota_has_room_for_every_run_and_a_rollout(folder: Path, mounted: Path) -> None:
     made, settings = rendered(folder), load(mounted, None).settings
@@ -279,6 +280,7 @@ def test_an_overlay_changes_the_pool_s_image_and_nothing_else_of_its_pods() -> N
     assert pool == expected()
 
 
+@pytest.mark.thorough
 def test_images_are_of_this_release() -> None:
     made = [*rendered(BASE), *rendered(EXAMPLE)]
     images = [
@@ -334,12 +336,14 @@ def needed(configuration: Configuration) -> set[str]:
     return {need.usual for need in needs(configuration)}
 
 
+@pytest.mark.thorough
 def test_the_template_of_secrets_names_every_variable_that_is_needed(mounted: Path) -> None:
     configuration = load(mounted, None)
     assert configuration.settings.model.startswith("anthropic:")
     assert {*needed(configuration), SECRET_VARIABLE, "ANTHROPIC_API_KEY", "HUMMINGBIRD_DASHBOARD_TOKEN"} == {*secret()}
 
 
+@pytest.mark.thorough
 def test_a_template_that_nobody_filled_in_is_refused(mounted: Path) -> None:
     """By the configuration, and by a door that anybody could enter."""
     with pytest.raises(ConfigurationBroken, match="expected these environment variables to be set: GITLAB_TOKEN_RO"):

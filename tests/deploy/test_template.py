@@ -39,6 +39,7 @@ def linted(path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.thorough
 def test_cfn_lint_finds_nothing_to_say_o2() -> None:
     said = linted(TEMPLATE)
     assert (said.returncode, said.stdout) == (0, "")
@@ -160,6 +161,7 @@ def settings(stack: Stack) -> str:
     return "\n".join(f"{key}: {stack.outputs[output]}" for output, key in SETTINGS.items())
 
 
+@pytest.mark.thorough
 def test_doctor_is_content_with_what_was_set_up_g7(stack: Stack, tmp_path: Path) -> None:
     parts = ("queue", "events' queue", "store")
     found = tried(lambda of: [one for one in place_checks(of) if one.part in parts], patient(tmp_path, settings(stack)))
@@ -172,6 +174,7 @@ def test_every_output_that_is_a_setting_says_which_one() -> None:
     assert {name: f"settings.{key}" for name, key in SETTINGS.items()}.items() <= told.items()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attributes", [{}, {"source": "gitlab"}], ids=["no-source", "gitlab"])
 async def test_an_internal_note_comes_through_the_topic_into_our_inbox_e1(
     stack: Stack, attributes: Mapping[str, str]
@@ -188,6 +191,7 @@ async def test_an_internal_note_comes_through_the_topic_into_our_inbox_e1(
         await inbox.close()
 
 
+@pytest.mark.thorough
 async def test_events_of_other_kinds_and_sources_do_not_come_through(stack: Stack) -> None:
     stack.publish("{}", event_type="push")
     stack.publish("{}", event_type="note", source="elsewhere")
@@ -199,6 +203,7 @@ async def test_events_of_other_kinds_and_sources_do_not_come_through(stack: Stac
         await inbox.close()
 
 
+@pytest.mark.thorough
 async def test_work_goes_through_the_queue_once_and_into_its_dead_letters_e3(stack: Stack) -> None:
     queue = SqsQueue(stack.outputs["WorkQueueUrl"], QUEUE_TAKEN_S, region=REGION, endpoint=stack.endpoint)
     try:
@@ -223,6 +228,7 @@ async def received(queue: SqsQueue) -> Message:
     return message
 
 
+@pytest.mark.thorough
 async def test_the_agent_may_do_with_each_queue_what_it_does_there(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +275,7 @@ async def play_work(queue: SqsQueue) -> None:
     await queue.close()
 
 
+@pytest.mark.thorough
 def test_the_policy_that_was_set_up_names_what_was_set_up(stack: Stack) -> None:
     """No placeholder is left in it."""
     accounts: Any = stack.client("iam")

@@ -55,6 +55,7 @@ def pages(site: Path) -> dict[str, Elements]:
     return {str(path.relative_to(site)): Elements(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
 
 
+@pytest.mark.thorough
 def test_no_page_and_no_style_loads_anything_from_elsewhere(site: Path) -> None:
     foreign = [(name, load) for name, page in pages(site).items() for load in page.loads if _elsewhere(load)]
     for path in site.rglob("*.css"):
@@ -76,6 +77,7 @@ def test_what_would_be_loaded_from_elsewhere_is_noticed() -> None:
     assert [_elsewhere(load) for load in page.loads] == [True, True, False]
 
 
+@pytest.mark.thorough
 def test_every_link_within_the_site_leads_to_a_page_and_a_heading_of_it(site: Path) -> None:
     all_pages = pages(site)
     dead = []
@@ -100,6 +102,7 @@ def test_every_page_is_in_one_of_the_four_parts() -> None:
     assert documents <= set(listed)
 
 
+@pytest.mark.thorough
 def test_pages_show_as_many_lists_tables_and_blocks_as_the_files(site: Path) -> None:
     """MkDocs reads Markdown in another way than GitLab does: a list without a blank line above it is none."""
     reader = MarkdownIt("commonmark").enable("table")

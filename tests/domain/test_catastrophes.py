@@ -4,6 +4,8 @@ import pytest
 
 from hummingbird.domain.catastrophes import catastrophe
 
+pytestmark = pytest.mark.every_case
+
 REFUSED = [
     # what it says
     "rm -rf /",

@@ -72,6 +72,7 @@ def test_nothing_that_looks_like_json_makes_the_import_fail(chat: list[Any]) -> 
     assert (tuple(map(as_chat, reread)), notes) == (again.messages, [])
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(st.lists(chat_messages, max_size=8))
 def test_an_import_loses_nothing_that_a_person_said(chat: list[dict[str, Any]]) -> None:
@@ -83,6 +84,7 @@ def test_an_import_loses_nothing_that_a_person_said(chat: list[dict[str, Any]]) 
         position = kept.index(text, position) + len(text)
 
 
+@pytest.mark.thorough
 def test_a_nested_horror_is_dropped_with_a_short_sentence() -> None:
     """L4."""
     horror: Any = []

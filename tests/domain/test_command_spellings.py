@@ -8,6 +8,8 @@ from hummingbird.domain.catastrophes import catastrophe
 from hummingbird.domain.permissions import Action, Rule, judge
 from hummingbird.domain.tools import Effect, ToolSpec
 
+pytestmark = pytest.mark.every_case
+
 TERMINAL = ToolSpec("terminal", "Run a command.", {"type": "object"}, effects=frozenset({Effect.EXEC}))
 ALLOW_ALL = Rule(Action.ALLOW, "terminal")
 NO_PUSH = Rule(Action.DENY, "terminal", "command", "*git push*")

@@ -1,5 +1,6 @@
 """The conversation as a projection of the journal (L1, L2, L4)."""
 
+import pytest
 from hypothesis import assume, given, settings
 
 from hummingbird.domain.conversation import WITHHELD, Conversation
@@ -59,6 +60,7 @@ def test_every_prefix_of_every_journal_is_a_valid_conversation(journal: list[Ent
         assert list(problems(conversation.view())) == []
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(40))
 @given(journals)
 def test_going_on_from_a_fold_is_the_same_as_folding_from_the_beginning(journal: list[Entry]) -> None:
@@ -72,6 +74,7 @@ def test_going_on_from_a_fold_is_the_same_as_folding_from_the_beginning(journal:
         assert going_on.view() == afresh.view()
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(journals)
 def test_a_prefix_shows_no_result_that_it_does_not_have(journal: list[Entry]) -> None:
@@ -93,6 +96,7 @@ def _results_in(entry: Entry) -> set[tuple[str, str]]:
     return set()
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(realistic())
 def test_what_a_person_said_stays_word_for_word(journal: list[Entry]) -> None:

@@ -280,6 +280,7 @@ def test_depth_that_can_be_read_but_not_written_is_refused_too() -> None:
     }
 
 
+@pytest.mark.thorough
 def test_more_than_a_context_may_weigh_is_not_even_parsed() -> None:
     """S1"""
     blank = b" " * (CONTEXT_BYTES - 2)
@@ -331,6 +332,7 @@ def as_json(raw: Any) -> bytes:
     return json.dumps(raw, default=repr, skipkeys=True).encode()
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(400))
 @given(histories | envelopes | garbage)
 def test_any_json_is_a_valid_conversation_or_a_sentence(raw: Any) -> None:
@@ -347,6 +349,7 @@ def test_any_json_is_a_valid_conversation_or_a_sentence(raw: Any) -> None:
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(200))
 @given(st.lists(turns | wild_messages, min_size=1, max_size=6))
 def test_lists_of_turns_are_never_refused_for_what_is_in_them(raw: list[Any]) -> None:

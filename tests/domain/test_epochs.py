@@ -71,6 +71,7 @@ def test_notices_outlive_an_epoch_of_the_same_model(journal: list[Entry]) -> Non
             assert [m for m in conversation.view() if isinstance(m, Notice)] == before
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(150))
 @given(realistic())
 def test_within_an_epoch_the_view_only_grows(journal: list[Entry]) -> None:
@@ -93,6 +94,7 @@ def _stands_in(new: Message, old: Message) -> bool:
     return old.text in {NOT_RUN, UNKNOWN_OUTCOME} or new.text == WITHHELD
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(realistic())
 def test_the_beginning_that_was_encoded_stays_the_same_as_long_as_its_bytes_are_kept(journal: list[Entry]) -> None:
@@ -108,6 +110,7 @@ def test_the_beginning_that_was_encoded_stays_the_same_as_long_as_its_bytes_are_
         assert all(map(is_, conversation.view()[:count], encoded[:count]))
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60))
 @given(realistic())
 def test_the_cache_mark_never_lies_behind_the_end_of_the_view(journal: list[Entry]) -> None:

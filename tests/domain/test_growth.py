@@ -104,6 +104,7 @@ def _bill(entries: list[Entry]) -> object:
     return Ledger.of(entries).bill()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "projection", [_view, _change_of_model, _repair, _problems, _import, _bill, status, transcript]
 )

@@ -80,6 +80,7 @@ def test_what_was_repaired_needs_no_repair(conversation: list[Message]) -> None:
     assert repair(mended) == (mended, [])
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged)
 def test_repair_loses_nothing_that_a_person_said(conversation: list[Message]) -> None:
@@ -91,6 +92,7 @@ def test_repair_loses_nothing_that_a_person_said(conversation: list[Message]) ->
     assert kept == said or (mended[0] == LOST and later == said)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged)
 def test_repair_loses_nothing_that_the_model_said(conversation: list[Message]) -> None:
@@ -102,6 +104,7 @@ def test_repair_loses_nothing_that_the_model_said(conversation: list[Message]) -
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(200))
 @given(damaged)
 def test_everything_that_was_changed_is_said_and_nothing_else(conversation: list[Message]) -> None:
@@ -110,6 +113,7 @@ def test_everything_that_was_changed_is_said_and_nothing_else(conversation: list
     assert (notes == []) == (mended == conversation)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged, damaged)
 def test_what_is_known_to_be_well_need_not_be_looked_at_again(beginning: list[Message], rest: list[Message]) -> None:
@@ -123,6 +127,7 @@ def test_what_is_known_to_be_well_need_not_be_looked_at_again(beginning: list[Me
             assert list(problems(conversation, start, known)) == everything
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged)
 def test_a_valid_conversation_has_no_orphan_result_and_no_call_without_one(conversation: list[Message]) -> None:

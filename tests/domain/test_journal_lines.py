@@ -48,6 +48,7 @@ def test_any_text_is_one_line(text: str) -> None:
     assert load(line, 1) == UserSaid(text=text)
 
 
+@pytest.mark.thorough
 def test_a_text_of_megabytes_survives() -> None:
     """L1."""
     entry = ToolFinished(call_id="a", name="look", text="\x00ü😀\\" * 1_000_000)

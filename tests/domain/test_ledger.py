@@ -82,6 +82,7 @@ def test_the_running_sums_are_the_bill_at_every_step(journal: list[Entry]) -> No
         assert (ledger.known_usd, ledger.unknown) == (bill.known_usd, bill.unknown)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60))
 @given(journals)
 def test_the_transcript_ends_with_the_same_bill(journal: list[Entry]) -> None:
@@ -89,6 +90,7 @@ def test_the_transcript_ends_with_the_same_bill(journal: list[Entry]) -> None:
     assert transcript(journal).endswith(f"---\n\n{Ledger.of(journal).bill()}\n")
 
 
+@pytest.mark.thorough
 @given(st.lists(charges, max_size=5), st.lists(charges, max_size=5))
 def test_a_bill_of_two_parts_is_the_sum_of_their_bills(one: list[Charge], other: list[Charge]) -> None:
     """L15. A sub-agent's charges count as if they were the parent's own."""
@@ -102,6 +104,7 @@ def test_a_bill_of_two_parts_is_the_sum_of_their_bills(one: list[Charge], other:
     )
 
 
+@pytest.mark.thorough
 @given(st.lists(charges, max_size=5))
 def test_what_a_tool_paid_is_on_the_bill_as_it_is(paid: list[Charge]) -> None:
     """L15."""

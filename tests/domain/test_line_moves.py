@@ -163,6 +163,7 @@ WORDS = st.sampled_from([*(f"unique text {number}" for number in range(30)), "",
 FILES = st.dictionaries(st.sampled_from(["a.py", "b.py", "dir/c.py"]), st.lists(WORDS, max_size=25), min_size=1)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=FILES, after=FILES)
 def test_w2_wherever_a_line_is_told_to_stand_its_text_stands(

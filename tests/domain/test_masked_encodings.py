@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from hummingbird.domain.secrets import MASK, Secrets
 
+pytestmark = pytest.mark.every_case
+
 KEY = "k3y-of-no-known-shape/äß"
 OTHER = "an0ther~s3cret-of-f0rty-letters-all-in-all"
 SECRETS = Secrets([KEY, OTHER])
@@ -203,6 +205,7 @@ def test_stream_shows_what_the_whole_text_shows(pieces: list[str], sizes: list[i
     assert (shown + stream.end()).decode() == SECRETS.mask(raw.decode())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "unit",
     [

@@ -134,6 +134,7 @@ def test_it_does_not_matter_where_a_touchy_text_is_split(text: str) -> None:
         assert stream.feed(raw[:place]) + stream.feed(raw[place:]) + stream.end() == whole
 
 
+@pytest.mark.thorough
 @given(
     st.lists(st.one_of(st.binary(), st.sampled_from([b"sk-", b"gl", b"://", b"-----BEGIN ", b"[", KEY[:9].encode()])))
 )
@@ -211,6 +212,7 @@ def test_what_is_held_back_is_bounded_and_an_endless_text_takes_no_endless_time(
     assert most <= ADDRESS_BYTES + SECRET_SPREAD_BYTES < MASKING_HELD_BYTES
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("character", ["\N{GRINNING FACE}", "\x01", "€", "a"])
 def test_the_longest_value_in_its_longest_spelling_can_be_held_back(character: str) -> None:
     """T7."""

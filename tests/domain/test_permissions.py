@@ -296,6 +296,7 @@ def test_the_same_arguments_are_the_same_command_however_they_are_laid_out(given
     assert command("a", given).key == command("a", other).key
 
 
+@pytest.mark.thorough
 @given(arguments, arguments)
 def test_two_commands_have_one_key_only_if_they_are_one(one: dict[str, Any], other: dict[str, Any]) -> None:
     """T9: repr knows 1 from True and 1.0, which == does not."""

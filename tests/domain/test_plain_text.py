@@ -44,6 +44,7 @@ def test_no_line_is_lost_and_what_remains_is_text(content: bytes) -> None:
     text.decode()
 
 
+@pytest.mark.thorough
 @given(st.text(alphabet=st.characters(exclude_characters="\x1b", exclude_categories=["Cs"])))
 def test_what_holds_no_sequence_stays_as_it_is(text: str) -> None:
     assert plain(text.encode()) == text.encode()

@@ -263,6 +263,7 @@ def plainly_masked(text: str, values: Iterable[str]) -> str:
     return shown
 
 
+@pytest.mark.thorough
 @given(st.lists(PIECES, max_size=20), st.lists(st.sampled_from(VALUES), max_size=4))
 def test_masking_finds_what_looking_at_every_letter_finds(pieces: list[str], values: list[str]) -> None:
     """T7."""

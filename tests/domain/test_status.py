@@ -1,5 +1,6 @@
 """What a run is doing, read off its journal (L1)."""
 
+import pytest
 from hypothesis import given, settings
 
 from hummingbird.domain.journal import (
@@ -41,6 +42,7 @@ def test_any_journal_has_a_status_and_it_can_be_continued_at_any_point(journal: 
         assert now == status(journal[:end])
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60))
 @given(realistic())
 def test_a_run_that_has_ended_says_so_and_runs_nothing(journal: list[Entry]) -> None:

@@ -36,6 +36,7 @@ def test_w2_what_is_taken_gives_the_file_that_a_click_gives(case: tuple[str, Cha
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(300))
 @given(changes())
 def test_w2_no_line_besides_is_touched_and_the_new_ones_end_as_the_old_ones_did(case: tuple[str, Change]) -> None:

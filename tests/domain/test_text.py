@@ -15,6 +15,7 @@ def test_plain_text_can_always_be_stored(text: str) -> None:
     assert plain(text).encode().decode() == plain(text)
 
 
+@pytest.mark.thorough
 @given(st.text())
 def test_what_can_be_stored_is_left_as_it_is(text: str) -> None:
     """L1."""

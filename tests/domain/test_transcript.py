@@ -122,6 +122,7 @@ def test_a_result_is_verbatim_whatever_fences_it_holds(text: str) -> None:
     assert fences == [f"{text}\n"]
 
 
+@pytest.mark.thorough
 @given(printable)
 def test_arguments_are_verbatim_on_one_line_or_several(arguments: str) -> None:
     """L1. Seen through a Markdown reader."""

@@ -294,6 +294,7 @@ def test_gitlab_s_word_for_any_failing_script_decides_nothing_v5() -> None:
     assert all(blame.why.endswith(".") for blame in REASONS.values())
 
 
+@pytest.mark.thorough
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(max_size=5),

@@ -333,6 +333,7 @@ def test_no_line_that_was_changed_is_taken_for_a_fetched_one_i11(lines: list[str
     assert done.tallies.found == 0
 
 
+@pytest.mark.thorough
 @QUIET
 @given(LINES, st.integers(1, 99), st.data())
 def test_no_wrong_number_is_left_before_a_line(lines: list[str], number: int, data: st.DataObject) -> None:
@@ -346,6 +347,7 @@ def test_no_wrong_number_is_left_before_a_line(lines: list[str], number: int, da
         assert done.tallies.renumbered == 1
 
 
+@pytest.mark.thorough
 @QUIET
 @given(LINES, st.data())
 def test_no_cut_line_is_taken_for_one_that_begins_otherwise(lines: list[str], data: st.DataObject) -> None:
@@ -378,6 +380,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.thorough
 @QUIET
 @given(
     st.lists(

@@ -288,6 +288,7 @@ def test_any_lines_at_all_get_a_verdict(lines: list[str], kind: Kind | None) -> 
         assert blame.why.endswith(".")
 
 
+@pytest.mark.thorough
 @given(st.lists(st.sampled_from([line for pair in EXAMPLES.values() for line in pair]), max_size=12))
 def test_the_verdict_on_a_region_is_that_of_one_of_its_lines(lines: list[str]) -> None:
     spoken = {rule for line in lines for rule in _rules_of(line)}

@@ -176,6 +176,7 @@ def test_no_more_regions_are_told_than_were_asked_for() -> None:
     assert analyse(text, most_regions=2).regions == analyse(text).regions[:2]
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60), deadline=None)
 @given(st.lists(st.text(max_size=80) | st.sampled_from(["error: x", "FAIL", "a\rerror", "\x1b[31m"]), max_size=60))
 def test_any_text_is_analysed_and_never_raises(lines: list[str]) -> None:

@@ -148,6 +148,7 @@ def test_a_raw_line_of_bytes_that_are_no_text_is_shown_with_marks_for_them() -> 
     assert "2: error: \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER} broke" in reading.text(200).split("\n")
 
 
+@pytest.mark.thorough
 def test_a_line_written_over_many_times_shows_what_stood_there_last_v2() -> None:
     """Also where that had stood there before, and however many pieces there are: not each is held against each."""
     assert cleaned(b"one\rtwo\rthree\rfour\rone") == "one"

@@ -63,6 +63,7 @@ def test_every_budget_is_kept_v4(name: str) -> None:
             assert len(reading.text(budget, ends=ends).encode()) <= budget
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(150), deadline=None)
 @given(TEXTS, st.integers(0, 6_000))
 def test_every_line_that_is_shown_is_a_whole_line_or_says_that_it_was_cut_v4(text: str, budget: int) -> None:
@@ -134,6 +135,7 @@ def test_where_nothing_stands_out_head_and_tail_are_shown_with_what_is_left_out_
     assert (missing > 0) is (lines > 20)
 
 
+@pytest.mark.thorough
 def test_head_and_tail_keep_every_budget_v4() -> None:
     for text in ("a\n" * 60, "\n" * 60, "all is well\n" * 60, "é" * 300 + "\n" + "ok\n" * 40):
         reading = LogPreview()

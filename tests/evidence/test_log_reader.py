@@ -148,6 +148,7 @@ def test_lines_longer_than_what_is_read_at_once_are_the_same_in_any_pieces_v1(si
     assert "602: src/a.c:3:1: error: no" in fed(content, [size]).text(200)
 
 
+@pytest.mark.thorough
 def test_what_is_kept_of_more_trouble_than_fits_is_the_same_in_any_pieces_v1(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of it has to be forgotten here: lines that are all different, and more of them than are kept."""
     part = 1 if ALL else 10
@@ -191,6 +192,7 @@ def test_a_failure_is_found_wherever_it_stands(number: int) -> None:
     assert any(line.startswith(f"{number + 1}: src/parser.c:42:13: error:") for line in shown_lines)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", [kind if kind in USUALLY else also(kind) for kind in KINDS])
 def test_memory_does_not_grow_with_the_log_v1(kind: str) -> None:

@@ -94,6 +94,7 @@ def test_a_preview_never_exceeds_its_budget_and_cuts_no_line_without_a_mark_v4(
         assert line in whole or line.endswith("…") or re.fullmatch(r"\[… not shown.*…]|\[…]", line)
 
 
+@pytest.mark.thorough
 @given(
     texts=st.lists(st.tuples(st.sampled_from("abc"), st.text(max_size=400)), max_size=20),
     budget=st.integers(0, 3_000),

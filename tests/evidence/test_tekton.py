@@ -313,6 +313,7 @@ def test_any_json_is_read_and_never_raises(raw: object, kind: str) -> None:
         assert summary(found)
 
 
+@pytest.mark.thorough
 @given(path=st.lists(st.integers(0, 30), min_size=1, max_size=6), value=OBJECTS)
 def test_a_real_object_with_anything_anywhere_is_read_and_never_raises(path: list[int], value: object) -> None:
     raw = fixture("pipelinerun_build_timeout_v1beta1")

@@ -158,6 +158,7 @@ def test_any_bytes_give_a_report_and_never_an_error(content: bytes, prefix: byte
     assert read([prefix + content]).totals.cases >= 0
 
 
+@pytest.mark.thorough
 @given(st.data())
 def test_any_chunking_of_a_damaged_report_gives_the_same(draw: st.DataObject) -> None:
     content = bytearray(draw.draw(st.sampled_from(sorted(sample_reports.ALL.values()))))

@@ -36,6 +36,7 @@ def test_a_case_in_which_nothing_failed_ends_well_and_says_so(name: str, tmp_pat
     assert told.results
 
 
+@pytest.mark.thorough
 def test_konflux_and_testing_farm_are_followed_to_the_log_of_the_failed_test_d5_d6(tmp_path: Path) -> None:
     with on_stage("konflux-build-and-test", tmp_path) as (scene, agent, told):
         agent.chat(order(scene))

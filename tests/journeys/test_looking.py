@@ -68,6 +68,7 @@ async def test_n8_the_facts_of_a_flaky_job_are_its_tries(tmp_path: Path) -> None
     assert job.target.green
 
 
+@pytest.mark.thorough
 async def test_n8_a_source_in_trouble_is_a_sentence_and_no_error(tmp_path: Path) -> None:
     with Scene(find("failing-test")) as scene:
         for _ in range(20):

@@ -67,6 +67,7 @@ def test_the_event_is_of_the_declared_kind_and_its_ids_exist(scene: Scene) -> No
     assert gitlab(scene, f"{project}/merge_requests/{mine['iid']}")["id"] == mine["id"]
 
 
+@pytest.mark.thorough
 def test_no_placeholder_is_left_in_what_is_served(scene: Scene) -> None:
     project = scene.worlds.gitlab.project.id
     request = scene.worlds.gitlab.merge_request
@@ -76,6 +77,7 @@ def test_no_placeholder_is_left_in_what_is_served(scene: Scene) -> None:
     assert not [name for name in NAMES if "{{" + name + "}}" in seen]
 
 
+@pytest.mark.thorough
 def test_the_servers_name_each_others_served_addresses(konflux: Scene) -> None:
     project, sha = konflux.worlds.gitlab.project.id, konflux.worlds.gitlab.merge_request.sha
     statuses = gitlab(konflux, f"/projects/{project}/repository/commits/{sha}/statuses?all=true")
@@ -91,6 +93,7 @@ def test_the_servers_name_each_others_served_addresses(konflux: Scene) -> None:
     assert httpx2.get(answer["run"]["artifacts"] + "/").status_code == 200
 
 
+@pytest.mark.thorough
 def test_kubeconfig_files_lead_to_the_cluster_and_are_private(konflux: Scene, tmp_path: Path) -> None:
     ours, theirs = konflux.kubeconfig(tmp_path / "ours"), konflux.kubectl_config(tmp_path / "theirs")
     assert {each.stat().st_mode & 0o777 for each in (ours, theirs)} == {0o600}

@@ -36,6 +36,7 @@ def test_a_mutation_that_a_test_notices_is_caught_and_the_page_says_by_which(
     assert (SOURCES / FILE).read_bytes() == before, "the sources themselves are never touched"
 
 
+@pytest.mark.thorough
 def test_a_mutation_that_no_test_notices_survives_and_the_run_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -44,6 +45,7 @@ def test_a_mutation_that_no_test_notices_survives_and_the_run_fails(
     assert not (tmp_path / "page.md").exists(), "without its baseline it proves nothing"
 
 
+@pytest.mark.thorough
 def test_a_broken_copy_is_what_every_program_sees_that_a_test_starts(tmp_path: Path) -> None:
     room = Room(tmp_path)
     code = "from hummingbird.agent.tools import fence; print(fence._digest(b''))"

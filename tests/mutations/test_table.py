@@ -13,6 +13,8 @@ from tests.mutations.room import ROOT, SOURCES, changed
 from tests.mutations.run import DOCUMENT
 from tests.mutations.table import INVARIANTS, TABLE
 
+pytestmark = pytest.mark.every_case
+
 _ROW = re.compile(r"^\| (I\d+) \| (.+?) \| `(.+?)` \| (.+?) \|", re.MULTILINE)
 on_every_mutation = pytest.mark.parametrize("mutation", TABLE, ids=lambda each: f"{each.invariant} {each.broken}")
 

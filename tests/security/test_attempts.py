@@ -48,6 +48,7 @@ def test_every_attempt_fails_in_a_sandbox_as_it_is_i3(backend: Backend, host: Ho
             assert outcome.verdict is Verdict.REFUSED, f"{attempt.tries}: {outcome}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("backend", "lacking"), WEAK)
 def test_the_same_attempts_succeed_in_a_weakened_sandbox(
     backend: Backend, lacking: frozenset[Lack], host: Host, subtests: pytest.Subtests

@@ -17,6 +17,8 @@ from hummingbird.lab.gitlab.records import Discussion, Member, User
 from hummingbird.lab.gitlab.store import World
 from tests.config.effects.desk import BOT, Desk, at_desk
 
+pytestmark = pytest.mark.every_case
+
 NAMES = ("project_123_bot", "project_10174980_bot_5f1c9e0b", "group_9_bot_abc", "someone[bot]", "ghost", "renovate-bot")
 NEWCOMER = 501
 COMMAND = "/hummingbird analyze-failures"

@@ -87,6 +87,7 @@ def test_a_container_with_too_much_in_sockets_is_ended_or_says_that_it_is_broken
     assert found[attempt.name].verdict is Verdict.REFUSED, found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -108,6 +109,7 @@ def test_a_command_that_was_ended_says_why_and_the_next_one_runs(name: str, why:
     assert why in with_sandbox(Bubblewrap().tight(), story)
 
 
+@pytest.mark.thorough
 def test_ordinary_locks_and_pipes_are_let() -> None:
     """A database in several processes and a long pipeline, in the smallest room."""
     database = "import sqlite3; sqlite3.connect('/tmp/data/db', 60).execute('create table if not exists t (a)')"

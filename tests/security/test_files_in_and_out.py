@@ -112,6 +112,7 @@ async def by_descriptor(sandbox: Sandbox, host: Host) -> bytes:
     return b"".join([await content(sandbox, path) for path in paths])
 
 
+@pytest.mark.thorough
 def test_no_descriptor_that_bubblewrap_was_started_with_leads_out_i3(host: Host) -> None:
     assert with_sandbox(BubblewrapPlace(), lambda sandbox: by_descriptor(sandbox, host)) == b""
 

@@ -94,6 +94,7 @@ def test_a_message_is_one_line_and_a_trace_is_not_hidden_e1() -> None:
     assert "ValueError: a bug" in said.format(record).splitlines()[-1]
 
 
+@pytest.mark.thorough
 async def test_a_delivery_that_is_sent_again_does_nothing_again_e1(tmp_path: Path) -> None:
     """Whoever heard a command once can repeat its bytes under another key for as long as they like."""
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
@@ -126,6 +127,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("module", "line"),
     [

@@ -186,6 +186,7 @@ async def test_the_forge_asks_with_the_token_that_writes_and_the_sources_with_th
     assert {one.who for one in seen if one.path.endswith("/discussions") and one.method == "GET"} == {bot, reader}
 
 
+@pytest.mark.thorough
 async def test_what_runs_a_model_is_given_nothing_that_writes_or_opens_a_door_i1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +219,7 @@ async def test_what_runs_a_model_is_given_nothing_that_writes_or_opens_a_door_i1
         assert found(repr(environment), [name for name in CANARIES if name not in ("tool", "vendor")]) == []
 
 
+@pytest.mark.thorough
 async def test_a_report_that_spells_a_credential_in_any_usual_way_is_posted_without_it_i1_i2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

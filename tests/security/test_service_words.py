@@ -105,6 +105,7 @@ async def test_no_finding_suggestion_or_path_acts_i10(tmp_path: Path) -> None:
     assert parts.count(Part.FINDING) >= 2
 
 
+@pytest.mark.thorough
 async def test_no_vendors_complaint_acts_i10(tmp_path: Path) -> None:
     refusal = Fault("status", status=400, type="invalid_request_error", message=NASTY)
     async with staged(CASE, tmp_path, settings=PUBLIC, turns=[refusal]) as stage:
@@ -138,6 +139,7 @@ async def test_no_name_of_a_branch_a_job_or_a_test_acts_i10(case: str, who: str,
         untouched(stage, heard)
 
 
+@pytest.mark.thorough
 async def test_no_answer_to_a_command_repeats_what_acts_i10(tmp_path: Path) -> None:
     async with staged(CASE, tmp_path, settings=PUBLIC) as stage:
         heard = listened(stage)

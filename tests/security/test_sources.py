@@ -109,6 +109,7 @@ def test_no_token_of_the_sources_stands_in_a_journal_a_transcript_or_a_report_i2
         assert not [token for token in tokens if token in text]
 
 
+@pytest.mark.thorough
 def test_a_token_that_a_job_prints_is_masked_on_its_way_i2(tmp_path: Path) -> None:
     with on_stage("hostile", tmp_path) as (scene, agent, told):
         agent.chat(order(scene))

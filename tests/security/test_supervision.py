@@ -49,6 +49,7 @@ def test_a_supervisor_that_is_stopped_is_a_broken_sandbox_x8(backend: Backend, m
     assert with_sandbox(backend.place(), story)
 
 
+@pytest.mark.thorough
 @on_every_backend
 def test_a_loop_without_end_is_ended_in_time_x2(backend: Backend) -> None:
     async def story(sandbox: Sandbox) -> bool:
@@ -64,6 +65,7 @@ async def daemons_left(sandbox: Sandbox) -> int:
     return int((await sandbox.exec(DAEMONS)).stdout)
 
 
+@pytest.mark.thorough
 @on_every_backend
 def test_no_process_outlives_its_command_x2(backend: Backend) -> None:
     assert with_sandbox(backend.place(), daemons_left) == 0
@@ -98,6 +100,7 @@ async def flooded(sandbox: Sandbox) -> tuple[int, int, int]:
     return len(done.stdout), done.stdout_bytes, int((await sandbox.exec(f"wc -c < {done.stdout_file}")).stdout)
 
 
+@pytest.mark.thorough
 @on_every_backend
 def test_of_a_flood_of_output_a_little_is_kept_here_x2(backend: Backend) -> None:
     kept, size, filed = with_sandbox(backend.place(), flooded)

@@ -117,6 +117,7 @@ async def left(inbox: SqsInbox, after_s: float) -> None:
     await asyncio.wait((receiving,))
 
 
+@pytest.mark.thorough
 async def test_an_event_that_came_when_its_taker_had_left_is_there_at_once_for_the_next_e1(
     ministack: Ministack,
 ) -> None:
@@ -130,6 +131,7 @@ async def test_an_event_that_came_when_its_taker_had_left_is_there_at_once_for_t
     await inbox.close()
 
 
+@pytest.mark.thorough
 async def test_replicas_that_stop_together_make_no_dead_letter_of_an_event_e1(ministack: Ministack) -> None:
     """Given back at once, each of them would get it."""
     url = ministack.create("left-by-many", VisibilityTimeout="60")

@@ -223,6 +223,7 @@ async def test_w2_i7_a_finding_is_dismissed_by_the_words_of_a_developer_alone(
     assert (earlier.dismissed, earlier.resolved) == (dismissed, False)
 
 
+@pytest.mark.thorough
 async def test_w2_only_what_is_about_a_finding_can_be_dismissed_and_not_by_the_bot_itself(
     lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
 ) -> None:
@@ -235,6 +236,7 @@ async def test_w2_only_what_is_about_a_finding_can_be_dismissed_and_not_by_the_b
     assert not any(thread.dismissed for thread in await forge.threads(IID))
 
 
+@pytest.mark.thorough
 async def test_w2_the_tool_says_of_a_dismissed_finding_that_it_was(
     lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
 ) -> None:
@@ -248,6 +250,7 @@ async def test_w2_the_tool_says_of_a_dismissed_finding_that_it_was(
         await tool(given, ToolContext("session-2", "call-1"))
 
 
+@pytest.mark.thorough
 async def test_w2_what_others_write_is_no_finding_of_ours(
     lab: GitLabLab, forge: GitLabForge, merge_request: MergeRequest
 ) -> None:

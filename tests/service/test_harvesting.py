@@ -132,6 +132,7 @@ async def test_nobody_is_asked_about_whose_emoji_is_no_thumb() -> None:
     assert emoji.people == []
 
 
+@pytest.mark.thorough
 async def test_a_result_is_looked_at_hourly_for_two_days_and_then_daily(there: Field) -> None:
     await there.posted(5)
     began = there.clock.now()
@@ -159,6 +160,7 @@ async def test_votes_are_kept_as_they_are_now_also_when_somebody_takes_theirs_ba
     assert await there.votes(5) == Votes(0, 1)
 
 
+@pytest.mark.thorough
 async def test_a_round_asks_about_so_many_notes_with_pauses_and_the_next_one_goes_on(there: Field) -> None:
     await there.posted(*range(1, HARVEST_NOTES + 6))
     there.clock.pass_by(VOTES_FIRST_S)

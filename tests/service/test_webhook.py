@@ -204,6 +204,7 @@ def test_a_body_that_says_nothing_and_is_too_large_is_refused_when_it_is_e1(door
     assert not door.queued()
 
 
+@pytest.mark.thorough
 def test_the_largest_body_that_gitlab_sends_is_taken_e1(door: Door) -> None:
     frame = json.dumps({**json.loads(PIPELINE), "more": ""}).encode()
     body = frame[:-2] + b"x" * (EVENT_BYTES - len(frame)) + frame[-2:]
@@ -257,6 +258,7 @@ def test_another_path_is_not_there_e1(door: Door, path: str) -> None:
     assert (answer.status_code, answer.json()["status"]) == (404, "refused")
 
 
+@pytest.mark.thorough
 def test_with_a_signing_token_only_signed_deliveries_are_taken_and_replays_count_once_e1(signing: Door) -> None:
     headers = signed(PIPELINE)
     assert signing.post(PIPELINE, headers).status_code == 202
@@ -265,6 +267,7 @@ def test_with_a_signing_token_only_signed_deliveries_are_taken_and_replays_count
     assert len(signing.queued()) == 1, "a replay under another key is still the same delivery"
 
 
+@pytest.mark.thorough
 def test_what_is_not_signed_or_signed_for_something_else_is_refused_e1(
     signing: Door, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -276,6 +279,7 @@ def test_what_is_not_signed_or_signed_for_something_else_is_refused_e1(
     assert caplog.text.count("A webhook from 127.0.0.1 was refused") == 4
 
 
+@pytest.mark.thorough
 def test_a_queue_that_is_down_is_told_so_that_somebody_sends_it_again_e1(
     door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -289,6 +293,7 @@ def test_a_queue_that_is_down_is_told_so_that_somebody_sends_it_again_e1(
     assert door.post().status_code == 202
 
 
+@pytest.mark.thorough
 def test_it_is_alive_always_and_ready_if_the_queue_is_e1(door: Door) -> None:
     (door.folder / "queue").write_text("in the way of the folder")
     assert httpx2.get(door.serving.url("door") + "/healthz").json() == {"status": "alive"}
@@ -301,6 +306,7 @@ def test_it_is_ready_when_the_queue_can_be_used_e1(door: Door) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
 
 
+@pytest.mark.thorough
 def test_many_at_once_are_all_taken_e1(door: Door) -> None:
     async def all_at_once() -> list[int]:
         async with httpx2.AsyncClient() as client:

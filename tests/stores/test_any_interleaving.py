@@ -332,12 +332,14 @@ async def test_who_hangs_before_a_delete_leaves_a_new_session_alone(hanging: lis
     await play(in_a_bucket(), [*hanging, LeasesOver(), Delivered(0), WentOn()])
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(harmless, min_size=1, max_size=9))
 async def test_any_interleaving_is_one_valid_conversation_in_a_bucket_s1(events: list[Event]) -> None:
     await play(in_a_bucket(), events)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(unsure, min_size=1, max_size=9))
 async def test_any_interleaving_with_a_store_that_loses_answers_is_one_valid_conversation_s1(
@@ -346,6 +348,7 @@ async def test_any_interleaving_with_a_store_that_loses_answers_is_one_valid_con
     await play(in_a_bucket(), events)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events=st.lists(harmless, min_size=1, max_size=9))
 async def test_any_interleaving_is_one_valid_conversation_in_a_directory_s1(events: list[Event]) -> None:

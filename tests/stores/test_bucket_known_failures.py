@@ -216,6 +216,7 @@ async def test_what_was_not_seen_for_the_longest_time_makes_room_o3(
     assert {f"{number}" for number in range(350, 400)} | {"old"} <= left, "what was just seen stays, however old"
 
 
+@pytest.mark.thorough
 async def test_one_failure_that_is_told_of_without_end_stays_small_o3(bucket: BucketObjects) -> None:
     """As long as its texts may be. Jobs and merge requests that were told of last are still told from new ones."""
     ledger, most = opened(bucket), KNOWN_TRACES + 20
@@ -310,6 +311,7 @@ async def told(ledger: KnownFailures, steps: Sequence[Sighting | float]) -> list
     return said
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 async def test_a_bucket_says_what_a_file_says_o3(

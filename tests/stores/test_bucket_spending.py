@@ -292,6 +292,7 @@ async def test_no_two_writes_are_alike_o3(bucket: BucketObjects) -> None:
 MOODS = st.sampled_from([Mood.FINE, Mood.REFUSED, Mood.ANSWER_LOST, Mood.DENIED, Mood.LATE])
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(MOODS, min_size=1, max_size=3), st.booleans()), max_size=12))
 async def test_whatever_the_network_does_all_is_counted_once_in_the_end_o3(

@@ -86,6 +86,7 @@ def test_a_second_process_is_told_that_the_journal_is_in_use(path: Path) -> None
     assert told_by(try_to_open, path) == ["opened"]
 
 
+@pytest.mark.thorough
 def test_this_process_is_told_that_another_one_uses_the_journal(path: Path) -> None:
     """L2. Also when that process is killed, the lock goes with it."""
     with start(hold, path) as other:
@@ -129,6 +130,7 @@ def test_a_journal_that_is_in_use_is_not_touched(path: Path) -> None:
     journal.close()
 
 
+@pytest.mark.thorough
 def test_a_directory_that_is_read_only_is_told_as_such(tmp_path: Path) -> None:
     """L12."""
     tmp_path.chmod(0o755)

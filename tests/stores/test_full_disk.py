@@ -39,6 +39,7 @@ def test_a_file_that_may_not_grow_keeps_what_it_has(path: Path) -> None:
     assert rest == AFTERWARDS
 
 
+@pytest.mark.thorough
 def test_a_full_disk_leaves_no_partial_line_and_the_journal_goes_on_when_there_is_room(path: Path) -> None:
     """L12."""
     try:

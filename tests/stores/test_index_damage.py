@@ -96,6 +96,7 @@ async def test_what_is_damaged_while_it_is_used_is_begun_anew(path: Path, kept: 
     assert (whole(path), len(told)) == (True, 1)
 
 
+@pytest.mark.thorough
 async def test_an_index_whose_words_are_lost_is_begun_anew_by_a_search(path: Path) -> None:
     """S4: SQLite finds that only when it looks for some."""
     told: list[str] = []
@@ -105,6 +106,7 @@ async def test_an_index_whose_words_are_lost_is_begun_anew_by_a_search(path: Pat
     assert await index.stamps() == {}
 
 
+@pytest.mark.thorough
 async def test_one_that_another_process_began_anew_is_used_at_once(path: Path) -> None:
     """S4"""
     told: list[str] = []
@@ -171,6 +173,7 @@ async def start(path: Path, name: str, rounds: int) -> asyncio.subprocess.Proces
     )
 
 
+@pytest.mark.thorough
 async def test_processes_that_put_the_same_and_other_sessions_at_once_lose_and_double_nothing(path: Path) -> None:
     """S4: four make the file and write at once; all of them put a shared session, also as it was earlier."""
     names, rounds = ("one", "two", "three", "four"), 25
@@ -188,6 +191,7 @@ async def test_processes_that_put_the_same_and_other_sessions_at_once_lose_and_d
     assert texts == [f"number{number} of shared everywhere" for number in range(rounds)]
 
 
+@pytest.mark.thorough
 async def test_processes_that_find_the_index_damaged_at_once_begin_one_new_index(path: Path) -> None:
     """S4: while they write, again and again; in the end each puts what is missing, as its callers do."""
     made(path)

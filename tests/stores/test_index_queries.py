@@ -158,6 +158,7 @@ async def test_no_question_is_refused(index: SessionIndex, query: str) -> None:
             assert hit.snippet.count(MATCH_BEGINS) == hit.snippet.count(MATCH_ENDS) > 0
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=80))
 async def test_every_text_can_be_indexed_and_comes_back(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:

@@ -46,6 +46,7 @@ def raw(path: Path, query: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
+@pytest.mark.thorough
 async def test_however_many_are_forgotten_no_trace_of_them_is_left_in_the_file(
     ledger: KnownFailures, path: Path
 ) -> None:
@@ -59,6 +60,7 @@ async def test_however_many_are_forgotten_no_trace_of_them_is_left_in_the_file(
     assert raw(path, "SELECT (SELECT count(*) FROM sightings), (SELECT count(*) FROM places)") == [(1, 2)]
 
 
+@pytest.mark.thorough
 async def test_all_tables_agree_after_a_process_was_killed_while_it_wrote(ledger: KnownFailures, path: Path) -> None:
     """V6: kill -9, at many moments."""
     for attempt in range(6):
@@ -91,6 +93,7 @@ async def test_a_file_that_is_no_database_is_said_in_a_sentence(ledger: KnownFai
         await ledger.known("group/project", "00ff")
 
 
+@pytest.mark.thorough
 async def test_a_file_that_was_damaged_later_is_said_in_a_sentence(ledger: KnownFailures, path: Path) -> None:
     """V6"""
     for number in range(200):

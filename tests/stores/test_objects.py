@@ -56,6 +56,7 @@ async def test_nothing_is_got_where_nothing_is_and_deleting_it_is_done_s1(object
     assert await objects.names("a") == []
 
 
+@pytest.mark.thorough
 async def test_names_are_those_below_in_their_order_s1(objects: Objects) -> None:
     for name in ("s/2/b.json", "s/10", "s/2/a", "sx/1", "t"):
         await objects.put(name, b"1")
@@ -77,6 +78,7 @@ async def test_no_name_leaves_the_store_s1(objects: Objects, name: str) -> None:
             await objects.names(f"{name}/")
 
 
+@pytest.mark.thorough
 async def test_many_who_put_the_same_at_once_leave_one_of_them_whole_s1(objects: Objects) -> None:
     contents = [bytes([number]) * 100_000 for number in range(8)]
     await asyncio.gather(*(objects.put("a", content) for content in contents))

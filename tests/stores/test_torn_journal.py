@@ -63,6 +63,7 @@ def test_blocks_of_zeros_at_the_end_are_cut_off(tmp_path: Path, before: list[Ent
     assert goes_on(path) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("told", [1, 2, 5, 6, 23])
 def test_a_process_that_is_killed_leaves_a_journal_with_all_that_it_had_appended(tmp_path: Path, told: int) -> None:
     """L2. Killed at the next instant, which may be in the middle of a long line."""
@@ -78,6 +79,7 @@ def test_a_process_that_is_killed_leaves_a_journal_with_all_that_it_had_appended
     assert found == [said(number) for number in range(len(found))]
 
 
+@pytest.mark.thorough
 def test_an_entry_outlives_a_process_that_neither_committed_nor_closed(tmp_path: Path) -> None:
     """L2."""
     path = tmp_path / "j.jsonl"

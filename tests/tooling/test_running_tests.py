@@ -46,12 +46,14 @@ def run(*words: str, cwd: Path = ROOT, **environment: str) -> "subprocess.Comple
     )
 
 
+@pytest.mark.thorough
 def test_cost_includes_orphans() -> None:
     done = run("-m", "tests.cpu_time", sys.executable, "-c", ABANDONING)
     assert (done.returncode, done.stderr) == (7, "")
     assert float(done.stdout.partition(" CPU-seconds")[0]) >= 1
 
 
+@pytest.mark.thorough
 def test_failure_is_short_in_ci_and_slowest_is_named(tmp_path: Path) -> None:
     (tmp_path / "test_failing.py").write_text(FAILING)
     (tmp_path / "conftest.py").write_text(CONFTEST)
@@ -64,6 +66,7 @@ def test_failure_is_short_in_ci_and_slowest_is_named(tmp_path: Path) -> None:
     assert "test_failing.py::test_long" in done.stdout.partition("slowest tests by CPU seconds")[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sdk", sorted(SDKS))
 def test_collection_imports_no_sdk(sdk: str) -> None:
     """Each of pytest's processes reads all test modules."""

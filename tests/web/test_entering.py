@@ -95,6 +95,7 @@ async def test_slow_readers_keep_no_page_from_anybody(tmp_path: Path, monkeypatc
             assert Counter(line.split()[1] for line, _ in more) == {b"200": 1, b"503": 1}, "nobody has read it all yet"
 
 
+@pytest.mark.thorough
 async def test_how_a_long_answer_fared_is_found_once_for_all_who_look_and_anew_when_more_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ async def opened(
     return await asyncio.gather(*(one() for _ in range(readers)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("path", "results", "lines"), [also("", 900, 40), also("/transcript", 300, 300), ("/entries/8", 300, 300)]
 )
@@ -185,6 +187,7 @@ async def test_only_so_many_look_at_live_pages(tmp_path: Path, monkeypatch: pyte
         again[0][1].close()
 
 
+@pytest.mark.thorough
 async def test_numbers_that_are_none_are_answered_with_a_sentence(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         await planted(stage)
@@ -194,6 +197,7 @@ async def test_numbers_that_are_none_are_answered_with_a_sentence(tmp_path: Path
                 assert answer.status_code == 404, number
 
 
+@pytest.mark.thorough
 async def test_a_message_that_is_sent_twice_is_one_and_a_failure_is_told_on_the_page(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[Turn(text="First."), Turn(text="Once.")]) as stage:
         await stage.begin_case()

@@ -54,6 +54,7 @@ async def test_a_file_is_given_away_whole_or_not_at_all(tmp_path: Path, monkeypa
             assert "larger than 10 bytes" in refused.text
 
 
+@pytest.mark.thorough
 async def test_a_list_of_files_that_is_cut_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hummingbird.assembly.sandbox_files.FILES_SHOWN", 2)
     async with staged("failing-test", tmp_path) as stage:

@@ -139,6 +139,7 @@ async def test_nothing_that_is_shown_acts_or_becomes_a_part_of_the_page_whoever_
     assert [one for one in seen.outside if escaping] == []
 
 
+@pytest.mark.thorough
 async def test_every_answer_forbids_what_pages_do_not_need(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         await planted(stage)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from hummingbird.adapters.stores.journal import FileJournal
 from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
@@ -79,6 +80,7 @@ async def test_o4_a_bill_has_its_calls_tokens_cached_share_and_cost_and_days_are
             assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", day)
 
 
+@pytest.mark.thorough
 async def test_i2_no_page_tells_a_credential_however_its_variable_is_called(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, begin=False) as stage:
         stage.configure({}, {"analyze-failures": {"data_sources": {"gitlab": {"token_env": "OTHER"}}}})
@@ -117,6 +119,7 @@ async def test_i2_no_page_tells_a_credential_however_its_variable_is_called(tmp_
         assert seen.count(MASK) > 20, "or nothing was shown"
 
 
+@pytest.mark.thorough
 async def test_wrong_tokens_of_programs_are_answered_with_429_once_they_are_many(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, begin=False) as stage:
         stage.environment["HUMMINGBIRD_DASHBOARD_TOKEN"] = "the-token-of-this-dashboard"

@@ -125,6 +125,7 @@ def test_n5_folds_are_cut_first_and_the_footer_never() -> None:
     assert commands(body) == []
 
 
+@pytest.mark.thorough
 def test_n5_the_text_is_cut_when_there_is_no_room_for_folds() -> None:
     draft = Draft(text="word " * 9_000, below=FOOTER, folds=(Fold("Log", LOG),), marker=MARKER)
     body = made(draft, 20_000)
@@ -135,6 +136,7 @@ def test_n5_the_text_is_cut_when_there_is_no_room_for_folds() -> None:
     assert body.endswith(f"---\n{FOOTER}")
 
 
+@pytest.mark.thorough
 async def test_n5_gitlab_takes_the_longest_note_that_we_send(lab: GitLabLab, forge: GitLabForge) -> None:
     folds = (Fold("Log", "/close @all ` < > \n" * 60_000),)
     draft = Draft(text="word\n" * 9_000, below=FOOTER, folds=folds, marker=MARKER)

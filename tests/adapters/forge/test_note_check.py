@@ -5,6 +5,8 @@ import pytest
 from hummingbird.adapters.forge.markdown_text import link_target
 from hummingbird.adapters.forge.note_check import find_fault, keeps_apart
 
+pytestmark = pytest.mark.every_case
+
 
 @pytest.mark.parametrize(
     "markdown",

@@ -7,6 +7,8 @@ from hummingbird.domain.secrets import Secrets
 from tests.adapters.forge.hostile import MARKER
 from tests.adapters.forge.judging import effects
 
+pytestmark = pytest.mark.every_case
+
 J = "\u2060"
 
 

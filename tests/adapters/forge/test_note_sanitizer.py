@@ -73,6 +73,7 @@ def test_few_notes_end_as_a_block_of_code(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(refused) <= 4, refused
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(300), deadline=None)
 @given(
     st.lists(st.sampled_from((*PLACES, *ATTACKS, *COMMANDS, *LEADS, "\n", "\n\n", " ", "> ", "- ", "|")), max_size=12)
@@ -81,12 +82,14 @@ def test_no_pile_of_pieces_acts(pieces: list[str]) -> None:
     check_harmless(sanitize("".join(pieces).replace("{}", "/close @all")))
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(300), deadline=None)
 @given(st.text('/closemrg@ \n\t`~>-*_#![]()<>&;|:$\\=+1aA^{}"%\r\u200b', max_size=80))
 def test_no_jumble_of_signs_acts(text: str) -> None:
     check_harmless(sanitize(text))
 
 
+@pytest.mark.thorough
 def test_sanitized_note_stays_as_it_is() -> None:
     settled = [body for note in GENERATED[:400] if JOINER not in (body := sanitize(note)) and "    /" not in body]
     assert len(settled) > 50
@@ -142,6 +145,7 @@ def test_hash_in_the_title_of_a_fold_stays_readable() -> None:
     assert "deadbee" not in body
 
 
+@pytest.mark.thorough
 def test_secret_among_many_lines_does_not_hang() -> None:
     before = _cpu_seconds()
     body = note_sanitizer.sanitize_code("a\n" * 490_000 + "correct-<b>horse</b>-battery", SECRETS, MARKER)
@@ -183,6 +187,7 @@ def test_too_long_text_is_cut_and_says_so(piece: str, max_chars: int) -> None:
     assert effects(body) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "piece",
     [
@@ -220,6 +225,7 @@ def test_child_that_dies_leaves_a_block_of_code(monkeypatch: pytest.MonkeyPatch)
     assert sanitize("word @all\n" * 2000).startswith("```text\nword @all\n")
 
 
+@pytest.mark.thorough
 def test_long_text_is_rebuilt_in_a_child_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITLAB_TOKEN", "glpat-abcdefghij1234567890")
     seen: list[dict[str, str]] = []

@@ -61,6 +61,7 @@ def test_no_pile_of_pieces_is_a_suggestion(pieces: list[str]) -> None:
     assert offered(sanitize_markdown("".join(pieces), Secrets(), MARKER)) == []
 
 
+@pytest.mark.thorough
 def test_a_hostile_text_neither_swallows_our_suggestion_nor_adds_one() -> None:
     for text in [*notes(150, 7), *SMUGGLED]:
         body = rendered(Draft(text=text, suggestion="    return 1"), Markers(MARKER), SECRETS)
@@ -68,6 +69,7 @@ def test_a_hostile_text_neither_swallows_our_suggestion_nor_adds_one() -> None:
         assert commands(body) == []
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(150), deadline=None)
 @given(st.text(st.sampled_from("`~/ \tab<>-\n@#éx"), max_size=60))
 @example("/close")

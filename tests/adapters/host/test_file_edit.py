@@ -214,6 +214,7 @@ def test_c5_somebody_who_writes_at_the_same_moment_is_not_written_over(tmp_path:
     assert not drafts(tmp_path)
 
 
+@pytest.mark.thorough
 def test_c5_whoever_reads_sees_the_old_or_the_new_file_and_no_half(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     sizes, over = {400_000}, threading.Event()
@@ -283,6 +284,7 @@ def test_c5_a_read_only_disk_says_so(small_disk: Path) -> None:
         Workspace(small_disk).edit("a", "x", "y")
 
 
+@pytest.mark.thorough
 async def test_c5_two_long_files_are_compared_at_all(desk: Desk) -> None:
     """Line by line it would take longer than any test may."""
     await desk.edit("a", new="".join(f"{n}\n" for n in range(200_000)))

@@ -75,6 +75,7 @@ async def test_c5_a_repository_cannot_make_the_search_run_a_program(tmp_path: Pa
     assert not (tmp_path / "imported").exists()
 
 
+@pytest.mark.thorough
 async def test_c5_what_is_outside_forbidden_or_no_file_is_not_searched(tmp_path: Path) -> None:
     root = tmp_path / "work"
     write(root, a="word\n", state__journal="word\n")
@@ -92,6 +93,7 @@ async def test_c5_what_is_outside_forbidden_or_no_file_is_not_searched(tmp_path:
         await search(root, pattern="word", path="nowhere")
 
 
+@pytest.mark.thorough
 async def test_c5_a_pattern_that_takes_for_ever_is_stopped_and_what_was_found_is_told(tmp_path: Path) -> None:
     write(tmp_path, a="aaa\n", b="a" * 5_000 + "b\n")
     search = FileSearch(Below(tmp_path), (), ENVIRONMENT, time_s=2.0)  # a busy machine takes half a second to start it
@@ -135,6 +137,7 @@ def test_c5_a_search_interrupted_before_a_thread_was_free_leaves_no_pipe_open(tm
     assert [str(each.message) for each in caught] == []
 
 
+@pytest.mark.thorough
 async def test_c5_a_search_does_not_outlive_us(tmp_path: Path) -> None:
     write(tmp_path, b="a" * 5_000 + "b\n")
     program = (
@@ -162,6 +165,7 @@ async def test_c5_a_pattern_that_is_none_says_so(tmp_path: Path, pattern: str) -
         await search(tmp_path)
 
 
+@pytest.mark.thorough
 async def test_c5_ten_thousand_files_are_searched_and_the_answer_is_bounded(tmp_path: Path) -> None:
     for folder in range(100):
         (tmp_path / f"f{folder}").mkdir()
@@ -173,6 +177,7 @@ async def test_c5_ten_thousand_files_are_searched_and_the_answer_is_bounded(tmp_
     assert "there are more" in many[0]
 
 
+@pytest.mark.thorough
 async def test_t9_what_may_not_be_shown_is_judged_once_and_takes_nothing_from_the_rest(tmp_path: Path) -> None:
     """Neither do its lines count as matches, nor is it opened."""
     for number in range(SEARCH_JUDGED + 100):
@@ -204,6 +209,7 @@ async def test_t9_nothing_is_searched_where_the_start_itself_may_not_be_read(tmp
     assert "needle" in (await called(tool, pattern="needle"))[1]
 
 
+@pytest.mark.thorough
 async def test_c5_lines_without_end_and_bytes_that_are_no_text_stay_small(tmp_path: Path) -> None:
     (tmp_path / "min.js").write_text("x" * 1_000_000 + "needle" + "y" * 1_000_000)
     (tmp_path / "latin").write_bytes(b"gr\xfc\xdfe needle\x1b[31m\n")

@@ -83,6 +83,7 @@ async def test_c5_output_without_end_is_bounded_in_memory_and_in_time(terminal: 
     assert not processes_with("begin; yes")
 
 
+@pytest.mark.thorough
 async def test_c5_all_that_was_written_before_the_end_is_there(terminal: Terminal) -> None:
     for _ in range(5):
         assert (await run(terminal, "head -c 300000 /dev/zero | tr '\\0' x; echo; echo last"))[1].endswith("\nlast\n")
@@ -143,6 +144,7 @@ async def test_c5_what_fails_at_once_in_the_background_is_said_at_once(
     assert terminal.news() == ()
 
 
+@pytest.mark.thorough
 async def test_c5_the_end_of_a_background_process_is_news_once(terminal: Terminal, tmp_path: Path) -> None:
     await run(terminal, "sleep 73.25", background=True)
     await run(terminal, "until test -e go; do sleep 0.05; done; exit 6", background=True)
@@ -185,6 +187,7 @@ async def test_c5_stop_ends_also_what_is_being_waited_for(terminal: Terminal) ->
     assert (await call)[0] == "It was ended by the user."
 
 
+@pytest.mark.thorough
 async def test_c5_only_so_many_are_kept(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         await run(terminal, "sleep 76.25", background=True)
@@ -238,6 +241,7 @@ def test_c5_processes_go_on_from_one_event_loop_to_the_next(tmp_path: Path) -> N
     assert not processes_with("77.25")
 
 
+@pytest.mark.thorough
 def test_c5_nothing_of_ours_stays_open(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, ENVIRONMENT)
     asyncio.run(run(terminal, "true"))
@@ -261,6 +265,7 @@ def test_c5_what_a_model_is_told_of_these_tools_is_short(tmp_path: Path) -> None
         assert len(tool.name) + len(tool.description) + len(str(dict(tool.schema))) <= 1_100, tool.name
 
 
+@pytest.mark.thorough
 def test_c5_a_rolling_output_keeps_both_ends_whatever_the_pieces() -> None:
     text = b"".join(b"%06d\n" % n for n in range(10_000))
     for size in (1, 7, 1000, 70_000):
@@ -276,6 +281,7 @@ def test_c5_a_rolling_output_keeps_both_ends_whatever_the_pieces() -> None:
         assert rolling.last_line() == "009999"
 
 
+@pytest.mark.thorough
 async def test_c2_background_processes_belong_to_the_task_of_their_run(terminal: Terminal) -> None:
     """Also what a command that was waited for leaves running; another task's go on."""
     words = ["c2-mine", "c2-left", "c2-other"]

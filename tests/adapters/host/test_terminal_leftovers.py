@@ -71,6 +71,7 @@ async def test_c5_a_command_whose_time_is_over_is_gone_with_all_that_it_started(
     assert not alive(word)
 
 
+@pytest.mark.thorough
 async def test_c5_close_ends_whatever_runs(tmp_path: Path) -> None:
     words = {how: number(f"close {how}") for how in HIDING}
     commands = [HIDING[how].format(word) for how, word in words.items()]
@@ -108,6 +109,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 async def test_c5_nothing_outlives_us_however_we_end(tmp_path: Path, end: signal.Signals) -> None:
     """#80204: processes that ignore SIGTERM, left behind with process 1 as their parent."""

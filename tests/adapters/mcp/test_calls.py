@@ -46,6 +46,7 @@ async def test_t8_what_a_server_calls_an_error_is_one_and_is_fenced_as_words_of_
         assert await call(servers, "echo", a=1) == '{"a": 1}'
 
 
+@pytest.mark.thorough
 async def test_ten_megabytes_are_cut_with_a_note_and_the_server_goes_on() -> None:
     async with opened(misbehaving()) as servers:
         output = await call(servers, "big")
@@ -59,6 +60,7 @@ async def test_ten_megabytes_are_cut_with_a_note_and_the_server_goes_on() -> Non
         assert await call(servers, "echo") == "{}"
 
 
+@pytest.mark.thorough
 async def test_a_line_without_end_that_answers_nobody_costs_the_connection_alone() -> None:
     async with opened(misbehaving()) as servers:
         with pytest.raises(SourceDown, match="broke off during endless"):
@@ -94,6 +96,7 @@ async def test_c11_an_answer_that_asks_for_input_instead_is_refused_with_a_sente
             await call(servers, "unasked")
 
 
+@pytest.mark.thorough
 async def test_progress_is_shown_on_one_line_without_what_terminals_obey() -> None:
     shown: list[str] = []
     async with opened(misbehaving()) as servers:
@@ -102,6 +105,7 @@ async def test_progress_is_shown_on_one_line_without_what_terminals_obey() -> No
     assert shown == ["1 of 4", "half[2J way"]
 
 
+@pytest.mark.thorough
 async def test_l19_an_interrupt_returns_at_once_and_the_server_is_told(tmp_path: Path) -> None:
     mark = tmp_path / "heard"
     async with opened(misbehaving()) as servers:
@@ -141,6 +145,7 @@ async def test_a_call_has_a_time_limit_and_the_server_is_told_to_stop() -> None:
         assert len(json.loads(await call(servers, "seen"))["cancelled"]) == 1
 
 
+@pytest.mark.thorough
 async def test_calls_run_beside_each_other_and_from_any_task() -> None:
     async with opened(misbehaving(), bounds=QUICK) as servers:
         hanging = asyncio.ensure_future(call(servers, "hang"))

@@ -161,6 +161,7 @@ def _many_events(request: Request) -> Reply:
     return Reply(body=notice * 3_000, headers=EVENTS)
 
 
+@pytest.mark.thorough
 async def test_answers_that_are_too_long_or_packed_are_not_read_and_the_server_goes_on() -> None:
     long: dict[str, Callable[[Request], Reply | None]] = {
         "large": _large,
@@ -244,6 +245,7 @@ async def test_a_server_that_goes_away_fails_the_call_and_is_found_again() -> No
         assert await call(servers, "echo") == "here"
 
 
+@pytest.mark.thorough
 async def test_what_the_library_has_to_say_of_an_odd_server_is_not_written_over_the_terminal() -> None:
     """In a process without any set-up of logs, as the chat is."""
     async with answering(lambda _: Reply(200, b"x", {"Content-Type": "text/html"})) as endpoint:

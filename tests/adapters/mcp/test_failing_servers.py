@@ -69,6 +69,7 @@ async def test_a_server_that_dies_in_a_call_fails_it_once_and_is_started_for_the
         assert mark.read_text() == "x"  # what was in flight was not repeated
 
 
+@pytest.mark.thorough
 async def test_restarts_are_bounded(tmp_path: Path) -> None:
     mark = tmp_path / "effects"
     async with opened(misbehaving(), bounds=SHORT) as servers:
@@ -80,6 +81,7 @@ async def test_restarts_are_bounded(tmp_path: Path) -> None:
         assert mark.read_text() == "xxx"
 
 
+@pytest.mark.thorough
 async def test_restarts_are_counted_anew_after_a_steady_time(tmp_path: Path) -> None:
     steady = Bounds(open_s=5.0, back_off_s=(0.0,), steady_s=3.0)
     async with opened(misbehaving(), bounds=steady) as servers:
@@ -92,6 +94,7 @@ async def test_restarts_are_counted_anew_after_a_steady_time(tmp_path: Path) -> 
         assert await call(servers, "echo") == "{}"
 
 
+@pytest.mark.thorough
 async def test_l19_an_interrupt_returns_at_once_from_a_server_that_does_not_come_back(tmp_path: Path) -> None:
     mark = tmp_path / "began"
     async with opened(misbehaving("once", str(mark)), bounds=LEAVING) as servers:
@@ -108,6 +111,7 @@ async def test_l19_an_interrupt_returns_at_once_from_a_server_that_does_not_come
     assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.thorough
 async def test_closing_ends_a_server_that_is_just_being_started_again(tmp_path: Path) -> None:
     mark = tmp_path / "began"
     async with opened(misbehaving("once", str(mark)), bounds=LEAVING) as servers:
@@ -122,6 +126,7 @@ async def test_closing_ends_a_server_that_is_just_being_started_again(tmp_path: 
     assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.thorough
 async def test_l5_a_tool_that_is_another_one_after_a_restart_is_not_called(tmp_path: Path) -> None:
     mark = tmp_path / "effects"
     async with opened(misbehaving("replaced", str(tmp_path / "began"))) as servers:

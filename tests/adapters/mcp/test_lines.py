@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def test_lines_do_not_depend_on_how_they_were_cut(wanted: list[bytes], size: int
     assert found == [line.strip() for line in wanted if line.strip()]
 
 
+@pytest.mark.thorough
 @given(st.integers(1, 400), st.booleans(), st.integers(0, 10**6))
 def test_a_line_that_is_too_long_is_dropped_and_says_whom_it_answered(size: int, first: bool, number: int) -> None:
     value = {"text": "z" * 2_000, "id": 5}

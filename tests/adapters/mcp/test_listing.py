@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from hummingbird.adapters.mcp.limits import DESCRIPTION_CHARS, TOOLS
 from hummingbird.adapters.mcp.offered import tool_name
 from hummingbird.agent.tools.registry import Toolbox
@@ -39,6 +41,7 @@ async def test_c5_a_server_without_an_allow_list_is_not_even_started() -> None:
         )
 
 
+@pytest.mark.thorough
 async def test_c6_only_what_the_operator_calls_reading_reads_and_all_else_can_do_anything() -> None:
     async with opened(clock(read_tools=("convert_time", "format_disk"))) as servers:
         assert named(servers, "convert_time").spec.effects == {Effect.READ}
@@ -70,6 +73,7 @@ async def test_descriptions_are_bounded_plain_text_that_says_whose_they_are() ->
         assert len(words.removeprefix("MCP server raw: ")) == DESCRIPTION_CHARS
 
 
+@pytest.mark.thorough
 async def test_a_server_that_gives_no_list_has_no_tools_and_a_sentence() -> None:
     async with opened(misbehaving("no-list"), clock()) as servers:
         assert [tool.name for tool in servers.tools] == list(TIME_TOOLS)
@@ -78,6 +82,7 @@ async def test_a_server_that_gives_no_list_has_no_tools_and_a_sentence() -> None
         )
 
 
+@pytest.mark.thorough
 async def test_an_endless_list_is_read_to_the_bound() -> None:
     async with opened(misbehaving("many")) as servers:
         assert len(servers.tools) == TOOLS
@@ -86,6 +91,7 @@ async def test_an_endless_list_is_read_to_the_bound() -> None:
         assert [tool.spec.name for tool in servers.tools] == ["mcp_raw_tool_100"]
 
 
+@pytest.mark.thorough
 async def test_names_are_unique_callable_and_the_same_in_every_session() -> None:
     async with opened(misbehaving("same", name="a-b"), misbehaving("same", name="a b")) as servers:
         names = [tool.spec.name for tool in servers.tools]

@@ -65,6 +65,7 @@ async def test_children_of_a_server_that_died_are_gone_too(tmp_path: Path) -> No
         assert await gone(*numbers, within_s=60.0)
 
 
+@pytest.mark.thorough
 async def test_servers_end_when_our_process_is_killed() -> None:
     client = await asyncio.create_subprocess_exec(sys.executable, "-c", CLIENT, str(RAW), stdout=subprocess.PIPE)
     try:
@@ -79,6 +80,7 @@ async def test_servers_end_when_our_process_is_killed() -> None:
         await client.wait()
 
 
+@pytest.mark.thorough
 async def test_opening_that_is_cancelled_leaves_nothing_behind() -> None:
     settings = [misbehaving("silent", MARK), misbehaving("hang", MARK, name="b")]
     servers = McpServers(settings, os.environ, bounds=QUICK)
@@ -92,6 +94,7 @@ async def test_opening_that_is_cancelled_leaves_nothing_behind() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.thorough
 async def test_what_a_server_writes_on_stderr_and_what_the_library_logs_reaches_no_terminal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -41,6 +41,7 @@ def test_names_and_ids_become_legal_and_legal_ones_stay(text: str) -> None:
     assert legal_id("toolu_01-x") == "toolu_01-x"
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.booleans())))
 def test_arguments_survive_the_way_to_an_object_and_back(arguments: dict[str, object]) -> None:
     """M2"""

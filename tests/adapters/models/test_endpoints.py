@@ -44,6 +44,7 @@ def test_claude_on_vertex_is_reached_where_its_own_sdk_reaches_it(region: str) -
     sdk.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("region", REGIONS)
 def test_gemini_on_vertex_is_reached_where_its_own_sdk_reaches_it(region: str) -> None:
     """M6"""

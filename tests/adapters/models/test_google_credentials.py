@@ -276,6 +276,7 @@ def test_a_service_account_is_exchanged_for_a_token(
     assert token.expires_at > time.time() + TOKEN_MARGIN_S
 
 
+@pytest.mark.thorough
 def test_a_service_account_that_was_revoked_is_refused(
     service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

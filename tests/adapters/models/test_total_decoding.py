@@ -238,6 +238,7 @@ def test_an_answer_of_any_shape_is_a_reply_or_a_sentence(wire: str, draw: st.Dat
     assert sentence is None or type(sentence) is ReplyUnreadable or "error" in json.dumps(answer)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wire", WIRES)
 @given(draw=st.data())
 def test_a_stream_of_any_shape_is_a_reply_or_a_sentence(wire: str, draw: st.DataObject) -> None:
@@ -250,6 +251,7 @@ def test_a_stream_of_any_shape_is_a_reply_or_a_sentence(wire: str, draw: st.Data
 ODD: list[Any] = ["cut", None, True, -1, 0.5, 10**30, float("inf"), "eA==", "", [], [1], {}, {"x": 1}]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wire", WIRES)
 def test_any_node_may_be_anything(wire: str) -> None:
     """M2, L4: each node of an answer and of a stream, replaced by each kind of JSON; what is sent back is valid."""
@@ -281,6 +283,7 @@ _ERROR = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wire", WIRES)
 @given(draw=st.data())
 def test_an_error_of_any_shape_is_a_sentence(wire: str, draw: st.DataObject) -> None:

@@ -72,6 +72,7 @@ def test_a_project_has_a_memory_of_its_own(folder: Path) -> None:
     assert memory.read().memory.entries == ()
 
 
+@pytest.mark.thorough
 def test_processes_that_write_at_once_lose_nothing(folder: Path) -> None:
     """C7: real processes, while a reader never sees half a file."""
     code = (

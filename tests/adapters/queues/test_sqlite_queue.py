@@ -239,6 +239,7 @@ def _copied(path: Path) -> Path:
     return copy
 
 
+@pytest.mark.thorough
 async def test_ten_processes_that_open_a_new_queue_at_once_all_succeed_e3(queue: SqliteQueue, path: Path) -> None:
     processes = [
         await asyncio.create_subprocess_exec(

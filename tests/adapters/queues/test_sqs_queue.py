@@ -154,6 +154,7 @@ async def test_what_is_sent_anew_for_who_has_left_is_deleted_whatever_becomes_of
     ]
 
 
+@pytest.mark.thorough
 async def test_messages_are_replaced_by_two_requests_e3(queue: SqsQueue, aws: Aws) -> None:
     """A process that dies between requests leaves messages twice, so there are few."""
     aws.answers |= {
@@ -171,6 +172,7 @@ async def test_messages_are_replaced_by_two_requests_e3(queue: SqsQueue, aws: Aw
     assert [one["ReceiptHandle"] for one in deleted[1]["Entries"]] == [f"receipt{number}" for number in range(10)]
 
 
+@pytest.mark.thorough
 async def test_one_refused_message_of_several_is_told_e3(queue: SqsQueue, aws: Aws) -> None:
     refused = {"Id": "0", "Code": "InternalError", "Message": "Try again.", "SenderFault": False}
     aws.answers |= {
@@ -181,6 +183,7 @@ async def test_one_refused_message_of_several_is_told_e3(queue: SqsQueue, aws: A
         await queue.replace((_HELD,), (Successor("1", "1"),))
 
 
+@pytest.mark.thorough
 async def test_what_aws_says_is_shortened_and_printable_e3(queue: SqsQueue, aws: Aws) -> None:
     aws.refuse("DeleteMessage", "AccessDenied", "no\x1b[31m\n" * 5_000)
     with pytest.raises(QueueUnusable) as caught:
@@ -189,6 +192,7 @@ async def test_what_aws_says_is_shortened_and_printable_e3(queue: SqsQueue, aws:
     assert len(str(caught.value)) < ERROR_TEXT_CHARS + 300
 
 
+@pytest.mark.thorough
 async def test_a_receive_that_is_tried_again_has_the_same_attempt_id_e3(queue: SqsQueue, aws: Aws) -> None:
     """So that SQS gives the same messages again; ministack, on which the contract is played, knows no such thing."""
     aws.answers["ReceiveMessage"] = [(500, {}), (200, {"Messages": [_RECEIVED]}), (200, {})]
@@ -198,12 +202,14 @@ async def test_a_receive_that_is_tried_again_has_the_same_attempt_id_e3(queue: S
     assert attempts[0] == attempts[1] != attempts[2]
 
 
+@pytest.mark.thorough
 async def test_a_queue_that_is_asked_too_often_is_asked_again_e3(queue: SqsQueue, aws: Aws) -> None:
     aws.refuse("SendMessage", "RequestThrottled", "Request is throttled.")
     aws.answers["SendMessage"].append((200, {"MessageId": "sent"}))
     assert await queue.send("1", group="a", dedup_id="1") == "sent"
 
 
+@pytest.mark.thorough
 async def test_a_queue_that_stays_busy_says_so_e3(queue: SqsQueue, aws: Aws) -> None:
     aws.refuse("DeleteMessage", "ThrottlingException", "Rate exceeded")
     with pytest.raises(QueueUnusable, match=r"asked too often; ask less often"):
@@ -211,6 +217,7 @@ async def test_a_queue_that_stays_busy_says_so_e3(queue: SqsQueue, aws: Aws) -> 
     assert len(aws.asked) == QUEUE_ATTEMPTS
 
 
+@pytest.mark.thorough
 async def test_a_queue_that_cannot_be_reached_is_told_in_a_sentence_e3(aws: Aws) -> None:
     with Serving({"aws": aws}) as serving:
         endpoint = serving.url("aws")

@@ -136,6 +136,7 @@ async def test_a_verb_that_the_role_lacks_is_named_with_the_role_that_has_it(lab
             await calls[lacking]()
 
 
+@pytest.mark.thorough
 async def test_refused_credentials_and_missing_namespaces_say_what_to_do(lab_stage: LabStage) -> None:
     stranger = lab_stage.kubeconfig.with_name("stranger")
     lab_stage.lab.kubeconfig(stranger, "nobody-knows-me", lab_stage.namespace)
@@ -220,6 +221,7 @@ async def test_a_list_of_many_pages_is_read_to_its_end(lab_stage: LabStage) -> N
     assert b"continue=token-2" in requests[1]
 
 
+@pytest.mark.thorough
 async def test_a_door_that_was_closed_stays_closed(lab_stage: LabStage) -> None:
     """A conversation that breaks after the clean-up must not open another connection that nobody closes."""
     async with door(lab_stage.site) as cluster:

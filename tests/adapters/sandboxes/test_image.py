@@ -97,6 +97,7 @@ async def test_without_a_registry_the_image_is_made_of_packages_and_runs_as_the_
     assert "I: quick" in told
 
 
+@pytest.mark.thorough
 async def test_a_registry_that_never_answers_is_given_up_on(tmp_path: Path, quick: dict[str, str], name: str) -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -111,6 +112,7 @@ async def test_a_registry_that_never_answers_is_given_up_on(tmp_path: Path, quic
     assert _made(name)["User"] == "65532:65532"
 
 
+@pytest.mark.thorough
 async def test_with_neither_registry_nor_packages_both_reasons_are_told(
     tmp_path: Path, quick: dict[str, str], name: str
 ) -> None:
@@ -120,6 +122,7 @@ async def test_with_neither_registry_nor_packages_both_reasons_are_told(
         await build_image(name, environment=environment, told=lambda _: None, registry_stall_s=1)
 
 
+@pytest.mark.thorough
 async def test_asked_for_packages_no_registry_is_tried(tmp_path: Path, quick: dict[str, str], name: str) -> None:
     lines: list[str] = []
     await build_image(name, environment=quick, told=lines.append, from_packages=True)
@@ -134,6 +137,7 @@ async def test_a_name_that_podman_will_not_take_is_refused_before_any_work(quick
     assert not lines
 
 
+@pytest.mark.thorough
 async def test_an_image_that_cannot_be_stored_is_told_in_podmans_words(
     tmp_path: Path, quick: dict[str, str], name: str
 ) -> None:
@@ -147,6 +151,7 @@ async def test_without_podman_nothing_is_made(tmp_path: Path) -> None:
         await build_image("any", environment={"PATH": str(tmp_path)}, told=lambda _: None)
 
 
+@pytest.mark.thorough
 def test_the_recipe_is_shipped_in_the_wheel(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -109,6 +109,7 @@ echo x >x; echo files:$(cat x)
 """
 
 
+@pytest.mark.thorough
 async def test_a_command_that_kills_its_supervisor_ended_badly_but_the_sandbox_did_not_x8(stage: Stage) -> None:
     """X8, X5: and process 1 ends what lost its parent and collects the dead, which count towards the pod's limit."""
     async with started(stage) as (sandbox, _):
@@ -140,6 +141,7 @@ async def test_a_pod_deleted_under_a_command_is_a_broken_sandbox_and_says_so_x8(
             await end
 
 
+@pytest.mark.thorough
 async def test_an_evicted_pod_is_a_broken_sandbox_and_says_why_x8(lab_stage: LabStage) -> None:
     async with started(lab_stage) as (sandbox, place), busy(sandbox) as end:
         await beside(lambda: lab_stage.lab.evict(lab_stage.namespace, place.pod_name))
@@ -149,6 +151,7 @@ async def test_an_evicted_pod_is_a_broken_sandbox_and_says_why_x8(lab_stage: Lab
             await sandbox.exec("true")
 
 
+@pytest.mark.thorough
 async def test_a_pod_whose_time_is_up_is_a_broken_sandbox_and_says_so_x8(stage: Stage) -> None:
     async with started(stage) as (sandbox, place):
         await beside(lambda: stage.patch(place.pod_name, {"spec": {"activeDeadlineSeconds": 1}}))
@@ -156,6 +159,7 @@ async def test_a_pod_whose_time_is_up_is_a_broken_sandbox_and_says_so_x8(stage: 
             await sandbox.exec("sleep 60", timeout_s=60)
 
 
+@pytest.mark.thorough
 async def test_input_that_nobody_reads_hangs_nothing_x2(lab_stage: LabStage) -> None:
     """X2: the stand-in lets each exec with unread input hang, which real clusters do now and then."""
     async with started(lab_stage) as (sandbox, _):
@@ -166,6 +170,7 @@ async def test_input_that_nobody_reads_hangs_nothing_x2(lab_stage: LabStage) -> 
             lab_stage.lab.hang_on_unread_stdin(on=False)
 
 
+@pytest.mark.thorough
 async def test_a_pod_of_its_own_does_not_linger_and_only_the_roles_verbs_in_one_namespace_are_used_i5(
     lab_stage: LabStage,
 ) -> None:
@@ -179,6 +184,7 @@ async def test_a_pod_of_its_own_does_not_linger_and_only_the_roles_verbs_in_one_
     assert outside(asked, lab_stage.namespace) == []
 
 
+@pytest.mark.thorough
 async def test_a_cleanup_that_failed_can_be_tried_again(lab_stage: LabStage) -> None:
     async with started(lab_stage) as (sandbox, place):
         lab_stage.lab.narrow(lab_stage.token, {"pods": ("get",)})
@@ -197,6 +203,7 @@ async def test_without_kubectl_no_pod_is_made(lab_stage: LabStage) -> None:
     assert lab_stage.asked() == []
 
 
+@pytest.mark.thorough
 async def test_a_role_without_exec_is_named_and_leaves_no_pod_x5(lab_stage: LabStage) -> None:
     lab_stage.lab.narrow(lab_stage.token, {"pods": ("create", "get", "list", "delete", "patch")})
     with pytest.raises(SandboxUnavailable, match=r"may not run commands in pods: bind the role .*pods/exec"):
@@ -204,6 +211,7 @@ async def test_a_role_without_exec_is_named_and_leaves_no_pod_x5(lab_stage: LabS
     assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("image", "reason", "said"),
     [
@@ -230,6 +238,7 @@ def rooted(image: str) -> str:
     return name
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_no_node_takes_is_waited_for_and_given_up_x5(lab_stage: LabStage) -> None:
     lab_stage.lab.hold()
     try:
@@ -260,6 +269,7 @@ async def test_start_cancelled_while_the_pod_is_being_made_leaves_none_x5(lab_st
         assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_start_cancelled_before_the_creation_arrives_leaves_no_pod_x5(lab_stage: LabStage) -> None:
     """The removal must not overtake the creation: what is made after it would stay."""
     async with gate_before(lab_stage.lab.url, lab_stage.kubeconfig) as gate:
@@ -275,6 +285,7 @@ async def test_start_cancelled_before_the_creation_arrives_leaves_no_pod_x5(lab_
         assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_a_creation_whose_answer_is_lost_leaves_no_pod_x5(lab_stage: LabStage) -> None:
     async with gate_before(lab_stage.lab.url, lab_stage.kubeconfig) as gate:
         gate.method, gate.lose = "POST", 1
@@ -286,6 +297,7 @@ async def test_a_creation_whose_answer_is_lost_leaves_no_pod_x5(lab_stage: LabSt
         assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("turns", [0, 5, 20, 60, 120, 200])
 async def test_start_cancelled_at_any_time_leaves_no_pod_x5(lab_stage: LabStage, turns: int) -> None:
     place = place_on(lab_stage)
@@ -300,6 +312,7 @@ async def test_start_cancelled_at_any_time_leaves_no_pod_x5(lab_stage: LabStage,
     assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_the_double_of_kubectl_carries_conversations_too(lab_stage: LabStage, tmp_path: Path) -> None:
     lab_stage.site = replace(lab_stage.site, kubectl=str(install(tmp_path / "double")))
     async with started(lab_stage) as (sandbox, _):
@@ -307,6 +320,7 @@ async def test_the_double_of_kubectl_carries_conversations_too(lab_stage: LabSta
         assert (done.exit_code, done.stdout) == (3, b"through the double")
 
 
+@pytest.mark.thorough
 def test_nobody_pays_for_kubernetes_who_did_not_ask_for_it() -> None:
     """X5: never chosen unless asked for; not even imported."""
     text = "import sys, hummingbird.cli.main; print([m for m in ('lightkube', 'yaml') if m in sys.modules])"

@@ -56,6 +56,7 @@ async def test_the_next_start_removes_what_a_killed_process_left_behind() -> Non
         assert not exists(container)
 
 
+@pytest.mark.thorough
 async def test_an_owner_that_is_dead_but_whose_parent_has_not_noticed_is_dead() -> None:
     """A process that was killed stays a zombie until its parent looks."""
     with owner() as (process, container):
@@ -65,6 +66,7 @@ async def test_an_owner_that_is_dead_but_whose_parent_has_not_noticed_is_dead() 
         assert not exists(container)
 
 
+@pytest.mark.thorough
 async def test_containers_of_the_living_and_of_others_are_left_alone() -> None:
     me = this_process()
     dead = f"{OWNER}={replace(me, began=me.began + 1)}"

@@ -79,6 +79,7 @@ async def test_a_silent_cluster_has_no_verdict_and_a_removal_that_it_ignores_is_
             await ours.remove()
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_is_not_there_any_more_or_does_not_run_says_so_x8(lab_stage: LabStage) -> None:
     async with own(lab_stage) as ours:
         assert "does not run: no node can take it" in await ours.verdict()

@@ -143,6 +143,7 @@ async def test_a_command_over_the_containers_memory_is_killed_and_the_sandbox_go
     assert (await small.exec("echo still here")).stdout == b"still here\n"
 
 
+@pytest.mark.thorough
 async def test_commands_together_cannot_have_more_processes_than_the_container(place: PodmanPlace) -> None:
     """X4."""
     done = await CommandSandbox(place).exec("for i in $(seq 400); do sleep 100 & done; echo all", timeout_s=30)
@@ -151,6 +152,7 @@ async def test_commands_together_cannot_have_more_processes_than_the_container(p
     assert (await CommandSandbox(place).exec("echo still here")).stdout == b"still here\n"
 
 
+@pytest.mark.thorough
 async def test_a_container_that_was_killed_is_a_broken_sandbox_and_not_a_commands_output() -> None:
     """X8."""
     place = PodmanPlace(sandbox_image(), environment=os.environ)
@@ -170,6 +172,7 @@ async def test_without_podman_the_sentence_says_how_to_get_it(tmp_path: Path) ->
     await place.remove()
 
 
+@pytest.mark.thorough
 async def test_without_the_image_the_sentence_says_how_to_build_it_and_nothing_is_pulled() -> None:
     sandbox_image()
     place = PodmanPlace("localhost/no-such-image:1", environment=os.environ)
@@ -192,6 +195,7 @@ FLAWS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("flaw", FLAWS)
 async def test_an_image_that_will_not_do_is_refused_with_what_it_lacks_and_leaves_nothing(flaw: str) -> None:
     place = PodmanPlace(tiny_image(FLAWS[flaw]), environment=os.environ)
@@ -201,6 +205,7 @@ async def test_an_image_that_will_not_do_is_refused_with_what_it_lacks_and_leave
     assert not exists(place.container)
 
 
+@pytest.mark.thorough
 async def test_a_directory_of_the_host_in_every_container_is_refused(tmp_path: Path) -> None:
     """I3. As volumes in an operator's containers.conf would put it there."""
     configuration = tmp_path / "containers.conf"
@@ -211,6 +216,7 @@ async def test_a_directory_of_the_host_in_every_container_is_refused(tmp_path: P
     assert not exists(place.container)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("flag", ["--memory", "--pids-limit"])
 async def test_a_machine_that_does_not_enforce_the_limits_is_refused(flag: str) -> None:
     """X4."""
@@ -225,6 +231,7 @@ async def test_a_machine_that_does_not_enforce_the_limits_is_refused(flag: str) 
     assert not exists(place.container)
 
 
+@pytest.mark.thorough
 async def test_what_podman_says_when_it_refuses_is_told() -> None:
     def odd(container: Container, name: str) -> list[str]:
         return ["run", "--no-such-flag", *run_arguments(container, name)[1:]]

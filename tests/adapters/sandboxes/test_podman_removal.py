@@ -67,6 +67,7 @@ async def test_a_removal_while_it_starts_leaves_no_container_and_the_start_says_
         await starting
 
 
+@pytest.mark.thorough
 async def test_a_removal_that_is_cancelled_is_done_all_the_same() -> None:
     place = Announced()
     await place.start()
@@ -78,6 +79,7 @@ async def test_a_removal_that_is_cancelled_is_done_all_the_same() -> None:
     assert not exists(place.container)
 
 
+@pytest.mark.thorough
 async def test_removing_twice_at_once_and_again_is_fine_and_the_place_is_broken_then() -> None:
     """X8."""
     place = Announced()
@@ -89,6 +91,7 @@ async def test_removing_twice_at_once_and_again_is_fine_and_the_place_is_broken_
         await place.connect()
 
 
+@pytest.mark.thorough
 async def test_a_container_that_cannot_be_removed_is_said(tmp_path: Path) -> None:
     """X1. Podman is taken away meanwhile; with it back, the next removal works."""
     real = tmp_path / "podman"

@@ -91,6 +91,7 @@ async def race(kubeconfig: str, verb: str, word: str, processes: int) -> list[st
     return [line for out, _ in answers for line in out.decode().split()]
 
 
+@pytest.mark.thorough
 async def test_processes_that_claim_at_once_never_get_the_same_pod_x6(stage: Stage) -> None:
     """X6: three processes, two claims in each, three pods that stand by; the rest waits for replacements."""
     await beside(lambda: pool_of(stage, 3))
@@ -100,6 +101,7 @@ async def test_processes_that_claim_at_once_never_get_the_same_pod_x6(stage: Sta
     assert names(stage, role="active") == set(claimed)
 
 
+@pytest.mark.thorough
 async def test_of_many_claimers_after_one_pod_one_gets_it_and_the_others_wait_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "only", role="standby")
     await all_ready(lab_stage)
@@ -116,6 +118,7 @@ async def test_of_many_claimers_after_one_pod_one_gets_it_and_the_others_wait_x6
     assert sum(each.verb == "patch" for each in lab_stage.asked()) >= 1
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_somebody_else_was_quicker_to_take_is_left_and_the_next_one_taken_x6(
     lab_stage: LabStage,
 ) -> None:
@@ -136,6 +139,7 @@ async def test_a_pod_that_somebody_else_was_quicker_to_take_is_left_and_the_next
     assert "hummingbird/claimed-by" in metadata(lab_stage, claimed.name)["annotations"]
 
 
+@pytest.mark.thorough
 async def test_claim_waits_warns_once_after_two_minutes_and_takes_what_comes_x6(lab_stage: LabStage) -> None:
     clock = HeldClock(flying=True)
     warnings = Warnings(clock)
@@ -149,6 +153,7 @@ async def test_claim_waits_warns_once_after_two_minutes_and_takes_what_comes_x6(
     assert 120 <= warnings.after[0] < 122
 
 
+@pytest.mark.thorough
 async def test_pods_that_are_not_ready_are_left_to_their_deployment_and_the_warning_says_why_x6(
     lab_stage: LabStage,
 ) -> None:
@@ -165,6 +170,7 @@ async def test_pods_that_are_not_ready_are_left_to_their_deployment_and_the_warn
     assert names(lab_stage, role="active") == set()
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_was_used_and_put_back_by_hand_is_not_claimed_x6(lab_stage: LabStage) -> None:
     """X6: a pod is never used by two sessions."""
     await put(lab_stage, "second-hand", role="standby", claimed_by="somebody", reap_by=at(5))
@@ -178,6 +184,7 @@ async def test_a_pod_that_was_used_and_put_back_by_hand_is_not_claimed_x6(lab_st
     assert names(lab_stage, role="standby") == {"second-hand"}
 
 
+@pytest.mark.thorough
 async def test_a_claim_cancelled_in_the_middle_leaves_no_pod_that_nobody_uses_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -193,6 +200,7 @@ async def test_a_claim_cancelled_in_the_middle_leaves_no_pod_that_nobody_uses_x6
         assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_a_claim_whose_answer_is_lost_is_known_by_its_mark_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -210,6 +218,7 @@ async def test_a_role_that_may_not_list_ends_the_waiting_x6(lab_stage: LabStage)
             await pool.claim()
 
 
+@pytest.mark.thorough
 async def test_a_cluster_that_is_silent_for_a_while_does_not_end_the_waiting_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -224,6 +233,7 @@ async def test_a_cluster_that_is_silent_for_a_while_does_not_end_the_waiting_x6(
         assert (await claiming).name == "one"
 
 
+@pytest.mark.thorough
 async def test_only_the_roles_verbs_in_one_namespace_are_used_i5(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)

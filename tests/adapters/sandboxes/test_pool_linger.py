@@ -52,6 +52,7 @@ async def test_a_lingering_pod_is_kept_for_its_session_and_taken_back_by_it_x6(
         assert await pool.reclaim(session) is None
 
 
+@pytest.mark.thorough
 async def test_processes_that_reclaim_at_once_never_share_the_pod_x6(stage: Stage) -> None:
     await beside(lambda: pool_of(stage, 1))
     async with pool_on(stage, _Wall()) as pool:
@@ -68,6 +69,7 @@ class _Wall(HeldClock):
         return time.time()
 
 
+@pytest.mark.thorough
 async def test_many_reclaimers_of_one_pod_are_one_winner_every_time_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -99,6 +101,7 @@ async def test_an_overdue_pod_cannot_be_taken_back_x6(lab_stage: LabStage) -> No
         assert await pool.reclaim("timely") is not None
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_is_being_deleted_cannot_be_taken_back_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "going", session="session", reap_by=at(100))
     await all_ready(lab_stage)
@@ -113,6 +116,7 @@ async def reclaimed_while_going(lab_stage: LabStage, pool: Pool) -> Pod | None:
     return await pool.reclaim("session")
 
 
+@pytest.mark.thorough
 async def test_what_is_overdue_is_reaped_and_the_rest_stays_x6(lab_stage: LabStage) -> None:
     with no_room(lab_stage):
         await put(lab_stage, "overdue", reap_by=at(0))
@@ -126,6 +130,7 @@ async def test_what_is_overdue_is_reaped_and_the_rest_stays_x6(lab_stage: LabSta
             assert await pool.reap_expired() == []
 
 
+@pytest.mark.thorough
 async def test_of_too_many_lingering_pods_those_nearest_to_their_deadline_go_first_x6(lab_stage: LabStage) -> None:
     with no_room(lab_stage):
         for name, seconds in (("c", 30), ("a", 10), ("d", 40), ("b", 20)):
@@ -136,6 +141,7 @@ async def test_of_too_many_lingering_pods_those_nearest_to_their_deadline_go_fir
         assert {pod["metadata"]["name"] for pod in lab_stage.pods()} == {"c", "d", "working"}
 
 
+@pytest.mark.thorough
 async def test_a_pod_taken_back_while_the_reaper_decides_is_not_reaped_x6(lab_stage: LabStage) -> None:
     """X6: by the reaper's list it was overdue; by the time of its deletion somebody works in it."""
     await put(lab_stage, "one", session="session", reap_by=at(10))
@@ -154,6 +160,7 @@ async def test_a_pod_taken_back_while_the_reaper_decides_is_not_reaped_x6(lab_st
     assert names(lab_stage, role="active") == {"one"}
 
 
+@pytest.mark.thorough
 async def test_a_pod_reaped_while_somebody_takes_it_back_is_not_taken_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", session="session", reap_by=at(10))
     await all_ready(lab_stage)
@@ -171,6 +178,7 @@ async def test_a_pod_reaped_while_somebody_takes_it_back_is_not_taken_x6(lab_sta
     assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_an_active_pod_without_a_readable_deadline_gets_one_and_is_reaped_by_it_x6(lab_stage: LabStage) -> None:
     """Somebody may work in it; but it does not stay for ever."""
     with no_room(lab_stage):
@@ -188,6 +196,7 @@ async def test_an_active_pod_without_a_readable_deadline_gets_one_and_is_reaped_
             assert sorted(await pool.reap_expired()) == ["none", "nowhere", "odd"]
 
 
+@pytest.mark.thorough
 async def test_reaping_follows_each_acquisition_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "overdue", reap_by=at(-1))
     await put(lab_stage, "fresh", role="standby")
@@ -202,6 +211,7 @@ async def test_reaping_follows_each_acquisition_x6(lab_stage: LabStage) -> None:
         await beside(lambda: lab_stage.wait_until(lambda: names(lab_stage) == {"fresh", "kept"}))
 
 
+@pytest.mark.thorough
 async def test_a_reaper_goes_on_when_the_cluster_does_not_answer_and_says_so_x6(lab_stage: LabStage) -> None:
     with no_room(lab_stage):
         await put(lab_stage, "overdue", reap_by=at(-1))
@@ -218,6 +228,7 @@ async def test_a_reaper_goes_on_when_the_cluster_does_not_answer_and_says_so_x6(
             await cancelled(reaping)
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_is_gone_cannot_linger(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -228,6 +239,7 @@ async def test_a_pod_that_is_gone_cannot_linger(lab_stage: LabStage) -> None:
             await pool.linger(claimed, "session")
 
 
+@pytest.mark.thorough
 async def test_a_dead_lingering_pod_is_reaped_before_its_time_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "evicted", session="session", reap_by=at(100))
     await all_ready(lab_stage)

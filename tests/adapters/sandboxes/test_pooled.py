@@ -68,6 +68,7 @@ async def test_a_reply_finds_the_pod_of_its_session_with_all_its_files_x6(stage:
         await second.cleanup()
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_dies_between_claim_and_first_use_is_replaced_by_another_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await put(lab_stage, "two", role="standby")
@@ -90,6 +91,7 @@ async def test_a_pod_that_dies_between_claim_and_first_use_is_replaced_by_anothe
         assert (await CommandSandbox(place).exec("echo here")).stdout == b"here\n"
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_somebody_worked_in_is_discarded_and_another_claimed_x6(lab_stage: LabStage) -> None:
     """X6: whatever its labels say, a pod with files in it is not fresh."""
     await put(lab_stage, "used", role="standby")
@@ -105,6 +107,7 @@ async def test_a_pod_that_somebody_worked_in_is_discarded_and_another_claimed_x6
         assert place.pod_name == "fresh"
 
 
+@pytest.mark.thorough
 async def test_a_pool_whose_pods_do_not_work_is_given_up_after_three_x6(lab_stage: LabStage) -> None:
     class Cursed(Pool):
         async def claim(self) -> Pod:
@@ -122,6 +125,7 @@ async def test_a_pool_whose_pods_do_not_work_is_given_up_after_three_x6(lab_stag
     assert len(gone) == 3
 
 
+@pytest.mark.thorough
 async def test_a_start_cancelled_after_the_claim_leaves_no_pod_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -140,6 +144,7 @@ async def test_a_start_cancelled_after_the_claim_leaves_no_pod_x6(lab_stage: Lab
     assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_a_role_without_exec_is_named_and_the_claimed_pod_removed_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -150,6 +155,7 @@ async def test_a_role_without_exec_is_named_and_the_claimed_pod_removed_x6(lab_s
     assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_a_container_that_restarts_under_a_command_ends_the_command_and_keeps_the_files_x8(
     lab_stage: LabStage,
 ) -> None:
@@ -167,6 +173,7 @@ async def test_a_container_that_restarts_under_a_command_ends_the_command_and_ke
         await place.remove()
 
 
+@pytest.mark.thorough
 async def test_what_cannot_linger_is_removed_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
@@ -177,6 +184,7 @@ async def test_what_cannot_linger_is_removed_x6(lab_stage: LabStage) -> None:
     assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_both_doors_open_on_the_same_namespace(lab_stage: LabStage) -> None:
     cluster, kubectl = open_site(lab_stage.site, environment())
     assert isinstance(cluster, Cluster)

@@ -91,6 +91,7 @@ def test_a_run_is_counted_as_it_happens() -> None:
     assert value(metrics, "build_info", version="1.2") == 1
 
 
+@pytest.mark.thorough
 @given(st.lists(entries, max_size=12))
 def test_the_sums_are_those_of_the_bill_whatever_happened_l15(written: Sequence[Entry]) -> None:
     metrics, ledger = samples(seen(*written)), Ledger.of(written)
@@ -153,6 +154,7 @@ def test_an_earlier_run_that_is_closed_by_the_next_has_ended_and_is_not_this_one
     assert value(metrics, "runs_under_way") == 1
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_parked_is_not_under_way_once_nobody_holds_it() -> None:
     metrics = Metrics()
     run = metrics(order())
@@ -196,6 +198,7 @@ def test_the_first_of_a_kind_is_seen_as_an_increase() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_the_number_of_series_is_bounded_whatever_comes() -> None:
     metrics = Metrics()
     for number in range(LABEL_VALUES + 50):

@@ -42,6 +42,7 @@ def test_konflux_and_its_archive_are_read(tmp_path: Path) -> None:
     assert [one.sentence for one in told] == ["The cluster can be read.", "KubeArchive can be read."]
 
 
+@pytest.mark.thorough
 def test_konflux_that_refuses_the_login_is_told_of_each_server(tmp_path: Path) -> None:
     with KonfluxLab(find(CASE)) as lab:
         told = konflux(tmp_path, lab, "wrong")
@@ -90,6 +91,7 @@ def servers(folder: Path, mode: str, *more: str) -> Finding:
     return only(tried(elsewhere_checks, of))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "more", "standing", "words"),
     [

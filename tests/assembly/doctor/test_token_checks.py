@@ -60,6 +60,7 @@ def test_a_projects_own_token_is_the_one_that_is_tried(tmp_path: Path, gitlab: G
     assert by_part(found, path) == [(SKIP, f"Not tried: {own} must be mended first.")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("token", "words"),
     [
@@ -78,6 +79,7 @@ def test_a_token_that_cannot_write_is_told(tmp_path: Path, gitlab: GitLabLab, to
     assert token not in sentence
 
 
+@pytest.mark.thorough
 def test_a_token_that_ends_soon_is_told(tmp_path: Path, gitlab: GitLabLab) -> None:
     day = (datetime.now(UTC) + timedelta(days=3)).date().isoformat()
     for each in gitlab.world.tokens:
@@ -86,6 +88,7 @@ def test_a_token_that_ends_soon_is_told(tmp_path: Path, gitlab: GitLabLab) -> No
     assert by_part(found, "token that writes")[1] == (WARN, f"{WRITER} ends on {day}: renew it.")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("level", "standing", "words"),
     [
@@ -106,6 +109,7 @@ def test_a_role_that_does_not_fit_is_told(
     assert words in by_part(found, gitlab.world.project.path)[0][1]
 
 
+@pytest.mark.thorough
 def test_a_stranger_in_a_public_project_is_no_member(tmp_path: Path, gitlab: GitLabLab) -> None:
     gitlab.world.project.visibility = "public"
     with role(gitlab, 0):
@@ -115,6 +119,7 @@ def test_a_stranger_in_a_public_project_is_no_member(tmp_path: Path, gitlab: Git
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("flags", "standing", "words"),
     [
@@ -136,6 +141,7 @@ def test_a_maintainers_token_sees_whether_the_webhook_sends_what_is_needed(
     assert words in hook[1]
 
 
+@pytest.mark.thorough
 def test_a_token_goes_nowhere_but_to_the_address_that_is_configured(tmp_path: Path, gitlab: GitLabLab) -> None:
     """G3: a redirect is not followed."""
     with GitLabLab(find("compiler-error")) as other:

@@ -111,6 +111,7 @@ def test_work_that_was_given_up_is_told(tmp_path: Path) -> None:
         assert (dead.standing, dead.sentence) == (WARN, "One message was given up: see `hummingbird queue list`.")
 
 
+@pytest.mark.thorough
 def test_a_queue_of_the_cloud_is_asked_whether_it_is_fit(tmp_path: Path, cloud: Ministack) -> None:
     """E3: FIFO, and a queue for dead letters behind it."""
     fit = asyncio.run(cloud.site()).url
@@ -122,6 +123,7 @@ def test_a_queue_of_the_cloud_is_asked_whether_it_is_fit(tmp_path: Path, cloud: 
     assert "needs a RedrivePolicy" in found.sentence
 
 
+@pytest.mark.thorough
 def test_the_queue_that_events_come_from_is_tried_too(tmp_path: Path, cloud: Ministack) -> None:
     fifo, events = asyncio.run(cloud.site()).url, cloud.create("events-to-try")
     for url, standing, words in ((events, OK, "can be reached"), (f"{events}-gone", FAIL, "There is no queue")):

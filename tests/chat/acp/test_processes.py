@@ -42,6 +42,7 @@ def line(message: object) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
+@pytest.mark.thorough
 async def test_c10_garbage_is_answered_with_a_sentence_and_the_next_message_is_read(tmp_path: Path) -> None:
     process = await started(None, tmp_path)
     assert process.stdin is not None
@@ -76,6 +77,7 @@ async def test_c10_garbage_is_answered_with_a_sentence_and_the_next_message_is_r
     assert b"Traceback" not in said
 
 
+@pytest.mark.thorough
 async def test_c10_whatever_prints_does_not_reach_the_editor(tmp_path: Path) -> None:
     process = await started(None, tmp_path, before=NOISE)
     out, said = await process.communicate(line(HELLO))
@@ -83,6 +85,7 @@ async def test_c10_whatever_prints_does_not_reach_the_editor(tmp_path: Path) -> 
     assert said.count(b"noise") == 3
 
 
+@pytest.mark.thorough
 async def test_c10_an_earlier_session_is_listed_loaded_told_again_and_gone_on_with(tmp_path: Path) -> None:
     script = Script(
         [
@@ -125,6 +128,7 @@ async def test_c10_an_earlier_session_is_listed_loaded_told_again_and_gone_on_wi
     script.assert_consumed()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
 async def test_c10_when_the_editor_is_gone_the_process_and_its_children_are(tmp_path: Path, way: str) -> None:
     """In the middle of a run, with a process in the background and one in the foreground."""
@@ -149,6 +153,7 @@ async def test_c10_when_the_editor_is_gone_the_process_and_its_children_are(tmp_
     script.assert_consumed()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["end of input", "closed pipe"])
 async def test_c10_an_editor_that_reads_no_more_does_not_keep_us(tmp_path: Path, way: str) -> None:
     """Its pipe is full by then."""
@@ -181,6 +186,7 @@ async def written_full(reading: int) -> None:
             waits = int.from_bytes(fcntl.ioctl(reading, termios.FIONREAD, b"\0" * 4), sys.byteorder)
 
 
+@pytest.mark.thorough
 async def test_c10_a_process_that_cannot_begin_says_why_on_standard_error(tmp_path: Path) -> None:
     process = await started(None, tmp_path, "--config", str(tmp_path / "none.yaml"))
     out, said = await process.communicate()
@@ -188,6 +194,7 @@ async def test_c10_a_process_that_cannot_begin_says_why_on_standard_error(tmp_pa
     assert b"none.yaml" in said
 
 
+@pytest.mark.thorough
 async def test_c6_c10_an_agent_started_with_plan_has_no_other_mode(tmp_path: Path) -> None:
     script = Script([Turn(calls=(Call("file_edit", {"path": "x", "new": "x"}),)), Turn(text="not written")])
     with VendorLab(script) as lab:

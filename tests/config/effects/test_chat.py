@@ -108,6 +108,7 @@ WAYS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", [way if way == "by a link" else also(way) for way in WAYS])
 async def test_rules_for_paths_hold_for_every_way_to_a_file(tmp_path: Path, way: str) -> None:
     """T9: a deny is absolute, and what is allowed below one folder is not allowed below another."""
@@ -138,6 +139,7 @@ SEARCHES: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("search", [name if name in {"everything", "the file"} else also(name) for name in SEARCHES])
 @pytest.mark.parametrize("rule", ["deny, tool: file_*", also("deny, tool: file_read"), also("deny, tool: file_search")])
 async def test_rules_for_paths_hold_for_what_a_search_finds(tmp_path: Path, search: str, rule: str) -> None:
@@ -160,6 +162,7 @@ async def test_rules_for_paths_hold_for_what_a_search_finds(tmp_path: Path, sear
         assert ("b.md" in result) is (search in {"everything", "names alone"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("where", "asked", "shown"), [("secrets/deep", 1, True), (".", 0, False)])
 async def test_a_yes_to_a_search_is_one_to_what_it_finds_there(
     tmp_path: Path, where: str, asked: int, *, shown: bool
@@ -192,6 +195,7 @@ async def test_compression_threshold_is_when_the_middle_is_summarised(
         assert bool(talk.written(Compacted)) is made
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("protect", "kept"), [(4, 4), also(10, 10)])
 async def test_compression_protect_last_n_is_what_stays(tmp_path: Path, protect: int, kept: int) -> None:
     steps = [*[Turn(text=LONG) for _ in range(16)], Turn(text="## State\nnothing"), DONE]
@@ -206,6 +210,7 @@ async def test_compression_protect_last_n_is_what_stays(tmp_path: Path, protect:
         await talk.say("and now?")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("auxiliary", "asked"),
     [
@@ -245,6 +250,7 @@ async def test_memory_limits_are_how_much_is_kept(
         assert ("otter" in talk.partner.memory()) is (outcome is ToolOutcome.OK)
 
 
+@pytest.mark.thorough
 async def test_toolsets_are_what_is_offered(tmp_path: Path) -> None:
     async with talking(tmp_path, DONE, chat="toolsets: [todo]") as talk:
         await talk.say()
@@ -288,6 +294,7 @@ async def test_reason_and_name_of_a_rule_are_what_the_model_and_the_journal_read
         assert "use the sandbox" in results(talk)[0]
 
 
+@pytest.mark.thorough
 async def test_a_person_who_says_yes_for_the_session_is_asked_once(tmp_path: Path) -> None:
     """T9, C3: what `ask` leads to where there is somebody."""
     run = call("terminal", command="echo hi")
@@ -313,6 +320,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.thorough
 async def test_mcp_servers_with_a_command_are_started_as_they_are_described(tmp_path: Path) -> None:
     """C5: command, args, env, tools and read_tools."""
     (tmp_path / "server.py").write_text(SERVER)

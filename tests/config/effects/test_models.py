@@ -63,6 +63,7 @@ async def test_with_more_iterations_the_same_run_is_completed(tmp_path: Path) ->
     assert done.outcome.reason is EndReason.COMPLETED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("limit", "reason"), [(1_000, EndReason.CONTEXT_LIMIT), (60_000, EndReason.COMPLETED)])
 @LEVELS
 async def test_context_limit_ends_a_run(tmp_path: Path, level: str, limit: int, reason: EndReason) -> None:
@@ -73,6 +74,7 @@ async def test_context_limit_ends_a_run(tmp_path: Path, level: str, limit: int, 
     assert (done.outcome.reason, done.outcome.text) == (reason, "so far")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("context", "summaries", "reason"),
     [("wrap_up", False, EndReason.CONTEXT_LIMIT), ("compact", True, EndReason.COMPLETED)],
@@ -97,6 +99,7 @@ async def test_context_says_what_a_full_context_leads_to(
     assert (bool(made), done.outcome.reason) == (summaries, reason)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("size", "in_a_file"), [(256, True), (4096, False)])
 @LEVELS
 async def test_max_inline_size_decides_what_becomes_a_file(

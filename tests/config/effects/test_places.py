@@ -51,6 +51,7 @@ async def test_sqs_fifo_queue_url_is_where_work_is_handed_out(tmp_path: Path, cl
             await one.close()
 
 
+@pytest.mark.thorough
 async def test_sqs_queue_url_is_where_events_come_from(tmp_path: Path, cloud: Ministack) -> None:
     """E1: an event that somebody else put there leads to notes, and the queue is empty afterwards."""
     events, work = cloud.create(f"events-{next(_NUMBERS)}"), (await cloud.site()).url
@@ -70,6 +71,7 @@ async def test_sqs_queue_url_is_where_events_come_from(tmp_path: Path, cloud: Mi
     client.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", ["s3_session_bucket", "session_store"])
 async def test_s3_session_bucket_and_session_store_are_where_other_hosts_find_sessions(
     tmp_path: Path, cloud: Ministack, key: str

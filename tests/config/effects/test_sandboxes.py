@@ -121,6 +121,7 @@ async def test_image_is_what_a_pod_runs(lab_stage: LabStage, tmp_path: Path) -> 
     assert [container["image"] for container in pod["spec"]["containers"]] == ["registry.example/gone:1"]
 
 
+@pytest.mark.thorough
 async def test_namespace_is_where_a_pod_is_made(lab_stage: LabStage, tmp_path: Path) -> None:
     assert (await pod_of(tmp_path, lab_stage))["metadata"]["namespace"] == lab_stage.namespace
     with pytest.raises(HummingbirdError, match="elsewhere"):
@@ -150,6 +151,7 @@ def test_limits_hold_for_a_container_too(tmp_path: Path) -> None:
 POOL = "backend: k8spool"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "working", "waiting"),
     [
@@ -181,6 +183,7 @@ def ends(lab_stage: LabStage) -> str | None:
     return pods[0]["annotations"]["hummingbird/reap-by"] if pods else None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("most", "left"), [(2, {"b", "c"}), (1, {"c"})])
 async def test_max_lingering_pods_wait_and_the_others_are_removed(
     lab_stage: LabStage, tmp_path: Path, most: int, left: set[str]

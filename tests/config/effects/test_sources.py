@@ -122,6 +122,7 @@ async def test_projects_of_gitlab_may_be_looked_at_besides_ones_own(place: Place
     assert "title" in await place.asks("gitlab", about, DETAILS, **asked)
 
 
+@pytest.mark.thorough
 async def test_cluster_url_is_the_tenant_that_is_asked(place: Place) -> None:
     """D5"""
     assert "on-pull-request" in await place.asks("konflux", place.konflux, RUNS, sha=sha(place))
@@ -139,6 +140,7 @@ def both_in(place: Place) -> tuple[Path, str]:
     return file, str(right["contexts"][0]["name"])
 
 
+@pytest.mark.thorough
 async def test_kubeconfig_env_and_context_are_the_credentials_for_a_cluster(place: Place) -> None:
     """D5"""
     file, usual = both_in(place)
@@ -151,6 +153,7 @@ async def test_kubeconfig_env_and_context_are_the_credentials_for_a_cluster(plac
         await place.asks("konflux", {**place.konflux, "kubeconfig_env": "NOT_SET"}, RUNS, sha=sha(place))
 
 
+@pytest.mark.thorough
 async def test_kubearchive_url_is_where_older_runs_are_found(place: Place) -> None:
     """D5"""
     old = "voxygen-on-pull-request-jzwzt"

@@ -8,6 +8,8 @@ from tests.contracts.queues.backends.sqlite import SqliteBackend
 from tests.contracts.queues.stage import Case, Stage
 from tests.contracts.queues.suite import CASES
 
+pytestmark = pytest.mark.every_case
+
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 async def test_sqlite_keeps_the_contract(tmp_path: Path, case: Case) -> None:

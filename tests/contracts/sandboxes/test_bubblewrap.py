@@ -11,7 +11,7 @@ from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
 from tests.real_parts import missing
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.every_case, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -18,6 +18,8 @@ from tests.contracts.sessions.backends.folder import FolderSite
 from tests.contracts.sessions.stage import ID, OPENED, Case, Stage, said
 from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE
 
+pytestmark = pytest.mark.every_case
+
 
 @pytest.mark.parametrize("case", [*EVERYWHERE, *ACROSS_PROCESSES], ids=lambda case: case.__name__)
 async def test_a_directory_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:

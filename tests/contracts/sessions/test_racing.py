@@ -153,6 +153,7 @@ async def _raced(address: str, *, overtaking: bool) -> None:
     assert list(await sessions.entries(_ID)) == [*entries, UserSaid(text="after all")]
 
 
+@pytest.mark.thorough
 async def test_racing_processes_leave_one_line_in_a_directory_s1(tmp_path: Path) -> None:
     await _raced(str(tmp_path / "sessions"), overtaking=False)
 

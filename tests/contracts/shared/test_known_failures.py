@@ -242,6 +242,7 @@ async def test_runs_that_tell_of_the_same_job_at_once_count_it_once(ledger: Know
     assert (await known(ledger)).count == 10
 
 
+@pytest.mark.thorough
 async def test_processes_that_write_at_once_lose_nothing(shared: Site) -> None:
     """V6: Two of the four tell of the same jobs, and all of them find nothing there."""
     others = [await start(shared, "remember", name, 30) for name in ("one", "two", "two", "three")]
@@ -251,6 +252,7 @@ async def test_processes_that_write_at_once_lose_nothing(shared: Site) -> None:
     assert sum(one.merge_requests_total for one in found) == 30
 
 
+@pytest.mark.thorough
 async def test_a_process_that_is_killed_while_it_writes_leaves_a_whole_ledger(shared: Site) -> None:
     """V6: kill -9, at many moments. All that it told is there, and at most one more each time."""
     told = 0
@@ -312,6 +314,7 @@ async def test_an_explanation_is_forgotten_with_its_time(ledger: KnownFailures) 
     assert (await known(ledger)).analysis is None
 
 
+@pytest.mark.thorough
 async def test_of_many_who_explain_it_at_once_one_counts(ledger: KnownFailures) -> None:
     """V6"""
     await ledger.seen(ONE)

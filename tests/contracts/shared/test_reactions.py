@@ -127,6 +127,7 @@ async def test_any_project_and_any_words_are_kept_as_they_are_but_not_at_any_len
             await votes.posted(replace(NOTE, project=project))
 
 
+@pytest.mark.thorough
 async def test_processes_that_take_turns_at_once_never_look_at_the_same_note_o3(shared: Site) -> None:
     """Real processes."""
     votes = shared.reactions()

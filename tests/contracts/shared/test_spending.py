@@ -3,6 +3,8 @@
 import asyncio
 from decimal import Decimal
 
+import pytest
+
 from tests.contracts.shared.sites import NOON, Site
 from tests.contracts.shared.starting import done, start
 
@@ -60,6 +62,7 @@ async def test_processes_that_add_at_once_lose_nothing(shared: Site) -> None:
     assert await shared.spending().spent_today("one") == Decimal("0.60")
 
 
+@pytest.mark.thorough
 async def test_what_a_killed_process_told_is_there_and_at_most_one_more_o3(shared: Site) -> None:
     """L6: kill -9, at some moments."""
     told = 0

@@ -40,6 +40,7 @@ def test_l12_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_t
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.thorough
 def test_c1_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_to_do(home: Home) -> None:
     home.lab.script.extend(
         Fault("status", status=400, message="registry.example/library/gemma:2b does not support tools"),
@@ -54,6 +55,7 @@ def test_c1_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_t
     assert not home.lab.requests[-1].body.get("tools")
 
 
+@pytest.mark.thorough
 def test_c1_every_line_of_json_can_be_read_and_they_sum_up_to_the_bill(home: Home) -> None:
     home.lab.script.extend(calling("sandbox_exec", command="echo one"), saying("Two calls."))
     ran = home.piped("-q", "count", "--json")
@@ -88,6 +90,7 @@ def test_c1_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home)
     assert len(home.sessions()) == 1
 
 
+@pytest.mark.thorough
 def test_c1_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Home) -> None:
     home.lab.script.extend(saying("I looked at the file."))
     ran = home.piped("-q", "-", stdin=b"\xff\xfe\x80 line\n" * (MEGABYTES * 1024 * 1024 // 9))
@@ -97,6 +100,7 @@ def test_c1_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Ho
     assert len(home.asked()) < 200_000
 
 
+@pytest.mark.thorough
 def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> None:
     home.configure({"permissions": [{"action": "allow", "tool": "terminal"}]})
     home.lab.script.extend(calling("terminal", command="sleep 304 & sleep 305"))
@@ -114,6 +118,7 @@ def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> Non
     until(lambda: not [one for one in started if one.alive], lambda: [one for one in started if one.alive])
 
 
+@pytest.mark.thorough
 def test_c1_standard_input_does_not_choose_what_is_read(home: Home) -> None:
     (home.workspace / "key.txt").write_text("hidden word")
     home.lab.script.extend(saying("Seen."), saying("Read."))

@@ -23,6 +23,7 @@ def test_c1_c5_the_first_message_is_answered_with_a_command_in_the_sandbox(home:
     assert bird.all().count("Hummingbird. /help lists commands") == 1
 
 
+@pytest.mark.thorough
 def test_t9_a_command_of_the_host_runs_after_a_yes_and_a_yes_for_the_session_is_not_asked_for_again(
     home: Home, chat: Chat
 ) -> None:

@@ -129,6 +129,7 @@ TRANSIENT: dict[str, tuple[Fault, int, int]] = {
 USUALLY = {"cut-after-each-was-written"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("which", [which if which in USUALLY else also(which) for which in TRANSIENT])
 async def test_s2_a_trouble_that_passes_leaves_a_whole_session_and_nothing_to_complain_of(
     which: str, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -98,6 +98,7 @@ async def test_l2_s2_a_session_that_was_torn_anywhere_goes_on_from_its_whole_ent
         await torn.goes_on(f"cut-{number}", journal[:size], whole)
 
 
+@pytest.mark.thorough
 async def test_l2_s2_a_session_whose_last_block_was_never_written_goes_on_from_its_whole_entries(torn: Torn) -> None:
     """The file has its length, and zeros at its end: of one block or of two."""
     journal = await torn.begun()

@@ -38,6 +38,7 @@ async def test_n6_otherwise_nothing_to_report_is_one_line_in_a_thread_that_is_re
     assert result.resolved
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ignored", "reason"),
     [

@@ -29,6 +29,7 @@ async def test_r3_r6_n1_a_command_has_placeholder_and_result_in_its_own_thread_a
     assert asked < placeholder.id < result.id
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "words"),
     [

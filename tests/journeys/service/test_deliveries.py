@@ -63,6 +63,7 @@ async def test_n4_events_out_of_order_are_one_report_which_stays_open_while_the_
     assert len({note.session for note in notes}) == 1
 
 
+@pytest.mark.thorough
 async def test_e2_a_command_that_is_delivered_again_is_carried_out_once(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         note, _ = await stage.write("hsato", "/hummingbird analyze-failures")
@@ -85,6 +86,7 @@ async def test_r3_help_that_is_asked_for_once_and_delivered_again_is_given_once(
         assert len(stage.ours()) == 1
 
 
+@pytest.mark.thorough
 async def test_e1_an_event_that_is_too_large_for_the_queue_travels_by_reference(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[Turn(text="It was the parser.")]) as stage:
         await stage.write("hsato", "/hummingbird analyze-failures Is it this? " + "ü" * 900_000)

@@ -19,6 +19,7 @@ async def test_n1_the_answer_to_a_public_command_is_a_new_internal_thread(tmp_pa
     assert [note.internal for note in (placeholder, result)] == [True, True]
 
 
+@pytest.mark.thorough
 async def test_n1_a_reply_in_a_thread_that_was_public_is_answered_in_a_new_internal_note(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings={"internal_notes": False}) as stage:
         await stage.begin_case()
@@ -45,6 +46,7 @@ async def test_n1_an_internal_command_is_answered_internally_although_notes_are_
     assert [note.internal for note in (placeholder, result)] == [True, True]
 
 
+@pytest.mark.thorough
 async def test_n1_a_guest_of_a_bot_publishes_nothing_and_the_log_says_what_to_do(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

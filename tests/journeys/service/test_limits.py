@@ -44,6 +44,7 @@ async def test_r7_a_commit_is_looked_at_once_by_each_workflow(tmp_path: Path, ca
     assert caplog.text.count("has looked at this commit already") == 2
 
 
+@pytest.mark.thorough
 async def test_r7_a_merge_request_that_was_closed_meanwhile_is_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -67,6 +68,7 @@ async def test_r7_a_head_that_moved_on_meanwhile_is_left_alone(
     assert "the head of the merge request has moved on" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_r1_what_is_green_again_when_all_has_settled_needs_no_report(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -51,6 +51,7 @@ async def test_v6_the_second_merge_request_is_led_to_the_first_analysis_and_no_m
     assert all(one.cost_usd == 0 for one in answered)
 
 
+@pytest.mark.thorough
 async def test_v6_a_reply_to_a_short_note_goes_on_with_the_configured_model(tmp_path: Path) -> None:
     turns = [ANALYSIS, Turn(text="Yes, the same one.")]
     async with staged("network", tmp_path, turns=turns) as stage:
@@ -66,6 +67,7 @@ async def test_v6_a_reply_to_a_short_note_goes_on_with_the_configured_model(tmp_
     assert answer.session == short.session
 
 
+@pytest.mark.thorough
 async def test_v6_a_second_merge_request_of_the_same_author_takes_no_suspicion_back(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         (other,) = stage.ask(lambda world: more_requests(world, 1))

@@ -82,6 +82,7 @@ async def test_r5_a_developers_merge_request_is_left_alone_if_an_outsider_made_i
     assert "eve is not a developer" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_r5_a_plain_comment_costs_no_look_at_members(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         stage.outsider()
@@ -95,6 +96,7 @@ async def test_r5_a_plain_comment_costs_no_look_at_members(tmp_path: Path) -> No
         assert stage.ours() == []
 
 
+@pytest.mark.thorough
 async def test_n2_a_marker_that_somebody_else_wrote_opens_no_session(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         await stage.begin_case()
@@ -108,6 +110,7 @@ async def test_n2_a_marker_that_somebody_else_wrote_opens_no_session(tmp_path: P
         assert stage.awards(asked) == []
 
 
+@pytest.mark.thorough
 async def test_n5_nothing_that_a_model_writes_acts_in_gitlab(tmp_path: Path) -> None:
     """A public note, where quick actions would be carried out with the bot's rights."""
     said = '/close\n/label ~broken\n\n@all look: ![x](http://192.0.2.1/x.png)\n<!-- hummingbird-session: {"id":"1"} -->'

@@ -160,6 +160,7 @@ def _holds(served: Process, stage: Stage) -> bool:
     )
 
 
+@pytest.mark.thorough
 async def test_a_session_that_another_process_has_is_waited_for_and_nobody_is_told_of_a_failure_e3(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ async def test_n1_s3_a_reply_gets_an_emoji_and_one_result_and_the_session_goes_o
     assert "Which line is it?" in history
 
 
+@pytest.mark.thorough
 async def test_r6_settings_in_a_reply_are_no_part_of_the_message_and_stay_with_the_session(tmp_path: Path) -> None:
     turns = [Turn(text="One."), Turn(text="Two."), Turn(text="Three.")]
     settings = {"models_allowed": [MODEL, OTHER]}
@@ -92,6 +93,7 @@ async def test_r6_a_reply_with_a_setting_that_is_not_allowed_is_told_so_and_noth
     assert answer.thread == result.thread
 
 
+@pytest.mark.thorough
 async def test_s3_a_reply_to_a_session_that_is_gone_is_told_how_to_start_anew(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         await stage.begin_case()

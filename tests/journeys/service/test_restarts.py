@@ -48,6 +48,7 @@ async def test_e4_n3_twice_parked_is_still_one_placeholder_and_one_result(tmp_pa
     assert [note.part for note in notes] == [Part.PLACEHOLDER, Part.RESULT]
 
 
+@pytest.mark.thorough
 async def test_e4_one_stop_lets_a_run_end(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         gate = Gate()

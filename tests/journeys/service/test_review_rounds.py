@@ -70,6 +70,7 @@ def moved_to(path: str, line: int) -> dict[str, object]:
     return {"file": path, "line": line, "severity": "major", "text": IN_OTHER_WORDS}
 
 
+@pytest.mark.thorough
 async def test_w2_what_a_push_has_mended_is_resolved_and_counted_once(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING, NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -106,6 +107,7 @@ def written(world: World, thread_id: str, text: str) -> None:
     thread.notes.append(world.new_note(world.user(request.author_id), text, note_type=DIFF_NOTE))
 
 
+@pytest.mark.thorough
 async def test_w2_a_pure_rebase_starts_no_second_review_and_a_command_does(tmp_path: Path) -> None:
     turns = [*DEFECT, finding(32), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -152,6 +154,7 @@ async def test_w2_the_same_words_about_what_stands_there_instead_leave_the_threa
     assert "Findings: nothing new, [1 still there](" in notes[4].body
 
 
+@pytest.mark.thorough
 async def test_w2_what_was_mended_and_comes_back_is_opened_again(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING, finding(27, IN_OTHER_WORDS), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -181,6 +184,7 @@ async def test_w2_after_a_forced_push_whose_old_commit_is_gone_a_finding_is_know
     assert [note.part for note in notes].count(Part.FINDING) == 1
 
 
+@pytest.mark.thorough
 async def test_w2_a_review_is_told_which_files_differ_from_what_the_last_one_saw(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:

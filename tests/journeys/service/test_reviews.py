@@ -76,6 +76,7 @@ async def test_w2_after_a_push_an_earlier_finding_is_not_repeated_although_its_l
     assert notes[4].marker.sha == NEXT
 
 
+@pytest.mark.thorough
 async def test_w2_a_reply_to_a_finding_goes_on_with_the_review_in_that_thread(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect."), Turn(text="Because 101 entries make 11 pages.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -93,6 +94,7 @@ async def test_w2_a_reply_to_a_finding_goes_on_with_the_review_in_that_thread(tm
     assert awards == ["eyes"]
 
 
+@pytest.mark.thorough
 async def test_w2_n1_where_notes_are_internal_findings_stand_in_the_note_alone(tmp_path: Path) -> None:
     async with staged(
         "merge-request-review", tmp_path, workflows=REVIEW, turns=[finding(27), Turn(text="One defect.")]
@@ -104,6 +106,7 @@ async def test_w2_n1_where_notes_are_internal_findings_stand_in_the_note_alone(t
     assert result.internal
 
 
+@pytest.mark.thorough
 async def test_w2_n3_a_finding_whose_write_ended_in_doubt_stands_there_once(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -116,6 +119,7 @@ async def test_w2_n3_a_finding_whose_write_ended_in_doubt_stands_there_once(tmp_
     assert [note.part for note in notes] == [Part.PLACEHOLDER, Part.FINDING, Part.RESULT]
 
 
+@pytest.mark.thorough
 async def test_w2_a_finding_that_gitlab_did_not_take_stands_in_the_note(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
@@ -141,6 +145,7 @@ async def test_n4_w2_a_push_resolves_the_summary_but_not_a_finding_that_nobody_h
     assert [note.part for note in later] == [Part.PLACEHOLDER, Part.RESULT]
 
 
+@pytest.mark.thorough
 async def test_w2_a_finding_that_somebody_resolved_is_not_raised_again(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect."), finding(27, "Rounding drops a page."), Turn(text="Fine now.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:

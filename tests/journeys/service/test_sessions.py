@@ -43,6 +43,7 @@ async def test_e4_with_one_slot_two_workflows_run_one_after_the_other(tmp_path: 
     assert [note.part for note in notes] == [Part.PLACEHOLDER, Part.RESULT] * 2
 
 
+@pytest.mark.thorough
 async def test_n6_r7_a_failed_run_says_so_and_its_commit_is_looked_at_again(tmp_path: Path) -> None:
     """It never began, so a reply could not go on with it: how to start anew is what helps."""
     async with staged("failing-test", tmp_path, settings={"model": MODEL}) as stage:
@@ -62,6 +63,7 @@ async def test_n6_r7_a_failed_run_says_so_and_its_commit_is_looked_at_again(tmp_
     assert "LogDifferTest" in notes[3].body
 
 
+@pytest.mark.thorough
 async def test_m8_a_model_that_cannot_be_asked_is_no_reason_to_say_nothing(tmp_path: Path) -> None:
     refused = Fault("status", status=400, type="invalid_request_error", message="this model is gone")
     async with staged("failing-test", tmp_path, turns=[refused]) as stage:
@@ -96,6 +98,7 @@ def another_bot(world: World) -> None:
     world.tokens.append(Token("token-of-the-new-bot", NEW_BOT, ("api",)))
 
 
+@pytest.mark.thorough
 async def test_e1_a_signed_webhook_is_taken_and_one_with_another_signature_is_not(tmp_path: Path) -> None:
     signing = "whsec_" + "c2lnbmVkLWJ5LW91ci1naXRsYWItMzItYnl0ZXMhIQ=="
     async with staged("failing-test", tmp_path, begin=False) as stage:

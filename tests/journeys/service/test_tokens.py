@@ -69,6 +69,7 @@ async def test_n3_another_event_for_the_same_commit_tells_the_result_that_could_
     assert "The parser is too strict." in result.body
 
 
+@pytest.mark.thorough
 async def test_e3_an_event_that_came_while_the_token_was_bad_is_not_lost(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         stage.token_is(stage.scene.write_token, "expired")
@@ -80,6 +81,7 @@ async def test_e3_an_event_that_came_while_the_token_was_bad_is_not_lost(tmp_pat
         await stage.notes(2)
 
 
+@pytest.mark.thorough
 async def test_n6_with_a_tool_token_that_is_refused_the_note_says_what_could_not_be_read(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         stage.token_is(stage.scene.read_token, "expired")

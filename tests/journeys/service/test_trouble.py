@@ -62,6 +62,7 @@ async def test_n3_a_gitlab_that_says_nothing_to_writes_gets_each_note_once(writt
     assert [note.part for note in notes] == ONCE
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     "fault", [also(rack_attack(1)), also(limiter()), server_error(503), also(Drop()), also(Slow(60.0))]
@@ -75,6 +76,7 @@ async def test_reads_that_fail_now_and_then_are_tried_again(fault: Fault, tmp_pa
     assert [note.part for note in notes] == ONCE
 
 
+@pytest.mark.thorough
 async def test_e3_a_gitlab_that_is_down_for_long_is_asked_again_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -87,6 +89,7 @@ async def test_e3_a_gitlab_that_is_down_for_long_is_asked_again_later(
     assert "waits 1 s for GitLab" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_e3_n3_a_gitlab_that_goes_away_when_the_result_is_ready_gets_it_when_it_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -115,6 +118,7 @@ async def test_n8_a_result_that_is_told_late_still_says_what_is_known_about_its_
     assert "new with this merge request" in result.body
 
 
+@pytest.mark.thorough
 async def test_n1_an_emoji_that_cannot_be_put_there_is_no_reason_not_to_answer(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         await stage.begin_case()

@@ -67,6 +67,7 @@ async def test_a_thumb_down_is_found_by_looking_and_the_page_and_the_metrics_sho
                 await asyncio.sleep(LOOK_S)
 
 
+@pytest.mark.thorough
 async def test_i7_a_thumb_is_counted_at_once_where_hooks_tell_of_it_and_strangers_count_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ async def test_i7_a_thumb_is_counted_at_once_where_hooks_tell_of_it_and_stranger
         assert stage.requests(f"/notes/{placeholder.id}/award_emoji") == []
 
 
+@pytest.mark.thorough
 async def test_an_event_that_names_a_note_of_somebody_else_makes_us_ask_gitlab_nothing(tmp_path: Path) -> None:
     """Whoever knows the hook's secret can say anything; what is ours, we know ourselves."""
     async with staged("failing-test", tmp_path) as stage:

@@ -93,6 +93,7 @@ def test_curl_sends_forms_of_both_kinds_and_json(lab: GitLabLab) -> None:
     assert notes == [("one é", True), ("two é", False), ("three é", False)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [JSON, FORM])
 def test_a_body_of_25_megabytes_is_read_and_found_too_long(owner: httpx2.Client, kind: dict[str, str]) -> None:
     text = "x" * (25 * 1024 * 1024)
@@ -182,6 +183,7 @@ def test_methods_that_a_path_does_not_have_are_told_which_it_has(owner: httpx2.C
     assert owner.options("/api/v4/nothing").status_code == 404
 
 
+@pytest.mark.thorough
 def test_two_who_write_at_once_both_write(lab: GitLabLab) -> None:
     def write(name: str) -> None:
         with httpx2.Client(base_url=lab.url, headers={"PRIVATE-TOKEN": name}, verify=False) as client:

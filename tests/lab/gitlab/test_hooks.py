@@ -153,6 +153,7 @@ def test_a_fork_is_told_of_its_own_pipelines_and_the_target_is_not(
     assert [each.hook_id for each in hooks.deliveries] == [of_fork.id]
 
 
+@pytest.mark.thorough
 def test_nothing_is_sent_again_by_itself_and_a_resend_keeps_its_key(
     hooks: Hooks, receiver: Receiver, bot: Person, maintainer: Person
 ) -> None:
@@ -219,6 +220,7 @@ def test_a_receiver_that_is_not_there_counts_as_a_failure(hooks: Hooks, receiver
     assert "this machine" in hooks.deliveries[1].problem
 
 
+@pytest.mark.thorough
 def test_maintainers_manage_hooks_and_secrets_are_never_shown(
     hooks: Hooks, receiver: Receiver, maintainer: Person, bot: Person
 ) -> None:
@@ -253,6 +255,7 @@ def test_a_hook_needs_an_address_and_a_signing_token_of_32_bytes(maintainer: Per
     assert maintainer.ask("POST", "/hooks", **wrong).status_code in (400, 422)
 
 
+@pytest.mark.thorough
 def test_an_event_above_25_megabytes_is_never_sent(lab: GitLabLab, hooks: Hooks, receiver: Receiver) -> None:
     hooks.subscribe(receiver.url, "merge_requests_events")
     huge = "x" * (9 * 1024 * 1024)  # it is told three times: in the attributes, and before and after

@@ -140,6 +140,7 @@ def test_facts_1_a_hook_may_send_headers_of_its_own(
     assert maintainer.ask("POST", "/hooks", url=receiver.url, custom_headers=["x"]).status_code == 400
 
 
+@pytest.mark.thorough
 def test_facts_1_a_hook_may_send_a_body_of_its_own(
     hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:

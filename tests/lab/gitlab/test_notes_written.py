@@ -155,6 +155,7 @@ def test_a_position_that_is_not_in_the_diff_is_refused_with_the_line_code(person
     assert "line_code" in str(refused.value.error_message)
 
 
+@pytest.mark.thorough
 def test_a_note_has_a_body_that_is_neither_empty_nor_too_long(person: Makes) -> None:
     bot = person("bot")
     assert bot.on_mr("POST", "/notes", internal=True).json() == {"error": "body is missing"}
@@ -175,6 +176,7 @@ def test_a_merge_request_takes_five_thousand_notes(lab: GitLabLab, person: Makes
     assert (answer.status_code, "Maximum number of comments exceeded" in answer.text) == (400, True)
 
 
+@pytest.mark.thorough
 def test_sixty_notes_a_minute_and_person_but_any_number_of_discussions(lab: GitLabLab, person: Makes) -> None:
     bot = person("bot")
     assert {bot.on_mr("POST", "/notes", body="x").status_code for _ in range(60)} == {201}
@@ -188,12 +190,14 @@ def test_sixty_notes_a_minute_and_person_but_any_number_of_discussions(lab: GitL
     assert bot.on_mr("POST", "/notes", body="x").status_code == 201
 
 
+@pytest.mark.thorough
 def test_a_token_that_may_only_read_cannot_write(person: Makes) -> None:
     answer = person("lab-read-token").on_mr("POST", "/discussions", body="x")
     assert (answer.status_code, answer.json()["error"]) == (403, "insufficient_scope")
     assert person("lab-expired-token").on_mr("POST", "/notes", body="x").status_code == 401
 
 
+@pytest.mark.thorough
 def test_a_note_of_commands_alone_is_carried_out_and_not_kept(
     lab: GitLabLab, person: Makes, heard: list[Change]
 ) -> None:
@@ -218,6 +222,7 @@ def test_commands_are_cut_from_a_note_with_text_and_told_in_its_answer(lab: GitL
     assert "changed title from **{-Add widgets-}** to **{+Better widgets+}**" in bodies
 
 
+@pytest.mark.thorough
 def test_commands_need_the_rights_of_whoever_wrote_them(lab: GitLabLab, person: Makes) -> None:
     mr = lab.world.merge_request
     assert person("stranger").on_mr("POST", "/notes", body="Hi\n/close\n/label ~x").json()["body"] == "Hi"
@@ -254,6 +259,7 @@ def test_a_command_that_gitlab_does_not_know_stays_in_the_note(person: Makes) ->
     assert person("guest").mr.notes.create({"body": "/hummingbird explain"}).body == "/hummingbird explain"
 
 
+@pytest.mark.thorough
 def test_an_emoji_is_given_once_and_taken_back_by_who_gave_it(person: Makes) -> None:
     note = person("bot").mr.notes.get(72)
     award = note.awardemojis.create({"name": "eyes"})
@@ -269,6 +275,7 @@ def test_an_emoji_is_given_once_and_taken_back_by_who_gave_it(person: Makes) -> 
     assert note.awardemojis.list(get_all=True) == []
 
 
+@pytest.mark.thorough
 def test_an_emoji_is_told_with_the_note_that_it_is_on_when_it_is_given_and_when_it_is_taken_back(
     lab: GitLabLab, person: Makes, heard: list[Change]
 ) -> None:
@@ -286,6 +293,7 @@ def test_an_emoji_is_told_with_the_note_that_it_is_on_when_it_is_given_and_when_
     assert "note" not in sent[2].payload
 
 
+@pytest.mark.thorough
 def test_a_review_is_seen_by_its_author_until_it_is_published(lab: GitLabLab, person: Makes) -> None:
     bot = person("bot")
     first = bot.mr.draft_notes.create({"note": "Look", "position": position()})
@@ -321,6 +329,7 @@ def test_people_are_told_once_of_a_review_and_once_of_each_other_note(lab: GitLa
     assert [len(mail) for mail in lab.world.mails] == [1, 2]
 
 
+@pytest.mark.thorough
 def test_a_thread_has_one_draft_of_each_author_and_one_that_does_not_resolve_it_opens_it(
     lab: GitLabLab, person: Makes
 ) -> None:

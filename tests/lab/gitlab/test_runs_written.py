@@ -74,6 +74,7 @@ def test_a_state_does_not_follow_itself(bot: Person) -> None:
     assert answer.json()["message"].startswith("Cannot transition status via :run from :running")
 
 
+@pytest.mark.thorough
 def test_what_a_status_may_not_say_or_name_is_refused(bot: Person, guest: Person) -> None:
     long = bot.ask("POST", f"/statuses/{HEAD}", state="failed", description="x" * 256)
     assert long.json() == {"message": {"description": ["is too long (maximum is 255 characters)"]}}
@@ -97,6 +98,7 @@ def test_python_gitlab_tries_again_when_the_reason_is_the_resource_lock(lab: Git
     assert lab.world.faults.unused == []
 
 
+@pytest.mark.thorough
 def test_a_retried_job_is_a_new_row_and_its_pipeline_runs_again(
     lab: GitLabLab, bot: Person, guest: Person, heard: list[Change]
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_retried_pipeline_retries_what_failed(bot: Person) -> None:
     assert [each.status for each in bot.project.pipelines.get(9001, lazy=True).jobs.list(get_all=True)] == ["pending"]
 
 
+@pytest.mark.thorough
 def test_a_merge_request_is_edited_by_its_author_and_developers(
     lab: GitLabLab, bot: Person, guest: Person, heard: list[Change]
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_returned_pod_is_adopted_and_the_surplus_deleted(paper: Place) -> None
     assert len(owned(paper)) == 2
 
 
+@pytest.mark.thorough
 def test_a_matching_pod_of_nobody_counts_for_the_number(paper: Place) -> None:
     first, _ = pool(paper, 2)
     claim(paper, first)
@@ -94,6 +95,7 @@ def test_a_matching_pod_of_nobody_counts_for_the_number(paper: Place) -> None:
     assert len(owned(paper)) == 2
 
 
+@pytest.mark.thorough
 def test_a_deleted_pod_is_replaced_and_scaling_follows(paper: Place) -> None:
     first, _ = pool(paper, 2)
     paper.delete(name_of(first))
@@ -105,6 +107,7 @@ def test_a_deleted_pod_is_replaced_and_scaling_follows(paper: Place) -> None:
     paper.lab.wait_until(lambda: len(owned(paper)) == 1)
 
 
+@pytest.mark.thorough
 def test_a_deleted_deployment_takes_its_pods_and_leaves_the_claimed_ones(paper: Place) -> None:
     first, _ = pool(paper, 2)
     claim(paper, first)
@@ -114,6 +117,7 @@ def test_a_deleted_deployment_takes_its_pods_and_leaves_the_claimed_ones(paper: 
     assert [name_of(each) for each in paper.lab.pods(paper.name)] == [name_of(first)]
 
 
+@pytest.mark.thorough
 def test_a_deployment_can_be_posted_scaled_and_deleted_over_the_api(paper: Place) -> None:
     headers = {"Authorization": f"Bearer {paper.lab.admin_token()}"}
     path = f"/apis/apps/v1/namespaces/{paper.name}/deployments"

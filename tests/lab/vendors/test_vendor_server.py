@@ -172,6 +172,7 @@ def test_models_answer_those_with_a_key(key: str) -> None:
     assert (known.status_code, unknown.status_code) == ((200, 404) if key == "any" else (401, 401))
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_running() -> None:
     before = set(threading.enumerate())
     with VendorLab(Script([Turn(text="yes")])) as lab, httpx2.Client() as client:
@@ -193,6 +194,7 @@ def test_two_labs_never_invent_the_same_id() -> None:
     assert len(ids) == 2
 
 
+@pytest.mark.thorough
 def test_it_can_be_run_by_hand(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"text": "by hand"}]))

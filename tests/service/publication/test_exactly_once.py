@@ -131,6 +131,7 @@ async def test_a_process_that_dies_at_any_call_neither_loses_nor_repeats_a_note_
         way.as_it_should_be(room, order)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_process_that_dies_in_silence_leaves_nothing_half_done_n6(room: Room, after: bool) -> None:
     way = Way(automatic, internal=False, text="Nothing to report.", nothing_found="silence")

@@ -131,6 +131,7 @@ async def test_w2_a_server_that_refuses_to_release_gets_each_note_by_itself(room
     assert mails(room) == [1, 1, 1, 1, 1]
 
 
+@pytest.mark.thorough
 async def test_n3_while_gitlab_has_had_enough_nothing_is_said_and_the_next_delivery_goes_on(room: Room) -> None:
     room.lab.world.faults.plan(RELEASE, limiter(), times=FORGE_ATTEMPTS, method="POST")
     with pytest.raises(AssertionError):  # it comes again later
@@ -141,6 +142,7 @@ async def test_n3_while_gitlab_has_had_enough_nothing_is_said_and_the_next_deliv
     assert mails(room) == [1, 4]
 
 
+@pytest.mark.thorough
 async def test_n3_a_server_that_never_answers_leaves_all_to_the_next_delivery(room: Room) -> None:
     room.lab.world.faults.plan("*/discussions", server_error(502), method="GET", after=3, times=FORGE_ATTEMPTS)
     with pytest.raises(ForgeDown):
@@ -186,6 +188,7 @@ async def test_w2_a_line_that_gitlab_refuses_at_once_is_told_in_the_note(room: R
     assert mails(room) == [1, 3]
 
 
+@pytest.mark.thorough
 async def test_w2_a_line_that_gitlab_refuses_when_all_is_released_is_told_in_a_note_and_nothing_twice(
     room: Room,
 ) -> None:
@@ -246,12 +249,14 @@ async def test_w2_what_a_dead_order_held_is_released_by_the_one_that_finds_the_s
     as_it_should_be(room)
 
 
+@pytest.mark.thorough
 async def test_n3_a_finding_that_a_dead_process_held_and_nobody_found_again_is_not_released(room: Room) -> None:
     await left_by(room, ORDER)
     await reviewed(room)
     as_it_should_be(room)
 
 
+@pytest.mark.thorough
 async def test_n3_the_result_that_a_dead_process_held_is_told_in_the_words_of_now(room: Room) -> None:
     await left_by(room, ORDER, "Two remarks.", Part.RESULT)
     await reviewed(room)
@@ -311,6 +316,7 @@ async def test_n5_no_text_that_is_held_acts_when_it_is_released(room: Room) -> N
     assert all("\n/close" not in said.body for said in room.ours())
 
 
+@pytest.mark.thorough
 async def test_n3_doubt_about_a_release_has_an_end(room: Room) -> None:
     room.lab.world.faults.plan(RELEASE, server_error(500), method="POST", times=NOTE_WRITES)
     await reviewed(room)

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_only_an_unanswered_notice_changes_its_form_when_the_user_speaks_after_i
             assert whole[: len(settled)] == settled
 
 
+@pytest.mark.thorough
 @given(TALKS, PROFILES, st.integers(0, 20))
 def test_every_body_fits_the_sdks_types_and_has_few_breakpoints(
     talk: list[Message], profile: Profile, cached: int

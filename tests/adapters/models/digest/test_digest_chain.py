@@ -77,6 +77,7 @@ async def test_a_log_that_another_model_fetched_into_the_sandbox_is_searched_the
     assert "4004: src/engine.c:42:5: error: 'throttle' undeclared" in played.text
 
 
+@pytest.mark.thorough
 async def test_a_run_whose_process_died_anywhere_goes_on_and_asks_nothing_twice() -> None:
     """L2: It keeps nothing in memory: whoever goes on from the journal says what would have been said."""
     forge = forge_that_fails()

@@ -171,6 +171,7 @@ TOOLS = st.lists(
 ).map(tuple)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(150), deadline=None)
 @given(MESSAGES, TOOLS, st.booleans(), st.booleans())
 async def test_whatever_the_conversation_holds_there_is_a_valid_answer(

@@ -59,6 +59,7 @@ async def test_a_preview_chosen_by_evidence_saves_it_the_search(sample: str, ver
     assert commands(played) == []
 
 
+@pytest.mark.thorough
 async def test_it_finds_its_way_where_almost_nothing_is_shown_inline() -> None:
     """T4: even the answers of its own commands go to files, and previews of them number what is numbered already."""
     forge = Forge([listed(901, "build")], {901: long_log(COMPILE, "engine")})
@@ -67,6 +68,7 @@ async def test_it_finds_its_way_where_almost_nothing_is_shown_inline() -> None:
     assert "**Verdict: code**" in played.text
 
 
+@pytest.mark.thorough
 async def test_it_does_not_search_when_the_preview_says_enough() -> None:
     """M8."""
     forge = Forge([listed(901, "build")], {901: long_log(COMPILE, "engine", after=0)})
@@ -75,6 +77,7 @@ async def test_it_does_not_search_when_the_preview_says_enough() -> None:
     assert commands(played) == []
 
 
+@pytest.mark.thorough
 async def test_a_log_that_explains_nothing_is_looked_into_twice_and_no_more() -> None:
     """M8."""
     forge = Forge([listed(901, "build")], {901: "\n".join(f"step {number} done" for number in range(5000))})
@@ -84,6 +87,7 @@ async def test_a_log_that_explains_nothing_is_looked_into_twice_and_no_more() ->
     assert "`build`: only parts of its log were seen" in played.text
 
 
+@pytest.mark.thorough
 async def test_a_list_of_jobs_too_long_to_be_shown_is_searched_for_the_failed_ones() -> None:
     """M8."""
     jobs = [listed(number, f"unit test number {number}", "success") for number in range(1000, 1100)]
@@ -95,6 +99,7 @@ async def test_a_list_of_jobs_too_long_to_be_shown_is_searched_for_the_failed_on
     assert len(commands(played)) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["odd name.log", "quote'd.log", "$(touch pwned).log", "-n.log", "semi;colon.log"])
 async def test_paths_in_commands_are_quoted_whatever_they_are_called(name: str) -> None:
     path = f"/tmp/data/{name}"

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 
 from hummingbird.adapters.models.gemini.encode import encode, parts_of
@@ -30,6 +31,7 @@ def test_a_longer_conversation_begins_with_the_shorter_one(talk: list[Message]) 
         assert whole[: len(before)] == before
 
 
+@pytest.mark.thorough
 @given(conversations("gemini", MODEL))
 def test_every_body_fits_the_sdks_types(talk: list[Message]) -> None:
     """M2, L4"""

@@ -227,6 +227,7 @@ def blocks(messages: list[Message]) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 @given(STEPS, STEPS)
 def test_a_longer_conversation_begins_with_the_shorter_one(first: list[str], more: list[str]) -> None:
     """L8, M2: nothing that was sent is ever taken back."""

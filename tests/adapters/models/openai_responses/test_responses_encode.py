@@ -77,6 +77,7 @@ def test_nothing_is_stored_and_reasoning_comes_back_encrypted() -> None:
     assert "prompt_cache_options" not in built
 
 
+@pytest.mark.thorough
 def test_a_model_that_does_not_reason_is_not_asked_for_reasoning() -> None:
     """M5: it would refuse that."""
     built = body(asked([GO]), profile_for("openai", "my-own-model"))
@@ -193,6 +194,7 @@ def grow(messages: list[Message], steps: list[str]) -> list[Message]:
     return [*messages, UserMessage("and?")] if isinstance(messages[-1], AssistantMessage) else messages
 
 
+@pytest.mark.thorough
 @given(STEPS, STEPS)
 def test_a_longer_conversation_begins_with_the_shorter_one(first: list[str], more: list[str]) -> None:
     """L8, M2: nothing that was sent is ever taken back."""

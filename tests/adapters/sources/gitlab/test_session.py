@@ -209,6 +209,7 @@ def test_what_comes_with_a_refusal_is_cut_short(stage: Stage, session: ReadingSe
     assert len(session.get(stage.url).content) <= HTTP_REFUSAL_BYTES
 
 
+@pytest.mark.thorough
 def test_pages_without_end_end(stage: Stage, effort: Hasty) -> None:
     connections = Connections()
     there = visit(GitLabSettings(stage.url, None, "a/b"), effort, connections)
@@ -219,6 +220,7 @@ def test_pages_without_end_end(stage: Stage, effort: Hasty) -> None:
     connections.close()
 
 
+@pytest.mark.thorough
 def test_pages_without_links_and_without_end_end_with_a_sentence(stage: Stage, effort: Hasty) -> None:
     """Facts 2.2; D1: a list that is not whole never looks whole."""
     connections = Connections()

@@ -112,6 +112,7 @@ async def test_d8_a_bomb_does_not_go_off_in_memory() -> None:
     assert peak < 8 * 1024 * 1024
 
 
+@pytest.mark.thorough
 async def test_d8_others_have_their_turn_while_a_bomb_is_unpacked() -> None:
     """A chunk of 64 KB may unpack to 64 MB, and no read from the network is between its pieces."""
     answer = told(200, gzip.compress(bytes(16 * 1024 * 1024), 9), ["Content-Encoding: gzip"])

@@ -19,6 +19,8 @@ from hummingbird.domain.errors import CallDenied, MissingSetting, SourceDown
 from hummingbird.domain.limits import HTTP_ADDRESSES, SOURCE_ATTEMPTS, SOURCE_CONNECT_S
 from tests.adapters.sources.http.speaking import speaking, told
 
+pytestmark = pytest.mark.every_case
+
 PUBLIC = ["8.8.8.8", "93.184.215.14", "2606:2800:21f:cb07::1", "::ffff:8.8.8.8", "2002:808:808::1", "64:ff9b::808:808"]
 OWN = ["10.0.0.1", "172.16.3.4", "192.168.1.1", "127.0.0.1", "127.9.9.9", "100.64.0.1", "fd00::1", "::1"]
 OWN += ["::ffff:10.0.0.1", "::ffff:127.0.0.1", "2002:7f00:1::", "2002:a00:1::1", "64:ff9b::7f00:1", "64:ff9b::10.0.0.1"]

@@ -115,6 +115,7 @@ async def test_without_an_archive_the_cluster_is_asked_alone(lab: KonfluxLab, tm
     assert {request.server for request in lab.requests} == {"cluster"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", [Truncate(30_000), BreakOff(30_000)], ids=["connection", "json"])
 async def test_a_truncated_page_keeps_what_came_and_says_so_d5(
     lab: KonfluxLab, tmp_path: Path, fault: Truncate | BreakOff
@@ -137,6 +138,7 @@ def noise(seed: int, length: int) -> str:
     return random.Random(seed).randbytes(length // 2).hex()
 
 
+@pytest.mark.thorough
 async def test_a_truncated_page_whose_token_came_first_does_not_end_the_list_d5(
     lab: KonfluxLab, tmp_path: Path
 ) -> None:
@@ -158,6 +160,7 @@ EXPIRED = next(
 )
 
 
+@pytest.mark.thorough
 async def test_an_expired_token_is_followed_by_the_fresh_one_d5(lab: KonfluxLab, tmp_path: Path) -> None:
     """Facts 4: 410 carries a token that leads on, inconsistently. The history is compacted once the first page came."""
     lab.many("PipelineRun", 2 * KONFLUX_PAGE, thing("PipelineRun", "live"))
@@ -170,6 +173,7 @@ async def test_an_expired_token_is_followed_by_the_fresh_one_d5(lab: KonfluxLab,
     assert "It was read on and may be inconsistent" in gap
 
 
+@pytest.mark.thorough
 async def test_an_expired_token_without_a_fresh_one_ends_the_list_and_is_said(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.many("PipelineRun", 2 * KONFLUX_PAGE, thing("PipelineRun", "live"))
     lab.cluster_faults.plan(RUNS, Answer(410, {**EXPIRED, "metadata": {}}), query="*continue=*")
@@ -188,6 +192,7 @@ async def test_a_list_that_leads_in_a_circle_ends_d8(lab: KonfluxLab, tmp_path: 
     assert "leads in a circle" in gap
 
 
+@pytest.mark.thorough
 async def test_a_server_that_fails_leaves_what_the_other_has_d1(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.add(thing("PipelineRun", "live"))
     lab.add(thing("PipelineRun", "old"), archived=True)
@@ -202,6 +207,7 @@ async def test_a_server_that_fails_leaves_what_the_other_has_d1(lab: KonfluxLab,
         assert gap.startswith("From KubeArchive no pipelineruns of builds and no pipelineruns of tests could be had: ")
 
 
+@pytest.mark.thorough
 async def test_a_server_that_is_busy_is_asked_again_d8(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.add(thing("PipelineRun", "old"), archived=True)
     lab.archive_faults.plan(RUNS, too_many(), times=2)
@@ -209,6 +215,7 @@ async def test_a_server_that_is_busy_is_asked_again_d8(lab: KonfluxLab, tmp_path
         assert await asked.names("list_pipelineruns", sha=SHA) == ["old"]
 
 
+@pytest.mark.thorough
 async def test_when_both_servers_are_down_the_call_fails_d5(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.cluster_faults.plan(RUNS, Answer(503, "no"), times=SOURCE_ATTEMPTS)
     lab.archive_faults.plan(RUNS, QUERY_TIMEOUT, times=SOURCE_ATTEMPTS)
@@ -217,6 +224,7 @@ async def test_when_both_servers_are_down_the_call_fails_d5(lab: KonfluxLab, tmp
             await asked("list_pipelineruns", sha=SHA)
 
 
+@pytest.mark.thorough
 async def test_a_token_that_is_refused_is_the_operators_to_renew_d5(lab: KonfluxLab, tmp_path: Path) -> None:
     """Facts 4: the archive says 401 to a bad token, the cluster too."""
     lab.revoke()
@@ -228,6 +236,7 @@ async def test_a_token_that_is_refused_is_the_operators_to_renew_d5(lab: Konflux
     assert lab.token not in str(told.value)
 
 
+@pytest.mark.thorough
 async def test_a_token_that_may_not_list_is_told_what_to_grant_d5(lab: KonfluxLab, tmp_path: Path) -> None:
     """Facts 4: the cluster says 403, the archive 401."""
     lab.narrow({"pods": ("get", "list")})
@@ -236,6 +245,7 @@ async def test_a_token_that_may_not_list_is_told_what_to_grant_d5(lab: KonfluxLa
             await asked("list_pipelineruns", sha=SHA)
 
 
+@pytest.mark.thorough
 async def test_a_kubeconfig_without_a_token_is_refused_by_the_archive_in_its_own_way_d5(
     lab: KonfluxLab, tmp_path: Path
 ) -> None:
@@ -257,6 +267,7 @@ async def test_a_redirect_to_another_host_is_not_followed_d7(lab: KonfluxLab, tm
     assert {request.server for request in lab.requests} == {"cluster"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "body",
     [b"<html>log in</html>", b'{"items":[' + b"[" * 100_000, b'{"items":[{"a":"\xff', b'{"kind":"Status"}', b""],
@@ -273,6 +284,7 @@ async def test_an_answer_that_is_no_list_is_a_gap_or_fails_the_call_d1(
     assert "no pipelineruns of tests" in gap
 
 
+@pytest.mark.thorough
 async def test_a_test_that_reports_a_failure_is_pointed_out_in_its_line_d5(lab: KonfluxLab, tmp_path: Path) -> None:
     results = [{"name": "TEST_OUTPUT", "value": '{"result":"FAILURE","failures":1}'}]
     lab.add(thing("PipelineRun", "test", TEST_LABEL, status={"conditions": DONE, "results": results}))
@@ -294,6 +306,7 @@ def packed_list(items: int, size: int) -> Iterator[bytes]:
     yield packing.compress(b"]}") + packing.flush()
 
 
+@pytest.mark.thorough
 async def test_a_huge_packed_page_is_never_held_d5(lab: KonfluxLab, tmp_path: Path) -> None:
     """15 MB of items of 100 KB each, which pack to a few hundred KB."""
     count, size = 150, 100_000
@@ -313,6 +326,7 @@ async def test_a_huge_packed_page_is_never_held_d5(lab: KonfluxLab, tmp_path: Pa
     assert peak < 8 * 1024 * 1024
 
 
+@pytest.mark.thorough
 async def test_the_preview_reads_such_a_list_its_last_line_included_t5(lab: KonfluxLab, tmp_path: Path) -> None:
     """T5: what failed is shown, and that something is missing does not hide it."""
     for name in ("pipelinerun_build_failed", "pipelinerun_test_succeeded"):
@@ -333,6 +347,7 @@ async def test_the_preview_reads_such_a_list_its_last_line_included_t5(lab: Konf
     assert "testrepo-d69b0-on-pull-request-8pblb" in shown
 
 
+@pytest.mark.thorough
 async def test_a_list_that_nobody_reads_to_its_end_is_closed(lab: KonfluxLab, tmp_path: Path) -> None:
     """Warnings are errors here: a connection that stays open would be one."""
     lab.many("PipelineRun", 3 * KONFLUX_PAGE, thing("PipelineRun", "live", spec={"x": noise(1, 5_000)}))

@@ -60,6 +60,7 @@ async def test_where_one_server_has_nothing_and_the_other_is_down_nobody_says_th
                 await asked("get_pod", pod="p")
 
 
+@pytest.mark.thorough
 async def test_all_logs_come_with_headers_in_the_order_of_the_pod_d5(tmp_path: Path) -> None:
     with konflux(tmp_path / "case", logs=LOGS) as lab:
         lab.add(pod())
@@ -70,6 +71,7 @@ async def test_all_logs_come_with_headers_in_the_order_of_the_pod_d5(tmp_path: P
     assert one == b"FAILED one test"
 
 
+@pytest.mark.thorough
 async def test_the_archives_log_is_preferred_and_the_clusters_fills_its_gaps_d5(tmp_path: Path) -> None:
     archived = {"p": {"step-clone": b"archived\n"}}
     with konflux(tmp_path / "case", logs=LOGS, archived_logs=archived) as lab:
@@ -80,6 +82,7 @@ async def test_the_archives_log_is_preferred_and_the_clusters_fills_its_gaps_d5(
     assert b"=== prepare ===\nready\n=== step-clone ===\narchived\n=== step-test ===\nFAILED" in whole
 
 
+@pytest.mark.thorough
 async def test_a_log_that_is_missing_or_empty_is_said_in_its_place_d5(tmp_path: Path) -> None:
     """Facts 4: a container that waits has no log, 400; the archive may have logs of some containers alone."""
     waiting = [{"name": "step-test", "state": {"waiting": {"reason": "PodInitializing"}}}]
@@ -110,6 +113,7 @@ async def test_a_log_that_breaks_off_says_so_and_the_next_one_still_comes_d1(tmp
     assert whole.endswith("=== step-clone ===\ncloned\n=== step-test ===\ntested\n")
 
 
+@pytest.mark.thorough
 async def test_a_server_that_is_down_is_not_asked_for_every_container(tmp_path: Path) -> None:
     with konflux(tmp_path / "case", logs=LOGS) as lab:
         lab.add(pod())
@@ -121,6 +125,7 @@ async def test_a_server_that_is_down_is_not_asked_for_every_container(tmp_path: 
     assert len(asked_for) == SOURCE_ATTEMPTS
 
 
+@pytest.mark.thorough
 async def test_a_pod_that_nobody_knows_has_no_log(tmp_path: Path) -> None:
     with konflux(tmp_path / "case") as lab:
         async with before(lab, tmp_path) as asked:
@@ -129,6 +134,7 @@ async def test_a_pod_that_nobody_knows_has_no_log(tmp_path: Path) -> None:
                     await asked("get_pod_log", pod="lost", **container)
 
 
+@pytest.mark.thorough
 async def test_a_token_that_may_not_read_logs_is_the_operators_d5(tmp_path: Path) -> None:
     with konflux(tmp_path / "case", logs=LOGS) as lab:
         lab.add(pod())
@@ -138,6 +144,7 @@ async def test_a_token_that_may_not_read_logs_is_the_operators_d5(tmp_path: Path
                 await asked("get_pod_log", pod="p", container="step-test")
 
 
+@pytest.mark.thorough
 async def test_a_log_is_given_as_a_terminal_got_it_and_called_so(tmp_path: Path) -> None:
     with konflux(tmp_path / "case", logs={"p": {"step-test": b"\x1b[31mred\x1b[0m"}}) as lab:
         lab.add(pod())

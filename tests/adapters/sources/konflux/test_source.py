@@ -118,6 +118,7 @@ async def test_the_context_of_the_tenants_server_is_used_though_another_is_the_c
             assert await asked.names("list_pipelineruns", sha=SHA) == ["run"]
 
 
+@pytest.mark.thorough
 async def test_a_credential_program_serves_both_servers_and_sees_none_of_our_tokens_i1(tmp_path: Path) -> None:
     with konflux(tmp_path / "case") as lab:
         lab.add(thing("PipelineRun", "live"))
@@ -135,6 +136,7 @@ async def test_a_credential_program_serves_both_servers_and_sees_none_of_our_tok
     assert "secret" not in seen.read_text()
 
 
+@pytest.mark.thorough
 async def test_an_archive_behind_the_clusters_own_address_is_asked_there_d5(tmp_path: Path) -> None:
     """Konflux's proxy has it below /plugins/kubearchive."""
     with konflux(tmp_path / "case") as lab:
@@ -150,6 +152,7 @@ async def test_it_can_be_closed_before_it_was_used_and_twice() -> None:
     await source.close()
 
 
+@pytest.mark.thorough
 async def test_without_a_context_of_that_server_the_current_ones_credentials_go_where_the_operator_says_d5(
     tmp_path: Path,
 ) -> None:

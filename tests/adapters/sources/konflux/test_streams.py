@@ -61,6 +61,7 @@ async def test_a_call_that_is_given_up_leaves_no_connection(lab: KonfluxLab, tmp
         assert "nothing_found" in (await asked.lines("list_pipelineruns", sha=SHA))[0]
 
 
+@pytest.mark.thorough
 async def test_a_source_that_is_closed_while_it_is_read_says_so_d1(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.many("PipelineRun", 3 * KONFLUX_PAGE, thing("PipelineRun", "live"))
     async with before(lab, tmp_path) as asked:
@@ -74,6 +75,7 @@ async def test_a_source_that_is_closed_while_it_is_read_says_so_d1(lab: KonfluxL
     assert "was closed while it was read" in gap or "broke off" in gap
 
 
+@pytest.mark.thorough
 async def test_several_calls_at_once_do_not_disturb_each_other(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.many("PipelineRun", KONFLUX_PAGE + 5, thing("PipelineRun", "live"))
     lab.many("PipelineRun", 20, thing("PipelineRun", "old", value="1" * 40), archived=True)
@@ -83,6 +85,7 @@ async def test_several_calls_at_once_do_not_disturb_each_other(lab: KonfluxLab, 
     assert [len(names) for names in found] == [KONFLUX_PAGE + 5, 20] * 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("token", ["x" * 100_000, "\ud800", "\r\nX-Evil: 1"], ids=["long", "surrogate", "header"])
 async def test_a_token_that_no_address_holds_is_a_gap_d1(lab: KonfluxLab, tmp_path: Path, token: str) -> None:
     lab.add(thing("PipelineRun", "old"), archived=True)
@@ -95,6 +98,7 @@ async def test_a_token_that_no_address_holds_is_a_gap_d1(lab: KonfluxLab, tmp_pa
     assert not any("x-evil" in request.headers for request in lab.requests)
 
 
+@pytest.mark.thorough
 async def test_an_item_that_is_too_long_or_odd_is_left_out_and_said_d1(lab: KonfluxLab, tmp_path: Path) -> None:
     long = json.dumps(thing("PipelineRun", "long", spec="x" * (KONFLUX_ITEM_CHARS + 600_000)))
     deep = '{"a":' + "[" * 5_000 + "]" * 5_000 + "}"
@@ -121,6 +125,7 @@ async def test_what_was_gathered_when_a_page_broke_off_is_kept_d5(lab: KonfluxLa
     assert "broke off in the middle of what was packed" in gap
 
 
+@pytest.mark.thorough
 async def test_a_page_that_gives_nothing_but_its_token_does_not_end_the_list_d5(
     lab: KonfluxLab, tmp_path: Path
 ) -> None:
@@ -156,6 +161,7 @@ async def test_a_list_without_an_end_is_given_up_d8(
     assert gap == "The cluster, pipelineruns: the list has over 3 pages; its rest was not read."
 
 
+@pytest.mark.thorough
 async def test_nobody_says_there_is_nothing_where_a_server_was_not_to_be_asked_d1(
     lab: KonfluxLab, tmp_path: Path
 ) -> None:
