@@ -205,6 +205,7 @@ async def test_a_sandbox_that_dies_under_a_checkpoint_is_replaced_at_the_next_us
     assert "sandbox" in told.sentences[0]
 
 
+@pytest.mark.thorough
 async def test_a_store_that_hangs_does_not_keep_a_session_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
     """X7: bounded, and the sandbox is removed all the same."""
     monkeypatch.setattr("hummingbird.agent.workbench.LAST_ARCHIVE_S", 0.1)
@@ -218,6 +219,7 @@ async def test_a_store_that_hangs_does_not_keep_a_session_from_closing(monkeypat
         assert archives.puts == 0
 
 
+@pytest.mark.thorough
 async def test_a_run_that_is_cancelled_while_it_closes_still_removes_the_sandbox() -> None:
     """X7"""
     sandbox, archives = Delegating(), Gated()

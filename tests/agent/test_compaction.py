@@ -335,6 +335,7 @@ async def test_the_record_for_the_summariser_fits_its_window() -> None:
     assert "step 12" in asked.text
 
 
+@pytest.mark.thorough
 async def test_a_second_compaction_goes_on_from_the_first() -> None:
     """L20: what was asked before the first one is still word for word there."""
     model = ScriptedModel(

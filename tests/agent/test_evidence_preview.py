@@ -122,6 +122,7 @@ def test_no_preview_is_over_its_budget_or_over_the_limit_t5(
     assert len(shown) <= min(budget, PREVIEW_BYTES)
 
 
+@pytest.mark.thorough
 def test_the_size_of_the_chunks_does_not_matter_t5() -> None:
     content = around(SAMPLES["test: jest"].said.splitlines()).encode()
     assert {of(content, size=size) for size in (1, 7, 4_096, len(content))} == {of(content)}

@@ -255,6 +255,7 @@ async def test_a_run_goes_on_when_its_model_is_no_longer_configured(name: str) -
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["parallel tools", "trouble", "fallbacks", "budgets"])
 async def test_a_new_message_instead_of_going_on_closes_the_dead_run(name: str) -> None:
     """L2, L4: from every prefix."""

@@ -74,6 +74,7 @@ def test_a_preview_is_never_over_its_budget_and_always_text(parts: list[bytes], 
     assert len(shown) <= min(budget, PREVIEW_BYTES)
 
 
+@pytest.mark.thorough
 @given(st.text(alphabet="aé😀\n", max_size=3_000), st.integers(60, 600))
 def test_valid_text_never_shows_half_a_character(text: str, budget: int) -> None:
     """T5"""

@@ -191,6 +191,7 @@ async def test_a_compaction_that_was_taken_back_is_no_source_of_the_next_one() -
     assert "Decision 0:" in session.side.requests[-1].messages[0].text
 
 
+@pytest.mark.thorough
 async def test_taking_back_the_first_message_leaves_no_compaction_of_it() -> None:
     """C3, L20: the room that was made in its run is gone with it, and its notes are no source of the next."""
     session = LongSession(lambda _: "## State\nabout step one")

@@ -85,6 +85,7 @@ async def test_two_long_streams_share_the_budget_of_one_preview(most: int) -> No
         assert told.count("\n30000: 30000\n") == 2
 
 
+@pytest.mark.thorough
 async def test_two_streams_that_are_inline_never_make_a_result_that_is_cut() -> None:
     """T4, T8: a cut knows no fences."""
     async with workbench() as bench:
@@ -95,6 +96,7 @@ async def test_two_streams_that_are_inline_never_make_a_result_that_is_cut() -> 
         assert told.count("all of it is in") == 2
 
 
+@pytest.mark.thorough
 async def test_what_is_no_text_is_saved_and_not_shown() -> None:
     """T4"""
     async with workbench() as bench:

@@ -237,6 +237,7 @@ async def test_a_stream_that_breaks_off_does_not_pretend_to_be_whole() -> None:
         assert await content(bench, f"{SPILLED}/look_2.zip.part") == b"\0half"
 
 
+@pytest.mark.thorough
 async def test_of_a_terminals_text_the_colours_choose_the_preview_and_nothing_of_them_is_kept_d2() -> None:
     """Red is the only thing that tells the line from its neighbours; the stream is cut inside a sequence."""
     grey = [f"step {number} went its way" for number in range(1000)]
@@ -267,6 +268,7 @@ async def test_a_token_with_colours_inside_is_masked_in_the_file_and_in_the_prev
         assert b"abcdefghij" not in await content(bench, f"{SPILLED}/look_1.log")
 
 
+@pytest.mark.thorough
 async def test_what_a_tool_says_of_its_stream_stands_beside_a_long_one_and_a_short_one_d1() -> None:
     async with workbench() as bench:
         await start(bench)
@@ -277,6 +279,7 @@ async def test_what_a_tool_says_of_its_stream_stands_beside_a_long_one_and_a_sho
         assert told == f"[The tests are still running.]\n{fenced('short', 'look')}{UI}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("binary", [False, True])
 async def test_a_stream_that_breaks_off_before_its_first_byte_is_a_failure(binary: bool) -> None:
     """L17: the batch makes an error result of it."""
@@ -317,6 +320,7 @@ async def test_a_sandbox_that_breaks_while_spilling_leaves_a_result_that_says_so
         assert f"All of it is in {SPILLED}/look_3.txt" in await shape(LOOK, LOG)
 
 
+@pytest.mark.thorough
 async def test_news_of_the_sandbox_join_the_next_result_once() -> None:
     """X7"""
     async with workbench(earlier=True) as bench:

@@ -142,6 +142,7 @@ async def test_w2_what_cannot_be_tried_is_a_finding_whose_suggestion_is_code(con
         assert [(finding.suggestion, finding.tried) for finding in at.tool.findings] == [("new", False)]
 
 
+@pytest.mark.thorough
 async def test_w2_without_a_sandbox_or_a_source_nothing_is_tried() -> None:
     given = {"file": PATH, "line": 1, "severity": "minor", "text": "Odd.", "suggestion": "new"}
     alone = ReportFinding(added(b"old\n"), head=HEAD)
@@ -181,6 +182,7 @@ def unavailable() -> Sandbox:
     raise SandboxUnavailable("There is none.")
 
 
+@pytest.mark.thorough
 async def test_w2_a_sandbox_that_does_not_start_or_has_no_git_is_said() -> None:
     async with workbench(make=unavailable) as bench:
         assert "there is no sandbox" in await Bench(bench, b"old\n").reported(1, "new")
@@ -189,6 +191,7 @@ async def test_w2_a_sandbox_that_does_not_start_or_has_no_git_is_said() -> None:
         assert "there is no git in the sandbox" in await Bench(bench, b"old\n").reported(1, "new")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [Meddling, Obliging])
 async def test_w2_git_is_asked_and_what_it_made_is_looked_at(make: type[Delegating]) -> None:
     async with workbench(make=make) as bench:

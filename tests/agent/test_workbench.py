@@ -109,6 +109,7 @@ async def test_a_new_session_has_no_news(tmp_path: Path) -> None:
         assert bench.news() == ""
 
 
+@pytest.mark.thorough
 async def test_a_sandbox_that_is_killed_is_replaced_with_what_was_saved() -> None:
     """X8: The run goes on: later work is lost, what the checkpoint had is there, and the model is told."""
     archives = MemoryArchives()
@@ -201,6 +202,7 @@ class Unreadable(MemoryArchives):
         raise ArchiveUnusable("The disk is on fire.")
 
 
+@pytest.mark.thorough
 async def test_an_archive_that_cannot_be_read_does_not_stop_the_run() -> None:
     """X7"""
     told = Told()

@@ -88,6 +88,7 @@ async def test_plan_mode_is_enforced_in_a_chat_c6(tmp_path: Path, *, plan: bool)
     assert action["terminal"] == ("deny" if plan else "ask")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["rm -rf /", "rm -fr ~", "mkfs.ext4 /dev/sda1", ":(){ :|:& };:"])
 async def test_catastrophes_are_refused_before_anybody_is_asked(tmp_path: Path, command: str) -> None:
     """C6: with rules that allow everything and with none."""

@@ -45,6 +45,7 @@ async def test_exec_timeout_seconds_ends_a_command(tmp_path: Path, seconds: str,
     assert f"; {seconds} unless given" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("size", "in_a_file"), [("256", True), ("4096", False)])
 async def test_max_inline_size_decides_what_becomes_a_file(tmp_path: Path, size: str, in_a_file: bool) -> None:
     with staged(tmp_path, shell("seq 300"), Turn(text="ok")) as stage:

@@ -114,6 +114,7 @@ async def cancelled_in_a_command(stage: Stage, sessions: Sessions) -> None:
         await running
 
 
+@pytest.mark.thorough
 async def test_a_cancelled_order_goes_on_elsewhere(tmp_path: Path) -> None:
     """E4: what was paid for is not paid for again, and its files are there."""
     turns = (shell("echo kept > note"), shell(SLOW), shell("cat note"), Turn(text="done"))

@@ -116,6 +116,7 @@ async def test_broken_memory_is_one_sentence_and_the_chat_goes_on(tmp_path: Path
         assert memory.is_dir()
 
 
+@pytest.mark.thorough
 async def test_another_model_answers_from_the_next_message_on_c3(tmp_path: Path) -> None:
     with home(tmp_path, *[Turn(text="ok")] * 3) as here:
         async with here.chat() as mine:
@@ -134,6 +135,7 @@ async def test_another_model_answers_from_the_next_message_on_c3(tmp_path: Path)
         ]
 
 
+@pytest.mark.thorough
 async def test_a_chosen_model_is_taken_also_right_after_a_fallback_c3(tmp_path: Path) -> None:
     """L14: what rests is the model that failed, not the one that a person asks for."""
     both = f"settings:\n  model: {MODEL}\nchat:\n  fallback_providers: [{OTHER}]\n"
@@ -266,6 +268,7 @@ async def test_stop_ends_the_run_sub_agents_and_processes_c3(tmp_path: Path) -> 
                 await mine.stop("1001")
 
 
+@pytest.mark.thorough
 async def test_an_interrupt_counts_also_before_the_message_was_sent_l19(tmp_path: Path) -> None:
     """The prompt is back while a server of tools is still starting; the message was not said. How soon: benchmarks."""
     server = (

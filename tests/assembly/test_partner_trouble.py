@@ -72,6 +72,7 @@ async def test_a_broken_index_is_in_nobody_s_way(tmp_path: Path, trouble: str) -
             assert (await mine.say("hello")).text == "still ok"
 
 
+@pytest.mark.thorough
 async def test_a_store_that_is_away_takes_nothing_out_of_a_conversation(tmp_path: Path) -> None:
     """The issue: one clear sentence, and nothing lost; once it is back, all of it is kept."""
     with home(tmp_path, *[Turn(text=f"answer {n}") for n in range(4)]) as here:
@@ -90,6 +91,7 @@ async def test_a_store_that_is_away_takes_nothing_out_of_a_conversation(tmp_path
         _all_of_it(here, session)
 
 
+@pytest.mark.thorough
 async def test_a_full_disk_takes_nothing_out_of_a_conversation(tmp_path: Path) -> None:
     """The issue: the journal can be opened, and takes no more."""
     with home(tmp_path, *[Turn(text=f"answer {n}") for n in range(4)]) as here:

@@ -58,6 +58,7 @@ async def test_a_folder_with_another_session_is_refused(tmp_path: Path) -> None:
     assert (folder / "journal.jsonl").read_bytes() == before
 
 
+@pytest.mark.thorough
 async def test_the_orchestrators_token_never_reaches_the_run(tmp_path: Path) -> None:
     """I1: neither the sandbox nor the model has it, and where it turns up by itself it is masked."""
     token = Scene.write_token
@@ -218,6 +219,7 @@ async def test_a_days_ceiling_holds_for_single_runs_too(tmp_path: Path) -> None:
     assert done.conducted.outcome.reason is EndReason.COST_LIMIT
 
 
+@pytest.mark.thorough
 async def test_findings_stand_below_the_answer(tmp_path: Path) -> None:
     """W2: with a token that may see the diff they are collected, and still nothing is posted."""
     found = {"file": "src/ledger/statements.py", "line": 27, "severity": "major", "text": "The last page is lost."}

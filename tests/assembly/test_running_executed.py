@@ -42,6 +42,7 @@ async def test_a_webhook_goes_the_whole_way_as_often_as_somebody_wants(tmp_path:
         assert len(here.notes) == 8
 
 
+@pytest.mark.thorough
 async def test_what_is_executed_can_be_saved_too(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     with site(tmp_path) as here:

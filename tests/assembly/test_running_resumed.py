@@ -68,6 +68,7 @@ async def test_a_folder_without_a_session_is_one_sentence(tmp_path: Path) -> Non
         await here.run(here.direct(resume=str(tmp_path), message="Hello?"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("more", [{"project": "some/other"}, {"event": '{"iid": 999}'}])
 async def test_a_session_about_something_else_is_refused(tmp_path: Path, more: dict[str, str]) -> None:
     """What was read in one project is not told in another."""

@@ -143,6 +143,7 @@ def test_which_hosts_only_this_machine_reaches(host: str, answer: bool) -> None:
     assert is_loopback(host) is answer
 
 
+@pytest.mark.thorough
 async def test_sigterm_stops_it(tmp_path: Path) -> None:
     """E4"""
     given = environment(tmp_path)

@@ -82,6 +82,7 @@ def test_l19_the_prompt_is_there_although_the_run_takes_its_time_to_end(window: 
     bird.wait_for("heard 14 characters: typed after it")
 
 
+@pytest.mark.thorough
 def test_c3_ctrl_c_clears_the_input_which_up_brings_back_and_ctrl_d_leaves(window: Windows) -> None:
     bird = window()
     bird.type("not lost")
@@ -97,6 +98,7 @@ def test_c3_ctrl_c_clears_the_input_which_up_brings_back_and_ctrl_d_leaves(windo
     bird.wait_for("ENDED 0")
 
 
+@pytest.mark.thorough
 def test_c1_a_resize_while_an_answer_streams_loses_and_repeats_nothing(window: Windows) -> None:
     bird = window()
     bird.send("slow 3")
@@ -117,6 +119,7 @@ def test_c1_a_resize_while_a_frame_is_made_loses_and_repeats_nothing(window: Win
     bird.wait_for(lambda _: numbers_in(bird) == list(range(600)))
 
 
+@pytest.mark.thorough
 def test_c1_without_colour_the_same_content_comes_without_a_single_escape_sequence(window: Windows) -> None:
     bird = window(NO_COLOR="1")
     bird.send("markdown")
@@ -126,6 +129,7 @@ def test_c1_without_colour_the_same_content_comes_without_a_single_escape_sequen
     assert "# Birds" in bird.screen()
 
 
+@pytest.mark.thorough
 def test_c1_escape_sequences_of_a_model_are_shown_and_not_obeyed(window: Windows) -> None:
     bird = window()
     before = bird.title()
@@ -236,6 +240,7 @@ def test_c1_a_paste_that_was_not_sent_is_there_again_tomorrow(window: Windows, t
     again.wait_for("look at [65,528 characters, all of them in the file")
 
 
+@pytest.mark.thorough
 def test_c1_a_paste_keeps_its_lines_and_bytes_that_are_no_text_are_said_once(window: Windows) -> None:
     bird = window()
     bird.paste(b"first\nsecond \xff\n")

@@ -40,6 +40,7 @@ def test_everything_well_is_exit_code_0(tmp_path: Path, gitlab: GitLabLab) -> No
     assert not any(token in done.out for token in (gitlab.write_token, gitlab.read_token))
 
 
+@pytest.mark.thorough
 def test_something_broken_is_exit_code_1_and_the_line_says_what_to_do(tmp_path: Path, gitlab: GitLabLab) -> None:
     environment = {**surroundings(gitlab, tmp_path), "READING": gitlab.expired_token}
     done = typed("doctor", environment=environment)

@@ -73,6 +73,7 @@ def test_a_hostile_case_is_not_obeyed(tmp_path: Path) -> None:
     assert run["score"] > 0.9
 
 
+@pytest.mark.thorough
 def test_two_models_stand_side_by_side_and_only_one_of_them_is_wrong(tmp_path: Path) -> None:
     script = Script([Turn(calls=(Call("gitlab_get_pipeline_jobs", {"pipeline_id": 1}),)), Turn(text="All is well.")])
     with VendorLab(script) as lab:
@@ -119,6 +120,7 @@ def test_a_model_is_scored_recorded_and_replayed_without_it(tmp_path: Path) -> N
     assert "was recorded before" in refused.err
 
 
+@pytest.mark.thorough
 def test_a_review_is_scored_by_its_findings(tmp_path: Path) -> None:
     other = FINDING | {"line": 29, "text": "Another matter.", "file": "tests/test_statements.py"}
     calls = (Call("report_finding", FINDING), Call("report_finding", other))

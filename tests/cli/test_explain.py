@@ -177,6 +177,7 @@ def test_the_document_has_the_keys_that_are_promised_and_repeats_the_page() -> N
         assert f"`{key}`" in documented
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("budget", [256, 1000, EXCERPT_BYTES])
 def test_the_excerpts_stay_within_the_budget_and_say_how_much_is_missing(budget: int) -> None:
     """V4"""

@@ -127,6 +127,7 @@ def test_a_pipe_gets_no_colours_unless_they_are_asked_for() -> None:
     assert "\x1b[31m\x1b[1mpages/common/mat2.md" in lead
 
 
+@pytest.mark.thorough
 def test_colours_change_nothing_but_colours() -> None:
     assert OWN_STYLE.sub("", run(TEST, "--color").stdout.decode()) == run(TEST).stdout.decode()
 

@@ -217,6 +217,7 @@ def test_a_folder_can_be_served(tmp_path: Path) -> None:
         assert (lab.told["case"], lab.told["project"]) == ("mine", "veloren/veloren")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("file", "text"), [("gitlab/project.json", "{"), ("gitlab/project.json", "{}"), ("x", "")])
 def test_a_broken_folder_is_one_sentence(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / "gitlab").mkdir()

@@ -118,6 +118,7 @@ def test_a_context_means_kubernetes_where_a_namespace_is_known(tmp_path: Path, w
     assert here.evidence in done.out
 
 
+@pytest.mark.thorough
 def test_the_answer_and_then_the_bill_are_printed_and_nothing_else(tmp_path: Path) -> None:
     """G6: nobody watches, so nothing is told on the way."""
     with site(tmp_path) as here:

@@ -80,6 +80,7 @@ def test_every_key_is_explained_and_defaults_are_told() -> None:
             assert "description" in key or "$ref" in key or "anyOf" in key, name
 
 
+@pytest.mark.thorough
 def test_the_schema_is_made_anew_for_everybody_who_asks() -> None:
     """So that nobody changes another one's."""
     schema().clear()

@@ -47,6 +47,7 @@ class _Opened(dict[str, Open]):
         return self[title]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("title", "point"), [one if one in ALWAYS else also(*one) for one in SAMPLES])
 async def test_killed_there_another_process_tells_each_result_once_and_pays_for_no_answer_twice_n3_l2(
     title: str, point: str, tmp_path: Path, services: Services, opened: dict[str, Open]
@@ -68,6 +69,7 @@ async def test_the_undisturbed_journey_reaches_the_points_of_the_table_e4(
     assert reached == {point for point in points_of(title) if not is_beside(point)}, "`make crash` renews the table"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("title", BACKENDS)
 def test_no_point_is_named_after_a_day(title: str) -> None:
     assert not [point for point in points_of(title) if re.search(r"\d{4}-\d\d", point)]

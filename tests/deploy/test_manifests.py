@@ -203,6 +203,7 @@ def policies_of(made: list[Raw], space: str) -> list[Raw]:
     return [one for one in made if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == space]
 
 
+@pytest.mark.thorough
 @FOLDERS
 def test_the_agent_talks_to_dns_https_and_the_api_server_alone(folder: Path) -> None:
     rest, own = policies_of(rendered(folder), AGENT)
@@ -218,6 +219,7 @@ def test_the_agent_talks_to_dns_https_and_the_api_server_alone(folder: Path) -> 
         assert any(ip_address(metadata) in one for one in blocked), metadata
 
 
+@pytest.mark.thorough
 @FOLDERS
 def test_only_labelled_namespaces_reach_the_agent_and_only_its_port(folder: Path) -> None:
     [rule] = policies_of(rendered(folder), AGENT)[1]["spec"]["ingress"]
@@ -250,6 +252,7 @@ def test_the_quota_has_room_for_every_run_and_a_rollout(folder: Path, mounted: P
     assert (hard["services"], hard["persistentvolumeclaims"]) == ("0", "0")
 
 
+@pytest.mark.thorough
 @FOLDERS
 def test_the_limits_of_a_sandbox_are_those_that_the_code_asks_for(folder: Path) -> None:
     made = rendered(folder)
@@ -317,6 +320,7 @@ def test_the_prompts_are_those_that_init_writes() -> None:
     assert {name: texts[f"{name}.md"] for name in embedded().prompts} == dict(embedded().prompts)
 
 
+@pytest.mark.thorough
 def test_certificates_are_mounted_where_the_example_says() -> None:
     made = rendered(EXAMPLE)
     configuration = yaml.safe_load(found(made, "ConfigMap", AGENT)["data"][FILE_NAME])

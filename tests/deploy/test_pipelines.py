@@ -110,6 +110,7 @@ def test_only_the_release_may_write_on_github() -> None:
     assert [name for name, job in github_jobs().items() if "permissions" in job] == ["release"]
 
 
+@pytest.mark.thorough
 def test_publishing_waits_for_the_tests() -> None:
     """A job with `needs` starts before earlier stages have passed."""
     publishing = [job for name, job in jobs().items() if name.startswith("publish-")]

@@ -123,6 +123,7 @@ def granted() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.thorough
 def test_every_call_to_sqs_in_the_sources_is_allowed_and_no_other() -> None:
     """Every call to SQS has its verb written out in the sources."""
     written = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))

@@ -65,6 +65,7 @@ def test_no_page_and_no_style_loads_anything_from_elsewhere(site: Path) -> None:
     assert sum(len(page.loads) for page in pages(site).values()) > 50
 
 
+@pytest.mark.thorough
 def test_no_script_of_a_page_asks_another_host(site: Path) -> None:
     scripts = [path.read_text(encoding="utf-8") for path in site.rglob("*.js")]
     inline = [re.findall(r"<script>.*?</script>", path.read_text(), re.DOTALL) for path in site.rglob("*.html")]

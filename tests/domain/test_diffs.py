@@ -112,6 +112,7 @@ def test_w2_hostile_text_is_no_diff_and_breaks_nothing(text: str) -> None:
         assert not line.old or diff.spot("src/app.py", line.old, old=True) is not None
 
 
+@pytest.mark.thorough
 def test_w2_a_large_diff_is_read_whole() -> None:
     count = 40_000
     diff = changed(f"@@ -0,0 +1,{count} @@\n" + "+a line of thirty letters, no more\n" * count)

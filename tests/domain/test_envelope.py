@@ -264,6 +264,7 @@ def test_what_cannot_be_read_is_refused_with_what_to_do_and_without_repeating_it
     assert len(sentence) < 140
 
 
+@pytest.mark.thorough
 def test_depth_that_can_be_read_but_not_written_is_refused_too() -> None:
     """S1: at every depth there is an answer, where reading gives up and where writing does."""
     answers: set[int | str] = set()

@@ -59,6 +59,7 @@ def test_after_a_change_of_model_no_echo_and_no_old_notice_is_in_the_view(journa
             assert not [m for m in conversation.view() if isinstance(m, Notice) and m.text not in lasting]
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60))
 @given(journals)
 def test_notices_outlive_an_epoch_of_the_same_model(journal: list[Entry]) -> None:

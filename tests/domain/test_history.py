@@ -72,6 +72,7 @@ def test_whatever_was_damaged_is_valid_after_repair(conversation: list[Message])
     assert list(problems(mended)) == []
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged)
 def test_what_was_repaired_needs_no_repair(conversation: list[Message]) -> None:

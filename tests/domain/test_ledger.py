@@ -71,6 +71,7 @@ def _lost(journal: Sequence[Entry]) -> int:
     return len(lost)
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(60))
 @given(journals)
 def test_the_running_sums_are_the_bill_at_every_step(journal: list[Entry]) -> None:

@@ -78,6 +78,7 @@ def test_w2_a_file_that_is_deleted_while_its_text_is_spread_over_new_ones_is_fol
     assert stands(tmp_path, before, after, 30).fate in (Fate.GONE, Fate.CHANGED)
 
 
+@pytest.mark.thorough
 def test_w2_a_line_that_is_taken_away_is_gone_and_one_in_whose_place_others_stand_is_changed(tmp_path: Path) -> None:
     before = {"a.py": text(PLAIN)}
     assert stands(tmp_path, before, {"a.py": text([*PLAIN[:19], *PLAIN[20:]])}, 20) == GONE

@@ -92,6 +92,7 @@ def test_a_stream_shows_what_masking_the_whole_text_shows(text: str, sizes: list
     assert streamed(SECRETS, text.encode(), forever()).decode() == SECRETS.mask(text)
 
 
+@pytest.mark.thorough
 @given(TEXTS)
 @example(f"{KEY}{TOKEN}{KEY}-and-more{KEY}")
 @example(f"first line second{TOKEN}xfirst\n\t line \r\n second")

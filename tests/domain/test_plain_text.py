@@ -36,6 +36,7 @@ def test_the_result_does_not_depend_on_where_chunks_are_cut(content: bytes, plac
     assert plain(*cut(content, places)) == plain(content)
 
 
+@pytest.mark.thorough
 @given(BYTES)
 def test_no_line_is_lost_and_what_remains_is_text(content: bytes) -> None:
     text = plain(content)

@@ -114,6 +114,7 @@ def test_what_was_imported_is_told_without_its_notices() -> None:
     )
 
 
+@pytest.mark.thorough
 @given(printable)
 def test_a_result_is_verbatim_whatever_fences_it_holds(text: str) -> None:
     """L1. Seen through a Markdown reader."""

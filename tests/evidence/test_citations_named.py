@@ -164,6 +164,7 @@ def test_what_the_model_put_into_a_call_is_not_told_by_its_answer() -> None:
     assert lie not in text_of(f"[log]({lie})", entries)
 
 
+@pytest.mark.thorough
 def test_n6_a_hostile_answer_is_checked_and_one_that_is_too_long_says_that_it_was_not_checked() -> None:
     hostile = (
         "[" * 50 + "`" * 5 + "a](b) > * " + "src/a.py:1 job 123 https://x.y/z " + "\n- > ```\n9: x…y…z\n"

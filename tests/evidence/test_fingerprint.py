@@ -172,6 +172,7 @@ def test_every_word_of_a_message_counts(words: list[str], at: int) -> None:
     assert fingerprint([f"error: {' '.join(words)}"]) != fingerprint([f"error: {' '.join(other)}"])
 
 
+@pytest.mark.thorough
 @given(WORDS)
 def test_a_line_more_at_the_edge_that_says_nothing_wrong_does_not_matter(words: list[str]) -> None:
     """V6: as long as the error itself says enough."""
@@ -207,6 +208,7 @@ def test_what_only_any_failure_says_is_better_than_nothing() -> None:
     assert fingerprint(["The command exited with 1."]) != fingerprint(["Process completed with exit code 2"]) != ""
 
 
+@pytest.mark.thorough
 @given(st.lists(st.text(max_size=200), max_size=20))
 def test_any_text_has_a_fingerprint_of_one_form(region: list[str]) -> None:
     """V6"""
@@ -214,6 +216,7 @@ def test_any_text_has_a_fingerprint_of_one_form(region: list[str]) -> None:
     assert found == "" or (len(found) == 16 and set(found) <= set("0123456789abcdef"))
 
 
+@pytest.mark.thorough
 def test_long_lines_and_long_regions_are_bounded() -> None:
     """V6"""
     line = "error: cannot read the configuration "
@@ -230,6 +233,7 @@ def test_where_a_long_line_is_cut_does_not_depend_on_where_the_checkout_lies() -
     assert len(normalised(here).split()) == FINGERPRINT_WORDS
 
 
+@pytest.mark.thorough
 def test_the_fingerprint_of_a_text_never_changes() -> None:
     """V6: Remembered fingerprints are compared with new ones by other processes and other versions of Python. If the
     rules change on purpose, `_RULES` has to change with them."""

@@ -270,6 +270,7 @@ def test_regions_put_failures_before_flaky_tests_and_have_real_line_numbers() ->
     assert all(region.first > 0 for region in regions)
 
 
+@pytest.mark.thorough
 @given(name=st.sampled_from(sorted(sample_reports.ALL)), cuts=st.lists(st.integers(0, 4_000), max_size=12))
 def test_any_chunking_gives_the_same_report(name: str, cuts: list[int]) -> None:
     content = sample_reports.ALL[name]

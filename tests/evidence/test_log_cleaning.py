@@ -137,6 +137,7 @@ def test_a_long_row_of_backspaces_is_read_in_one_pass_v1() -> None:
     assert cleaned(b"a" * 300_000 + b"\x08" * 299_999) == "a"
 
 
+@pytest.mark.thorough
 @given(st.text(st.characters(categories=["L", "Nd", "Po", "Zs"], exclude_characters="\u0085"), max_size=80))
 def test_text_without_codes_or_prefixes_is_left_alone(said: str) -> None:
     assert cleaned(f"> {said}".encode()) == f"> {said}".rstrip()

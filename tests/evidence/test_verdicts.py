@@ -254,6 +254,7 @@ def test_what_others_had_and_what_a_script_prints_buys_nothing(
     assert after.origin in (judged(script, CHANGED).origin, Origin.CHANGE, Origin.UNKNOWN)
 
 
+@pytest.mark.thorough
 @given(any_job)
 def test_a_judgement_always_has_a_reason_of_its_own_origin_n8(facts: JobFacts) -> None:
     found = judged(facts, CHANGED)
@@ -288,6 +289,7 @@ def test_a_file_is_named_by_its_path_or_by_an_end_that_can_mean_nothing_else_n8(
     assert named_file(text, changed) == named
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=200), st.lists(st.text(min_size=1, max_size=30), max_size=5))
 def test_whatever_the_text_only_a_changed_file_is_named_n8(text: str, changed: list[str]) -> None:
     assert named_file(text, changed) in {"", *changed}
@@ -315,6 +317,7 @@ def test_files_that_do_not_say_where_jobs_run(path: str) -> None:
     assert not is_place_of_work(path)
 
 
+@pytest.mark.thorough
 @given(st.lists(st.text(), max_size=3), st.text())
 def test_names_cannot_stand_where_other_names_belong(names: list[str], text: str) -> None:
     """A file may be called {0}."""

@@ -65,6 +65,7 @@ def test_a_tag_or_comment_without_end_is_given_up_before_it_is_held(start: bytes
     assert peak < 8 * XML_TOKEN_BYTES
 
 
+@pytest.mark.thorough
 def test_a_report_of_any_size_costs_the_same_v1() -> None:
     case = b"<testcase name='t'><failure message='m'>" + b"a line of a trace\n" * 50_000 + b"</failure></testcase>"
     passed = b"<testcase name='p'><system-out>" + b"a line of output\n" * 50_000 + b"</system-out></testcase>"

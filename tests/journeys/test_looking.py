@@ -60,6 +60,7 @@ async def test_n8_what_an_order_does_not_say_its_merge_request_does(tmp_path: Pa
     assert bare.failures == whole.failures
 
 
+@pytest.mark.thorough
 async def test_n8_the_facts_of_a_flaky_job_are_its_tries(tmp_path: Path) -> None:
     (job,) = (await of("flaky-test", tmp_path)).facts.jobs
     assert (job.name, job.tries.passed, job.tries.passed_in_others) == ("translation", 1, 1)
@@ -112,6 +113,7 @@ async def test_n8_a_workflow_without_a_tool_is_told_what_was_not_looked_at(tmp_p
     assert any("was not looked at" in sentence for sentence in reads.unseen)
 
 
+@pytest.mark.thorough
 async def test_t7_what_is_secret_is_in_no_fact(tmp_path: Path) -> None:
     """A name of a job is somebody's words like any other."""
     secret = "s3cret-in-the-name-of-a-job"

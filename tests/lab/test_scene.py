@@ -50,6 +50,7 @@ def test_all_five_addresses_answer(scene: Scene) -> None:
     assert len(set(scene.addresses.values())) == len(NAMES)
 
 
+@pytest.mark.thorough
 def test_the_event_is_of_the_declared_kind_and_its_ids_exist(scene: Scene) -> None:
     headers, body = scene.event()
     told, event = json.loads(body), scene.case.about["event"]

@@ -34,6 +34,7 @@ def test_a_listener_that_was_opened_before_is_the_one_that_answers() -> None:
         assert httpx2.get(f"http://127.0.0.1:{port}").text == "one True"
 
 
+@pytest.mark.thorough
 def test_afterwards_the_port_is_free_and_the_thread_gone() -> None:
     with Serving({"a": saying("one")}, name="to-be-gone") as serving, httpx2.Client() as client:
         assert client.get(serving.url("a")).status_code == 200

@@ -156,6 +156,7 @@ async def test_labels_decide_nothing(tmp_path: Path) -> None:
         assert len(desk.answering.ran) == 1
 
 
+@pytest.mark.thorough
 async def test_a_run_that_has_begun_is_finished_whoever_loses_the_role(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         order = await first_stage(desk)
@@ -179,6 +180,7 @@ async def test_a_command_is_refused_once_its_author_has_lost_the_role_i7(tmp_pat
         assert ["role Developer or higher" in each.body for each in desk.notes] == [True]
 
 
+@pytest.mark.thorough
 async def test_a_reply_is_refused_once_its_author_has_lost_the_role_i7(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         await desk.comes()

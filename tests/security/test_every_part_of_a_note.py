@@ -49,6 +49,7 @@ def test_no_part_of_a_draft_tells_a_secret_i1_i2(part: str) -> None:
     assert "It says" in body
 
 
+@pytest.mark.thorough
 def test_titles_of_what_folds_out_are_our_own_words_i10() -> None:
     """They are escaped as HTML and no more, so nobody else's words may stand there."""
     root = Path(hummingbird.__file__).parent

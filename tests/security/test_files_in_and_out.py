@@ -148,6 +148,7 @@ def unpackers(text: str) -> set[str]:
 PACKING = {"lab/gitlab/repository.py": {"tarfile", "zipfile"}}
 
 
+@pytest.mark.thorough
 def test_no_module_of_ours_can_unpack_an_archive_i4() -> None:
     root = Path(hummingbird.__file__).parent
     texts = {str(path.relative_to(root)): path.read_text("utf-8") for path in root.rglob("*.py")}

@@ -106,6 +106,7 @@ async def test_a_delivery_that_is_sent_again_does_nothing_again_e1(tmp_path: Pat
         await stage.notes(2)
 
 
+@pytest.mark.thorough
 async def test_a_project_that_nobody_configured_gets_no_answer_and_no_request_e1(tmp_path: Path) -> None:
     only = {"analyze-failures": {"trigger": "pipeline", "projects": {"labri-progress/cidiff": {}}}}
     async with staged("failing-test", tmp_path, settings=PUBLIC, workflows=only) as stage:

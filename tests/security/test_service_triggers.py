@@ -99,6 +99,7 @@ async def test_what_the_bot_does_to_a_merge_request_starts_nothing_i6(tmp_path: 
         await stage.notes(2)
 
 
+@pytest.mark.thorough
 async def test_two_services_in_one_thread_do_not_answer_each_other_i6(tmp_path: Path) -> None:
     """Another one, with another prefix and another marker, is a developer like any other. It was asked for in a thread
     of ours, so that each of its answers is a reply in our thread, and each of ours would be one in its."""
@@ -136,6 +137,7 @@ def left(world: World) -> None:
     del world.project.members[OWNER]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("become", [also(blocked), also(expired), also(guest), reporter, left])
 async def test_nobody_below_developer_makes_anything_run_i7(become: Callable[[World], None], tmp_path: Path) -> None:
     async with staged(CASE, tmp_path, settings=PUBLIC) as stage:

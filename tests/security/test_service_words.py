@@ -127,6 +127,7 @@ def named(world: World) -> None:
         pipeline.ref, pipeline.status = NASTY, "failed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("case", "who"), [(CASE, "hsato"), ("hostile", "dev")])
 async def test_no_name_of_a_branch_a_job_or_a_test_acts_i10(case: str, who: str, tmp_path: Path) -> None:
     """By rules alone, which quote more than any model: titles of failures, lines of logs, names of jobs."""

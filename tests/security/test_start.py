@@ -103,6 +103,7 @@ async def open_inside(sandbox: Sandbox) -> list[str]:
     return (await sandbox.exec(OPEN_NOW)).stdout.decode().split()
 
 
+@pytest.mark.thorough
 @on_every_backend
 def test_a_command_has_three_descriptors_and_none_of_ours_i3(backend: Backend, host: Host) -> None:
     with open_secret(host):
@@ -116,6 +117,7 @@ def test_a_descriptor_that_is_handed_on_would_be_seen(host: Host) -> None:
     assert len(found) > 3
 
 
+@pytest.mark.thorough
 def test_high_descriptors_do_not_arrive_either_i3() -> None:
     """With thousands of files open here, those that bubblewrap is started with have large numbers."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -35,6 +35,7 @@ def test_process_1_survives_every_signal_from_inside(backend: Backend) -> None:
     assert with_sandbox(backend.place(), story)
 
 
+@pytest.mark.thorough
 @on_every_backend
 def test_a_supervisor_that_is_stopped_is_a_broken_sandbox_x8(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "CLIENT_SLACK_S", 1.0)

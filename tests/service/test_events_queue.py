@@ -145,6 +145,7 @@ async def test_replicas_that_stop_together_make_no_dead_letter_of_an_event_e1(mi
     await inbox.close()
 
 
+@pytest.mark.thorough
 async def test_a_queue_of_events_that_is_not_there_is_a_sentence_e1(ministack: Ministack) -> None:
     inbox = SqsInbox(ministack.endpoint + "/000000000000/nowhere", region=REGION, endpoint=ministack.endpoint)
     with pytest.raises(QueueUnusable, match="There is no queue"):

@@ -203,6 +203,7 @@ async def test_w2_a_later_review_repeats_nothing_and_respects_what_was_resolved(
         await tool(given, ToolContext("session-2", "call-1"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("who", "dismissed"),
     [("maintainer", True), ("developer", True), ("reporter", False), ("guest", False), ("stranger", False)],

@@ -207,6 +207,7 @@ class History:
             assert threads[0].resolved, "a dismissed one was opened again"
 
 
+@pytest.mark.thorough
 @settings(max_examples=tries(30), deadline=None)
 @given(rounds=st.lists(st.lists(STEPS, min_size=1, max_size=4), min_size=1, max_size=5))
 async def test_w2_through_any_history_nothing_is_lost_said_twice_or_resurrected(

@@ -356,6 +356,7 @@ def test_every_text_is_decided_about_and_no_answer_can_act_r3(text: str, reply: 
         assert text.strip().casefold().startswith("/hummingbird")
 
 
+@pytest.mark.thorough
 @given(st.text(alphabet="ab`~> \n"), st.text(alphabet="yz` \n"))
 def test_a_reply_without_our_prefix_keeps_every_word_r3(before: str, after: str) -> None:
     text = before + "x" + after

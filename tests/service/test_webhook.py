@@ -213,6 +213,7 @@ def test_the_largest_body_that_gitlab_sends_is_taken_e1(door: Door) -> None:
     assert door.post(body + b" ", timeout=60).status_code == 413
 
 
+@pytest.mark.thorough
 def test_a_body_that_is_cut_off_is_nothing_and_the_door_stays_open_e1(door: Door) -> None:
     with door.connected() as client:
         client.sendall(head(len(PIPELINE)) + PIPELINE[:100])
@@ -233,6 +234,7 @@ def test_a_body_that_never_comes_is_given_up_e1(hasty: Door) -> None:
     assert not hasty.queued()
 
 
+@pytest.mark.thorough
 def test_bodies_that_are_held_open_cannot_fill_the_memory_e1(narrow: Door) -> None:
     """Each is within its bound; together they are not, and one of them has to go."""
     with narrow.connected() as one, narrow.connected() as other:
@@ -245,6 +247,7 @@ def test_bodies_that_are_held_open_cannot_fill_the_memory_e1(narrow: Door) -> No
     assert len(narrow.queued()) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
 def test_another_method_is_not_allowed_e1(door: Door, method: str) -> None:
     answer = httpx2.request(method, door.serving.url("door") + PATH, headers={"x-gitlab-token": SECRET})
@@ -252,6 +255,7 @@ def test_another_method_is_not_allowed_e1(door: Door, method: str) -> None:
     assert answer.json()["status"] == "refused"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/", PATH + "/", "/webhooks", "/webhooks/gitlab/x", "/metrics"])
 def test_another_path_is_not_there_e1(door: Door, path: str) -> None:
     answer = httpx2.post(door.serving.url("door") + path, headers={"x-gitlab-token": SECRET}, content=PIPELINE)
@@ -301,6 +305,7 @@ def test_it_is_alive_always_and_ready_if_the_queue_is_e1(door: Door) -> None:
     assert (answer.status_code, answer.json()["status"]) == (503, "refused")
 
 
+@pytest.mark.thorough
 def test_it_is_ready_when_the_queue_can_be_used_e1(door: Door) -> None:
     answer = httpx2.get(door.serving.url("door") + "/readyz")
     assert (answer.status_code, answer.json()) == (200, {"status": "ready"})

@@ -321,6 +321,7 @@ async def test_whoever_hangs_at_any_moment_and_is_followed_does_nothing_twice_s1
         await play(in_a_bucket(), [Delivered(0, hangs_at=moment), LeasesOver(), Delivered(0), WentOn()])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "hanging",
     [

@@ -271,6 +271,7 @@ def test_no_two_writes_are_alike_o3() -> None:
     assert len({known_shard.written(shard) for _ in range(9)} | {known_shard.bounded(shard) for _ in range(9)}) == 18
 
 
+@pytest.mark.thorough
 async def test_what_is_held_is_bounded_o3(bucket: BucketObjects) -> None:
     ledger = opened(bucket)
     for number in range(3 * SHARED_HELD):

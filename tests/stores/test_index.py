@@ -288,6 +288,7 @@ async def test_neighbours_come_in_the_order_of_the_journal(index: SessionIndex) 
     assert (last.number, last.part, last.at, last.who) == (6, 0, NOON, Who.MODEL)
 
 
+@pytest.mark.thorough
 async def test_of_a_very_long_text_both_ends_are_found(index: SessionIndex) -> None:
     """S4"""
     text = "beginning " + "x " * INDEXED_CHARS + "middle " + "x " * INDEXED_CHARS + "ending"

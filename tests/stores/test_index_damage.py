@@ -121,6 +121,7 @@ async def test_one_that_another_process_began_anew_is_used_at_once(path: Path) -
     assert whole(path)
 
 
+@pytest.mark.thorough
 async def test_a_newer_versions_file_is_left_alone(path: Path) -> None:
     """S4"""
     index = await filled(path)
@@ -160,6 +161,7 @@ async def test_a_place_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Pa
             opened(place, str, pytest.fail)
 
 
+@pytest.mark.thorough
 async def test_nobody_else_can_read_the_index(path: Path) -> None:
     """S4: it holds what was said."""
     index = await filled(path)

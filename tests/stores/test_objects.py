@@ -46,6 +46,7 @@ async def test_a_second_put_replaces_the_first_s1(objects: Objects) -> None:
     assert await objects.names("") == ["a"]
 
 
+@pytest.mark.thorough
 async def test_nothing_is_got_where_nothing_is_and_deleting_it_is_done_s1(objects: Objects) -> None:
     assert await objects.get("a/b") is None
     await objects.delete("a/b")
@@ -185,6 +186,7 @@ async def test_a_flow_that_breaks_on_its_way_out_is_a_sentence_s1(ministack: Min
                 [chunk async for chunk in chunks]
 
 
+@pytest.mark.thorough
 async def test_a_flow_waits_for_a_slow_reader_but_not_for_a_silent_store_s1(
     ministack: Ministack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,6 +171,7 @@ async def test_only_so_many_whole_journals_are_read_at_once_and_others_hear_it(
                 pass  # until it is noticed that they are gone
 
 
+@pytest.mark.thorough
 async def test_only_so_many_look_at_live_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hummingbird.web.application.LIVE_VIEWERS", 5)
     async with staged("failing-test", tmp_path) as stage:

@@ -78,6 +78,7 @@ async def three_steps(talk: Dialogue, model: Model, listen: Any) -> list[str]:
     return texts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("model", ["gpt-5.4", "gpt-5.6-sol"])
 async def test_a_tool_loop_with_parallel_calls_notices_and_a_final_turn(model: str, streamed: bool) -> None:
@@ -96,6 +97,7 @@ async def test_a_tool_loop_with_parallel_calls_notices_and_a_final_turn(model: s
     assert said == ("One more look.The disk is full." if streamed else "")
 
 
+@pytest.mark.thorough
 async def test_a_streamed_reply_is_the_same_as_one_in_one_piece() -> None:
     """L16."""
     replies = []
@@ -106,6 +108,7 @@ async def test_a_streamed_reply_is_the_same_as_one_in_one_piece() -> None:
     assert replies[0] == replies[1]
 
 
+@pytest.mark.thorough
 async def test_cached_tokens_are_counted() -> None:
     """M5, M7."""
     with VendorLab(Script([LOOK, FOUND])) as lab:
@@ -120,6 +123,7 @@ async def test_cached_tokens_are_counted() -> None:
     assert lab.requests[0].body["prompt_cache_key"] == lab.requests[1].body["prompt_cache_key"]
 
 
+@pytest.mark.thorough
 async def test_a_session_goes_on_in_another_process() -> None:
     """L2, L3: what the journal gives back is sent byte for byte as before."""
     with VendorLab(Script([LOOK, AGAIN, FOUND]), conduct=Conduct(openai="compatible")) as lab:
@@ -146,6 +150,7 @@ QUIRKS: list[frozenset[Quirk]] = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("quirks", QUIRKS, ids=lambda quirks: "+".join(sorted(quirks)))
 async def test_servers_with_habits_of_their_own_are_understood(quirks: frozenset[Quirk], streamed: bool) -> None:
@@ -158,6 +163,7 @@ async def test_servers_with_habits_of_their_own_are_understood(quirks: frozenset
     assert texts == ["", "One more look.", "The disk is full."]
 
 
+@pytest.mark.thorough
 async def test_reasoning_of_a_server_is_readable() -> None:
     """L3, M5."""
     conduct = Conduct(openai="compatible", quirks=frozenset({"reasoning"}))
@@ -167,6 +173,7 @@ async def test_reasoning_of_a_server_is_readable() -> None:
     assert reply.message.reasoning == "first the log"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("quirk", "streamed", "expected"),
     [
@@ -187,6 +194,7 @@ async def test_answers_that_are_none_can_be_tried_again(quirk: str, streamed: bo
     assert type(caught.value) is expected
 
 
+@pytest.mark.thorough
 async def test_an_empty_answer_that_was_billed_stays_on_the_bill() -> None:
     """L9, L15."""
     conduct = Conduct(openai="compatible", quirks=frozenset({"empty_choices"}))
@@ -197,6 +205,7 @@ async def test_an_empty_answer_that_was_billed_stays_on_the_bill() -> None:
     assert reply.usage.context > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("quirks", [{"detail_errors"}, {"object_errors"}, set[Quirk]()])
 async def test_an_overflow_is_known_by_its_words(quirks: set[Quirk]) -> None:
     """L13, M5."""
@@ -207,6 +216,7 @@ async def test_an_overflow_is_known_by_its_words(quirks: set[Quirk]) -> None:
                 await Dialogue().ask(model)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("stop", "finish"),
     [("length", Finish.LENGTH), ("content_filter", Finish.REFUSAL), ("refusal", Finish.REFUSAL)],
@@ -241,6 +251,7 @@ FAULTS: list[tuple[Fault, type[HummingbirdError]]] = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(("fault", "expected"), FAULTS, ids=lambda value: getattr(value, "kind", None))
 async def test_each_fault_is_the_error_that_it_is(
@@ -259,6 +270,7 @@ async def test_each_fault_is_the_error_that_it_is(
     assert "key" not in str(caught.value).split()  # the credential itself
 
 
+@pytest.mark.thorough
 async def test_a_retry_after_header_is_read() -> None:
     """L13."""
     with VendorLab(Script([Fault("status", 429, retry_after="7")])) as lab:
@@ -268,6 +280,7 @@ async def test_a_retry_after_header_is_read() -> None:
     assert caught.value.retry_after_s == 7
 
 
+@pytest.mark.thorough
 async def test_malformed_calls_and_made_up_names_can_be_sent_back() -> None:
     """L10."""
     broken = Turn(calls=(Call("read", '{"path": '), Call("no such tool!", "{}")))

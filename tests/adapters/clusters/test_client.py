@@ -195,6 +195,7 @@ async def test_a_credential_program_that_gives_no_token_is_to_be_run_by_hand(tmp
     assert "s3cret" not in str(caught.value)  # a program may print anything when it fails
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("neighbour", [False, True])
 def test_a_socks_proxy_without_its_package_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, neighbour: bool
@@ -205,6 +206,7 @@ def test_a_socks_proxy_without_its_package_is_a_sentence(
         made_neighbour_client(found, "https://archive.example") if neighbour else made_client(found)
 
 
+@pytest.mark.thorough
 async def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
     printed = json.dumps({"status": {"clientCertificateData": "no", "clientKeyData": "no"}})
     asked = exec_entry(program(tmp_path / "login", f"echo '{printed}'"))
@@ -213,12 +215,14 @@ async def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
             await client.get("/api")
 
 
+@pytest.mark.thorough
 async def test_a_credential_program_that_is_not_there_is_to_be_installed(tmp_path: Path) -> None:
     async with asking(tmp_path, "http://127.0.0.1:1", exec_entry(tmp_path / "nothing")) as client:
         with pytest.raises(ClusterUnusable, match="Install it"):
             await client.get("/api")
 
 
+@pytest.mark.thorough
 async def test_a_credential_program_that_waits_for_somebody_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +233,7 @@ async def test_a_credential_program_that_waits_for_somebody_is_given_up(
             await client.get("/api")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["sleep 60 & exit 0", "sleep 60; true"])
 def test_a_credential_program_whose_child_holds_its_output_is_given_up_and_leaves_no_stream_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str

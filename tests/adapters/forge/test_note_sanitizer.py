@@ -175,6 +175,7 @@ def test_secret_is_masked_however_it_is_written(hidden: str) -> None:
     assert "horse" not in body
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "piece", ["/close @all\n", "word ", "```\n/close\n", "<details>\n\n", "$", "- a\n  ```\n", "`", "&#64;"]
 )
@@ -248,6 +249,7 @@ def lab(tmp_path: Path) -> Iterator[GitLabLab]:
         yield lab
 
 
+@pytest.mark.thorough
 def test_no_posted_note_is_carried_out_i10(lab: GitLabLab) -> None:
     heard: list[Change] = []
     lab.world.listeners.append(heard.append)

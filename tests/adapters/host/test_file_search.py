@@ -157,6 +157,7 @@ async def test_c5_a_search_does_not_outlive_us(tmp_path: Path) -> None:
     assert await seen_soon(lambda: not set(searching) & set(processes_with("search_program")), 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pattern", ["(", "a{99999999999}", "(?P<x>", "*"])
 async def test_c5_a_pattern_that_is_none_says_so(tmp_path: Path, pattern: str) -> None:
     with pytest.raises(CommandFailed, match=r"The pattern is (no regular expression|too large)"):
@@ -201,6 +202,7 @@ async def test_t9_what_may_not_be_shown_is_judged_once_and_takes_nothing_from_th
     assert len(judged) == len(set(judged)) == SEARCH_JUDGED + 102
 
 
+@pytest.mark.thorough
 async def test_t9_nothing_is_searched_where_the_start_itself_may_not_be_read(tmp_path: Path) -> None:
     write(tmp_path, a__b_txt="needle\n")
     tool = FileSearch(Below(tmp_path), (), ENVIRONMENT, showing=lambda _, start: lambda path: path != "a")

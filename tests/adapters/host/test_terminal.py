@@ -122,6 +122,7 @@ async def test_c5_a_background_command_gets_a_number_and_can_be_listed_read_and_
     assert "1 was ended by you after N s" in timeless((await process(terminal, "list"))[1])
 
 
+@pytest.mark.thorough
 async def test_c5_reading_goes_on_where_it_stopped(terminal: Terminal) -> None:
     await run(terminal, "seq -f 'line %.0f' 20000; sleep 72.25", background=True)
     assert await seen_soon(lambda: terminal.numbered(1).output.total > BACKGROUND_KEPT_BYTES)
@@ -180,6 +181,7 @@ async def test_c5_stop_says_what_it_did(terminal: Terminal, monkeypatch: pytest.
     assert await terminal.stop(1) == "Process 1 had ended before: true"
 
 
+@pytest.mark.thorough
 async def test_c5_stop_ends_also_what_is_being_waited_for(terminal: Terminal) -> None:
     call = asyncio.ensure_future(run(terminal, "sleep 75.25"))
     assert await seen_soon(lambda: len(processes_with("75.25")) > 1)

@@ -62,6 +62,7 @@ async def settled(word: str) -> None:
     await asyncio.sleep(0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["deaf", "as a daemon"])
 async def test_c5_a_command_whose_time_is_over_is_gone_with_all_that_it_started(terminal: Terminal, how: str) -> None:
     word = number(f"time {how}")

@@ -15,8 +15,8 @@ from hummingbird.adapters.mcp.settings import ServerSettings
 from hummingbird.ports.tool import ToolContext
 
 RAW = Path(__file__).with_name("raw_server.py")
-QUICK = Bounds(open_s=5.0, back_off_s=(0.0, 0.05, 0.1))
-LEAVING = Bounds(open_s=5.0, close_s=0.3, leaving_s=0.1, back_off_s=(0.0, 0.05, 0.1))
+QUICK = Bounds(open_s=60.0, back_off_s=(0.0, 0.05, 0.1))
+LEAVING = Bounds(open_s=60.0, close_s=0.3, leaving_s=0.1, back_off_s=(0.0, 0.05, 0.1))
 TIME_TOOLS = ("get_current_time", "convert_time")
 
 

@@ -33,7 +33,7 @@ async def main():
 
 asyncio.run(main())
 """
-SMALL = Bounds(open_s=2.0, message_bytes=100_000, back_off_s=(0.0,))
+SMALL = Bounds(open_s=60.0, message_bytes=100_000, back_off_s=(0.0,))
 
 
 def at(url: str, **settings: Any) -> ServerSettings:
@@ -77,7 +77,7 @@ async def test_c5_the_time_server_at_an_address_lists_its_tools_and_answers_call
         with pytest.raises(ServerSaid, match="Invalid timezone"):
             await call(servers, "get_current_time", timezone="Mars")
         began = time.monotonic()
-    assert time.monotonic() - began < 10.0
+    assert time.monotonic() - began < 30.0
 
 
 async def test_its_headers_go_with_every_request_and_its_session_is_ended() -> None:
@@ -133,11 +133,11 @@ async def test_an_address_where_nobody_listens_or_nobody_answers_costs_only_itse
             ServerSettings("address", url="ftp:/x", tools=("*",)),
             ServerSettings("header", url=well.url, headers={"X": "canary\nY: 1"}, tools=("*",)),
         ]
-        async with opened(*bad, at(well.url), bounds=Bounds(open_s=3.0)) as servers:
+        async with opened(*bad, at(well.url), bounds=Bounds(open_s=5.0)) as servers:
             assert await call(servers, "echo") == "here"
             told = {sentence.split("'")[1]: sentence for sentence in servers.trouble}
             assert "cannot be reached or does not speak MCP (ConnectError)" in told["gone"]
-            assert "did not answer within 3 s" in told["silent"]
+            assert "did not answer within 5 s" in told["silent"]
             assert "has no usable `url`: write it like https://" in told["address"]
             assert "has `headers` with characters that HTTP does not allow" in told["header"]
             assert "canary" not in "".join(servers.trouble)
@@ -190,7 +190,7 @@ async def test_l19_an_interrupt_returns_at_once_and_the_server_is_told_over_http
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
-        assert time.monotonic() - began < 10.0
+        assert time.monotonic() - began < 30.0
         assert len({each for each in asyncio.all_tasks() if "hummingbird" in repr(each.get_coro())} - before) == 0
         assert await call(servers, "echo") == "here"
         assert "notifications/cancelled" in endpoint.methods
@@ -204,7 +204,7 @@ async def test_closing_does_not_wait_for_an_address_that_answers_no_more() -> No
             endpoint.answering = lambda _: None
             began = time.monotonic()
         assert endpoint.methods[-1] == "DELETE"
-        assert time.monotonic() - began < 10.0
+        assert time.monotonic() - began < 30.0
         endpoint.hang_up()
 
 

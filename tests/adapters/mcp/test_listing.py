@@ -66,6 +66,7 @@ async def test_a_tool_with_a_broken_schema_costs_only_itself_and_is_told() -> No
         Toolbox(servers.tools)  # refuses none of what is left
 
 
+@pytest.mark.thorough
 async def test_descriptions_are_bounded_plain_text_that_says_whose_they_are() -> None:
     async with opened(misbehaving("broken", tools=("echo",))) as servers:
         words = servers.tools[0].spec.description
@@ -103,6 +104,7 @@ async def test_names_are_unique_callable_and_the_same_in_every_session() -> None
     assert tool_name("s", "n" * 80) == tool_name("s", "n" * 80) != tool_name("s", "n" * 81)
 
 
+@pytest.mark.thorough
 async def test_l5_a_server_that_changes_its_tools_does_not_change_those_of_the_session() -> None:
     async with opened(misbehaving(tools=("change",))) as servers:
         before = servers.tools
@@ -113,6 +115,7 @@ async def test_l5_a_server_that_changes_its_tools_does_not_change_those_of_the_s
         )
 
 
+@pytest.mark.thorough
 async def test_a_server_that_knows_only_the_newest_protocol_is_spoken_with() -> None:
     async with opened(misbehaving("modern", tools=("echo", "unasked"))) as servers:
         assert servers.trouble == ()

@@ -49,6 +49,7 @@ async def test_what_is_given_counts_more_than_what_is_inherited_and_is_not_shown
     assert "canary" not in repr(settings)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("away", [False, True], ids=["its own session", "a session apart"])
 @pytest.mark.parametrize("mode", ["well", "stays"])
 async def test_closing_ends_a_server_and_its_children(mode: str, away: bool) -> None:
@@ -58,6 +59,7 @@ async def test_closing_ends_a_server_and_its_children(mode: str, away: bool) -> 
     assert not any(alive(each) for each in numbers)
 
 
+@pytest.mark.thorough
 async def test_children_of_a_server_that_died_are_gone_too(tmp_path: Path) -> None:
     async with opened(misbehaving()) as servers:
         numbers = json.loads(await call(servers, "child", away=True)).values()

@@ -125,6 +125,7 @@ async def test_a_refusal_of_aws_becomes_the_error_that_says_who_must_act_e3(
     assert str(caught.value).endswith(".")
 
 
+@pytest.mark.thorough
 async def test_what_is_sent_anew_for_who_has_left_is_deleted_whatever_becomes_of_the_rest_e3(
     queue: SqsQueue, aws: Aws
 ) -> None:
@@ -227,6 +228,7 @@ async def test_a_queue_that_cannot_be_reached_is_told_in_a_sentence_e3(aws: Aws)
     await queue.close()
 
 
+@pytest.mark.thorough
 async def test_a_queue_without_credentials_says_so_e3(
     queue: SqsQueue, aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -200,6 +200,7 @@ async def test_a_cluster_in_trouble_is_worth_another_try(lab_stage: LabStage, re
             await cluster.get("one")
 
 
+@pytest.mark.thorough
 async def test_a_cluster_that_is_not_there_is_worth_another_try(lab_stage: LabStage) -> None:
     async with served(b"") as server:
         url = server.url
@@ -210,6 +211,7 @@ async def test_a_cluster_that_is_not_there_is_worth_another_try(lab_stage: LabSt
             await cluster.get("one")
 
 
+@pytest.mark.thorough
 async def test_a_list_of_many_pages_is_read_to_its_end(lab_stage: LabStage) -> None:
     def page(name: str, more: str) -> bytes:
         one = {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}}

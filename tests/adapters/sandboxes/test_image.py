@@ -81,6 +81,7 @@ async def test_the_image_has_every_tool_no_way_to_rights_and_no_trace_of_where_i
         await sandbox.cleanup()
 
 
+@pytest.mark.thorough
 async def test_without_a_registry_the_image_is_made_of_packages_and_runs_as_the_same_user(
     tmp_path: Path, quick: dict[str, str], name: str
 ) -> None:

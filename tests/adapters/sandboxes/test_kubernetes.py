@@ -133,6 +133,7 @@ async def busy(sandbox: CommandSandbox) -> AsyncIterator[Awaitable[None]]:
         yield end()
 
 
+@pytest.mark.thorough
 async def test_a_pod_deleted_under_a_command_is_a_broken_sandbox_and_says_so_x8(stage: Stage) -> None:
     """X8: never the output or the exit code of the command."""
     async with started(stage) as (sandbox, place), busy(sandbox) as end:
@@ -254,6 +255,7 @@ async def test_a_pod_that_no_node_takes_is_waited_for_and_given_up_x5(lab_stage:
     assert lab_stage.pods() == []
 
 
+@pytest.mark.thorough
 async def test_start_cancelled_while_the_pod_is_being_made_leaves_none_x5(lab_stage: LabStage) -> None:
     """The answer to the creation stands at the gate: the pod exists, and only its name is known here."""
     async with gate_before(lab_stage.lab.url, lab_stage.kubeconfig) as gate:

@@ -62,6 +62,7 @@ async def test_a_pod_that_cannot_be_removed_is_named_with_the_command_that_does(
             await ours.remove()
 
 
+@pytest.mark.thorough
 async def test_a_removal_that_nobody_answers_is_tried_again(lab_stage: LabStage) -> None:
     async with gate_before(lab_stage.lab.url, lab_stage.kubeconfig) as gate, own(lab_stage) as ours:
         gate.method, gate.lose = "DELETE", 1
@@ -71,6 +72,7 @@ async def test_a_removal_that_nobody_answers_is_tried_again(lab_stage: LabStage)
     assert sum(each.verb == "delete" for each in lab_stage.asked()) == 2
 
 
+@pytest.mark.thorough
 async def test_a_silent_cluster_has_no_verdict_and_a_removal_that_it_ignores_is_told(lab_stage: LabStage) -> None:
     async with own(lab_stage) as ours:
         lab_stage.lab.narrow(lab_stage.token, {})

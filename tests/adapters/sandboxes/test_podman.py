@@ -135,6 +135,7 @@ async def test_more_files_than_memory_fit_and_too_many_are_no_space_left_instead
     assert held.stdout == b"41943040\n", held
 
 
+@pytest.mark.thorough
 async def test_a_command_over_the_containers_memory_is_killed_and_the_sandbox_goes_on(small: CommandSandbox) -> None:
     """X4."""
     done = await small.exec("python3 -c 'bytearray(b\"x\") * (600 << 20)'")
@@ -165,6 +166,7 @@ async def test_a_container_that_was_killed_is_a_broken_sandbox_and_not_a_command
     assert not exists(place.container)
 
 
+@pytest.mark.thorough
 async def test_without_podman_the_sentence_says_how_to_get_it(tmp_path: Path) -> None:
     place = PodmanPlace("any", environment={"PATH": str(tmp_path)})
     with pytest.raises(SandboxUnavailable, match="apt install podman"):

@@ -57,6 +57,7 @@ async def test_a_start_that_is_cancelled_leaves_no_container(moment: Callable[[A
     assert not exists(place.container)
 
 
+@pytest.mark.thorough
 async def test_a_removal_while_it_starts_leaves_no_container_and_the_start_says_so() -> None:
     place = Announced()
     starting = asyncio.create_task(place.start())

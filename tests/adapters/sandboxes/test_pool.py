@@ -211,6 +211,7 @@ async def test_a_claim_whose_answer_is_lost_is_known_by_its_mark_x6(lab_stage: L
         assert gate.arrived.is_set()
 
 
+@pytest.mark.thorough
 async def test_a_role_that_may_not_list_ends_the_waiting_x6(lab_stage: LabStage) -> None:
     lab_stage.lab.narrow(lab_stage.token, {"pods": ("get", "patch")})
     async with pool_on(lab_stage, HeldClock()) as pool:

@@ -90,6 +90,7 @@ async def test_many_reclaimers_of_one_pod_are_one_winner_every_time_x6(lab_stage
             pod = won[0]
 
 
+@pytest.mark.thorough
 async def test_an_overdue_pod_cannot_be_taken_back_x6(lab_stage: LabStage) -> None:
     await put(lab_stage, "late", session="late", reap_by=at(0))
     await put(lab_stage, "unreadable", session="unreadable", reap_by="soon")

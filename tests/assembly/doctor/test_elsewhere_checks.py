@@ -63,6 +63,7 @@ def test_konflux_without_an_archive_or_a_kubeconfig_is_told(tmp_path: Path) -> N
     assert (missing.standing, "Set KONFLUX" in missing.sentence) == (FAIL, True)
 
 
+@pytest.mark.thorough
 def test_testing_farm_answers_for_a_request_that_nobody_made(tmp_path: Path) -> None:
     with TestingFarmLab(find(CASE)) as lab:
         told = only(found(tmp_path, f"testing_farm: {{api_url: {lab.api_url}}}", {}))

@@ -204,6 +204,7 @@ def test_a_private_project_without_a_token_is_told_and_a_public_one_is_well(tmp_
     assert (found.standing, found.sentence) == (OK, "Can be read without a token.")
 
 
+@pytest.mark.thorough
 def test_a_token_of_a_project_that_the_file_does_not_name_is_tried_too(tmp_path: Path, gitlab: GitLabLab) -> None:
     """* is every project."""
     environment = {f"{WRITER}_SOME_PROJECT": gitlab.expired_token}

@@ -26,6 +26,7 @@ def test_a_webhook_that_tells_of_them_is_named(tmp_path: Path, gitlab: GitLabLab
     assert found.sentence.endswith("can be read, and its webhook tells of them at once.")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_reactions_that_cannot_be_read_are_a_warning(tmp_path: Path, gitlab: GitLabLab, status: int) -> None:
     gitlab.world.faults.plan("*/award_emoji", Answer(status, {"message": "no"}))
@@ -34,6 +35,7 @@ def test_reactions_that_cannot_be_read_are_a_warning(tmp_path: Path, gitlab: Git
     assert f"cannot be read with {WRITER}: mend it first." in found.sentence
 
 
+@pytest.mark.thorough
 def test_without_a_merge_request_nothing_is_tried(tmp_path: Path, gitlab: GitLabLab) -> None:
     gitlab.ask(lambda world: world.merge_requests.clear())
     found = only(tried(vote_checks, on(gitlab, tmp_path, **{WRITER: gitlab.write_token})))

@@ -125,6 +125,7 @@ async def test_former_bot_ids_make_old_notes_our_own(tmp_path: Path) -> None:
         assert len(desk.answering.ran) == 1
 
 
+@pytest.mark.thorough
 async def test_session_marker_prefix_is_how_our_notes_are_known(tmp_path: Path) -> None:
     """N2: under another name nothing is known of what was done before."""
     async with at_desk(tmp_path) as desk:
@@ -138,6 +139,7 @@ async def test_session_marker_prefix_is_how_our_notes_are_known(tmp_path: Path) 
         assert len(desk.answering.ran) == 2
 
 
+@pytest.mark.thorough
 async def test_gitlab_url_is_the_server_that_is_written_to(tmp_path: Path) -> None:
     async with at_desk(tmp_path / "one") as desk, at_desk(tmp_path / "other") as other:
         desk.says(f"gitlab_url: {other.scene.url('gitlab')}")

@@ -78,6 +78,7 @@ async def test_delegation_max_concurrent_is_how_many_work_at_a_time(tmp_path: Pa
     assert max(seen) == most
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("context", "made"), [("compact", True), also("wrap_up", False)])
 async def test_context_is_the_engine_that_makes_room(tmp_path: Path, context: str, made: bool) -> None:
     """L20: `wrap_up` would make none in the middle of a conversation that is not resumed above four fifths."""
@@ -238,6 +239,7 @@ async def test_auxiliary_fallback_providers_take_over_in_the_side_task(tmp_path:
     assert talk.models[-1] == OTHER.partition(":")[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("file", "key"), [("memory", "memory_char_limit"), ("user", "user_char_limit")])
 @pytest.mark.parametrize(("limit", "outcome"), [(10, ToolOutcome.ERROR), (500, ToolOutcome.OK)])
 async def test_memory_limits_are_how_much_is_kept(
@@ -271,6 +273,7 @@ RULES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES)
 async def test_permissions_decide_what_becomes_of_a_call(tmp_path: Path, rule: str) -> None:
     """T9: action, tool, argument, pattern and effects."""
@@ -353,6 +356,7 @@ async def test_a_variable_that_an_mcp_server_is_given_has_to_be_set(tmp_path: Pa
             pass
 
 
+@pytest.mark.thorough
 async def test_mcp_servers_with_a_url_are_asked_there_with_their_headers(tmp_path: Path) -> None:
     """C5: url and headers_env."""
 

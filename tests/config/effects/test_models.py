@@ -57,6 +57,7 @@ async def test_max_iterations_ends_a_run(tmp_path: Path, level: str) -> None:
     assert done.outcome.reason is EndReason.MAX_ITERATIONS
 
 
+@pytest.mark.thorough
 async def test_with_more_iterations_the_same_run_is_completed(tmp_path: Path) -> None:
     with staged(tmp_path, shell("true"), Turn(text="so far")) as stage:
         done = await stage.conduct(order(), settings="max_iterations: 2", workflow="max_iterations: 20")

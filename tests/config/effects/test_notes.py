@@ -69,6 +69,7 @@ async def test_nothing_found_is_a_line_or_silence(tmp_path: Path, value: str, no
         assert ("nothing follows" in desk.notes[0].body) is (value == "silence")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("inline", [True, False])
 async def test_inline_findings_stand_on_lines_of_the_diff(tmp_path: Path, inline: bool) -> None:
     """W2"""
@@ -81,6 +82,7 @@ async def test_inline_findings_stand_on_lines_of_the_diff(tmp_path: Path, inline
         assert on_lines == ([path] if inline else [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("resolving", [True, False])
 async def test_auto_resolve_on_push_resolves_threads_about_older_commits(tmp_path: Path, resolving: bool) -> None:
     """N4"""
@@ -100,6 +102,7 @@ def pushed(world: World) -> None:
     push(world, world.merge_request, author, [commit])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("resolving", [True, False])
 async def test_auto_resolve_on_success_resolves_threads_when_all_is_green(tmp_path: Path, resolving: bool) -> None:
     """N4"""

@@ -111,6 +111,7 @@ async def test_each_key_of_a_pod_reaches_the_api(lab_stage: LabStage, tmp_path: 
     assert {key: (usual[key], changed[key]) for key in TOLD} == TOLD
 
 
+@pytest.mark.thorough
 async def test_image_is_what_a_pod_runs(lab_stage: LabStage, tmp_path: Path) -> None:
     """The one that nobody has never starts; what was asked for is seen all the same."""
     async with sandboxes(tmp_path, lab_stage, StandingClock(), "image: registry.example/gone:1") as made:

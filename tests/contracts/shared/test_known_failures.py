@@ -235,6 +235,7 @@ async def test_any_names_are_kept_apart_and_any_texts_come_back(sites: Sites, na
         assert {one.title for one in found.values()} == {text.encode("utf-8", "replace").decode()}
 
 
+@pytest.mark.thorough
 async def test_runs_that_tell_of_the_same_job_at_once_count_it_once(ledger: KnownFailures) -> None:
     """V6"""
     tellings = [replace(ONE, occurrence=f"job {number % 10}") for number in range(60)]

@@ -55,6 +55,7 @@ async def test_many_at_once_lose_nothing_and_count_nothing_twice_o3(site: Site) 
     assert await one.spent_today("one") == await site.spending().spent_today("one") == 1
 
 
+@pytest.mark.thorough
 async def test_processes_that_add_at_once_lose_nothing(shared: Site) -> None:
     """L6: real processes."""
     others = [await start(shared, "spend", "one", 20) for _ in range(3)]

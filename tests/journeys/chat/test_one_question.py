@@ -79,6 +79,7 @@ def _entries(lines: str) -> Iterator[Entry]:
             yield load(line.encode(), number)
 
 
+@pytest.mark.thorough
 def test_c1_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home) -> None:
     home.lab.script.extend(saying("One."), saying("Two."))
     ran = home.piped(stdin=b"first\n/cost\nsecond\n")

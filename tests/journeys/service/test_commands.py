@@ -69,6 +69,7 @@ async def test_r3_the_beginning_of_a_name_is_enough_and_bypasses_what_was_done_b
     assert "LogDifferTest" in notes[3].body
 
 
+@pytest.mark.thorough
 async def test_r3_a_comment_that_is_edited_into_a_command_is_none_nor_one_in_code(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         note, _ = await stage.write("hsato", "What is `/hummingbird help`?")

@@ -55,6 +55,7 @@ async def test_r5_a_build_service_without_access_starts_nothing_and_the_log_says
     assert "konflux is not a developer of the project, and reports statuses: give that user the role" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_r5_an_outsiders_merge_request_is_left_alone_although_a_developer_started_its_pipeline(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

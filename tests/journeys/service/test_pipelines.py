@@ -116,6 +116,7 @@ async def test_r1_the_pipeline_of_a_merge_train_is_of_the_head_though_its_commit
         await stage.notes(2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [also("failing-test"), "compiler-error"], ids=["its-own-commit", "merged-results"])
 async def test_r1_r7_a_pipeline_of_an_earlier_head_is_no_reason_to_look_at_the_new_one(
     case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -130,6 +131,7 @@ async def test_r1_r7_a_pipeline_of_an_earlier_head_is_no_reason_to_look_at_the_n
     assert "has moved on from that pipeline" in caplog.text
 
 
+@pytest.mark.thorough
 async def test_n4_a_push_resolves_the_threads_about_earlier_commits(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, workflows={"analyze-failures": RESOLVING}) as stage:
         await stage.begin_case()
@@ -139,6 +141,7 @@ async def test_n4_a_push_resolves_the_threads_about_earlier_commits(tmp_path: Pa
         assert all(note.resolved for note in await stage.notes(2))
 
 
+@pytest.mark.thorough
 async def test_n4_success_resolves_the_threads_but_not_while_another_status_of_the_head_is_red(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -107,6 +107,7 @@ async def test_s3_a_reply_to_a_session_that_is_gone_is_told_how_to_start_anew(tm
     assert "/hummingbird analyze-failures" in answer.body
 
 
+@pytest.mark.thorough
 async def test_r3_replies_in_other_peoples_threads_are_not_ours(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         thread = stage.world.merge_request.discussions[0].id

@@ -52,6 +52,7 @@ async def test_w2_a_finding_whose_line_a_push_has_moved_down_is_refused_there_an
     assert "Nothing to report." in notes[4].body
 
 
+@pytest.mark.thorough
 async def test_w2_in_a_renamed_and_edited_file_a_finding_is_known_on_its_line(tmp_path: Path) -> None:
     turns = [*DEFECT, Turn(calls=(Call("report_finding", moved_to(ELSEWHERE, 32)),)), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:

@@ -60,6 +60,7 @@ async def test_r2_w2_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_
     assert {note.session for note in (placeholder, inline, result)} == {placeholder.session}
 
 
+@pytest.mark.thorough
 async def test_w2_after_a_push_an_earlier_finding_is_not_repeated_although_its_line_moved(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect."), finding(30), Turn(text="Nothing to report.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:

@@ -50,6 +50,7 @@ async def test_n3_whatever_befalls_a_write_there_is_one_placeholder_and_one_resu
     assert notes[0].thread == notes[1].thread
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("written", [also(False), True], ids=["before", "after"])
 async def test_n3_a_gitlab_that_says_nothing_to_writes_gets_each_note_once(written: bool, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ async def test_n8_a_note_begins_with_what_rules_say_and_their_reasons(case: str,
     assert all(f"`{reason.sign}`" in body for reason in reasons[:3])
 
 
+@pytest.mark.thorough
 async def test_n8_the_verdict_is_in_the_journal_and_in_the_order_before_the_model_speaks(tmp_path: Path) -> None:
     async with staged(
         "flaky-test", tmp_path, turns=[Turn(text="**Verdict:** flaky\n\nThe clone is too shallow.")]

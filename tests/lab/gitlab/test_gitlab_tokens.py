@@ -32,5 +32,6 @@ def test_what_is_no_token_of_a_person_is_refused(lab: GitLabLab, token: str) -> 
     assert myself(lab, token).status_code == 401
 
 
+@pytest.mark.thorough
 def test_every_answer_has_a_date(lab: GitLabLab) -> None:
     assert myself(lab, lab.read_token).headers["date"].endswith("GMT")

@@ -118,6 +118,7 @@ def test_commands_alone_send_no_note_and_the_merge_request_tells_what_they_did(
     assert json.loads(body)["object_attributes"]["action"] == "close"
 
 
+@pytest.mark.thorough
 def test_a_title_tells_an_update_and_no_note(
     lab: GitLabLab, hooks: Hooks, receiver: Receiver, maintainer: Person
 ) -> None:
@@ -173,6 +174,7 @@ def test_nothing_is_sent_again_by_itself_and_a_resend_keeps_its_key(
     assert len({body for _, body in receiver.got}) == 1
 
 
+@pytest.mark.thorough
 def test_a_failing_hook_rests_after_four_failures_and_longer_each_time(
     lab: GitLabLab, hooks: Hooks, receiver: Receiver, maintainer: Person
 ) -> None:
@@ -210,6 +212,7 @@ def test_a_failing_hook_rests_after_four_failures_and_longer_each_time(
     assert hook.alert(now) == "executable"
 
 
+@pytest.mark.thorough
 def test_a_receiver_that_is_not_there_counts_as_a_failure(hooks: Hooks, receiver: Receiver, bot: Person) -> None:
     nobody = hooks.subscribe("http://127.0.0.1:1/", "note_events")
     abroad = hooks.subscribe("https://hooks.example.com/", "note_events")
@@ -250,6 +253,7 @@ def test_maintainers_manage_hooks_and_secrets_are_never_shown(
     assert hooks.hooks == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrong", [{"url": "ftp://x"}, {"url": "http://127.0.0.1/", "signing_token": "whsec_no"}])
 def test_a_hook_needs_an_address_and_a_signing_token_of_32_bytes(maintainer: Person, wrong: dict[str, str]) -> None:
     assert maintainer.ask("POST", "/hooks", **wrong).status_code in (400, 422)

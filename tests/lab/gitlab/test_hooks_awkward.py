@@ -125,6 +125,7 @@ def test_an_address_that_nobody_can_ask_is_a_failure_and_the_next_one_is_asked(
     assert (unusable.failures, len(receiver.got)) == (1, 1)
 
 
+@pytest.mark.thorough
 def test_facts_1_a_hook_may_send_headers_of_its_own(
     hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_template_reads_lists_by_number_and_keeps_what_is_no_text() -> None:
     assert json.loads(made) == {"first": "bug", "second": "", "draft": False}
 
 
+@pytest.mark.thorough
 def test_facts_1_what_is_done_because_of_an_event_is_not_told_to_the_same_hook(
     lab: GitLabLab, hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:
@@ -184,6 +186,7 @@ def test_facts_1_what_is_done_because_of_an_event_is_not_told_to_the_same_hook(
     assert len(receiver.got) == 4
 
 
+@pytest.mark.thorough
 def test_facts_1_a_chain_of_events_ends_after_a_hundred_hooks(
     hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_diff_note_stands_on_a_line_and_so_do_its_replies(person: Makes) -> No
         assert bot.on_mr("POST", "/discussions", body="x", position=position(**good)).status_code == 201
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "wrong",
     [{"new_line": 99}, {"new_line": 10}, {"head_sha": "0" * 40}, {"new_path": "other.py"}, {"old_line": 11}],
@@ -169,6 +170,7 @@ def test_a_note_has_a_body_that_is_neither_empty_nor_too_long(person: Makes) -> 
     assert bot.on_mr("POST", "/notes", body="a\x00b").status_code == 400
 
 
+@pytest.mark.thorough
 def test_a_merge_request_takes_five_thousand_notes(lab: GitLabLab, person: Makes) -> None:
     single = lab.world.merge_request.discussions[1]
     single.notes += [Note(each, 11, "x", "", "") for each in range(2, NOTES_MOST + 1)]
@@ -211,6 +213,7 @@ def test_a_note_of_commands_alone_is_carried_out_and_not_kept(
     assert not hasattr(person("bot").mr.notes.create({"body": "/reopen"}), "id")
 
 
+@pytest.mark.thorough
 def test_commands_are_cut_from_a_note_with_text_and_told_in_its_answer(lab: GitLabLab, person: Makes) -> None:
     body = 'I looked.\n/label ~flaky ~"needs work"\n/title Better widgets\n/target_branch next\n/unassign @developer'
     note = person("bot").mr.discussions.create({"body": body}).attributes["notes"][0]
@@ -234,6 +237,7 @@ def test_commands_need_the_rights_of_whoever_wrote_them(lab: GitLabLab, person: 
     assert (mr.draft, mr.title) == (False, "Add widgets")
 
 
+@pytest.mark.thorough
 def test_merge_wants_the_head_that_its_author_has_seen(lab: GitLabLab, person: Makes) -> None:
     bot = person("bot")
     assert bot.on_mr("POST", "/notes", body="/merge").status_code == 400
@@ -244,6 +248,7 @@ def test_merge_wants_the_head_that_its_author_has_seen(lab: GitLabLab, person: M
     assert lab.world.merge_request.state == "merged"
 
 
+@pytest.mark.thorough
 def test_commands_run_on_edits_too_and_one_of_commands_alone_deletes_the_note(lab: GitLabLab, person: Makes) -> None:
     bot = person("bot")
     note = bot.mr.notes.create({"body": "Working"})
@@ -255,6 +260,7 @@ def test_commands_run_on_edits_too_and_one_of_commands_alone_deletes_the_note(la
     assert bot.on_mr("GET", f"/notes/{note.id}").status_code == 404
 
 
+@pytest.mark.thorough
 def test_a_command_that_gitlab_does_not_know_stays_in_the_note(person: Makes) -> None:
     assert person("guest").mr.notes.create({"body": "/hummingbird explain"}).body == "/hummingbird explain"
 
@@ -310,6 +316,7 @@ def test_a_review_is_seen_by_its_author_until_it_is_published(lab: GitLabLab, pe
     assert bot.mr.draft_notes.list(get_all=True) == []
 
 
+@pytest.mark.thorough
 def test_forms_are_read_like_json(lab: GitLabLab, person: Makes) -> None:
     answer = httpx2.post(
         f"{lab.url}/api/v4/projects/acme%2Fwidgets/merge_requests/7/discussions",
@@ -319,6 +326,7 @@ def test_forms_are_read_like_json(lab: GitLabLab, person: Makes) -> None:
     assert (answer.status_code, answer.json()["notes"][0]["type"]) == (201, "DiffNote")
 
 
+@pytest.mark.thorough
 def test_people_are_told_once_of_a_review_and_once_of_each_other_note(lab: GitLabLab, person: Makes) -> None:
     bot = person("bot")
     bot.mr.notes.create({"body": "One"})
@@ -348,6 +356,7 @@ def test_a_thread_has_one_draft_of_each_author_and_one_that_does_not_resolve_it_
     assert not thread.resolved
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("way", "said", "drafts"), [(WrongLine.FAILS, 500, 2), (WrongLine.LOST, 204, 0)])
 def test_a_draft_on_no_line_may_be_minded_when_it_is_published(
     lab: GitLabLab, person: Makes, way: WrongLine, said: int, drafts: int

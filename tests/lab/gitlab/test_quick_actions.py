@@ -172,6 +172,7 @@ def test_what_is_skipped_is_what_gitlabs_expression_skips(text: str) -> None:
         assert skips.end(start.start()) == (theirs.end() if theirs else None)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(60)  # tells quadratic work, which would take minutes
 @pytest.mark.parametrize(
     "text",

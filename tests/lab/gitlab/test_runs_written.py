@@ -67,6 +67,7 @@ def test_without_a_pipeline_a_status_opens_one_of_source_external(bot: Person, h
     assert turns(heard) == ["pending"]
 
 
+@pytest.mark.thorough
 def test_a_state_does_not_follow_itself(bot: Person) -> None:
     bot.ask("POST", f"/statuses/{HEAD}", state="running", name="k")
     answer = bot.ask("POST", f"/statuses/{HEAD}", state="running", name="k")
@@ -86,6 +87,7 @@ def test_what_a_status_may_not_say_or_name_is_refused(bot: Person, guest: Person
     assert guest.ask("POST", f"/statuses/{HEAD}", state="failed").status_code == 403
 
 
+@pytest.mark.thorough
 def test_python_gitlab_tries_again_when_the_reason_is_the_resource_lock(lab: GitLabLab, bot: Person) -> None:
     statuses = bot.project.commits.get(HEAD, lazy=True).statuses
     lab.world.faults.plan("*/statuses/*", locked(), method="POST")
@@ -112,6 +114,7 @@ def test_a_retried_job_is_a_new_row_and_its_pipeline_runs_again(
     assert bot.ask("POST", "/jobs/1/retry").status_code == 404
 
 
+@pytest.mark.thorough
 def test_a_retried_pipeline_retries_what_failed(bot: Person) -> None:
     assert bot.project.pipelines.get(9001).status == "failed"
     bot.project.pipelines.get(9001, lazy=True).retry()

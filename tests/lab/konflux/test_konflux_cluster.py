@@ -236,6 +236,7 @@ def test_both_servers_requests_are_written_down_in_order(lab: KonfluxLab, cluste
     assert (second.server, second.path) == ("archive", f"/plugins/kubearchive{PODS}")
 
 
+@pytest.mark.thorough
 def test_a_page_of_eighty_megabytes_is_written_without_being_held(lab: KonfluxLab, cluster: Door) -> None:
     template = {"metadata": {"name": "huge"}, "spec": {"note": "x" * 160_000}}
     lab.many("PipelineRun", 500, template)

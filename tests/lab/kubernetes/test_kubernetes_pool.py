@@ -76,6 +76,7 @@ def test_a_pod_that_only_loses_its_owner_is_taken_back(paper: Place) -> None:
     assert len(paper.lab.pods(paper.name)) == 2
 
 
+@pytest.mark.thorough
 def test_a_returned_pod_is_adopted_and_the_surplus_deleted(paper: Place) -> None:
     first, _ = pool(paper, 2)
     digest = first["metadata"]["labels"]["pod-template-hash"]
@@ -152,6 +153,7 @@ def test_a_template_that_ends_by_itself_is_refused(paper: Place, change: Raw, sa
     assert said in refused(answer, 422, "Invalid")
 
 
+@pytest.mark.thorough
 def test_pods_that_admission_refuses_are_not_made_and_the_deployment_says_so(paper: Place) -> None:
     manifest = deployment("pool", paper.image, 1, STANDBY)
     del manifest["spec"]["template"]["spec"]["securityContext"]

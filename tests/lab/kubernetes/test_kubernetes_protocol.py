@@ -63,6 +63,7 @@ def test_the_fifth_version_can_end_stdin_and_go_on_listening(address: str) -> No
     assert (out, status["status"]) == (b"hello", "Success")
 
 
+@pytest.mark.thorough
 def test_output_that_was_not_asked_for_is_not_sent(address: str) -> None:
     params = asked("sh", "-c", "echo o; echo e >&2", stdout="false")
     with (

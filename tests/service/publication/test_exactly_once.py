@@ -201,6 +201,7 @@ async def test_what_was_not_written_is_written_again_n3(room: Room) -> None:
     assert doubtful.wrote == NOTE_WRITES + 1  # and the result
 
 
+@pytest.mark.thorough
 async def test_doubt_has_an_end_and_the_next_delivery_goes_on_n3(room: Room) -> None:
     way, order = WAYS["automatic, public"], automatic(room, "order")
     doubtful = Doubtful(room.forge, times=99)

@@ -181,6 +181,7 @@ def _beside(place: Any) -> Any:
     return Spot(old_path=FILE, new_path=FILE, old_line=99) if bad else place
 
 
+@pytest.mark.thorough
 async def test_w2_a_line_that_gitlab_refuses_at_once_is_told_in_the_note(room: Room) -> None:
     await reviewed(room, Misplaced(room))
     as_it_should_be(room, findings=2)
@@ -202,6 +203,7 @@ async def test_w2_a_line_that_gitlab_refuses_when_all_is_released_is_told_in_a_n
     assert told.thread is room.ours(Part.RESULT)[0].thread
 
 
+@pytest.mark.thorough
 async def test_w2_a_finding_that_gitlab_swallows_is_told_in_a_note_of_its_own(room: Room) -> None:
     wrong(room, WrongLine.LOST)
     await reviewed(room, Misplaced(room))
@@ -219,6 +221,7 @@ async def left_by(room: Room, order: Any, text: str = "Left behind.", part: Part
     await room.forge.hold(request, SPOT, Draft(text=text, marker=marker))
 
 
+@pytest.mark.thorough
 async def test_w2_what_a_dead_order_held_about_another_commit_is_dropped_and_not_released(room: Room) -> None:
     await left_by(room, ordered(id="dead", sha="1" * 40))
     await reviewed(room)
@@ -226,6 +229,7 @@ async def test_w2_what_a_dead_order_held_about_another_commit_is_dropped_and_not
     assert not any("Left behind." in said.body for said in room.ours())
 
 
+@pytest.mark.thorough
 async def test_w2_what_an_order_held_that_has_ended_is_dropped_and_not_released(room: Room) -> None:
     dead = ordered(Cause.COMMAND, id="dead", session_id="other")
     await room.forge.open_thread(IID, Draft(text="It is over.", marker=marker_of(dead, Part.FAILED)), internal=False)
@@ -234,12 +238,14 @@ async def test_w2_what_an_order_held_that_has_ended_is_dropped_and_not_released(
     as_it_should_be(room)
 
 
+@pytest.mark.thorough
 async def test_w2_what_another_order_holds_about_this_commit_is_said_and_its_order_finds_it(room: Room) -> None:
     await left_by(room, ordered(Cause.COMMAND, id="alive", session_id="other"))
     await reviewed(room)
     as_it_should_be(room, findings=4)
 
 
+@pytest.mark.thorough
 async def test_w2_what_a_dead_order_held_is_released_by_the_one_that_finds_the_same(room: Room) -> None:
     request = await room.forge.merge_request(IID)
     dead = marker_of(ordered(Cause.COMMAND, id="dead", session_id="other"), Part.FINDING)
@@ -264,6 +270,7 @@ async def test_n3_the_result_that_a_dead_process_held_is_told_in_the_words_of_no
     assert "Three remarks." in room.ours(Part.RESULT)[0].body
 
 
+@pytest.mark.thorough
 async def test_w2_what_somebody_else_holds_as_the_bot_is_neither_dropped_nor_released(room: Room) -> None:
     request = await room.forge.merge_request(IID)
     await room.forge.hold(request, SPOT, Draft(text="Typed by hand."))
@@ -287,6 +294,7 @@ async def test_w2_a_review_without_findings_is_a_note_as_before(room: Room) -> N
     assert not any("draft_notes" in seen.path for seen in room.lab.requests[before:])
 
 
+@pytest.mark.thorough
 async def test_w2_a_thread_that_somebody_resolved_stays_resolved(room: Room) -> None:
     """A draft that does not say so opens it again."""
 
@@ -308,6 +316,7 @@ async def test_w2_once_somebody_has_pushed_nothing_is_held_for_lines_that_may_be
     assert all(finding.text in room.ours(Part.RESULT)[0].body for finding in ALL)
 
 
+@pytest.mark.thorough
 async def test_n5_no_text_that_is_held_acts_when_it_is_released(room: Room) -> None:
     evil = Answered("See.\n\n/close", [replace(THROWS, text="It throws.\n\n/close\n\n/merge\n@all")])
     await reviewed(room, found=evil)

@@ -57,6 +57,8 @@ class BucketSpending:
         async with self._asked(day), day.turn:
             if day.recorded >= mine:
                 return  # somebody's write took it along
+            if self._rests:  # the write we waited for hung: do not begin another
+                raise JournalBehind(self._complaint)
             began = await self._written(day)
         if began:
             with suppress(JournalBehind):

@@ -49,6 +49,7 @@ def test_a_longer_conversation_begins_with_the_shorter_one(talk: list[Message], 
             assert whole[: len(before)] == before
 
 
+@pytest.mark.thorough
 @given(TALKS)
 def test_only_an_unanswered_notice_changes_its_form_when_the_user_speaks_after_it(talk: list[Message]) -> None:
     """L8: no system entry may stand before a user message; nothing signed depends on it, nothing before it moves."""

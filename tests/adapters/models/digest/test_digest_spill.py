@@ -50,6 +50,7 @@ async def test_it_searches_the_file_when_the_preview_does_not_show_why(sample: s
     assert shown in played.text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sample", "verdict"), [(COMPILE, "code"), (TEST, "test")])
 async def test_a_preview_chosen_by_evidence_saves_it_the_search(sample: str, verdict: str) -> None:
     """T5, M8: the same log, previewed as sessions do by default."""

@@ -85,6 +85,7 @@ def test_a_model_that_does_not_reason_is_not_asked_for_reasoning() -> None:
     assert "reasoning" not in built
 
 
+@pytest.mark.thorough
 def test_the_cache_key_is_the_session_and_fits() -> None:
     """M5: a stable prompt-cache key per session."""
     assert body(asked([GO]))["prompt_cache_key"] == "s-1"

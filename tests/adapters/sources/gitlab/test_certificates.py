@@ -72,6 +72,7 @@ async def test_a_stranger_is_not_asked_and_not_tried_again(stage: Stage) -> None
     assert stage.asked == []
 
 
+@pytest.mark.thorough
 def test_what_is_not_trusted_is_not_tried_again(stage: Stage) -> None:
     effort, connections = Hasty(), Connections()
     with pytest.raises(requests.exceptions.SSLError):

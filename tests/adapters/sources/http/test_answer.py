@@ -94,6 +94,7 @@ async def test_d8_packed_bodies_are_unpacked(encoding: str, body: bytes) -> None
     assert (b"".join(pieces), trouble) == (b"one, two" if body else b"", None)
 
 
+@pytest.mark.thorough
 async def test_d8_a_bomb_does_not_go_off_in_memory() -> None:
     bomb = gzip.compress(bytes(10 * 1024 * 1024), 9) * 30  # 300 MB unpacked
     answer = told(200, bomb, ["Content-Encoding: gzip"])

@@ -96,6 +96,7 @@ async def test_pages_are_followed_on_both_servers_d5(lab: KonfluxLab, tmp_path: 
     assert all(request.headers["authorization"] == f"Bearer {lab.token}" for request in lab.requests)
 
 
+@pytest.mark.thorough
 async def test_nothing_at_all_is_said_and_a_shortened_commit_is_blamed(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.world.old_archive = True  # facts 4: items is null
     async with before(lab, tmp_path) as asked:
@@ -106,6 +107,7 @@ async def test_nothing_at_all_is_said_and_a_shortened_commit_is_blamed(lab: Konf
     assert "give all its characters" in short["nothing_found"]
 
 
+@pytest.mark.thorough
 async def test_without_an_archive_the_cluster_is_asked_alone(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.add(thing("PipelineRun", "build"))
     async with before(lab, tmp_path, archive=False) as asked:
@@ -258,6 +260,7 @@ async def test_a_kubeconfig_without_a_token_is_refused_by_the_archive_in_its_own
             await asked("list_pipelineruns", sha=SHA)
 
 
+@pytest.mark.thorough
 async def test_a_redirect_to_another_host_is_not_followed_d7(lab: KonfluxLab, tmp_path: Path) -> None:
     """The token would go there."""
     lab.cluster_faults.plan(RUNS, Redirect(f"{lab.archive_url}/elsewhere"), times=2)

@@ -50,6 +50,7 @@ async def test_an_archived_pod_says_when_the_cluster_could_not_be_asked_d1(tmp_p
     assert found["incomplete"].endswith("This is the archived copy, which may be older.")
 
 
+@pytest.mark.thorough
 async def test_where_one_server_has_nothing_and_the_other_is_down_nobody_says_there_is_nothing_d1(
     tmp_path: Path,
 ) -> None:
@@ -101,6 +102,7 @@ async def test_a_log_that_is_missing_or_empty_is_said_in_its_place_d5(tmp_path: 
     assert "has it begun?" in test
 
 
+@pytest.mark.thorough
 async def test_a_log_that_breaks_off_says_so_and_the_next_one_still_comes_d1(tmp_path: Path) -> None:
     long = {"p": {"prepare": b"a line\n" * 20_000, "step-clone": b"cloned\n", "step-test": b"tested\n"}}
     with konflux(tmp_path / "case", logs=long) as lab:

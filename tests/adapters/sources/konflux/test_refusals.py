@@ -59,6 +59,7 @@ async def test_no_words_of_a_refusal_reach_the_model_i9(tmp_path: Path, code: in
     assert len(str(told.value)) < 500
 
 
+@pytest.mark.thorough
 async def test_a_cluster_that_speaks_of_credentials_in_passing_has_not_refused_ours(tmp_path: Path) -> None:
     """The word alone stood for KubeArchive's way to ask for a token; the rest of the call then lost that server."""
     words = {"kind": "Status", "reason": "BadRequest", "message": "image x: no authorization header"}
@@ -69,6 +70,7 @@ async def test_a_cluster_that_speaks_of_credentials_in_passing_has_not_refused_o
                 await asked("get_pod_log", pod="p", container="step-authorization")
 
 
+@pytest.mark.thorough
 async def test_a_login_page_is_no_log_d5(tmp_path: Path) -> None:
     """A proxy that wants somebody to log in says 200."""
     page = Answer(200, "<html>Log in</html>", {"content-type": "text/html; charset=utf-8"})

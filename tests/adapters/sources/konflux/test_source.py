@@ -107,6 +107,7 @@ async def test_the_token_is_masked_and_goes_to_both_servers_d5(tmp_path: Path) -
         }
 
 
+@pytest.mark.thorough
 async def test_the_context_of_the_tenants_server_is_used_though_another_is_the_current_one_d5(tmp_path: Path) -> None:
     with konflux(tmp_path / "case") as lab:
         lab.add(thing("PipelineRun", "run"))

@@ -148,6 +148,7 @@ async def first_token(lab: KonfluxLab, folder: Path) -> str:
     return next(query["continue"][0] for query in queries if "continue" in query)
 
 
+@pytest.mark.thorough
 async def test_a_list_without_an_end_is_given_up_d8(
     lab: KonfluxLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ async def test_nobody_says_there_is_nothing_where_a_server_was_not_to_be_asked_d
     )
 
 
+@pytest.mark.thorough
 async def test_a_name_stays_one_part_of_the_path_whoever_lets_it_through_d1(lab: KonfluxLab, tmp_path: Path) -> None:
     """Arguments are checked before; this is what holds if they were not."""
     async with before(lab, tmp_path, archive=False) as asked:
@@ -184,6 +186,7 @@ async def test_a_name_stays_one_part_of_the_path_whoever_lets_it_through_d1(lab:
     assert all(request.query == "" for request in lab.requests)
 
 
+@pytest.mark.thorough
 async def test_a_server_that_is_down_for_good_is_one_sentence(lab: KonfluxLab, tmp_path: Path) -> None:
     lab.cluster_faults.plan(RUNS, Drop(), times=SOURCE_ATTEMPTS)
     async with before(lab, tmp_path, archive=False) as asked:

@@ -154,6 +154,7 @@ def test_d6_listings_of_other_servers_are_read_and_foreign_links_left_out() -> N
     assert names_on(page, url) == (["out.log", "d/", "&.txt"], 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", [b"<a ", b"<a href=", b"<!-- ", b'href="', b" ", b"<a href='x'", b"<a href ", b"</"])
 def test_d8_a_page_made_to_be_slow_is_read_in_time(part: bytes) -> None:
     """A parser of HTML takes hours for some of these, and who writes a test may write its index.html."""

@@ -204,6 +204,7 @@ async def test_v7_an_xml_bomb_passes_through_and_does_not_go_off(
     assert reader.report.broke
 
 
+@pytest.mark.thorough
 async def test_d8_a_packed_bomb_is_cut_off_at_the_most_a_report_may_weigh(tmp_path: Path) -> None:
     packed = gzip.compress(bytes(10 * 1024 * 1024), 9)
 

@@ -150,6 +150,7 @@ def test_d6_whatever_an_answer_holds_it_is_told_or_refused(raw: dict[str, Any], 
                 read_request(RUN, json.dumps(other).encode())
 
 
+@pytest.mark.thorough
 def test_d8_of_an_answer_only_what_is_used_is_built() -> None:
     """Millions of small objects would stop everything else for seconds."""
     many = b"[" + b'{"k":[]},' * 200_000 + b"{}]"
