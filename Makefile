@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=  # reading the tests anew takes each of their processes half a minute
-JOBS   ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))  # one more than processors: many tests wait for other programs
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m tests.cpu_time $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 .DEFAULT_GOAL := help
