@@ -11,14 +11,14 @@ pytest.register_assert_rewrite(
     "tests.contracts.sandboxes",
     "tests.contracts.queues.cases",
     "tests.contracts.queues.stage",
-    "tests.contracts.stores.cases",
-    "tests.contracts.stores.stage",
+    "tests.contracts.storage.cases",
+    "tests.contracts.storage.stage",
     "tests.agent.stage",
 )
 
 from tests.contracts.queues.backends.ministack import REGION, Ministack, serving, use  # noqa: E402 - after that
-from tests.contracts.stores.backends import azure  # noqa: E402 - after that
-from tests.contracts.stores.backends import google as googles  # noqa: E402 - after that
+from tests.contracts.storage.backends import azure  # noqa: E402 - after that
+from tests.contracts.storage.backends import google as googles  # noqa: E402 - after that
 from tests.failure_report import shorten  # noqa: E402 - after that
 from tests.thoroughly import ALL, spread_cases, tries  # noqa: E402 - after that
 

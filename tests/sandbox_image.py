@@ -10,12 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hummingbird.adapters.sandboxes.image import build_image, recipe
-from hummingbird.domain.errors import HummingbirdError
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.sandboxes.image_build import build_image, recipe_digest
 from tests.real_parts import missing
 
 _LOCK = Path(tempfile.gettempdir()) / f"hummingbird-test-image-{os.getuid()}.lock"
-NAME = f"localhost/hummingbird-sandbox-test:{recipe()}"
+NAME = f"localhost/hummingbird-sandbox-test:{recipe_digest()}"
 
 
 def sandbox_image() -> str:

@@ -10,18 +10,17 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.adapters.models.registry import Models
-from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop
-from hummingbird.agent.setup import Setup
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.domain.journal import ModelCalled, NoticeShown
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.lab.scripted import ScriptedClock
-from hummingbird.lab.vendors.script import Call, Part, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.agent.budget import RunLimits
+from hummingbird.agent.loop import AgentLoop
+from hummingbird.agent.loop_config import LoopConfig
+from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.core.journal import ModelCalled, NoticeShown
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.lab.model_script import ScriptedClock
+from hummingbird.models.registry import ModelRegistry
+from hummingbird.storage.journals import MemoryJournal
+from tests.standins.vendors.script import Call, Part, Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 MODEL = "claude-sonnet-5-5"
 SECONDS_PER_TURN = 12.0
@@ -49,27 +48,27 @@ async def _investigate(turns: int, dice: random.Random, long: bool) -> tuple[lis
     more = max(3, turns // 3)
     script = Script([*_turns(turns, dice, long), *_turns(more, dice, long)])
     with VendorLab(script, clock=clock.now) as lab:
-        models = Models({"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}, now=clock.now)
+        models = ModelRegistry({"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}, now=clock.now)
         journal = MemoryJournal()
 
         async def look(what: str) -> str:
-            clock.pass_by(SECONDS_PER_TURN)
+            clock.advance(SECONDS_PER_TURN)
             return f"{what}: " + "x" * dice.randint(200, 4000)
 
         schema = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
         tools = [
             FunctionTool(ToolSpec(f"look_{n}", "Looks at a part of the pipeline. " * 8, schema), look) for n in range(8)
         ]
-        setup = Setup(
+        setup = LoopConfig(
             models=[models.resolve(f"anthropic:{MODEL}")],
             toolbox=Toolbox(tools),
             system=WORKFLOW,
             clock=clock,
-            limits=Limits(iterations=turns + 1, context_tokens=None),
+            limits=RunLimits(iterations=turns + 1, context_tokens=None),
         )
-        first = await Loop(journal, setup).run('{"project":"group/project","iid":1}')
-        clock.pass_by(RESUME_AFTER_S)
-        second = await Loop(journal, setup).run("And what about the second job?")
+        first = await AgentLoop(journal, setup).run('{"project":"group/project","iid":1}')
+        clock.advance(RESUME_AFTER_S)
+        second = await AgentLoop(journal, setup).run("And what about the second job?")
         assert first.answered, first
         assert second.answered, second
         script.assert_consumed()

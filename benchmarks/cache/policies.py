@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.cache.investigation import Sent, without_marks
-from hummingbird.lab.vendors.anthropic_prompt import Block, rendered
-from hummingbird.lab.vendors.cache import AnthropicCache
-from hummingbird.lab.vendors.models import claude
-from hummingbird.lab.vendors.tokens import tokens
+from tests.standins.vendors.anthropic_prompt import Block, rendered
+from tests.standins.vendors.cache import AnthropicCache
+from tests.standins.vendors.models import claude
+from tests.standins.vendors.tokens import tokens
 
 MARK = {"type": "ephemeral"}
 

@@ -2,27 +2,27 @@
 
 from benchmarks.cache.investigation import MODEL, investigation
 from benchmarks.cache.policies import POLICIES, Rates, best, bill
-from hummingbird.adapters.models.prices import priced
-from hummingbird.domain.usage import Usage
+from hummingbird.core.usage import TokenUsage
+from hummingbird.models.prices import find_price
 
 SEEDS = (7, 11, 23)
 
 
 def rates() -> Rates:
     """Today's price list, per million tokens."""
-    price = priced(MODEL, "anthropic")
+    price = find_price(MODEL, "anthropic")
 
-    def per_million(usage: Usage) -> float:
+    def per_million(usage: TokenUsage) -> float:
         found = price(usage)
         assert found is not None, f"no price for {MODEL}"
         return float(found)
 
     million = 1_000_000
     return Rates(
-        fresh=per_million(Usage(fresh=million)),
-        read=per_million(Usage(cache_read=million)),
-        write=per_million(Usage(cache_write=million)),
-        output=per_million(Usage(output=million)),
+        fresh=per_million(TokenUsage(fresh=million)),
+        read=per_million(TokenUsage(cache_read=million)),
+        write=per_million(TokenUsage(cache_write=million)),
+        output=per_million(TokenUsage(output=million)),
     )
 
 

@@ -1,4 +1,4 @@
-"""How long a key takes to appear on the screen while an answer streams at 200 deltas a second (C1), and for how long
+"""How long a key takes to appear on the screen while an answer streams at 200 deltas a second, and for how long
 the screen stands still while ten megabytes are pasted. In a pseudo-terminal: `hummingbird chat` as it is, in a session
 of thousands of entries, while one long answer streams and while short ones begin and end, each of which is stored; the
 screen alone with the scripted partner of the tests; beside a bare prompt of prompt_toolkit with nothing to do, and one

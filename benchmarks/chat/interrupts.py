@@ -1,4 +1,4 @@
-"""How long an interrupt takes (L19, C3): until `say` has returned, until the next message is answered, and until every
+"""How long an interrupt takes: until `say` has returned, until the next message is answered, and until every
 process that the command had started is gone. In one process with the chat as it is put together for a terminal, its
 vendor a stand-in, in a session of thousands of entries; the commands ignore SIGTERM and scatter into other sessions.
 Processes are watched by their numbers. Pods are those of the lab's Kubernetes: containers of podman on this machine,
@@ -19,20 +19,19 @@ import yaml
 
 from benchmarks.chat import long_session
 from benchmarks.chat.spread import told, verdict
-from hummingbird.assembly.chat_desk import ChatParts
-from hummingbird.assembly.chatting import partner_of
-from hummingbird.assembly.partner import ChatPartner
-from hummingbird.assembly.sandboxes import Chosen
-from hummingbird.chat.pauses import settled
-from hummingbird.config.load import load
-from hummingbird.domain.events import Event, Recorded, TextDelta
-from hummingbird.domain.journal import ModelFailed
-from hummingbird.lab.kubernetes.server import KubernetesLab
-from hummingbird.lab.vendors.script import Call, Fault, Script, Step, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from tests.adapters.sandboxes.kube import LabStage
+from hummingbird.app.chat import ChatPartner, create_partner
+from hummingbird.app.chat_context import ChatOptions
+from hummingbird.app.sandboxes import SandboxChoice
+from hummingbird.chat.garbage_collection import freeze_garbage_collector
+from hummingbird.config.loader import load_config
+from hummingbird.core.events import EntryRecorded, RunEvent, TextDelta
+from hummingbird.core.journal import ModelFailed
 from tests.journeys.chat.processes import Process, running
 from tests.sandbox_image import sandbox_image
+from tests.sandboxes.kube import LabStage
+from tests.standins.kubernetes.server import KubernetesLab
+from tests.standins.vendors.script import Call, Fault, Script, Step, Turn
+from tests.standins.vendors.server import VendorLab
 
 PROMPT_S = 0.2
 SLEEPS = ("sleep 7300", "sleep 7301", "sleep 7302")
@@ -48,7 +47,7 @@ class Deed:
 
     name: str
     step: Step
-    under_way: Callable[[list[Event], VendorLab], bool]
+    under_way: Callable[[list[RunEvent], VendorLab], bool]
     gone_s: float | None = None
     backend: str = "bubblewrap"
 
@@ -60,19 +59,19 @@ class Taken:
     gone: list[float]
 
 
-def _streams(events: list[Event], _: VendorLab) -> bool:
+def _streams(events: list[RunEvent], _: VendorLab) -> bool:
     return any(isinstance(event, TextDelta) for event in events)
 
 
-def _asked(_: list[Event], lab: VendorLab) -> bool:
+def _asked(_: list[RunEvent], lab: VendorLab) -> bool:
     return lab.script.remaining == 1
 
 
-def _rests(events: list[Event], _: VendorLab) -> bool:
-    return any(isinstance(event, Recorded) and isinstance(event.entry, ModelFailed) for event in events)
+def _rests(events: list[RunEvent], _: VendorLab) -> bool:
+    return any(isinstance(event, EntryRecorded) and isinstance(event.entry, ModelFailed) for event in events)
 
 
-def _runs(_: list[Event], __: VendorLab) -> bool:
+def _runs(_: list[RunEvent], __: VendorLab) -> bool:
     lines = [one.line for one in running(b"sleep 730")]
     return all(any(line.startswith(sleep.encode()) for line in lines) for sleep in SLEEPS)
 
@@ -109,11 +108,11 @@ def report(times: int, *, containers: bool) -> None:
 async def _measured(deed: Deed, times: int) -> Taken:
     """The sandbox is there before; each time is a message of its own in one conversation."""
     taken = Taken([], [], [])
-    events: list[Event] = []
+    events: list[RunEvent] = []
     warm = Turn(calls=(Call("sandbox_exec", {"command": "true"}),))
     with _home(deed.backend) as (parts, lab):
-        partner = await partner_of(_watched(parts, events), resume=long_session.SESSION)
-        settled()  # as the terminal does
+        partner = await create_partner(_watched(parts, events), resume=long_session.SESSION)
+        freeze_garbage_collector()  # as the terminal does
         try:
             lab.script.extend(warm, NEXT)
             await partner.say("begin")
@@ -124,7 +123,7 @@ async def _measured(deed: Deed, times: int) -> Taken:
     return taken
 
 
-async def _once(deed: Deed, partner: ChatPartner, lab: VendorLab, events: list[Event], taken: Taken) -> None:
+async def _once(deed: Deed, partner: ChatPartner, lab: VendorLab, events: list[RunEvent], taken: Taken) -> None:
     lab.script.extend(deed.step, NEXT)
     events.clear()
     saying = asyncio.create_task(partner.say("do it"))
@@ -170,7 +169,7 @@ class Watch:
 
 
 @contextmanager
-def _home(backend: str) -> Iterator[tuple[ChatParts, VendorLab]]:
+def _home(backend: str) -> Iterator[tuple[ChatOptions, VendorLab]]:
     settings = {"sandbox": {"backend": backend, **({} if backend == "bubblewrap" else {"image": sandbox_image()})}}
     allowed = {"permissions": [{"action": "allow", "tool": "terminal"}]}
     with tempfile.TemporaryDirectory() as folder, VendorLab(Script()) as lab, _cluster(Path(folder), backend) as more:
@@ -185,10 +184,10 @@ def _home(backend: str) -> Iterator[tuple[ChatParts, VendorLab]]:
             "OPENAI_API_KEY": "k-123456789",
             **more,
         }
-        configuration = load(file, environment)
-        chosen = Chosen(backend=backend)
+        configuration = load_config(file, environment)
+        chosen = SandboxChoice(backend=backend)
         yield (
-            ChatParts(
+            ChatOptions(
                 configuration=configuration,
                 environment=environment,
                 workspace=work,
@@ -214,8 +213,8 @@ def _cluster(folder: Path, backend: str) -> Iterator[dict[str, str]]:
             stage.clear()
 
 
-def _watched(parts: ChatParts, events: list[Event]) -> ChatParts:
-    def observe(event: Event) -> None:
+def _watched(parts: ChatOptions, events: list[RunEvent]) -> ChatOptions:
+    def observe(event: RunEvent) -> None:
         events.append(event)
 
     return replace(parts, on_event=observe)

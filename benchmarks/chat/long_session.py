@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.sessions.journals import entries
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.domain.journal import Compacted, Entry, SessionOpened
+from hummingbird.core.journal import Compacted, JournalEntry, SessionOpened
+from hummingbird.storage.journals import FileJournal
 
 ENTRIES = 7_000
 SESSION = "long"
@@ -23,7 +23,7 @@ def write(state: Path) -> int:
     return path.stat().st_size
 
 
-def _all() -> list[Entry]:
+def _all() -> list[JournalEntry]:
     found = [
         msgspec.structs.replace(entry, session_id=SESSION) if isinstance(entry, SessionOpened) else entry
         for entry in entries(ENTRIES - 1)

@@ -1,4 +1,4 @@
-"""How long it takes from the command to a prompt that takes a key (C1), in a pseudo-terminal, beside what is started
+"""How long it takes from the command to a prompt that takes a key, in a pseudo-terminal, beside what is started
 anyway: an interpreter, one with prompt_toolkit, and a bare prompt.
 """
 

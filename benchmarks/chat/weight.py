@@ -3,9 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from hummingbird.assembly.chat_desk import ChatParts
-from hummingbird.assembly.chatting import PROMPT_BYTES, prompt_sizes
-from hummingbird.config.load import load
+from hummingbird.app.chat import MAX_PROMPT_BYTES, measure_prompt
+from hummingbird.app.chat_context import ChatOptions
+from hummingbird.config.loader import load_config
 
 
 def report() -> None:
@@ -13,8 +13,10 @@ def report() -> None:
     print("| part | bytes |\n|---|--:|")
     with tempfile.TemporaryDirectory() as folder:
         environment = {"HUMMINGBIRD_HOME": str(Path(folder) / "state"), "OPENAI_API_KEY": "k-123456789"}
-        parts = ChatParts(configuration=load(None, environment), environment=environment, workspace=Path(folder))
-        found = prompt_sizes(parts)
+        parts = ChatOptions(
+            configuration=load_config(None, environment), environment=environment, workspace=Path(folder)
+        )
+        found = measure_prompt(parts)
     for name, size in found:
         print(f"| {name} | {size:,} |")
-    print(f"| **together** | **{sum(size for _, size in found):,}** of {PROMPT_BYTES:,} |\n")
+    print(f"| **together** | **{sum(size for _, size in found):,}** of {MAX_PROMPT_BYTES:,} |\n")

@@ -14,16 +14,15 @@ from pathlib import Path
 
 from benchmarks.overhead import dialogue
 from benchmarks.overhead.meter import peak_rss_mb
-from hummingbird.adapters.models.registry import Models
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop
-from hummingbird.agent.setup import Setup
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.ports.model import Model
+from hummingbird.agent.budget import RunLimits
+from hummingbird.agent.loop import AgentLoop
+from hummingbird.agent.loop_config import LoopConfig
+from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.app.clock import SystemClock
+from hummingbird.core.protocols.model import Model
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.models.registry import ModelRegistry
+from hummingbird.storage.journals import FileJournal
 
 NAME = f"anthropic:{dialogue.MODEL_ANTHROPIC}"
 
@@ -33,23 +32,23 @@ async def one_run(model: Model, folder: Path, turns: int) -> str:
         return dialogue.echo(text)
 
     spec = ToolSpec(dialogue.TOOL_NAME, dialogue.TOOL_DESCRIPTION, dialogue.TOOL_SCHEMA)
-    setup = Setup(
+    setup = LoopConfig(
         models=[model],
         toolbox=Toolbox([FunctionTool(spec, echo)]),
         system=dialogue.SYSTEM,
         clock=SystemClock(),
-        limits=Limits(iterations=turns * 2, context_tokens=None, warns=False),
+        limits=RunLimits(iterations=turns * 2, context_tokens=None, warns=False),
     )
     journal = FileJournal(folder / "journal.jsonl")
     try:
-        outcome = await Loop(journal, setup).run(dialogue.QUESTION)
+        outcome = await AgentLoop(journal, setup).run(dialogue.QUESTION)
     finally:
         journal.close()
     return outcome.reason.value if outcome.answered and dialogue.FINAL in outcome.text else outcome.sentence
 
 
 async def crowd(url: str, runs: int, turns: int) -> dict[str, object]:
-    models = Models({"ANTHROPIC_API_KEY": "none"})
+    models = ModelRegistry({"ANTHROPIC_API_KEY": "none"})
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
         made = [
             models.resolve(f"anthropic:{dialogue.MODEL_ANTHROPIC}", base_url=f"{url}/{number}")

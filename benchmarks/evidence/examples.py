@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from benchmarks.evidence.labels import Label
 from benchmarks.evidence.scoring import ENOUGH, WHOLE_BELOW, lines_of, plain
-from hummingbird.evidence.logs.reader import Kept, Reader
-from hummingbird.evidence.logs.rows import Rows, rows_of
-from hummingbird.evidence.logs.standing import is_frame
+from hummingbird.evidence.logs.line_scores import LineFeatures, build_features, is_frame
+from hummingbird.evidence.logs.log_reader import CandidateLines, LogReader
 
 CALM_SHARE = 3.0  # what a log's unmarked rows count for together; its marked ones count for one
 
@@ -16,16 +15,16 @@ CALM_SHARE = 3.0  # what a log's unmarked rows count for together; its marked on
 @dataclass(frozen=True, slots=True)
 class Example:
     label: Label
-    kept: Kept
-    rows: Rows
+    kept: CandidateLines
+    rows: LineFeatures
     marked: list[bool]  # one per row
 
 
 def example(label: Label) -> Example:
-    reader = Reader()
+    reader = LogReader()
     reader.feed(label.text().encode("utf-8", "replace"))
-    kept = reader.kept()
-    rows = rows_of(kept)
+    kept = reader.finish()
+    rows = build_features(kept)
     return Example(label, kept, rows, marked(rows.texts, label.lines))
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from benchmarks.evidence.arguments import chosen
 from benchmarks.evidence.labels import Label, labels
 from benchmarks.evidence.mutator import rerun
-from hummingbird.evidence.fingerprint import fingerprint
-from hummingbird.evidence.regions import Analysis
+from hummingbird.evidence.fingerprints import compute_fingerprint
+from hummingbird.evidence.regions import EvidenceAnalysis
 
 SEEDS = (1, 2, 3)
 SHOWN = 12  # pairs to judge by eye
-_HOMES = ("hummingbird.evidence", "hummingbird.evidence.analyse", "hummingbird.evidence.analysis")
+_HOMES = ("hummingbird.evidence",)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CHECKOUT = re.compile(r"/(?:home|Users)/travis/build")
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\b(?=[a-f]*[0-9])[0-9a-f]{6,}\b|[0-9]+(?:[.,][0-9]+)*")
@@ -74,7 +74,7 @@ def report(logs: Path, *, quick: bool) -> None:
 
 def _chunk(label: Label) -> Chunk:
     text = "\n".join(label.blocks)
-    return Chunk(label, text, _plainly(text), fingerprint(text.split("\n")))
+    return Chunk(label, text, _plainly(text), compute_fingerprint(text.split("\n")))
 
 
 def _plainly(text: str) -> frozenset[str]:
@@ -87,7 +87,7 @@ def _print_reruns(chunks: list[Chunk], seeds: tuple[int, ...]) -> None:
     for number, chunk in enumerate(chunks):
         for seed in seeds:
             again = rerun(chunk.text, 1000 * seed + number)
-            equal = fingerprint(again.split("\n")) == chunk.print_
+            equal = compute_fingerprint(again.split("\n")) == chunk.print_
             every.add(equal)
             if again != chunk.text:
                 changed.add(equal)
@@ -114,9 +114,9 @@ def _print_edges(chunks: list[Chunk]) -> None:
     shares = {"one line more above": (1, 0), "one line more below": (0, 1), "two lines more below": (0, 2)}
     found = {what: Share() for what in shares}
     for around, first, last in filter(None, map(_place, chunks)):
-        right = fingerprint(around[first:last])
+        right = compute_fingerprint(around[first:last])
         for what, (above, below) in shares.items():
-            found[what].add(fingerprint(around[max(0, first - above) : last + below]) == right)
+            found[what].add(compute_fingerprint(around[max(0, first - above) : last + below]) == right)
     for what, share in found.items():
         print(share.row(f"a chunk and itself with {what}", "—"))
 
@@ -145,14 +145,14 @@ def _print_whole_logs(chunks: list[Chunk]) -> None:
     print(share.row("whole logs and their second runs, simulated: the best region of each", "≥ 98 %"))
 
 
-def _best(found: Analysis) -> str:
+def _best(found: EvidenceAnalysis) -> str:
     return found.regions[0].fingerprint if found.regions else ""
 
 
-def _analyse() -> Callable[[str], Analysis] | None:
+def _analyse() -> Callable[[str], EvidenceAnalysis] | None:
     for home in _HOMES:
         try:
-            wanted: Callable[[str], Analysis] | None = getattr(import_module(home), "analyse", None)
+            wanted: Callable[[str], EvidenceAnalysis] | None = getattr(import_module(home), "analyse", None)
         except ModuleNotFoundError as error:
             if error.name != home:
                 raise
@@ -169,7 +169,7 @@ def _microseconds(chunks: list[Chunk]) -> float:
     for _ in range(5):
         before = time.process_time()
         for region in regions:
-            fingerprint(region)
+            compute_fingerprint(region)
         took.append(time.process_time() - before)
     return min(took) / sum(map(len, regions)) * 1e6
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence.labels import read
-from hummingbird.evidence.blame.classify import judge
-from hummingbird.evidence.logs.runner_trace import RunnerTrace
-from hummingbird.evidence.regions import INTERMITTENT, SURE, Blame, Line
+from hummingbird.evidence.classification.classifier import classify_job
+from hummingbird.evidence.gitlab_jobs import RunnerTrace
+from hummingbird.evidence.regions import CONFIDENT, TRANSIENT_CLASSES, Blame, EvidenceLine
 
 PUBLISHED_F1 = 0.82  # regular expressions, on the whole set (Efficient Detection of Intermittent Job Failures)
 RELEVANT_LINES, TAIL_LINES = 60, 40
@@ -44,7 +44,7 @@ class Job:
     name: str
     created: str
     comes_and_goes: bool
-    lines: tuple[Line, ...]
+    lines: tuple[EvidenceLine, ...]
     passed: int = 0  # earlier runs of the same job on the same commit, and how they ended
     failed: int = 0
     only_runner_wrote: bool = False  # the job's script never began
@@ -90,17 +90,17 @@ def _job(record: dict[str, Any], text: str) -> Job:
     )
 
 
-def cleaned(text: str) -> tuple[Line, ...]:
+def cleaned(text: str) -> tuple[EvidenceLine, ...]:
     lines = (_MACHINE_MADE.sub("", line.rstrip("\r")).split("\r")[-1] for line in text.split("\n"))
-    return tuple(Line(number, line) for number, line in enumerate(lines, 1) if line.strip())
+    return tuple(EvidenceLine(number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 
-def verdict(lines: Sequence[Line], without: Collection[str] = ()) -> Blame:
+def verdict(lines: Sequence[EvidenceLine], without: Collection[str] = ()) -> Blame:
     telling = [line for line in lines if _TELLING.search(line.text)]
-    return judge(telling[-RELEVANT_LINES:], lines[-TAIL_LINES:], without=without)
+    return classify_job(telling[-RELEVANT_LINES:], lines[-TAIL_LINES:], without=without)
 
 
-def keywords(lines: Sequence[Line]) -> bool:
+def keywords(lines: Sequence[EvidenceLine]) -> bool:
     return any(_KEYWORDS.search(line.text) for line in lines)
 
 
@@ -124,7 +124,7 @@ def report(folder: Path) -> None:
     _row(
         f"the same keywords in the last {TAIL_LINES} lines", known, [keywords(job.lines[-TAIL_LINES:]) for job in known]
     )
-    answers = [blame.class_ in INTERMITTENT for blame in blames]
+    answers = [blame.class_ in TRANSIENT_CLASSES for blame in blames]
     _row("rules, best guess", known, answers)
     half = len(known) // 2
     _row("rules, older half", known[:half], answers[:half])
@@ -138,7 +138,9 @@ def report(folder: Path) -> None:
 
 def _unaided(known: Sequence[Job], blames: Sequence[Blame]) -> list[bool]:
     """What the other rules say: how it would go with a failure for which nobody wrote a rule."""
-    return [verdict(job.lines, {blame.rule}).class_ in INTERMITTENT for job, blame in zip(known, blames, strict=True)]
+    return [
+        verdict(job.lines, {blame.rule}).class_ in TRANSIENT_CLASSES for job, blame in zip(known, blames, strict=True)
+    ]
 
 
 def _row(way: str, known: Sequence[Job], answers: Sequence[bool]) -> None:
@@ -147,13 +149,13 @@ def _row(way: str, known: Sequence[Job], answers: Sequence[bool]) -> None:
 
 
 def _sure_rows(known: Sequence[Job], blames: Sequence[Blame]) -> None:
-    sure = [(job, blame) for job, blame in zip(known, blames, strict=True) if blame.sure >= SURE]
+    sure = [(job, blame) for job, blame in zip(known, blames, strict=True) if blame.confidence >= CONFIDENT]
     _row(
         f"rules that do not abstain ({len(sure) / len(known):.0%} of the jobs)",
         [job for job, _ in sure],
-        [blame.class_ in INTERMITTENT for _, blame in sure],
+        [blame.class_ in TRANSIENT_CLASSES for _, blame in sure],
     )
-    agreed = sum((blame.class_ in INTERMITTENT) == job.comes_and_goes for job, blame in sure)
+    agreed = sum((blame.class_ in TRANSIENT_CLASSES) == job.comes_and_goes for job, blame in sure)
     print(
         f"\nOf those that do not abstain, {agreed} of {len(sure)} are told rightly ({agreed / (len(sure) or 1):.3f})."
     )
@@ -162,7 +164,7 @@ def _sure_rows(known: Sequence[Job], blames: Sequence[Blame]) -> None:
 def _by_rule(known: Sequence[Job], blames: Sequence[Blame]) -> None:
     told: dict[tuple[str, str], Counter[bool]] = {}
     for job, blame in zip(known, blames, strict=True):
-        right = (blame.class_ in INTERMITTENT) == job.comes_and_goes
+        right = (blame.class_ in TRANSIENT_CLASSES) == job.comes_and_goes
         told.setdefault((blame.rule, blame.class_), Counter())[right] += 1
     print("| rule | class | right | wrong |\n|---|---|--:|--:|")
     for (rule, class_), counts in sorted(told.items(), key=lambda item: -item[1].total()):
@@ -172,9 +174,9 @@ def _by_rule(known: Sequence[Job], blames: Sequence[Blame]) -> None:
 
 def _mistakes(known: Sequence[Job], blames: Sequence[Blame]) -> None:
     for job, blame in zip(known, blames, strict=True):
-        if (blame.class_ in INTERMITTENT) != job.comes_and_goes:
+        if (blame.class_ in TRANSIENT_CLASSES) != job.comes_and_goes:
             label = "intermittent" if job.comes_and_goes else "lasting"
-            print(f"- {job.name} is {label}; {blame.rule} said {blame.class_} ({blame.sure:.2f})")
+            print(f"- {job.name} is {label}; {blame.rule} said {blame.class_} ({blame.confidence:.2f})")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from itertools import count
 from pathlib import Path
 from statistics import quantiles
 
-from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
-from hummingbird.ports.known_failures import Sighting
+from hummingbird.core.protocols.storage import FailureSighting
+from hummingbird.storage.failure_store import SqliteKnownFailureStore
 
 NOW = 1_794_744_000.0
 DAY = 86_400.0
@@ -26,7 +26,7 @@ OFTEN, MORE = 100, 30  # every hundredth failure was seen thirty times more
 FIRST_DAY = datetime.fromtimestamp(NOW - 30 * DAY, UTC).date()
 PROJECTS = 5
 
-Deed = Callable[[SqliteKnownFailures, random.Random], Awaitable[object]]
+Deed = Callable[[SqliteKnownFailureStore, random.Random], Awaitable[object]]
 
 
 def report(*, quick: bool) -> None:
@@ -35,7 +35,7 @@ def report(*, quick: bool) -> None:
     smallest: dict[str, tuple[float, float]] = {}
     for size in SIZES_QUICK if quick else SIZES:
         with tempfile.TemporaryDirectory() as folder:
-            ledger = SqliteKnownFailures(Path(folder) / "known.sqlite")
+            ledger = SqliteKnownFailureStore(Path(folder) / "known.sqlite")
             asyncio.run(_fill(ledger, size))
             for name, deed in _deeds(size).items():
                 found = asyncio.run(_measured(ledger, deed, CALLS_QUICK if quick else CALLS))
@@ -45,8 +45,8 @@ def report(*, quick: bool) -> None:
     print()
 
 
-def _sighting(number: int, occurrence: str) -> Sighting:
-    return Sighting(
+def _sighting(number: int, occurrence: str) -> FailureSighting:
+    return FailureSighting(
         project=f"group/project-{number % PROJECTS}",
         fingerprint=f"{number:016x}",
         occurrence=occurrence,
@@ -61,12 +61,12 @@ def _sighting(number: int, occurrence: str) -> Sighting:
     )
 
 
-async def _fill(ledger: SqliteKnownFailures, size: int) -> None:
+async def _fill(ledger: SqliteKnownFailureStore, size: int) -> None:
     for number in range(size):
-        await ledger.seen(_sighting(number, f"{number}"))
+        await ledger.record_sighting(_sighting(number, f"{number}"))
         if number % OFTEN == 0:
             for more in range(MORE):
-                await ledger.seen(_sighting(number, f"{number} {more}"))
+                await ledger.record_sighting(_sighting(number, f"{number} {more}"))
 
 
 def _deeds(size: int) -> dict[str, Deed]:
@@ -76,19 +76,21 @@ def _deeds(size: int) -> dict[str, Deed]:
         return dice.randrange(size)
 
     return {
-        "known": lambda ledger, dice: ledger.known(f"group/project-{(n := some(dice)) % PROJECTS}", f"{n:016x}"),
-        "not known": lambda ledger, dice: ledger.known("group/project-0", f"{dice.random()}"),
-        "20 at once": lambda ledger, dice: ledger.known_many(
+        "known": lambda ledger, dice: ledger.find_failure(f"group/project-{(n := some(dice)) % PROJECTS}", f"{n:016x}"),
+        "not known": lambda ledger, dice: ledger.find_failure("group/project-0", f"{dice.random()}"),
+        "20 at once": lambda ledger, dice: ledger.find_failures(
             "group/project-0", [f"{some(dice) // PROJECTS * PROJECTS:016x}" for _ in range(20)]
         ),
-        "20 recent": lambda ledger, _: ledger.recent("group/project-1", 20),
+        "20 recent": lambda ledger, _: ledger.list_recent("group/project-1", 20),
         "trend of 30 days": lambda ledger, _: ledger.trend("group/project-1", FIRST_DAY),
-        "seen, known before": lambda ledger, dice: ledger.seen(_sighting(some(dice), f"again {next(numbers)}")),
-        "seen, new": lambda ledger, _: ledger.seen(_sighting(next(numbers), f"{next(numbers)}")),
+        "seen, known before": lambda ledger, dice: ledger.record_sighting(
+            _sighting(some(dice), f"again {next(numbers)}")
+        ),
+        "seen, new": lambda ledger, _: ledger.record_sighting(_sighting(next(numbers), f"{next(numbers)}")),
     }
 
 
-async def _measured(ledger: SqliteKnownFailures, deed: Deed, calls: int) -> tuple[float, float]:
+async def _measured(ledger: SqliteKnownFailureStore, deed: Deed, calls: int) -> tuple[float, float]:
     """What half of the calls stay below, and all but one of a hundred, in milliseconds."""
     dice, took = random.Random(7), []
     for _ in range(calls):

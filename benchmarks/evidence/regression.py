@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.evidence.examples import Example, shares
-from hummingbird.evidence.logs.cues import Sort
-from hummingbird.evidence.logs.rows import FLAGS, SCALES, WINDOWS, Rows
-from hummingbird.evidence.logs.scoring import Weights
+from hummingbird.evidence.logs.line_cues import LineSort
+from hummingbird.evidence.logs.line_scores import FLAGS, SCALES, WINDOWS, LineFeatures, ScoreWeights
 
 STRENGTH = 0.3  # the inverse of how much large weights cost
 MOST_ROUNDS = 3000
@@ -32,7 +31,7 @@ class Table:
         self.shares = numpy.array(shares(example))
 
 
-def fitted(tables: Sequence[Table]) -> Weights:
+def fitted(tables: Sequence[Table]) -> ScoreWeights:
     """The same tables give the same weights: the solver starts at zero and draws nothing."""
     numpy, sparse = _part("numpy"), _part("scipy.sparse")
     model = _part("sklearn.linear_model").LogisticRegression(C=STRENGTH, tol=CLOSE, max_iter=MOST_ROUNDS)
@@ -44,13 +43,13 @@ def fitted(tables: Sequence[Table]) -> Weights:
     return unpacked(model.coef_[0].tolist(), float(model.intercept_[0]))
 
 
-def unpacked(values: Sequence[float], constant: float) -> Weights:
+def unpacked(values: Sequence[float], constant: float) -> ScoreWeights:
     """One long list in parts, rounded."""
     rest = iter([_rounded(value) for value in values])
-    weights = Weights(
-        plain=_next(rest, len(Sort)),
-        rare=_next(rest, len(Sort)),
-        around=tuple(_next(rest, len(Sort)) for _ in WINDOWS),
+    weights = ScoreWeights(
+        plain=_next(rest, len(LineSort)),
+        rare=_next(rest, len(LineSort)),
+        around=tuple(_next(rest, len(LineSort)) for _ in WINDOWS),
         places=tuple(_next(rest, len(edges) + 1) for _, edges in SCALES),
         flags=_next(rest, len(FLAGS)),
         constant=_rounded(constant),
@@ -68,11 +67,11 @@ def _rounded(value: float) -> float:
     return round(value, DECIMALS) + 0.0  # no minus zero
 
 
-def _columns(rows: Rows) -> Any:
+def _columns(rows: LineFeatures) -> Any:
     numpy = _part("numpy")
     rarity = numpy.array(rows.weight)
-    own = _bits(rows.marks, len(Sort))
-    around = [_bits(window, len(Sort)) * rarity for window in rows.around]
+    own = _bits(rows.marks, len(LineSort))
+    around = [_bits(window, len(LineSort)) * rarity for window in rows.around]
     scales = zip(SCALES, rows.places, strict=True)
     places = [_buckets(scale, len(edges) + 1) for (_, edges), scale in scales]
     parts = [own, own * rarity, *around, *places, _bits(rows.flags, len(FLAGS))]

@@ -21,7 +21,7 @@ from benchmarks.evidence.labels import LOGS, labels
 from benchmarks.evidence.quality import BUDGETS
 from benchmarks.evidence.regression import Table, fitted
 from benchmarks.evidence.unseen import by_unseen, judged
-from hummingbird.evidence.logs.scoring import Weights
+from hummingbird.evidence.logs.line_scores import ScoreWeights
 from hummingbird.evidence.logs.weights import WEIGHTS
 
 MEASURES = ("hit", "recall", "full")
@@ -55,7 +55,7 @@ def _holder(path: Path) -> Path:
     return path.parent if path.name == LOGS else path
 
 
-def _apart(weights: Weights) -> str:
+def _apart(weights: ScoreWeights) -> str:
     """Whether `--write` would change anything."""
     if weights == WEIGHTS:
         return "what was learned is what ships."
@@ -63,13 +63,15 @@ def _apart(weights: Weights) -> str:
     return f"the learned weights differ from the shipped ones by at most {max(abs(a - b) for a, b in pairs):.2f}."
 
 
-def _flat(weights: Weights) -> Iterator[float]:
+def _flat(weights: ScoreWeights) -> Iterator[float]:
     for values in (weights.plain, weights.rare, *weights.around, *weights.places, weights.flags, (weights.constant,)):
         yield from values
 
 
-def _cross_validate(examples: Sequence[Example], tables: Sequence[Table], weights: Weights, folds: int | None) -> None:
-    def fit(places: Sequence[int]) -> Weights:
+def _cross_validate(
+    examples: Sequence[Example], tables: Sequence[Table], weights: ScoreWeights, folds: int | None
+) -> None:
+    def fit(places: Sequence[int]) -> ScoreWeights:
         return fitted([tables[at] for at in places])
 
     unseen = judged(by_unseen(examples, fit, folds), BUDGETS)

@@ -6,22 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from benchmarks.evidence.averages import Averages, Judged, averages
 from benchmarks.evidence.examples import Example
 from benchmarks.evidence.scoring import score, within
-from hummingbird.evidence.logs.looked import Looked, look
-from hummingbird.evidence.logs.preview import LogPreview
-from hummingbird.evidence.logs.reader import Kept
-from hummingbird.evidence.logs.scoring import Weights
+from hummingbird.evidence.logs.line_scores import ScoreWeights
+from hummingbird.evidence.logs.log_preview import LogPreview, ScoredLog, score_log
+from hummingbird.evidence.logs.log_reader import CandidateLines
 
-Fit = Callable[[Sequence[int]], Weights]  # from the places of the examples to learn from
+Fit = Callable[[Sequence[int]], ScoreWeights]  # from the places of the examples to learn from
 
 
 class Weighed(LogPreview):
     """The product's preview of a log that was read already, with other weights."""
 
-    def __init__(self, kept: Kept, weights: Weights) -> None:
+    def __init__(self, kept: CandidateLines, weights: ScoreWeights) -> None:
         super().__init__()
-        self._by_weights = look(kept, weights=weights)
+        self._by_weights = score_log(kept, weights=weights)
 
-    def looked(self) -> Looked:
+    def score(self) -> ScoredLog:
         return self._by_weights
 
 
@@ -39,7 +38,9 @@ def folds(repos: Sequence[str], count: int | None = None) -> list[set[str]]:
     return found
 
 
-def by_unseen(examples: Sequence[Example], fit: Fit, count: int | None = None) -> Iterator[tuple[Example, Weights]]:
+def by_unseen(
+    examples: Sequence[Example], fit: Fit, count: int | None = None
+) -> Iterator[tuple[Example, ScoreWeights]]:
     """Each example with weights that were learned without its repository."""
     repos = [one.label.repo for one in examples]
     for fold in folds(repos, count):
@@ -47,7 +48,7 @@ def by_unseen(examples: Sequence[Example], fit: Fit, count: int | None = None) -
         yield from ((one, weights) for one, repo in zip(examples, repos, strict=True) if repo in fold)
 
 
-def judged(pairs: Iterator[tuple[Example, Weights]], budgets: Sequence[int]) -> dict[int, Averages]:
+def judged(pairs: Iterator[tuple[Example, ScoreWeights]], budgets: Sequence[int]) -> dict[int, Averages]:
     found: dict[int, list[Judged]] = {budget: [] for budget in budgets}
     for one, weights in pairs:
         reading = Weighed(one.kept, weights)

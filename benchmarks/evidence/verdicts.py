@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.evidence.jobs import PUBLISHED_F1, Job, Score, jobs, score, verdict
-from hummingbird.domain.verdicts import Origin
+from hummingbird.core.verdicts import FailureOrigin
 from hummingbird.evidence import analyse
-from hummingbird.evidence.causes.gitlab import blamed
-from hummingbird.evidence.regions import INTERMITTENT, SURE
-from hummingbird.evidence.verdicts.facts import Facts, JobFacts, Tries
-from hummingbird.evidence.verdicts.judging import judge
+from hummingbird.evidence.gitlab_jobs import blame_from_failure_reason
+from hummingbird.evidence.regions import CONFIDENT, TRANSIENT_CLASSES
+from hummingbird.evidence.verdict_rules import CommitTries, FailureFacts, JobFacts, judge_failures
 
 QUICK = 40
 LAST = 3  # lines of a log in which the runner says how a job ended
@@ -33,7 +32,7 @@ def judged(job: Job, *, history: bool, without: Collection[str] = ()) -> Said:
     if history and job.passed:
         return True  # the same commit passes and fails
     blame = verdict(job.lines, without)
-    return blame.class_ in INTERMITTENT if blame.sure >= SURE else None
+    return blame.class_ in TRANSIENT_CLASSES if blame.confidence >= CONFIDENT else None
 
 
 def told(job: Job, *, history: bool, reason: bool = False) -> Said:
@@ -43,12 +42,12 @@ def told(job: Job, *, history: bool, reason: bool = False) -> Said:
     facts = JobFacts(
         name=job.name,
         analysis=analyse("\n".join(line.text for line in job.lines)),
-        said=blamed("runner_system_failure") if reason and _ended_by_runner(job) else None,
-        tries=Tries(failed=1 + job.failed, passed=job.passed) if history else Tries(),
+        platform_blame=blame_from_failure_reason("runner_system_failure") if reason and _ended_by_runner(job) else None,
+        tries=CommitTries(failed=1 + job.failed, passed=job.passed) if history else CommitTries(),
         only_runner_wrote=job.only_runner_wrote,
     )
-    found = judge(Facts(jobs=(facts,))).origin
-    return None if found is Origin.UNKNOWN else found in (Origin.FLAKY, Origin.INFRASTRUCTURE)
+    found = judge_failures(FailureFacts(jobs=(facts,))).origin
+    return None if found is FailureOrigin.UNKNOWN else found in (FailureOrigin.FLAKY, FailureOrigin.INFRASTRUCTURE)
 
 
 def _ended_by_runner(job: Job) -> bool:
@@ -57,7 +56,7 @@ def _ended_by_runner(job: Job) -> bool:
 
 def guessed(job: Job) -> Said:
     """The same rules when they must say something."""
-    return verdict(job.lines).class_ in INTERMITTENT
+    return verdict(job.lines).class_ in TRANSIENT_CLASSES
 
 
 def unaided(job: Job, *, history: bool) -> Said:

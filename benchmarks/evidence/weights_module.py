@@ -5,30 +5,29 @@ from pathlib import Path
 from textwrap import fill
 
 from benchmarks.rivals.setup import ROOT
-from hummingbird.evidence.logs.rows import SCALES, WINDOWS
-from hummingbird.evidence.logs.scoring import Weights
+from hummingbird.evidence.logs.line_scores import SCALES, WINDOWS, ScoreWeights
 
 SHIPPED = ROOT / "src" / "hummingbird" / "evidence" / "logs" / "weights.py"
 WIDTH = 120
-_ABOUT = '''"""What each sort of line is worth, learned from labelled logs by `benchmarks/evidence/training.py`.
+_ABOUT = '''"""Weights of the features of log lines, learned from labelled logs by `benchmarks/evidence/training.py`.
 
-Not written by hand. The order is that of `Sort`, `WINDOWS`, `SCALES` and `FLAGS`.
+Do not edit by hand. The values are in the order of `LineSort`, `WINDOWS`, `SCALES` and `FLAGS`.
 """
 
-from hummingbird.evidence.logs.scoring import Weights
+from hummingbird.evidence.logs.line_scores import ScoreWeights
 
 '''
 
 
-def written(weights: Weights, path: Path = SHIPPED) -> None:
+def written(weights: ScoreWeights, path: Path = SHIPPED) -> None:
     path.write_text(text(weights), encoding="utf-8")
 
 
-def text(weights: Weights) -> str:
+def text(weights: ScoreWeights) -> str:
     windows = zip(weights.around, (name for name, _, _ in WINDOWS), strict=True)
     scales = zip(weights.places, (name for name, _ in SCALES), strict=True)
     lines = [
-        "WEIGHTS = Weights(",
+        "WEIGHTS = ScoreWeights(",
         *_tuple("    plain=(", weights.plain),
         *_tuple("    rare=(", weights.rare),
         "    around=(",

@@ -6,16 +6,15 @@ from pathlib import Path
 
 from benchmarks.overhead import dialogue
 from benchmarks.overhead.meter import Meter
-from hummingbird.adapters.models.registry import Models
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop
-from hummingbird.agent.setup import Setup
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.ports.journal import Journal
+from hummingbird.agent.budget import RunLimits
+from hummingbird.agent.loop import AgentLoop
+from hummingbird.agent.loop_config import LoopConfig
+from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.app.clock import SystemClock
+from hummingbird.core.protocols.sessions import Journal
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.models.registry import ModelRegistry
+from hummingbird.storage.journals import FileJournal
 
 
 async def converse(meter: Meter, journal: Journal) -> str:
@@ -30,17 +29,17 @@ async def converse(meter: Meter, journal: Journal) -> str:
         "OPENAI_API_KEY": "none",
         "OPENAI_BASE_URL": f"{meter.url}/v1",
     }
-    models = Models(environment, now=clock.now)
+    models = ModelRegistry(environment, now=clock.now)
     chat = meter.dialect == "chat"
     name = f"openai-chat:{dialogue.MODEL_CHAT}" if chat else f"anthropic:{dialogue.MODEL_ANTHROPIC}"
-    setup = Setup(
+    setup = LoopConfig(
         models=[models.resolve(name)],
         toolbox=Toolbox([FunctionTool(spec, echo)]),
         system=dialogue.SYSTEM,
         clock=clock,
-        limits=Limits(iterations=meter.turns * 2, context_tokens=None, warns=False),
+        limits=RunLimits(iterations=meter.turns * 2, context_tokens=None, warns=False),
     )
-    outcome = await Loop(journal, setup).run(dialogue.QUESTION)
+    outcome = await AgentLoop(journal, setup).run(dialogue.QUESTION)
     await models.close()
     journal.close()
     return outcome.text

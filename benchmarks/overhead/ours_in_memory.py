@@ -4,7 +4,7 @@ import asyncio
 
 from benchmarks.overhead.meter import Meter
 from benchmarks.overhead.ours import converse
-from hummingbird.adapters.stores.journal import MemoryJournal
+from hummingbird.storage.journals import MemoryJournal
 
 if __name__ == "__main__":
     clock = Meter()

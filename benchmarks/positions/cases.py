@@ -12,8 +12,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from benchmarks.positions.changing import KINDS, Branch, Conflict
-from hummingbird.lab.gitlab.diffs import files_of
-from hummingbird.lab.gitlab.records import FileDiff
+from hummingbird.lab.gitlab.records import DiffFile
+from hummingbird.lab.gitlab.repository import parse_diff
 
 FILES = 4  # of one tree
 TELLING_CHARS = 8
@@ -29,8 +29,8 @@ class Case:
     path: str
     line: int
     truth: tuple[str, int] | None
-    between: Sequence[FileDiff]
-    shown: Sequence[FileDiff]
+    between: Sequence[DiffFile]
+    shown: Sequence[DiffFile]
     branch: Branch
     heads: tuple[str, str]
 
@@ -99,8 +99,8 @@ def _ended(kind: str, branch: Branch, line: int, before: str) -> Case:
         path=branch.path,
         line=line,
         truth=found[0] if found else None,
-        between=files_of(branch.git("diff", "-M", before, after)),
-        shown=files_of(branch.git("diff", "-M", base, after)),
+        between=parse_diff(branch.git("diff", "-M", before, after)),
+        shown=parse_diff(branch.git("diff", "-M", base, after)),
         branch=branch,
         heads=(before, after),
     )

@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 from benchmarks.positions.cases import Case, cases, sources
 from benchmarks.positions.ways import OURS, WAYS, Answer, as_shown
-from hummingbird.domain.diffs import Diff
-from hummingbird.lab.gitlab.writing.positions import lines_of
+from hummingbird.core.diffs import Diff
+from hummingbird.lab.gitlab.write.note_changes import diff_lines
 
 CASES, FEW, PART = 1_000, 40, 20
 ALL = "all"
@@ -51,12 +51,12 @@ def position(case: Case, name: str, answer: Answer | None) -> bool | None:
         return None
     if name != OURS:
         path, line = answer.place
-        return any(line == new for file in case.shown if file.new_path == path for _, new in lines_of(file))
-    spot = Diff(map(as_shown, case.shown)).spot(*answer.place)
+        return any(line == new for file in case.shown if file.new_path == path for _, new in diff_lines(file))
+    spot = Diff(map(as_shown, case.shown)).find_position(*answer.place)
     if spot is None:
         return None
     paths, numbers = (spot.old_path, spot.new_path), (spot.old_line or None, spot.new_line or None)
-    return any(numbers in lines_of(file) for file in case.shown if (file.old_path, file.new_path) == paths)
+    return any(numbers in diff_lines(file) for file in case.shown if (file.old_path, file.new_path) == paths)
 
 
 Scores: TypeAlias = dict[tuple[str, str], Score]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from benchmarks.positions.cases import Case
 from benchmarks.positions.changing import Conflict
-from hummingbird.domain.diffs import Comparison, FileDiff
-from hummingbird.domain.line_moves import Fate, LineMoves
+from hummingbird.core.diffs import CommitComparison, FileDiff
 from hummingbird.lab.gitlab import records
+from hummingbird.service.diff_comparison import LineFate, LineMoves
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +18,15 @@ class Answer:
     place: tuple[str, int] | None
 
 
-def as_shown(file: records.FileDiff) -> FileDiff:
-    return FileDiff(old_path=file.old_path, new_path=file.new_path, text=file.diff, born=file.new_file)
+def as_shown(file: records.DiffFile) -> FileDiff:
+    return FileDiff(old_path=file.old_path, new_path=file.new_path, text=file.diff, is_new=file.new_file)
 
 
 def ours(case: Case) -> Answer | None:
-    stands = LineMoves(Comparison([as_shown(file) for file in case.between])).of(case.path, case.line)
-    if stands.fate is Fate.UNKNOWN:
+    stands = LineMoves(CommitComparison([as_shown(file) for file in case.between])).locate(case.path, case.line)
+    if stands.fate is LineFate.UNKNOWN:
         return None
-    return Answer((stands.path, stands.line) if stands.fate in (Fate.SAME, Fate.MOVED) else None)
+    return Answer((stands.path, stands.line) if stands.fate in (LineFate.SAME, LineFate.MOVED) else None)
 
 
 def same_number(case: Case) -> Answer | None:

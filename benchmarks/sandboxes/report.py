@@ -6,9 +6,9 @@ import shutil
 
 from benchmarks.sandboxes.contenders import Contender, Ours, Plain
 from benchmarks.sandboxes.measure import Amounts, Figures, figures
-from hummingbird.adapters.sandboxes.registry import PODMAN, Sandboxes, Wanted
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.app.clock import SystemClock
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes.registry import PODMAN, SandboxOptions, SandboxRegistry
 from tests.sandbox_image import sandbox_image
 
 GB, MB = 10**9, 10**6
@@ -36,19 +36,19 @@ def report(*, quick: bool) -> None:
 def _contenders() -> list[tuple[Contender, bool]]:
     chosen: list[tuple[Contender, bool]] = [
         (Plain("plain `subprocess`, no sandbox"), False),
-        (Ours("bubblewrap", _sandbox(Wanted())), False),
+        (Ours("bubblewrap", _sandbox(SandboxOptions())), False),
     ]
     if shutil.which("podman"):
         image = sandbox_image()
         prefix = ["podman", "run", "--rm", "-i", "--network=none", "--pull=never", "--shm-size=700m"]
         prefix += ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024", image]
         chosen.append((Plain("`podman run --rm` per command", prefix, keeps=False), True))
-        chosen.append((Ours("podman", _sandbox(Wanted(PODMAN, image))), True))
+        chosen.append((Ours("podman", _sandbox(SandboxOptions(PODMAN, image))), True))
     return chosen
 
 
-def _sandbox(wanted: Wanted) -> Sandbox:
-    return Sandboxes(wanted, os.environ, SystemClock(), print).make()
+def _sandbox(wanted: SandboxOptions) -> Sandbox:
+    return SandboxRegistry(wanted, os.environ, SystemClock(), print).make()
 
 
 def _row(name: str, found: Figures, plain: Figures) -> str:

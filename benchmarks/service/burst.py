@@ -25,8 +25,8 @@ import httpx2
 from benchmarks.rivals.setup import ROOT
 from benchmarks.service.crowd import ENDS, MODEL, WORKFLOW, Hook, Seen, most_at_once
 from benchmarks.service.process import SECRET, Service, serving
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.domain.notes import Part
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.queues.sqlite_queue import SqliteQueue
 
 LANES = 32  # connections that the webhooks come over
 TURNS = 2
@@ -139,11 +139,11 @@ def _burst(size: Size, slots: int, service: Service, other: World) -> Row:
     sent, answered = asyncio.run(send(service.url, hooks))
     seen = until_ended(other, service, size.webhooks)
     ends = {note.iid: note.at for note in seen if note.part in ENDS}
-    places = {note.iid: note.at for note in seen if note.part == Part.PLACEHOLDER.value}
+    places = {note.iid: note.at for note in seen if note.part == NoteKind.PLACEHOLDER.value}
     wrong = [iid for iid, times in Counter((note.iid, note.part) for note in seen).items() if times != 1]
     if wrong or set(ends) != set(sent) or set(places) != set(sent):
         raise SystemExit(f"Not answered exactly once: {wrong[:5]}, {len(places)} placeholders, {len(ends)} ends.")
-    if failed := [note.text for note in seen if note.part == Part.FAILED.value]:
+    if failed := [note.text for note in seen if note.part == NoteKind.FAILED.value]:
         raise SystemExit(f"{len(failed)} runs failed: {failed[0]}")
     wall = max(ends.values()) - min(sent.values())
     ideal = size.webhooks * TURNS * size.delay_s / slots
@@ -176,7 +176,7 @@ def _replies(size: Size, service: Service, other: World) -> list[str]:
 async def _left(queue_file: Path) -> list[str]:
     queue = SqliteQueue(queue_file, 60)
     try:
-        dead, waiting = await queue.dead(), await queue.receive(10, 0)
+        dead, waiting = await queue.list_dead_letters(), await queue.receive(10, 0)
     finally:
         await queue.close()
     return [f"A dead letter: {each.body[:300]}" for each in dead] + [

@@ -9,23 +9,28 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.adapters.forge.markers import Markers
-from hummingbird.domain.notes import Part
-from hummingbird.lab.gitlab.hooks.payloads import NEWER, declared_change, events, headers
-from hummingbird.lab.gitlab.many import more_requests
-from hummingbird.lab.gitlab.records import Change, Discussion, MergeRequest
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing import note_changes
-from hummingbird.lab.scene import Scene, Worlds
-from hummingbird.lab.vendors.script import Call, Fault, Script, Turn
+from hummingbird.gitlab.write.note_markers import NoteMarkers
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.gitlab.case_loader import add_merge_requests
+from hummingbird.lab.gitlab.records import Discussion, LabMergeRequest, WorldChange
+from hummingbird.lab.gitlab.webhook_events import (
+    NEWER_RELEASE,
+    change_from_declaration,
+    delivery_headers,
+    events_for_change,
+)
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write import note_changes
+from hummingbird.lab.scene import LabWorlds, Scene
+from tests.standins.vendors.script import Call, Fault, Script, Turn
 
 CASE = "compiler-error"
 MODEL = "anthropic:claude-sonnet-5-5"
 WORKFLOW = "analyze-failures"
 COMMAND = "echo looked"
-ENDS = (Part.RESULT.value, Part.FAILED.value)
+ENDS = (NoteKind.RESULT.value, NoteKind.FAILED.value)
 _REPLY = re.compile(r"reply-\d+")
-_MARKERS = Markers("hummingbird-session")
+_MARKERS = NoteMarkers("hummingbird-session")
 
 
 class EndlessScript(Script):
@@ -74,35 +79,35 @@ class Crowd:
     def __init__(self, scene: Scene, number: int) -> None:
         self._scene = scene
         self._seen: list[Seen] = []
-        self._runs = scene.ask(lambda worlds: self._prepared(worlds.gitlab, number))
+        self._runs = scene.run_in_server(lambda worlds: self._prepared(worlds.gitlab, number))
 
-    def _prepared(self, world: World, number: int) -> list[int]:
+    def _prepared(self, world: GitLabWorld, number: int) -> list[int]:
         world.listeners.append(self._heard)
-        return [run.id for run in more_requests(world, number)]
+        return [run.id for run in add_merge_requests(world, number)]
 
-    def _heard(self, change: Change) -> None:
+    def _heard(self, change: WorldChange) -> None:
         if change.kind != "note" or change.action != "create" or change.merge_request is None:
             return
         body = change.subject.body
-        marker = _MARKERS.marker(body)
-        answers = _MARKERS.answers(body)
+        marker = _MARKERS.parse_marker(body)
+        answers = _MARKERS.parse_answer_target(body)
         if marker is not None or answers:
             order, part = (marker.order, marker.part.value) if marker else ("", f"answer to {answers}")
             self._seen.append(Seen(time.monotonic(), change.merge_request.iid, order, part, body))
 
     @property
     def seen(self) -> list[Seen]:
-        return self._scene.ask(lambda _: list(self._seen))
+        return self._scene.run_in_server(lambda _: list(self._seen))
 
     def failures(self) -> list[Hook]:
         """A failed pipeline of each merge request."""
-        return self._scene.ask(lambda worlds: [_failure(worlds.gitlab, run) for run in self._runs])
+        return self._scene.run_in_server(lambda worlds: [_failure(worlds.gitlab, run) for run in self._runs])
 
     def replies(self, each: int, threads: int) -> list[Hook]:
         """So many in each of the first so many threads of ours, in the order in which they were written."""
-        return self._scene.ask(lambda worlds: list(self._replied(worlds.gitlab, each, threads)))
+        return self._scene.run_in_server(lambda worlds: list(self._replied(worlds.gitlab, each, threads)))
 
-    def _replied(self, world: World, each: int, threads: int) -> list[Hook]:
+    def _replied(self, world: GitLabWorld, each: int, threads: int) -> list[Hook]:
         ours = [(mr, thread) for mr in world.merge_requests for thread in mr.discussions if _is_ours(thread)]
         return [
             _reply(world, mr, thread, f"Why is that? reply-{at}") for at in range(each) for mr, thread in ours[:threads]
@@ -111,11 +116,11 @@ class Crowd:
     def commands(self, text: str, number: int) -> list[Hook]:
         """The same note on each of the first so many merge requests."""
 
-        def written(worlds: Worlds) -> list[Hook]:
+        def written(worlds: LabWorlds) -> list[Hook]:
             world = worlds.gitlab
             return [_reply(world, mr, None, text) for mr in world.merge_requests[1 : number + 1]]
 
-        return self._scene.ask(written)
+        return self._scene.run_in_server(written)
 
 
 def most_at_once(seen: list[Seen]) -> int:
@@ -123,29 +128,31 @@ def most_at_once(seen: list[Seen]) -> int:
     end."""
     now = most = 0
     for note in sorted(seen, key=lambda each: each.at):
-        now += 1 if note.part == Part.PLACEHOLDER.value else -1 if note.part in ENDS else 0
+        now += 1 if note.part == NoteKind.PLACEHOLDER.value else -1 if note.part in ENDS else 0
         most = max(most, now)
     return most
 
 
 def _is_ours(thread: Discussion) -> bool:
-    return _MARKERS.marker(thread.notes[0].body) is not None
+    return _MARKERS.parse_marker(thread.notes[0].body) is not None
 
 
-def _failure(world: World, run: int) -> Hook:
-    change = declared_change(world, {"kind": "pipeline", "pipeline": run})
+def _failure(world: GitLabWorld, run: int) -> Hook:
+    change = change_from_declaration(world, {"kind": "pipeline", "pipeline": run})
     mr = next(each for each in world.merge_requests if each.id == change.subject.merge_request_id)
     return _hook(world, change, mr.iid)
 
 
-def _reply(world: World, mr: MergeRequest, thread: Discussion | None, text: str) -> Hook:
+def _reply(world: GitLabWorld, mr: LabMergeRequest, thread: Discussion | None, text: str) -> Hook:
     author = world.user(mr.author_id)
-    note = note_changes.post(world, mr, author, note_changes.Draft(body=text, thread=thread, individual=False)).note
+    note = note_changes.create_note(
+        world, mr, author, note_changes.NewNote(body=text, thread=thread, individual=False)
+    ).note
     assert note is not None
-    return _hook(world, Change("note", "create", note, author, world.project, mr), mr.iid)
+    return _hook(world, WorldChange("note", "create", note, author, world.project, mr), mr.iid)
 
 
-def _hook(world: World, change: Change, iid: int) -> Hook:
-    event = next(events(world, change))
+def _hook(world: GitLabWorld, change: WorldChange, iid: int) -> Hook:
+    event = next(events_for_change(world, change))
     key = str(uuid.uuid4())
-    return Hook(iid, headers(world, event.name, key, key, NEWER), event.body.decode())
+    return Hook(iid, delivery_headers(world, event.name, key, key, NEWER_RELEASE), event.body.decode())

@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from benchmarks.service.process import SECRET
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.adapters.stores.folder_objects import FolderObjects
-from hummingbird.assembly.http_door import HttpDoor
-from hummingbird.service.admission import gate
-from hummingbird.service.ingress import Ingress
-from hummingbird.service.webhook import PATH, application
+from hummingbird.app.http_server import BoundedHttpServer
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.service.event_ingress import EventIngress
+from hummingbird.service.webhook import WEBHOOK_PATH, create_webhook_app
+from hummingbird.service.webhook_auth import create_webhook_auth
+from hummingbird.storage.folder_objects import FolderObjectStore
 
 FILE = "queue.sqlite"
 TABLES = {"ours": "messages", "bare": "kept", "normal": "kept"}
@@ -30,7 +30,10 @@ TABLES = {"ours": "messages", "bare": "kept", "normal": "kept"}
 
 def ours(folder: Path) -> Starlette:
     queue = SqliteQueue(folder / FILE, 60)
-    return application(gate(time.time, SECRET, ""), Ingress(queue, FolderObjects(folder / "objects"), time.time))
+    return create_webhook_app(
+        create_webhook_auth(time.time, SECRET, ""),
+        EventIngress(queue, FolderObjectStore(folder / "objects"), time.time),
+    )
 
 
 def bare(folder: Path, synchronous: str = "FULL") -> Starlette:
@@ -44,7 +47,7 @@ def bare(folder: Path, synchronous: str = "FULL") -> Starlette:
         connection.execute("INSERT INTO kept VALUES (NULL, ?)", (body.decode(),))
         return JSONResponse({"status": "queued"}, 202)
 
-    return Starlette(routes=[Route(PATH, receive, methods=["POST"])])
+    return Starlette(routes=[Route(WEBHOOK_PATH, receive, methods=["POST"])])
 
 
 def normal(folder: Path) -> Starlette:
@@ -52,7 +55,7 @@ def normal(folder: Path) -> Starlette:
 
 
 async def serve(kind: str, folder: Path) -> None:
-    door = HttpDoor({"ours": ours, "bare": bare, "normal": normal}[kind](folder), "127.0.0.1", 0)
+    door = BoundedHttpServer({"ours": ours, "bare": bare, "normal": normal}[kind](folder), "127.0.0.1", 0)
     print(door.port, flush=True)
     running = asyncio.create_task(door.run())
     await asyncio.to_thread(sys.stdin.read)

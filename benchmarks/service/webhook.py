@@ -22,9 +22,9 @@ from benchmarks.rivals.setup import ROOT
 from benchmarks.service.crowd import CASE
 from benchmarks.service.doors import FILE, TABLES
 from benchmarks.service.process import SECRET
-from hummingbird.lab.case import find
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.service.webhook import PATH
+from hummingbird.service.webhook import WEBHOOK_PATH
 
 LANES = 16
 NAMES = {
@@ -78,8 +78,8 @@ def measured(kind: str, number: int, body: bytes) -> Found:
 
 
 def event() -> bytes:
-    with Scene(find(CASE)) as scene:
-        return scene.event()[1]
+    with Scene(find_case(CASE)) as scene:
+        return scene.webhook_event()[1]
 
 
 @contextmanager
@@ -118,7 +118,8 @@ async def _sent(port: int, number: int, body: bytes) -> list[float]:
 
 def _request(body: bytes) -> bytes:
     head = (
-        f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        f"POST {WEBHOOK_PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "
+        f"application/json\r\nContent-Length: {len(body)}\r\n"
         f"X-Gitlab-Event: Pipeline Hook\r\nX-Gitlab-Token: {SECRET}\r\nIdempotency-Key: {uuid.uuid4()}\r\n\r\n"
     )
     return head.encode() + body

@@ -10,13 +10,13 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks.service.crowd import CASE, Crowd, EndlessScript
-from hummingbird.lab.case import find
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.lab.vendors.server import VendorLab
+from tests.standins.vendors.server import VendorLab
 
 
 def main(many: int, delay_s: float) -> None:
-    with Scene(find(CASE)) as scene, VendorLab(EndlessScript(delay_s)) as vendor:
+    with Scene(find_case(CASE)) as scene, VendorLab(EndlessScript(delay_s)) as vendor:
         crowd = Crowd(scene, many)
         _say({"gitlab": scene.url("gitlab"), "model": vendor.anthropic_url})
         asked: dict[str, Callable[..., list[Any]]] = {

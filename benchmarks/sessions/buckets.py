@@ -1,4 +1,4 @@
-"""What a session in a bucket costs as it grows (S1, L2): a commit and a resume, in time, requests and bytes.
+"""What a session in a bucket costs as it grows: a commit and a resume, in time, requests and bytes.
 
 S3 as ministack serves it on loopback, a process in Python on the same cores: the times are its own for the most part,
 and a cloud's are longer. What carries over is the number of requests and bytes, and that neither grows.
@@ -17,14 +17,14 @@ from unittest.mock import patch
 
 from benchmarks.sessions.growth import Pair, Step, appended, check, quantile, ratio, timed
 from benchmarks.sessions.journals import entries, pairs
-from hummingbird.adapters.stores.bucket_sessions import ROOM, BucketSession, BucketSessions
-from hummingbird.adapters.stores.objects import BucketObjects
-from hummingbird.agent.state import RunState
-from hummingbird.domain.journal import dump
-from hummingbird.domain.session_limits import SEGMENT_BYTES
-from hummingbird.ports.objects import Listed, Looked, Version
+from hummingbird.agent.run_state import RunState
+from hummingbird.core.journal import dump_entry
+from hummingbird.core.protocols.storage import ObjectInfo, ObjectVersion, VersionedContent
+from hummingbird.core.sessions import SEGMENT_BYTES
+from hummingbird.storage.bucket_sessions import SESSIONS_PREFIX, BucketSession, BucketSessionStore
+from hummingbird.storage.object_store import BucketObjectStore
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, serving
-from tests.contracts.stores.backends.s3 import S3Buckets
+from tests.contracts.storage.backends.s3 import S3Buckets
 
 SIZES, SIZES_QUICK = (10, 1_000, 100_000), (10, 100, 1_000)
 TRIES, TRIES_QUICK = 200, 60  # a tail takes about 55 of them until it is sealed: each phase of it is among them
@@ -35,23 +35,23 @@ _AT_ONCE = 20  # entries a commit while a session is filled
 _PAGE = 1_000  # names that S3 lists at once
 
 
-class CountedObjects(BucketObjects):
+class CountedObjects(BucketObjectStore):
     """Counts requests as S3 bills them, tries of obstore's own left out, and the bytes that were sent."""
 
     requests = 0
     sent = 0
 
-    async def look(self, name: str, most_bytes: int | None = None) -> Looked | None:
+    async def get_versioned(self, name: str, most_bytes: int | None = None) -> VersionedContent | None:
         self.requests += 1
-        return await super().look(name, most_bytes)
+        return await super().get_versioned(name, most_bytes)
 
-    async def swap(self, name: str, content: bytes, known: Version | None) -> Version | None:
+    async def compare_and_swap(self, name: str, content: bytes, known: ObjectVersion | None) -> ObjectVersion | None:
         self.requests += 1
         self.sent += len(content)
-        return await super().swap(name, content, known)
+        return await super().compare_and_swap(name, content, known)
 
-    async def listed(self, prefix: str) -> Sequence[Listed]:
-        found = await super().listed(prefix)
+    async def list_objects(self, prefix: str) -> Sequence[ObjectInfo]:
+        found = await super().list_objects(prefix)
         self.requests += 1 + max(0, len(found) - 1) // _PAGE
         return found
 
@@ -104,7 +104,7 @@ async def fill(objects: CountedObjects, size: int) -> None:
 
 
 async def opened(objects: CountedObjects, size: int) -> BucketSession:
-    return await BucketSessions(objects, "measured", time.time).open(str(size))
+    return await BucketSessionStore(objects, "measured", time.time).open(str(size))
 
 
 async def resumes(objects: CountedObjects, sizes: Sequence[int], rounds: int) -> dict[int, list[Resumed]]:
@@ -116,10 +116,10 @@ async def resumes(objects: CountedObjects, sizes: Sequence[int], rounds: int) ->
 
 
 async def resumed(objects: CountedObjects, size: int) -> Resumed:
-    parts = len(await objects.listed(f"{ROOM}/{size}"))
+    parts = len(await objects.list_objects(f"{SESSIONS_PREFIX}/{size}"))
     before, wall, cpu = objects.requests, time.perf_counter(), time.process_time()
     session = await opened(objects, size)
-    state = RunState.of(session.journal.entries())
+    state = RunState.from_entries(session.journal.entries())
     wall, cpu, requests = time.perf_counter() - wall, time.process_time() - cpu, objects.requests - before
     check(len(session.journal.entries()) == size, f"{size} entries were written, and others read")
     check(state.model != "", "the state of a run has its model")
@@ -153,9 +153,9 @@ async def commits(objects: CountedObjects, sizes: Sequence[int], tries: int) -> 
     )
 
 
-def _put(objects: BucketObjects, least: int) -> Step:
+def _put(objects: BucketObjectStore, least: int) -> Step:
     async def step(pair: Pair) -> None:
-        content = dump(pair[0]) + dump(pair[1])
+        content = dump_entry(pair[0]) + dump_entry(pair[1])
         await objects.put(f"bare-{least}", content + bytes(max(0, least - len(content))))
 
     return step
@@ -177,7 +177,7 @@ def print_resumes(sizes: Sequence[int], found: Mapping[int, Sequence[Resumed]], 
 
 
 def print_commits(sizes: Sequence[int], found: Committed, tries: int) -> None:
-    first, size = f"{sizes[0]:,}", sum(map(len, map(dump, next(pairs()))))
+    first, size = f"{sizes[0]:,}", sum(map(len, map(dump_entry, next(pairs()))))
     print(f"## Sessions: two entries and a commit ({size:,} bytes) in a bucket, {tries} tries, interleaved\n")
     print("The ratio is taken within each round. The physical limit is one round trip to the store: the first row.\n")
     print(f"| written to | p50 ms | p90 ms | ÷ bare PUT | ÷ {first} entries | requests a commit | KB a commit |")

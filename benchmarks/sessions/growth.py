@@ -1,4 +1,4 @@
-"""What a session in a directory costs as it grows (S1, L2): a durable append, and the way back to a run's state.
+"""What a session in a directory costs as it grows: a durable append, and the way back to a run's state.
 
 An append is what a turn adds between two commits, two entries and one commit, in real time. It stands beside the same
 bytes written by nothing but `os.write` and `os.fdatasync`, and beside SQLite. A resume is opening the session and
@@ -20,12 +20,12 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.sessions.journals import ONE_RUN, TURNS_A_RUN, entries, pairs
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.agent.state import RunState
-from hummingbird.domain.journal import Entry, dump
-from hummingbird.domain.sessions import JOURNAL
-from hummingbird.ports.journal import Journal
+from hummingbird.agent.run_state import RunState
+from hummingbird.core.journal import JournalEntry, dump_entry
+from hummingbird.core.protocols.sessions import Journal
+from hummingbird.core.sessions import JOURNAL
+from hummingbird.storage.folder_sessions import FolderSessionStore
+from hummingbird.storage.journals import FileJournal
 
 SIZES, SIZES_QUICK = (10, 1_000, 100_000), (10, 100, 1_000)
 TRIES, TRIES_QUICK = 200, 50
@@ -34,7 +34,7 @@ BARE = "bare: `os.write`, `os.fdatasync`"
 SQLITE = "SQLite: INSERT of two rows, WAL, synchronous=FULL"
 _LEAST_ENTRIES = 2_000  # that a timing is taken over: the clock is coarse for ten
 
-Pair = tuple[Entry, Entry]
+Pair = tuple[JournalEntry, JournalEntry]
 Step = Callable[[Pair], Awaitable[None]]
 
 
@@ -60,7 +60,7 @@ def fill(folder: Path, size: int, turns_a_run: int = TURNS_A_RUN) -> None:
     """A session of so many entries, named by their number."""
     place = folder / str(size)
     place.mkdir(parents=True)
-    (place / JOURNAL).write_bytes(b"".join(map(dump, entries(size, turns_a_run))))
+    (place / JOURNAL).write_bytes(b"".join(map(dump_entry, entries(size, turns_a_run))))
 
 
 async def resumes(
@@ -69,7 +69,7 @@ async def resumes(
     """Sizes take turns, so that a busy minute of the machine hits all of them."""
     for size in sizes:
         fill(folder, size, turns_a_run)
-    sessions = FolderSessions(folder)
+    sessions = FolderSessionStore(folder)
     found: dict[int, list[Resumed]] = {size: [] for size in sizes}
     for _ in range(rounds):
         for size in sizes:
@@ -81,9 +81,9 @@ async def resumes(
     return found
 
 
-async def resumed(sessions: FolderSessions, size: int) -> None:
+async def resumed(sessions: FolderSessionStore, size: int) -> None:
     session = await sessions.open(str(size))
-    state = RunState.of(session.journal.entries())
+    state = RunState.from_entries(session.journal.entries())
     check(len(session.journal.entries()) == size, f"{size} entries were written, and others read")
     check(state.model != "", "the state of a run has its model")
     await session.release()
@@ -157,7 +157,7 @@ def appended(journal: Journal) -> Step:
 
 def _bare(fd: int) -> Step:
     async def step(pair: Pair) -> None:
-        os.write(fd, dump(pair[0]) + dump(pair[1]))
+        os.write(fd, dump_entry(pair[0]) + dump_entry(pair[1]))
         os.fdatasync(fd)
 
     return step
@@ -174,7 +174,7 @@ def _table(path: Path) -> sqlite3.Connection:
 def _inserted(table: sqlite3.Connection) -> Step:
     async def step(pair: Pair) -> None:
         table.execute("BEGIN IMMEDIATE")
-        table.executemany("INSERT INTO entries (line) VALUES (?)", [(dump(entry),) for entry in pair])
+        table.executemany("INSERT INTO entries (line) VALUES (?)", [(dump_entry(entry),) for entry in pair])
         table.execute("COMMIT")
 
     return step
@@ -196,7 +196,7 @@ def print_resumes(sizes: Sequence[int], found: Mapping[int, Sequence[Resumed]], 
 
 
 def print_appends(sizes: Sequence[int], found: Mapping[str, Sequence[float]], tries: int, kind: str) -> None:
-    first, size = f"{sizes[0]:,}", len(dump(next(pairs())[0])) + len(dump(next(pairs())[1]))
+    first, size = f"{sizes[0]:,}", len(dump_entry(next(pairs())[0])) + len(dump_entry(next(pairs())[1]))
     print(
         f"## Sessions: two entries and a commit ({size:,} bytes) in a directory on {kind}, {tries} tries, interleaved\n"
     )

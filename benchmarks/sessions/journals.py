@@ -7,9 +7,9 @@ from decimal import Decimal
 from itertools import count, islice
 
 from benchmarks.overhead import dialogue
-from hummingbird.domain.journal import (
+from hummingbird.core.journal import (
     EndReason,
-    Entry,
+    JournalEntry,
     ModelAnswered,
     ModelCalled,
     RunEnded,
@@ -19,10 +19,10 @@ from hummingbird.domain.journal import (
     ToolStarted,
     UserSaid,
 )
-from hummingbird.domain.limits import JOURNAL_FORMAT
-from hummingbird.domain.messages import AssistantMessage, Echo, ToolCall
-from hummingbird.domain.tools import ToolDefinition
-from hummingbird.domain.usage import Usage
+from hummingbird.core.limits import JOURNAL_FORMAT
+from hummingbird.core.messages import AssistantMessage, ProviderEcho, ToolCall
+from hummingbird.core.tool_spec import ToolDefinition
+from hummingbird.core.usage import TokenUsage
 
 TURNS_A_RUN = 50  # the usual session: people come back to it
 ONE_RUN = 1_000_000_000  # the unusual one: it never ends
@@ -34,12 +34,12 @@ _SYSTEM = dialogue.SYSTEM * 4
 _TOOL = ToolDefinition(dialogue.TOOL_NAME, dialogue.TOOL_DESCRIPTION, dialogue.TOOL_SCHEMA)
 
 
-def entries(number: int, turns_a_run: int = TURNS_A_RUN) -> list[Entry]:
+def entries(number: int, turns_a_run: int = TURNS_A_RUN) -> list[JournalEntry]:
     """The first so many of a session."""
     return list(islice(_session(turns_a_run), number))
 
 
-def pairs() -> Iterator[tuple[Entry, Entry]]:
+def pairs() -> Iterator[tuple[JournalEntry, JournalEntry]]:
     """What a turn adds between two commits, without end: a tool's result and the next call to the model. All of one
     size, so that what is timed differs by nothing else."""
     for number in count():
@@ -49,7 +49,7 @@ def pairs() -> Iterator[tuple[Entry, Entry]]:
         )
 
 
-def _session(turns_a_run: int) -> Iterator[Entry]:
+def _session(turns_a_run: int) -> Iterator[JournalEntry]:
     dice, at, turn = random.Random(5), _BEGAN, 0
     yield SessionOpened(session_id="growing", system=_SYSTEM, format=JOURNAL_FORMAT, tools=(_TOOL,), at=at)
     for run in count():
@@ -63,7 +63,7 @@ def _session(turns_a_run: int) -> Iterator[Entry]:
         turn += 1
 
 
-def _turn(turn: int, at: float, dice: random.Random) -> Iterator[Entry]:
+def _turn(turn: int, at: float, dice: random.Random) -> Iterator[JournalEntry]:
     call = ToolCall(f"toolu_{turn:024d}", _TOOL.name, f'{{"text": "what happened before line {turn}"}}')
     yield ModelCalled(call_id=f"{turn:032x}", model=_MODEL, messages=2 + turn % 100, at=at)
     thought = _THOUGHTS[: dice.randint(40, 600)]
@@ -71,7 +71,7 @@ def _turn(turn: int, at: float, dice: random.Random) -> Iterator[Entry]:
         {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk" * 25},
         {"type": "tool_use", "id": call.id, "name": call.name, "input": {"text": call.arguments}},
     ]
-    yield _answered(turn, at, AssistantMessage("", thought, (call,), Echo("anthropic", _MODEL, blocks)))
+    yield _answered(turn, at, AssistantMessage("", thought, (call,), ProviderEcho("anthropic", _MODEL, blocks)))
     yield ToolStarted(call_id=call.id, name=call.name, arguments=call.arguments, at=at)
     size = min(8_000, int(dice.lognormvariate(7, 1)))  # half of them up to a kilobyte, a few as long as results get
     text = f"{call.arguments}\n{_LOG[:size]}"
@@ -79,7 +79,7 @@ def _turn(turn: int, at: float, dice: random.Random) -> Iterator[Entry]:
 
 
 def _answered(turn: int, at: float, message: AssistantMessage) -> ModelAnswered:
-    usage = Usage(fresh=300, cache_read=20_000, cache_write=900, output=150)
+    usage = TokenUsage(fresh=300, cache_read=20_000, cache_write=900, output=150)
     raw = {"input_tokens": 300, "cache_read_input_tokens": 20_000, "output_tokens": 150, "service_tier": "standard"}
     return ModelAnswered(
         call_id=f"{turn:032x}",

@@ -1,4 +1,4 @@
-"""What a search costs over very many sessions (S4): `python -m benchmarks.sessions.search [--quick]`.
+"""What a search costs over very many sessions: `python -m benchmarks.sessions.search [--quick]`.
 
 Each number is a whole call, with its thread and the opening of the file. The ratio is to a plain scan (`LIKE`) of the
 same texts for the longest word of the query, which neither ranks nor marks. Words are as frequent as in life: the most
@@ -16,21 +16,20 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from hummingbird.adapters.stores.index import SqliteSessionIndex, opened
-from hummingbird.domain.journal import (
-    Entry,
+from hummingbird.core.journal import (
+    JournalEntry,
+    MessageSource,
     ModelAnswered,
     RunStarted,
     SessionOpened,
-    Source,
     ToolFinished,
     ToolStarted,
     UserSaid,
 )
-from hummingbird.domain.messages import AssistantMessage
-from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.session_words import words_of
-from hummingbird.domain.sessions import summary
+from hummingbird.core.masking import Secrets
+from hummingbird.core.messages import AssistantMessage
+from hummingbird.core.sessions import summarise_session, texts_from_entry
+from hummingbird.storage.session_index import SqliteSessionIndex, open_session_index
 
 NOW = 1_794_744_000.0
 SESSIONS, SESSIONS_QUICK = 10_000, 200
@@ -67,13 +66,13 @@ class Writing:
         self.commits.append(f"{self.dice.getrandbits(160):040x}")
         return self.commits[-1]
 
-    def session(self, number: int) -> list[Entry]:
+    def session(self, number: int) -> list[JournalEntry]:
         at, name = NOW + 60 * number, f"session-{number}"
         order = f'{{"workflow": "review", "project": "group/project-{number % PROJECTS}", "mr_iid": {number}}}'
-        entries: list[Entry] = [
+        entries: list[JournalEntry] = [
             SessionOpened(session_id=name, system="", format=1, at=at),
             RunStarted(run_id=name, model="vendor:model", at=at),
-            UserSaid(text=order, source=Source.ORDER, at=at),
+            UserSaid(text=order, source=MessageSource.ORDER, at=at),
             UserSaid(text=self.text(), at=at),
         ]
         for turn in range(TURNS):
@@ -112,7 +111,7 @@ def report(*, quick: bool) -> None:
     writing = Writing(3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "index.sqlite"
-        index = opened(path, Secrets(["a value that nobody says"]).mask, print)
+        index = open_session_index(path, Secrets(["a value that nobody says"]).mask, print)
         began = time.perf_counter()
         sessions = SESSIONS_QUICK if quick else SESSIONS
         size = asyncio.run(_fill(index, writing, sessions))
@@ -141,8 +140,8 @@ async def _fill(index: SqliteSessionIndex, writing: Writing, sessions: int) -> i
         entries = writing.session(number)
         if number == sessions - 1:
             entries += [entry for more in range(LONG) for entry in writing.session(more)[3:]]
-        size += sum(len(words.text) for entry in entries for words in words_of(entry))
-        await index.put(f"session-{number}", "stamp", summary(entries), entries)
+        size += sum(len(words.text) for entry in entries for words in texts_from_entry(entry))
+        await index.put(f"session-{number}", "stamp", summarise_session(entries), entries)
     return size
 
 

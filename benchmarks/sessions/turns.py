@@ -1,4 +1,4 @@
-"""What the journal takes of a turn's CPU: the same run with the journal kept, and with it in memory (L2).
+"""What the journal takes of a turn's CPU: the same run with the journal kept, and with it in memory.
 
 The model is scripted and in this process, so a turn is little else than the loop: an answer with one call, its result
 of 1 KB, four entries and two commits. CPU of the process, the kernel's part of flushing among it.
@@ -15,19 +15,18 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.overhead import dialogue
-from hummingbird.adapters.stores.bucket_sessions import BucketSessions
-from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
-from hummingbird.adapters.stores.objects import BucketObjects
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop
-from hummingbird.agent.setup import Setup
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.domain.journal import Entry, dump
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.journal import Journal
+from hummingbird.agent.budget import RunLimits
+from hummingbird.agent.loop import AgentLoop
+from hummingbird.agent.loop_config import LoopConfig
+from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.app.clock import SystemClock
+from hummingbird.core.journal import JournalEntry, dump_entry
+from hummingbird.core.protocols.sessions import Journal
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
+from hummingbird.storage.bucket_sessions import BucketSessionStore
+from hummingbird.storage.journals import FileJournal, MemoryJournal
+from hummingbird.storage.object_store import BucketObjectStore
 
 Kept = Callable[[int], Awaitable[float]]  # turns → CPU seconds of that run
 OURS = "**a file**, two flushes a turn"
@@ -42,11 +41,11 @@ class BareJournal(MemoryJournal):
         super().__init__()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def append(self, entry: Entry) -> None:
-        os.write(self._fd, dump(entry))
+    def append(self, entry: JournalEntry) -> None:
+        os.write(self._fd, dump_entry(entry))
         super().append(entry)
 
-    async def outlive(self) -> None:
+    async def flush(self) -> None:
         return
 
     async def commit(self) -> None:
@@ -62,11 +61,11 @@ async def _echo(text: str) -> str:
 
 async def spent_s(journal: Journal, turns: int) -> float:
     """CPU of one run."""
-    asked = [calls((_TOOL.name, f'{{"text": "{dialogue.asked(turn)}"}}')) for turn in range(turns)]
-    model = ScriptedModel([*asked, says(dialogue.FINAL)])
+    asked = [tool_call_reply((_TOOL.name, f'{{"text": "{dialogue.asked(turn)}"}}')) for turn in range(turns)]
+    model = ScriptedModel([*asked, text_reply(dialogue.FINAL)])
     toolbox = Toolbox([FunctionTool(_TOOL, _echo)])
-    limits = Limits(iterations=turns * 2, context_tokens=None, usd=None, warns=False)
-    loop = Loop(journal, Setup([model], toolbox, dialogue.SYSTEM, SystemClock(), limits))
+    limits = RunLimits(iterations=turns * 2, context_tokens=None, usd=None, warns=False)
+    loop = AgentLoop(journal, LoopConfig([model], toolbox, dialogue.SYSTEM, SystemClock(), limits))
     gc.collect()
     began = time.process_time()
     outcome = await loop.run(dialogue.QUESTION)
@@ -92,7 +91,7 @@ async def in_a_file(turns: int, made: Callable[[Path], Journal] = FileJournal) -
 
 async def in_a_bucket(turns: int) -> float:
     """Of a store in this process: its own work is in it, a network's is not."""
-    session = await BucketSessions(BucketObjects.in_memory(), "memory://", time.time).open("measured")
+    session = await BucketSessionStore(BucketObjectStore.in_memory(), "memory://", time.time).open("measured")
     try:
         return await spent_s(session.journal, turns)
     finally:

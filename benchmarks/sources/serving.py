@@ -10,8 +10,8 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
-from hummingbird.lab.case import Case, find, names
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.case import LabCase, case_names, find_case
+from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.konflux.lab import KonfluxLab
 
 CASE = "compiler-error"
@@ -22,7 +22,7 @@ SHA_LABEL = "pipelinesascode.tekton.dev/sha"
 
 
 def real_logs() -> bytes:
-    return b"".join(file.read_bytes() for name in names() for file in find(name).files("logs", "*.log"))
+    return b"".join(file.read_bytes() for name in case_names() for file in find_case(name).list_files("logs", "*.log"))
 
 
 def long_log(file: Path, size: int) -> None:
@@ -37,7 +37,7 @@ def long_log(file: Path, size: int) -> None:
 def item() -> dict[str, Any]:
     """A real PipelineRun, grown to the size of one with many tasks by saying the same again."""
     run: dict[str, Any] = next(
-        found for file in find(KONFLUX_CASE).files("konflux/live", "*.json")
+        found for file in find_case(KONFLUX_CASE).list_files("konflux/live", "*.json")
         if (found := json.loads(file.read_text()))["kind"] == "PipelineRun"
     )  # fmt: skip
     grown = dict(run["status"])
@@ -49,7 +49,7 @@ def item() -> dict[str, Any]:
 
 def serve_log(size: int) -> None:
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(copytree(find(CASE).folder, Path(place) / CASE))
+        folder = Path(copytree(find_case(CASE).folder, Path(place) / CASE))
         file = folder / "gitlab" / "jobs.json"
         jobs = json.loads(file.read_text())
         long = next(job for job in jobs if job["log"])
@@ -58,18 +58,18 @@ def serve_log(size: int) -> None:
         file.write_text(json.dumps(jobs))
         (folder / "logs" / "short.log").write_bytes(real_logs()[:10_000])
         long_log(folder / long["log"], size)
-        with GitLabLab(Case(folder)) as lab:
+        with GitLabLab(LabCase(folder)) as lab:
             project = lab.world.project.path
             _say(url=lab.url, token=lab.read_token, project=project, long=long["id"], short=short["id"])
 
 
 def serve_page(items: int) -> None:
-    with tempfile.TemporaryDirectory() as place, KonfluxLab(find(KONFLUX_CASE)) as lab:
-        lab.many("PipelineRun", items, item())
+    with tempfile.TemporaryDirectory() as place, KonfluxLab(find_case(KONFLUX_CASE)) as lab:
+        lab.add_many("PipelineRun", items, item())
         short = item()
         short["metadata"]["labels"][SHA_LABEL] = SHORT_SHA
-        lab.many("PipelineRun", 2, short)
-        kubeconfig = lab.kubeconfig(Path(place) / "kubeconfig")
+        lab.add_many("PipelineRun", 2, short)
+        kubeconfig = lab.write_kubeconfig(Path(place) / "kubeconfig")
         _say(
             url=lab.cluster_url,
             token=lab.token,

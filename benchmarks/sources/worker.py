@@ -15,18 +15,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from hummingbird.adapters.sandboxes.registry import Sandboxes, Wanted
-from hummingbird.adapters.sources.gitlab.settings import GitLabSettings
-from hummingbird.adapters.sources.gitlab.source import GitLabSource
-from hummingbird.adapters.sources.konflux.settings import KonfluxSettings
-from hummingbird.adapters.sources.konflux.source import KonfluxSource
-from hummingbird.agent.tools.fetch import Fetch, Order
-from hummingbird.agent.tools.spill import Spill
-from hummingbird.agent.workbench import Workbench
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.domain.secrets import Secrets
-from hummingbird.ports.source import Source, ToolToken
-from hummingbird.ports.tool import Output, ToolContext
+from hummingbird.agent.session_sandbox import SessionSandbox
+from hummingbird.agent.tools.sandbox_tools import FetchRequest, FetchTool
+from hummingbird.agent.tools.spill import SpillShape
+from hummingbird.app.clock import SystemClock
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.tools import DataSource, ToolContext, ToolOutput, ToolToken
+from hummingbird.gitlab.read.settings import GitLabSettings
+from hummingbird.gitlab.read.source import GitLabSource
+from hummingbird.konflux.settings import KonfluxSettings
+from hummingbird.konflux.source import KonfluxSource
+from hummingbird.sandboxes.registry import SandboxOptions, SandboxRegistry
 
 CHUNK = 256 * 1024
 MB = 10**6
@@ -36,7 +35,7 @@ PAGE = "/apis/tekton.dev/v1/namespaces/{namespace}/pipelineruns?labelSelector={s
 Bring = Callable[[Any], Awaitable[int]]
 
 
-def source(what: str, where: dict[str, Any]) -> tuple[Source, str, str]:
+def source(what: str, where: dict[str, Any]) -> tuple[DataSource, str, str]:
     """It, its tool, and what the tool's argument is called."""
     if what == "log":
         settings = GitLabSettings(where["url"], ToolToken(where["token"]), where["project"])
@@ -46,38 +45,38 @@ def source(what: str, where: dict[str, Any]) -> tuple[Source, str, str]:
     return konflux, "konflux_list_pipelineruns", "sha"
 
 
-def ours(what: str, where: dict[str, Any], bench: Workbench) -> Bring:
+def ours(what: str, where: dict[str, Any], bench: SessionSandbox) -> Bring:
     """As the agent's fetch_to_sandbox does it."""
     found, tool, argument = source(what, where)
-    spill = Spill(bench, Secrets([where["token"], "another-secret-of-the-operator"]))
-    fetch = Fetch(spill, found.tools)
+    spill = SpillShape(bench, Secrets([where["token"], "another-secret-of-the-operator"]))
+    fetch = FetchTool(spill, found.tools)
     named = {each.spec.name: each for each in found.tools}
 
-    async def call(name: str, arguments: Any) -> Output:
+    async def call(name: str, arguments: Any) -> ToolOutput:
         return await named[name](arguments, context)
 
     context = ToolContext("benchmark", "call", call=call)
 
     async def bring(which: Any) -> int:
-        done = await fetch.fetched(Order(tool, {argument: which}, PATH), context)
+        done = await fetch.fetch(FetchRequest(tool, {argument: which}, PATH), context)
         assert done.whole, done.text
         return await size(bench)
 
     return bring
 
 
-def copy(what: str, where: dict[str, Any], bench: Workbench) -> Bring:
+def copy(what: str, where: dict[str, Any], bench: SessionSandbox) -> Bring:
     """The same bytes into the same sandbox, looked at by nobody."""
 
     async def bring(which: Any) -> int:
-        async with bench.using() as sandbox:
+        async with bench.use() as sandbox:
             await sandbox.stream_to_file(PATH, _bytes(what, where, which))
         return await size(bench)
 
     return bring
 
 
-def parse(what: str, where: dict[str, Any], bench: Workbench) -> Bring:
+def parse(what: str, where: dict[str, Any], bench: SessionSandbox) -> Bring:
     """All of it in memory, and `json.loads`."""
 
     async def bring(which: Any) -> int:
@@ -88,8 +87,8 @@ def parse(what: str, where: dict[str, Any], bench: Workbench) -> Bring:
     return bring
 
 
-async def size(bench: Workbench) -> int:
-    async with bench.using() as sandbox:
+async def size(bench: SessionSandbox) -> int:
+    async with bench.use() as sandbox:
         said = await sandbox.exec(f"stat -c %s {PATH}")
     return int(said.stdout)
 
@@ -117,9 +116,9 @@ def peak() -> float:
 
 
 async def measured(what: str, how: str, where: dict[str, Any]) -> dict[str, float]:
-    sandboxes = Sandboxes(Wanted(), os.environ, SystemClock(), print)
+    sandboxes = SandboxRegistry(SandboxOptions(), os.environ, SystemClock(), print)
     await sandboxes.open()
-    bench = Workbench("benchmark", lambda: sandboxes.make("benchmark"), None)
+    bench = SessionSandbox("benchmark", lambda: sandboxes.make("benchmark"), None)
     try:
         bring = {"ours": ours, "copy": copy, "parse": parse}[how](what, where, bench)
         await bring(where["short"])

@@ -17,8 +17,8 @@ from starlette.routing import Route
 
 from benchmarks.service.process import serving
 from benchmarks.sessions.journals import entries
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.assembly.http_door import listener
+from hummingbird.app.http_server import open_listener
+from hummingbird.storage.journals import FileJournal
 
 SESSION = "long0session"
 FLAGS = (
@@ -115,7 +115,7 @@ async def plain(content: bytes) -> AsyncIterator[str]:
 
     routes = [Route("/", page)]
     routes += [Route(f"/static/{name}", lambda _, name=name: file(name)) for name in files]
-    door = listener("127.0.0.1", 0)
+    door = open_listener("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off"))
     running = asyncio.create_task(server.serve(sockets=[door]))
     try:

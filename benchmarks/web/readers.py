@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from benchmarks.service.process import Service, serving
 from benchmarks.sessions.journals import entries
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.domain.web_limits import PAGES_OPEN
+from hummingbird.dashboard.queries import PAGES_OPEN
+from hummingbird.storage.journals import FileJournal
 
 CONFIGURATION = "settings: {gitlab_url: http://127.0.0.1:9}\nworkflows: {}\n"
 SETTLED_MB, SETTLED_LOOKS, LOOK_S = 1.0, 8, 0.5

@@ -15,7 +15,7 @@ from benchmarks.rivals.setup import ROOT
 from benchmarks.service.burst import Size, configuration, send, until_ended, world
 from benchmarks.service.crowd import WORKFLOW, Hook
 from benchmarks.service.process import serving
-from hummingbird.domain.orders import session_of
+from hummingbird.core.orders import session_id_for
 
 SLOTS = 4
 
@@ -74,7 +74,7 @@ def paths(hooks: Sequence[Hook], viewers: int) -> list[str]:
 def _session(hook: Hook) -> str:
     said = json.loads(hook.body)
     request = said["merge_request"]
-    return session_of(
+    return session_id_for(
         said["project"]["path_with_namespace"], request["iid"], WORKFLOW, said["object_attributes"]["sha"]
     )
 

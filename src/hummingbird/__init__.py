@@ -1,21 +1,27 @@
-"""Hummingbird: finds why a GitLab pipeline failed and says so with evidence.
+"""Find out why a GitLab pipeline failed, and explain it with evidence.
 
-Importing this package does nothing; its few public names are loaded when they are first used.
+Importing this package imports nothing else: its public names are loaded when they are first used.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hummingbird.app.agent_config import AgentConfig
+    from hummingbird.app.library import Agent
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "__version__"]
+__all__ = ["Agent", "AgentConfig", "__version__"]
 
-_HOME = {"Agent": "hummingbird.assembly.library"}
+_PUBLIC_NAMES = {"Agent": "hummingbird.app.library", "AgentConfig": "hummingbird.app.agent_config"}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'hummingbird' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers would take it for a promise that any name exists
+
+    def __getattr__(name: str) -> object:
+        if name in _PUBLIC_NAMES:
+            return getattr(import_module(_PUBLIC_NAMES[name]), name)
+        raise AttributeError(f"module 'hummingbird' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

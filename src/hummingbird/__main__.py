@@ -1,4 +1,4 @@
-"""`python -m hummingbird`."""
+"""Run the command line with `python -m hummingbird`."""
 
 from hummingbird.cli.main import main
 

@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hummingbird.adapters.sandboxes.bubblewrap import BubblewrapPlace
-from hummingbird.adapters.sandboxes.command import CommandSandbox
-from hummingbird.adapters.stores.archives import FolderArchives
-from hummingbird.agent.workbench import Workbench
-from hummingbird.domain.errors import SandboxBroken, SandboxUnavailable
-from hummingbird.ports.archives import Archive
-from hummingbird.ports.sandbox import Executed, Sandbox
+from hummingbird.agent.session_sandbox import SessionSandbox
+from hummingbird.core.errors import SandboxBroken, SandboxUnavailable
+from hummingbird.core.protocols.sandbox import ExecResult, Sandbox, SandboxArchive
+from hummingbird.sandboxes.bubblewrap import BubblewrapBackend
+from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.storage.folder_sessions import FolderArchiveStore
 from tests.contracts.sandboxes.backends.host import youngest_child
 from tests.real_parts import missing
 
@@ -22,12 +21,12 @@ SESSION = "session-1"
 
 
 def bubblewrap() -> Sandbox:
-    return CommandSandbox(BubblewrapPlace())
+    return CommandSandbox(BubblewrapBackend())
 
 
-async def start(bench: Workbench) -> Sandbox:
+async def start(bench: SessionSandbox) -> Sandbox:
     try:
-        return await bench.sandbox()
+        return await bench.get()
     except SandboxUnavailable as error:
         missing(str(error))
 
@@ -41,27 +40,27 @@ async def kill(sandbox: Sandbox) -> None:
 
 
 @asynccontextmanager
-async def workbench(folder: Path | None = None, **given: Any) -> AsyncIterator[Workbench]:
+async def workbench(folder: Path | None = None, **given: Any) -> AsyncIterator[SessionSandbox]:
     """A real one, with archives in `folder`."""
-    archives = None if folder is None else FolderArchives(folder)
-    bench = Workbench(SESSION, given.pop("make", bubblewrap), given.pop("archives", archives), **given)
+    archives = None if folder is None else FolderArchiveStore(folder)
+    bench = SessionSandbox(SESSION, given.pop("make", bubblewrap), given.pop("archives", archives), **given)
     try:
         yield bench
     finally:
         await bench.finish(success=False)
 
 
-async def shell(bench: Workbench, command: str) -> str:
+async def shell(bench: SessionSandbox, command: str) -> str:
     """What a command that works says."""
     await start(bench)
-    async with bench.using() as sandbox:
+    async with bench.use() as sandbox:
         done = await sandbox.exec(command)
     assert done.exit_code == 0, done
     return done.stdout.decode("utf-8", "replace")
 
 
-async def content(bench: Workbench, path: str) -> bytes:
-    async with bench.using() as sandbox:
+async def content(bench: SessionSandbox, path: str) -> bytes:
+    async with bench.use() as sandbox:
         return b"".join([chunk async for chunk in sandbox.read_file_iter(path)])
 
 
@@ -94,14 +93,14 @@ class MemoryArchives:
         self._stored.set()
         return len(content)
 
-    async def saved(self, bench: Workbench) -> None:
+    async def saved(self, bench: SessionSandbox) -> None:
         """Takes a checkpoint and waits for it."""
         self._stored.clear()
         bench.checkpoint()
         await self._stored.wait()
 
-    async def get(self, session_id: str) -> Archive | None:
-        return None if self.content is None else Archive(in_pieces([self.content]), 1_700_000_000.0)
+    async def get(self, session_id: str) -> SandboxArchive | None:
+        return None if self.content is None else SandboxArchive(in_pieces([self.content]), 1_700_000_000.0)
 
 
 async def in_pieces(chunks: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
@@ -123,7 +122,7 @@ class Delegating:
     async def start(self) -> None:
         await self.inner.start()
 
-    async def exec(self, command: str, stdin: Any = b"", **given: Any) -> Executed:
+    async def exec(self, command: str, stdin: Any = b"", **given: Any) -> ExecResult:
         return await self.inner.exec(command, stdin, **given)
 
     async def write_file(self, path: str, content: bytes) -> None:

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any
 
-from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.budget import CHAT
-from hummingbird.agent.compaction import Compacting
-from hummingbird.agent.tools.recall import Recall
-from hummingbird.agent.tools.todo import TodoTool
-from hummingbird.domain.errors import RequestRefused
-from hummingbird.domain.journal import UserSaid
-from hummingbird.domain.messages import AssistantMessage
-from hummingbird.domain.usage import Usage
-from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
-from hummingbird.ports.model import Listen, ModelReply, ModelRequest
-from hummingbird.ports.tool import Tool
+from hummingbird.agent.budget import CHAT_LIMITS
+from hummingbird.agent.compaction import CompactEngine
+from hummingbird.agent.tools.chat_tools import TodoTool
+from hummingbird.agent.tools.recall import RecallTool
+from hummingbird.core.errors import ProviderRequestRefused
+from hummingbird.core.journal import UserSaid
+from hummingbird.core.messages import AssistantMessage
+from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
+from hummingbird.core.protocols.tools import Tool
+from hummingbird.core.usage import TokenUsage
+from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
+from hummingbird.storage.journals import MemoryJournal
 from tests.agent.minds import Listener
 from tests.agent.stage import Stage, check_requests, stage, tool
 
@@ -95,22 +95,27 @@ class Summariser(ScriptedModel):
         super().__init__([], name="scripted:side")
         self._write = write
 
-    async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+    async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
         self.requests.append(request)
-        return says(self._write(request.messages[0].text))
+        return text_reply(self._write(request.messages[0].text))
 
 
 class LongSession:
     """Play it, then look: `found` says which facts can still be had, in the projection or by the tool `recall`."""
 
     def __init__(self, write: Callable[[str], str]) -> None:
-        self.facts, self.lines, self.journal = Facts(), list[Line](), MemoryJournal()
+        self.facts, self.lines, self.journal = Facts(), list[ScriptLine](), MemoryJournal()
         self.model = ScriptedModel(self.lines, context_tokens=WINDOW)
         self.side = Summariser(write)
-        self.recall = Recall(None, self.journal.entries)
+        self.recall = RecallTool(None, self.journal.entries)
         tools: list[Tool] = [tool("look", self._looked, trusted=False), TodoTool(self.journal.entries), self.recall]
         self.play: Stage = stage(
-            self.model, tools=tools, journal=self.journal, engine=Compacting(), limits=CHAT, side_models=[self.side]
+            self.model,
+            tools=tools,
+            journal=self.journal,
+            engine=CompactEngine(),
+            limits=CHAT_LIMITS,
+            side_models=[self.side],
         )
         self._results: list[str] = []
 
@@ -140,7 +145,7 @@ class LongSession:
     async def _interrupted(self, number: int, ask: str, known: dict[str, str]) -> None:
         def stop(_: ModelRequest) -> ModelReply:
             self.play.loop.interrupt()
-            return says("never heard")
+            return text_reply("never heard")
 
         await self.said(ask, [*self._work(number, known), stop])
         self.facts.became[ask] = "interrupted by the user"
@@ -162,12 +167,12 @@ class LongSession:
     async def _undone(self, number: int, ask: str, known: dict[str, str]) -> None:
         """And said again in other words. Nothing of it need be found."""
         wrong = f"Delete everything in build-{number}-zzz."
-        await self.said(wrong, [says(f"It is gone, number {number}.")])
-        assert self.play.loop.room.undo() == wrong
+        await self.said(wrong, [text_reply(f"It is gone, number {number}.")])
+        assert self.play.loop.compactor.undo_turn() == wrong
         self.facts.gone.append(wrong)
         await self._plain(number, ask, known)
 
-    def _work(self, number: int, known: dict[str, str]) -> list[Line]:
+    def _work(self, number: int, known: dict[str, str]) -> list[ScriptLine]:
         decision = f'Decision {number}: we keep {known["function"]} as it is, "for now", because of {known["ticket"]}.'
         item = f"check {known['variable']} on {known['host']}"
         self.facts.decisions.append(decision)
@@ -179,14 +184,16 @@ class LongSession:
         create = json.dumps({"action": "create", "texts": [item]})
         done = [] if number % 3 == 0 else [_call("todo", {"action": "complete", "numbers": [number + 1]})]
         look = {"where": known["path"], "also": known["url"]}
-        return [_call("look", look, text=decision), calls(("todo", create)), *done]
+        return [_call("look", look, text=decision), tool_call_reply(("todo", create)), *done]
 
-    def _answer(self, number: int, known: dict[str, str]) -> Line:
+    def _answer(self, number: int, known: dict[str, str]) -> ScriptLine:
         self.facts.identifiers += [known["version"], known["job"]]
         used = NEARLY_FULL if number % FULL_EVERY == FULL_EVERY - 1 else 1_000
-        return says(f"Part {number} is done: {known['version']} by job {known['job']}.", usage=Usage(fresh=used))
+        return text_reply(
+            f"Part {number} is done: {known['version']} by job {known['job']}.", usage=TokenUsage(fresh=used)
+        )
 
-    async def said(self, text: str, lines: Sequence[Line]) -> None:
+    async def said(self, text: str, lines: Sequence[ScriptLine]) -> None:
         self.model._lines.extend(lines)  # the script grows while it is played
         await self.play.loop.run(text)
         self.model.assert_consumed()
@@ -245,7 +252,7 @@ class LongSession:
 
 
 def refused(_: str) -> str:
-    raise RequestRefused("no")
+    raise ProviderRequestRefused("no")
 
 
 def _hits(shown: str) -> list[str]:
@@ -253,4 +260,4 @@ def _hits(shown: str) -> list[str]:
 
 
 def _call(name: str, arguments: dict[str, Any], text: str = "") -> ModelReply:
-    return calls((name, json.dumps(arguments, ensure_ascii=False)), text=text)
+    return tool_call_reply((name, json.dumps(arguments, ensure_ascii=False)), text=text)

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hummingbird.agent.budget import CHAT
-from hummingbird.agent.compaction import Compacting
-from hummingbird.domain.usage import Usage
-from hummingbird.lab.scripted import ScriptedModel, calls
-from hummingbird.ports.model import ModelReply
+from hummingbird.agent.budget import CHAT_LIMITS
+from hummingbird.agent.compaction import CompactEngine
+from hummingbird.core.protocols.model import ModelReply
+from hummingbird.core.usage import TokenUsage
+from hummingbird.lab.model_script import ScriptedModel, tool_call_reply
 from tests.agent.stage import Stage, stage, tool
 
 WINDOW = 40_000
 LONG = "nothing of note happened here. " * 200
-COMPACT = {"engine": Compacting(), "limits": CHAT}
+COMPACT = {"engine": CompactEngine(), "limits": CHAT_LIMITS}
 
 
 def look(text: str = LONG) -> Any:
@@ -23,9 +23,9 @@ def turns(count: int, full_at: int = 0) -> list[ModelReply]:
     """Calls, each with a little text; from the `full_at`-th on, the provider says that the context is nearly full."""
     made = []
     for number in range(1, count + 1):
-        reply = calls(("look", f'{{"n": {number}}}'), text=f"step {number}")
+        reply = tool_call_reply(("look", f'{{"n": {number}}}'), text=f"step {number}")
         used = 31_000 if full_at and number >= full_at else 1_000
-        made.append(ModelReply(reply.message, reply.finish, Usage(fresh=used, output=10)))
+        made.append(ModelReply(reply.message, reply.finish, TokenUsage(fresh=used, output=10)))
     return made
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.agent.tools.results import Inline
-from hummingbird.ports.tool import Tool, ToolContext
+from hummingbird.agent.tools.results import InlineShape
+from hummingbird.core.protocols.tools import Tool, ToolContext
 
 
 @dataclass
@@ -19,8 +19,8 @@ class Listener:
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """What the model would read; the arguments are checked against the schema first."""
-        valid = Toolbox([tool]).validated(tool.spec, dict(arguments))
+        valid = Toolbox([tool]).validate(tool.spec, dict(arguments))
         context = ToolContext(self.session_id, "call-1", progress=self.shown.append, say=self.said.append)
         output = await tool(valid, context)
         assert isinstance(output, str)
-        return await Inline()(tool.spec, output)
+        return await InlineShape()(tool.spec, output)

@@ -9,29 +9,39 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop
-from hummingbird.agent.setup import Setup
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.domain.conversation import Conversation
-from hummingbird.domain.events import Event
-from hummingbird.domain.history import problems, unsendable
-from hummingbird.domain.journal import Entry, Finish, ModelAnswered, NoticeShown, ResultsWithheld, RunEnded, RunStarted
-from hummingbird.domain.ledger import Ledger
-from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, ToolMessage
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.status import status
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.domain.transcript import transcript
-from hummingbird.domain.usage import Usage
-from hummingbird.lab.scripted import ScriptedClock, ScriptedModel
-from hummingbird.ports.journal import Journal
-from hummingbird.ports.model import ModelReply, ModelRequest
-from hummingbird.ports.tool import Tool
+from hummingbird.agent.budget import RunLimits
+from hummingbird.agent.loop import AgentLoop
+from hummingbird.agent.loop_config import LoopConfig
+from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.core.conversation import Conversation
+from hummingbird.core.events import RunEvent, RunOutcome
+from hummingbird.core.journal import (
+    FinishReason,
+    JournalEntry,
+    ModelAnswered,
+    NoticeShown,
+    ResultsWithheld,
+    RunEnded,
+    RunStarted,
+)
+from hummingbird.core.messages import (
+    AssistantMessage,
+    Notice,
+    NoticeKind,
+    ToolMessage,
+    find_problems,
+    find_request_problems,
+)
+from hummingbird.core.projections import UsageLedger, compute_status, render_transcript
+from hummingbird.core.protocols.model import ModelReply, ModelRequest
+from hummingbird.core.protocols.sessions import Journal
+from hummingbird.core.protocols.tools import Tool
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.core.usage import TokenUsage
+from hummingbird.lab.model_script import ScriptedClock, ScriptedModel
+from hummingbird.storage.journals import MemoryJournal
 
-Kind = TypeVar("Kind", bound=Entry)
+Kind = TypeVar("Kind", bound=JournalEntry)
 
 SYSTEM = "You are under test."
 ANYTHING: Mapping[str, Any] = {"type": "object"}
@@ -58,7 +68,7 @@ def tool(
 
 def paused(text: str) -> ModelReply:
     """An answer that the provider stopped in the middle and wants sent again as it is."""
-    return ModelReply(AssistantMessage(text, paused=True), Finish.PAUSE, Usage(fresh=100, output=10))
+    return ModelReply(AssistantMessage(text, paused=True), FinishReason.PAUSE, TokenUsage(fresh=100, output=10))
 
 
 class CountingTool:
@@ -68,7 +78,7 @@ class CountingTool:
         self.spec = ToolSpec(name, f"Does {name}.", ANYTHING, **{"trusted": True, **spec})
         self.runs: list[dict[str, Any]] = []
 
-    def available(self) -> bool:
+    def is_available(self) -> bool:
         return True
 
     async def __call__(self, arguments: Mapping[str, Any], context: object) -> str:
@@ -80,19 +90,19 @@ class CountingTool:
 class Stage:
     """One session: everything a test wants to look at afterwards."""
 
-    loop: Loop
+    loop: AgentLoop
     journal: Journal
     clock: ScriptedClock
     models: Sequence[ScriptedModel]
-    seen: list[Event] = field(default_factory=list)
+    seen: list[RunEvent] = field(default_factory=list)
 
-    async def run(self, text: str = "go", **given: Any) -> Outcome:
+    async def run(self, text: str = "go", **given: Any) -> RunOutcome:
         outcome = await self.loop.run(text, **given)
         self.check(outcome)
         return outcome
 
-    async def go_on(self) -> Outcome:
-        outcome = await self.loop.go_on()
+    async def go_on(self) -> RunOutcome:
+        outcome = await self.loop.resume()
         self.check(outcome)
         return outcome
 
@@ -106,8 +116,8 @@ class Stage:
     def requests(self) -> list[ModelRequest]:
         return [request for model in self.models for request in model.requests]
 
-    def check(self, outcome: Outcome) -> None:
-        """What holds for every run: L4, L5, L8, L12, L15."""
+    def check(self, outcome: RunOutcome) -> None:
+        """Check what holds for every run."""
         check_outcome(outcome, self.journal.entries())
         check_requests(self.requests, self.journal.entries())
 
@@ -121,39 +131,41 @@ def stage(
     tools: Sequence[Tool] = (),
     journal: Journal | None = None,
     clock: ScriptedClock | None = None,
-    limits: Limits | None = None,
+    limits: RunLimits | None = None,
     system: str = SYSTEM,
     **setup: Any,
 ) -> Stage:
     """A loop on a stage. `models` are the primary and its fallback chain."""
     clock = clock or ScriptedClock()
     journal = MemoryJournal() if journal is None else journal
-    seen: list[Event] = []
+    seen: list[RunEvent] = []
     setup.setdefault("random", Random(7))
     setup.setdefault("observers", (seen.append,))
-    made = Setup(models=models, toolbox=Toolbox(tools), system=system, clock=clock, limits=limits or Limits(), **setup)
-    return Stage(Loop(journal, made, "session-1"), journal, clock, models, seen)
+    made = LoopConfig(
+        models=models, toolbox=Toolbox(tools), system=system, clock=clock, limits=limits or RunLimits(), **setup
+    )
+    return Stage(AgentLoop(journal, made, "session-1"), journal, clock, models, seen)
 
 
-def check_outcome(outcome: Outcome, entries: Sequence[Entry]) -> None:
-    assert list(problems(outcome.messages)) == []
+def check_outcome(outcome: RunOutcome, entries: Sequence[JournalEntry]) -> None:
+    assert list(find_problems(outcome.messages)) == []
     assert outcome.text.strip()
-    assert Conversation.of(entries).whole() == list(outcome.messages)
-    assert Ledger.of(entries).bill() == outcome.bill
+    assert Conversation.from_entries(entries).full_view() == list(outcome.messages)
+    assert UsageLedger.from_entries(entries).bill() == outcome.bill
     ended = entries[-1]
     assert isinstance(ended, RunEnded)
     assert (ended.reason, ended.text, ended.answered) == (outcome.reason, outcome.text, outcome.answered)
     runs = [entry.run_id for entry in entries if isinstance(entry, RunEnded)]
     assert len(runs) == len(set(runs))  # a run ends once
-    now = status(entries)
+    now = compute_status(entries)
     assert (now.ended, now.iterations, now.running_tools) == (outcome.reason, outcome.iterations, ())
-    assert transcript(entries).endswith(f"{outcome.bill}\n")
+    assert render_transcript(entries).endswith(f"{outcome.bill}\n")
 
 
-def check_requests(requests: Sequence[ModelRequest], entries: Sequence[Entry]) -> None:
+def check_requests(requests: Sequence[ModelRequest], entries: Sequence[JournalEntry]) -> None:
     for request in requests:
-        assert list(unsendable(request.messages)) == []
-        assert request.cached <= len(request.messages)
+        assert list(find_request_problems(request.messages)) == []
+        assert request.cached_messages <= len(request.messages)
     if any(isinstance(entry, ResultsWithheld) for entry in entries):
         return
     for earlier, later in pairwise(requests):
@@ -175,7 +187,7 @@ def results_in(request: ModelRequest) -> list[ToolMessage]:
     return [message for message in request.messages if isinstance(message, ToolMessage)]
 
 
-def answered_calls(entries: Sequence[Entry]) -> int:
+def answered_calls(entries: Sequence[JournalEntry]) -> int:
     """How many answers the last run has."""
     count = 0
     for entry in entries:
@@ -190,7 +202,7 @@ class DaySpending:
         self.today = today
         self.asked_for: list[str] = []
 
-    async def spent_today(self, project: str) -> Decimal:
+    async def usd_today(self, project: str) -> Decimal:
         self.asked_for.append(project)
         return self.today
 

@@ -1,4 +1,4 @@
-"""L12, L4, L2: whatever models answer and tools do, a run ends, and its history is valid everywhere."""
+"""Whatever models answer and tools do, a run ends, and its history is valid everywhere."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,28 +10,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.domain.errors import (
-    ConnectionLost,
+from hummingbird.agent.budget import RunLimits
+from hummingbird.core.errors import (
     ContextOverflow,
     CredentialRefused,
     CreditExhausted,
     InvalidRequest,
-    RequestRefused,
+    ProviderConnectionLost,
+    ProviderRequestRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
     ThinkingRefused,
-    TimedOut,
-    Unavailable,
 )
-from hummingbird.domain.events import Event, Recorded
-from hummingbird.domain.journal import EndReason, Finish, ModelAnswered, ToolStarted
-from hummingbird.domain.limits import CONTINUATIONS
-from hummingbird.domain.messages import AssistantMessage, Echo, ToolCall
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.domain.usage import Usage
-from hummingbird.lab.scripted import ScriptedClock, ScriptedModel, says
-from hummingbird.ports.model import ModelReply
-from hummingbird.ports.tool import Deny, Tool
+from hummingbird.core.events import EntryRecorded, RunEvent
+from hummingbird.core.journal import EndReason, FinishReason, ModelAnswered, ToolStarted
+from hummingbird.core.limits import CONTINUATIONS
+from hummingbird.core.messages import AssistantMessage, ProviderEcho, ToolCall
+from hummingbird.core.protocols.model import ModelReply
+from hummingbird.core.protocols.tools import DenyCall, Tool
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.core.usage import TokenUsage
+from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, text_reply
+from hummingbird.storage.journals import MemoryJournal
 from tests.agent.stage import CountingTool, Stage, answered_calls, stage, tool
 from tests.thoroughly import tries
 
@@ -39,29 +39,29 @@ TEXTS = st.sampled_from(["", " ", "text", "more text", "caf\u00e9"])
 NAMES = st.sampled_from(["count", "look", "Look", "alone", "broken", "garbage", "exits", "cancels", "nope", ""])
 ARGUMENTS = st.sampled_from(["{}", '{"a":1}', '{ "a": 1 }', "", "[]", "{", '{"a":"\\u00e9"}'])
 IDS = st.sampled_from(["", "1", "2", "call_0"])
-ECHOES = st.sampled_from([None, Echo("wire", "m", {"signed": "yes"})])
+ECHOES = st.sampled_from([None, ProviderEcho("wire", "m", {"signed": "yes"})])
 
 
 @st.composite
 def replies(draw: st.DrawFn) -> ModelReply:
-    finish = draw(st.sampled_from([*[Finish.STOP] * 6, *Finish]))
+    finish = draw(st.sampled_from([*[FinishReason.STOP] * 6, *FinishReason]))
     calls = tuple(
         ToolCall(draw(IDS), draw(NAMES), draw(ARGUMENTS)) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2, 4])))
     )
-    message = AssistantMessage(draw(TEXTS), draw(TEXTS), calls, draw(ECHOES), paused=finish is Finish.PAUSE)
-    usage = Usage(fresh=draw(st.sampled_from([0, 10, 400])), output=draw(st.sampled_from([0, 5])))
+    message = AssistantMessage(draw(TEXTS), draw(TEXTS), calls, draw(ECHOES), paused=finish is FinishReason.PAUSE)
+    usage = TokenUsage(fresh=draw(st.sampled_from([0, 10, 400])), output=draw(st.sampled_from([0, 5])))
     return ModelReply(message, finish, usage)
 
 
 ERRORS = st.sampled_from(
     [
-        Unavailable("busy"),
-        Unavailable("busy", 3.0),
-        TimedOut("slow"),
-        ConnectionLost("reset"),
+        ProviderUnavailable("busy"),
+        ProviderUnavailable("busy", 3.0),
+        ProviderTimeout("slow"),
+        ProviderConnectionLost("reset"),
         ContextOverflow("too long"),
         ThinkingRefused("signature"),
-        RequestRefused("400"),
+        ProviderRequestRefused("400"),
         CredentialRefused("401"),
         CreditExhausted("402"),
         InvalidRequest("ours"),
@@ -70,7 +70,7 @@ ERRORS = st.sampled_from(
 )
 LINES = st.lists(st.one_of(replies(), replies(), replies(), ERRORS), max_size=12)
 LIMITS = st.builds(
-    Limits,
+    RunLimits,
     iterations=st.integers(1, 12),
     context_tokens=st.sampled_from([None, 500, 60_000]),
     usd=st.sampled_from([None, Decimal("0.03")]),
@@ -83,7 +83,7 @@ LIMITS = st.builds(
 def chains(draw: st.DrawFn) -> list[ScriptedModel]:
     return [
         ScriptedModel(
-            [*draw(LINES), *[says("enough")] * 40],
+            [*draw(LINES), *[text_reply("enough")] * 40],
             name=f"m:{number}",
             disabling_tools_is_free=draw(st.booleans()),
             usd=draw(st.sampled_from([None, Decimal("0.01"), Decimal(0)])),
@@ -97,10 +97,10 @@ def chains(draw: st.DrawFn) -> list[ScriptedModel]:
 class Moody:
     name = "moody"
 
-    async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Deny | None:
+    async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> DenyCall | None:
         if spec.name == "alone":
             raise ValueError("not today")
-        return Deny("no") if arguments else None
+        return DenyCall("no") if arguments else None
 
     async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> str | None:
         return "" if spec.name == "look" else None
@@ -130,8 +130,8 @@ class Meddling:
         self.on: Stage | None = None
         self._interrupt_at, self._steer_at, self._count = interrupt_at, steer_at, 0
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Recorded) and self.on is not None:
+    def __call__(self, event: RunEvent) -> None:
+        if isinstance(event, EntryRecorded) and self.on is not None:
             self._count += 1
             if self._count == self._interrupt_at:
                 self.on.loop.interrupt()
@@ -140,15 +140,15 @@ class Meddling:
 
 
 def again(model: ScriptedModel) -> ScriptedModel:
-    return ScriptedModel([says("enough")] * 40, name=model.name, context_tokens=model.context_tokens)
+    return ScriptedModel([text_reply("enough")] * 40, name=model.name, context_tokens=model.context_tokens)
 
 
 @settings(max_examples=tries(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(models=chains(), limits=LIMITS, hooked=st.booleans(), meddled=st.tuples(st.integers(0, 60), st.integers(0, 40)))
 async def test_every_run_ends_with_a_valid_history(
-    models: list[ScriptedModel], limits: Limits, hooked: bool, meddled: tuple[int, int]
+    models: list[ScriptedModel], limits: RunLimits, hooked: bool, meddled: tuple[int, int]
 ) -> None:
-    """L12, L4: and so does the one after it; the stage checks requests and projections of both."""
+    """And so does the one after it; the stage checks requests and projections of both."""
     meddling = Meddling(*meddled)
     hooks = [Moody()] if hooked else []
     meddling.on = on = stage(*models, tools=tools(), limits=limits, hooks=hooks, observers=[meddling], streaming=hooked)
@@ -164,8 +164,8 @@ async def test_every_run_ends_with_a_valid_history(
 @pytest.mark.thorough
 @settings(max_examples=tries(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(models=chains(), limits=LIMITS, cut=st.integers(0, 60))
-async def test_every_prefix_of_every_run_can_go_on(models: list[ScriptedModel], limits: Limits, cut: int) -> None:
-    """L2: nothing answered is asked again, nothing started is started again."""
+async def test_every_prefix_of_every_run_can_go_on(models: list[ScriptedModel], limits: RunLimits, cut: int) -> None:
+    """Nothing answered is asked again, nothing started is started again."""
     limits = replace(limits, seconds=None)
     on = stage(*models, tools=tools(), limits=limits)
     await on.run()

@@ -1,29 +1,29 @@
-"""L15: every attempt is in the ledger and there is one sum."""
+"""Every attempt is in the ledger and there is one sum."""
 
 import asyncio
 from decimal import Decimal
 
 import pytest
 
-from hummingbird.domain.errors import CreditExhausted, TimedOut, Unavailable
-from hummingbird.domain.journal import ModelAnswered
-from hummingbird.domain.ledger import Ledger
-from hummingbird.domain.transcript import transcript
-from hummingbird.domain.usage import Charge, Usage, total
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.tool import ToolContext
+from hummingbird.core.errors import CreditExhausted, ProviderTimeout, ProviderUnavailable
+from hummingbird.core.journal import ModelAnswered
+from hummingbird.core.projections import UsageLedger, render_transcript
+from hummingbird.core.protocols.tools import ToolContext
+from hummingbird.core.usage import Charge, TokenUsage, sum_charges
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, stage, tool
 
-USAGE = Usage(fresh=7, cache_read=5, cache_write=3, output=11, reasoning=2)
+USAGE = TokenUsage(fresh=7, cache_read=5, cache_write=3, output=11, reasoning=2)
 
 
 async def test_every_attempt_is_a_line_also_failed_and_retried_ones() -> None:
-    """L15"""
-    first = ScriptedModel([TimedOut("slow"), calls(("count", "{}")), CreditExhausted("none")], name="a:one")
-    second = ScriptedModel([Unavailable("busy"), says(""), says("done", usage=USAGE)], name="b:two")
+    first = ScriptedModel(
+        [ProviderTimeout("slow"), tool_call_reply(("count", "{}")), CreditExhausted("none")], name="a:one"
+    )
+    second = ScriptedModel([ProviderUnavailable("busy"), text_reply(""), text_reply("done", usage=USAGE)], name="b:two")
     on = stage(first, second, tools=[CountingTool()])
     outcome = await on.run()
-    charges = Ledger.of(on.journal.entries()).charges
+    charges = UsageLedger.from_entries(on.journal.entries()).charges
     assert [(c.model, c.outcome) for c in charges] == [
         ("a:one", "outcome unknown"),  # it timed out on the way: perhaps billed
         ("a:one", "answered"),
@@ -36,40 +36,38 @@ async def test_every_attempt_is_a_line_also_failed_and_retried_ones() -> None:
 
 
 async def test_the_sums_are_the_sums_of_the_lines() -> None:
-    """L15: tokens in, out, cache read, cache write, reasoning; price."""
-    on = stage(ScriptedModel([says("", usage=USAGE), says("done", usage=USAGE)], usd=Decimal("0.25")))
+    """Tokens in, out, cache read, cache write, reasoning; price."""
+    on = stage(ScriptedModel([text_reply("", usage=USAGE), text_reply("done", usage=USAGE)], usd=Decimal("0.25")))
     outcome = await on.run()
     assert outcome.bill.usage == USAGE + USAGE
     assert outcome.bill.cost_usd == Decimal("0.50")
-    assert outcome.bill == total(Ledger.of(on.journal.entries()).charges)
+    assert outcome.bill == sum_charges(UsageLedger.from_entries(on.journal.entries()).charges)
 
 
 async def test_outcome_transcript_and_ledger_show_the_same_number() -> None:
-    """L15"""
-    on = stage(ScriptedModel([says("1"), says("2")]))
+    on = stage(ScriptedModel([text_reply("1"), text_reply("2")]))
     await on.run("a")
     outcome = await on.run("b")
-    assert str(outcome.bill) in transcript(on.journal.entries())
+    assert str(outcome.bill) in render_transcript(on.journal.entries())
     assert outcome.bill.known_usd == sum((entry.cost_usd or 0 for entry in on.written(ModelAnswered)), Decimal(0))
 
 
 async def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
-    """L15"""
-    known = ScriptedModel([says(""), CreditExhausted("none")], name="a:one")
-    unknown = ScriptedModel([says("done")], name="b:two", usd=None)
+    known = ScriptedModel([text_reply(""), CreditExhausted("none")], name="a:one")
+    unknown = ScriptedModel([text_reply("done")], name="b:two", usd=None)
     bill = (await stage(known, unknown).run()).bill
     assert (bill.cost_usd, bill.known_usd, bill.unknown) == (None, Decimal("0.01"), 1)
     assert "unknown" in str(bill)
 
 
 async def test_a_price_of_nothing_is_known() -> None:
-    """L15: a local model costs nothing, and that is a fact."""
-    bill = (await stage(ScriptedModel([says("done")], usd=Decimal(0))).run()).bill
+    """A local model costs nothing, and that is a fact."""
+    bill = (await stage(ScriptedModel([text_reply("done")], usd=Decimal(0))).run()).bill
     assert (bill.cost_usd, bill.unknown) == (Decimal(0), 0)
 
 
 async def test_what_a_tool_paid_for_models_is_in_the_ledger_once() -> None:
-    """L15: a sub-agent's calls, also where two identical calls ran once."""
+    """A sub-agent's calls, also where two identical calls ran once."""
     charges = (
         Charge("s:sub", "sub-agent", "answered", USAGE, Decimal("0.5")),
         Charge("s:sub", "sub-agent", "unavailable"),
@@ -81,38 +79,37 @@ async def test_what_a_tool_paid_for_models_is_in_the_ledger_once() -> None:
             context.charge(charge)
         return {"report": "fine"}
 
-    model = ScriptedModel([calls(("delegate", "{}"), ("delegate", "{}")), says("done")])
+    model = ScriptedModel([tool_call_reply(("delegate", "{}"), ("delegate", "{}")), text_reply("done")])
     on = stage(model, tools=[tool("delegate", delegate)])
     outcome = await on.run()
-    assert tuple(c for c in Ledger.of(on.journal.entries()).charges if c.model == "s:sub") == charges
+    assert tuple(c for c in UsageLedger.from_entries(on.journal.entries()).charges if c.model == "s:sub") == charges
     assert (outcome.bill.attempts, outcome.bill.answered, outcome.bill.unknown) == (5, 4, 1)
     assert outcome.bill.known_usd == Decimal("0.52")
 
 
 async def test_a_call_whose_end_nobody_saw_may_have_been_billed() -> None:
-    """L15, L12"""
     on = stage(ScriptedModel([ZeroDivisionError("oops")]))
     outcome = await on.run()
-    assert [c.outcome for c in Ledger.of(on.journal.entries()).charges] == ["outcome unknown"]
+    assert [c.outcome for c in UsageLedger.from_entries(on.journal.entries()).charges] == ["outcome unknown"]
     assert (outcome.bill.attempts, outcome.bill.answered) == (1, 0)
 
 
 async def test_charges_survive_output_that_cannot_be_shown() -> None:
-    """L15, L17: the money is spent, whatever becomes of the text."""
+    """The money is spent, whatever becomes of the text."""
     paid = Charge("s:sub", "sub-agent", "answered", USAGE, Decimal("0.5"))
 
     async def delegate(context: ToolContext) -> list[object]:
         context.charge(paid)
         return [object()]
 
-    model = ScriptedModel([calls(("delegate", "{}")), says("done")])
+    model = ScriptedModel([tool_call_reply(("delegate", "{}")), text_reply("done")])
     outcome = await stage(model, tools=[tool("delegate", delegate)]).run()
     assert outcome.bill.known_usd == Decimal("0.52")
 
 
 @pytest.mark.parametrize("ends", ["timeout", "error", "interrupt"])
 async def test_what_a_tool_paid_is_on_the_bill_however_its_call_ends(ends: str) -> None:
-    """L15: on time-out, on an error and on an interrupt."""
+    """On time-out, on an error and on an interrupt."""
     began = asyncio.Event()
 
     async def delegate(context: ToolContext) -> str:
@@ -123,7 +120,7 @@ async def test_what_a_tool_paid_is_on_the_bill_however_its_call_ends(ends: str) 
         await asyncio.Event().wait()
         return "never"
 
-    model = ScriptedModel([calls(("delegate", "{}")), *([] if ends == "interrupt" else [says("done")])])
+    model = ScriptedModel([tool_call_reply(("delegate", "{}")), *([] if ends == "interrupt" else [text_reply("done")])])
     limit = 0.05 if ends == "timeout" else 60.0
     on = stage(model, tools=[tool("delegate", delegate, timeout_s=limit)])
     running = asyncio.create_task(on.loop.run("go"))

@@ -1,4 +1,4 @@
-"""X7: checkpoints are taken in the background, one at a time, and no run waits for them."""
+"""Checkpoints are taken in the background, one at a time, and no run waits for them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.stores.archives import FolderArchives
-from hummingbird.agent.workbench import Workbench
-from hummingbird.domain.errors import SandboxBroken
+from hummingbird.agent.session_sandbox import SessionSandbox
+from hummingbird.core.errors import SandboxBroken
+from hummingbird.storage.folder_sessions import FolderArchiveStore
 from tests.agent.benches import SESSION, Delegating, MemoryArchives, Told, kill, shell, start, workbench
 
 
@@ -40,18 +40,18 @@ class Failing(MemoryArchives):
         return await super().put(session_id, chunks)
 
 
-async def attempted(bench: Workbench, archives: Failing) -> None:
+async def attempted(bench: SessionSandbox, archives: Failing) -> None:
     """A checkpoint that failed, to its end."""
-    count = bench.failures
+    count = bench.failures_in_a_row
     archives.tried.clear()
     bench.checkpoint()
     await archives.tried.wait()
-    while bench.failures == count:  # noqa: ASYNC110 - a count has no event
+    while bench.failures_in_a_row == count:  # noqa: ASYNC110 - a count has no event
         await asyncio.sleep(0)
 
 
 async def test_work_goes_on_beside_a_checkpoint_and_what_changes_meanwhile_is_in_the_next_one() -> None:
-    """X7: many wishes for one become one."""
+    """Many wishes for one become one."""
     archives = Gated()
     async with workbench(archives=archives) as bench:
         await shell(bench, "echo a > a")
@@ -69,11 +69,11 @@ async def test_work_goes_on_beside_a_checkpoint_and_what_changes_meanwhile_is_in
 
 
 async def test_what_is_written_after_a_checkpoint_that_came_in_the_middle_of_a_use_is_saved_too() -> None:
-    """X7: two agents may share a sandbox; the batch of one ends while a command of the other runs."""
+    """Two agents may share a sandbox; the batch of one ends while a command of the other runs."""
     archives = MemoryArchives()
     async with workbench(archives=archives) as bench:
         await start(bench)
-        async with bench.using() as sandbox:
+        async with bench.use() as sandbox:
             await archives.saved(bench)
             await sandbox.exec("echo late > late")
         await bench.finish(success=False)
@@ -83,8 +83,8 @@ async def test_what_is_written_after_a_checkpoint_that_came_in_the_middle_of_a_u
 async def test_checkpoints_rest_between_each_other_but_not_when_the_session_closes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """X7: however quickly batches follow each other."""
-    monkeypatch.setattr("hummingbird.agent.checkpoints.ARCHIVE_REST", 10**9)
+    """However quickly batches follow each other."""
+    monkeypatch.setattr("hummingbird.agent.session_sandbox.ARCHIVE_REST", 10**9)
     archives = MemoryArchives()
     async with workbench(archives=archives) as bench:
         await shell(bench, "echo a > a")
@@ -99,7 +99,6 @@ async def test_checkpoints_rest_between_each_other_but_not_when_the_session_clos
 
 @pytest.mark.thorough
 async def test_nothing_is_saved_where_nothing_was_used_or_nothing_changed() -> None:
-    """X7"""
     archives = MemoryArchives()
     async with workbench(archives=archives) as bench:
         bench.checkpoint()
@@ -117,7 +116,7 @@ async def test_nothing_is_saved_where_nothing_was_used_or_nothing_changed() -> N
     "change", ["chmod 600 a", "echo b >> a", "echo c > a && touch -d @1 a", "mv a b", "rm a", "mkdir d", "ln -s x y"]
 )
 async def test_any_change_is_noticed(change: str) -> None:
-    """X7: also one that keeps size and time."""
+    """Also one that keeps size and time."""
     archives = MemoryArchives()
     async with workbench(archives=archives) as bench:
         await shell(bench, "echo a > a && touch -d @1 a")
@@ -129,7 +128,7 @@ async def test_any_change_is_noticed(change: str) -> None:
 
 @pytest.mark.thorough
 async def test_a_file_that_changes_while_it_is_read_does_not_spoil_a_checkpoint() -> None:
-    """X7: GNU tar says so with exit code 1."""
+    """GNU tar says so with exit code 1."""
 
     class Growing(Delegating):
         # only what the test needs of its signature
@@ -150,9 +149,9 @@ async def test_a_file_that_changes_while_it_is_read_does_not_spoil_a_checkpoint(
 
 @pytest.mark.thorough
 async def test_one_that_is_too_large_leaves_the_one_before_and_is_told_once(tmp_path: Path) -> None:
-    """X7: size-capped while it streams."""
+    """Size-capped while it streams."""
     told = Told()
-    archives = FolderArchives(tmp_path, most_bytes=100_000)
+    archives = FolderArchiveStore(tmp_path, most_bytes=100_000)
     async with workbench(archives=archives, on_trouble=told) as bench:
         await shell(bench, "echo small > small")
         await bench.finish(success=False)
@@ -162,53 +161,52 @@ async def test_one_that_is_too_large_leaves_the_one_before_and_is_told_once(tmp_
         assert len(told.sentences) == 1
         assert "more than 100000 bytes" in told.sentences[0]
         assert await shell(bench, "ls") == "small\n"
-        assert "restored" in bench.news()
+        assert "restored" in bench.take_news()
 
 
 @pytest.mark.thorough
 async def test_failures_are_counted_and_told_once_until_one_succeeds_again() -> None:
-    """X7"""
     told = Told()
     archives = Failing(ValueError("one"), OSError("two"), ValueError("three"))
     async with workbench(archives=archives, on_trouble=told) as bench:
         await shell(bench, "echo a > a")
         await attempted(bench, archives)
         await attempted(bench, archives)
-        assert bench.failures == 2
+        assert bench.failures_in_a_row == 2
         assert told.sentences == ["A checkpoint of the sandbox was not saved. ValueError: one"]
         await attempted(bench, archives)
         await archives.saved(bench)
         archives.errors = [ValueError("four")]
         await shell(bench, "echo b > b")
         await attempted(bench, archives)
-        assert bench.failures == 1
+        assert bench.failures_in_a_row == 1
         assert [sentence.split(": ")[1] for sentence in told.sentences] == ["one", "four"]
 
 
 @pytest.mark.thorough
 async def test_a_sandbox_that_dies_under_a_checkpoint_is_replaced_at_the_next_use() -> None:
-    """X8: and the checkpoint before it stays."""
+    """And the checkpoint before it stays."""
     told, archives = Told(), MemoryArchives()
     async with workbench(archives=archives, on_trouble=told) as bench:
         await shell(bench, "echo a > a")
         await archives.saved(bench)
         first = await start(bench)
         await shell(bench, "echo b > b")
-        await kill(await bench.sandbox())
+        await kill(await bench.get())
         bench.checkpoint()
         async with asyncio.timeout(30):
-            while not bench.failures:  # noqa: ASYNC110 - as above
+            while not bench.failures_in_a_row:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0)
-        assert await bench.sandbox() is not first
+        assert await bench.get() is not first
         assert await shell(bench, "ls") == "a\n"
-        assert "restored as of" in bench.news()
+        assert "restored as of" in bench.take_news()
     assert "sandbox" in told.sentences[0]
 
 
 @pytest.mark.thorough
 async def test_a_store_that_hangs_does_not_keep_a_session_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """X7: bounded, and the sandbox is removed all the same."""
-    monkeypatch.setattr("hummingbird.agent.workbench.LAST_ARCHIVE_S", 0.1)
+    """Bounded, and the sandbox is removed all the same."""
+    monkeypatch.setattr("hummingbird.agent.session_sandbox.LAST_ARCHIVE_S", 0.1)
     sandbox, archives = Delegating(), Gated()
     async with workbench(archives=archives, make=lambda: sandbox) as bench:
         await shell(bench, "echo a > a")
@@ -221,7 +219,6 @@ async def test_a_store_that_hangs_does_not_keep_a_session_from_closing(monkeypat
 
 @pytest.mark.thorough
 async def test_a_run_that_is_cancelled_while_it_closes_still_removes_the_sandbox() -> None:
-    """X7"""
     sandbox, archives = Delegating(), Gated()
     async with workbench(archives=archives, make=lambda: sandbox) as bench:
         await shell(bench, "echo a > a")

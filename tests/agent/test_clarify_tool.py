@@ -1,13 +1,13 @@
-"""C5: a question to the person."""
+"""A question to the person."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from hummingbird.agent.tools.clarify import SILENT, SPEC, Clarify
-from hummingbird.domain.errors import ArgumentsInvalid
-from hummingbird.domain.limits import INLINE_RESULT_BYTES, PERSON_TIMEOUT_S
+from hummingbird.agent.tools.chat_tools import CLARIFY_SPEC, NO_ANSWER_GIVEN, ClarifyTool
+from hummingbird.core.errors import ArgumentsInvalid
+from hummingbird.core.limits import INLINE_RESULT_BYTES, PERSON_TIMEOUT_S
 from tests.agent.minds import Listener
 
 
@@ -30,24 +30,21 @@ class Person:
 
 
 async def test_the_person_is_asked_and_their_words_are_no_outsiders() -> None:
-    """C5"""
     person = Person("  the second, please\n")
-    told = await Listener().call(Clarify(person), {"question": " Which? ", "choices": ["main", " main", " a\nb "]})
+    told = await Listener().call(ClarifyTool(person), {"question": " Which? ", "choices": ["main", " main", " a\nb "]})
     assert told == "The user answers: the second, please"
     assert person.asked == [("Which?", ["main", "a b"])]
 
 
 async def test_somebody_who_would_rather_not_say_is_left_in_peace() -> None:
-    """C5"""
-    assert await Listener().call(Clarify(Person("  ")), {"question": "Which?"}) == SILENT
+    assert await Listener().call(ClarifyTool(Person("  ")), {"question": "Which?"}) == NO_ANSWER_GIVEN
 
 
 async def test_without_a_person_there_is_no_such_tool() -> None:
-    """C5"""
-    assert not Clarify(None).available()
-    assert Clarify(Person("")).available()
+    assert not ClarifyTool(None).is_available()
+    assert ClarifyTool(Person("")).is_available()
     with pytest.raises(ArgumentsInvalid, match="nobody to ask"):
-        await Listener().call(Clarify(None), {"question": "Which?"})
+        await Listener().call(ClarifyTool(None), {"question": "Which?"})
 
 
 @pytest.mark.parametrize(
@@ -55,30 +52,29 @@ async def test_without_a_person_there_is_no_such_tool() -> None:
     [{}, {"question": ""}, {"question": "  "}, {"question": "?", "choices": list("abcde")}, {"question": "x" * 2001}],
 )
 async def test_a_question_that_is_none_is_not_asked(arguments: dict[str, object]) -> None:
-    """C5"""
     person = Person("yes")
     with pytest.raises(ArgumentsInvalid):
-        await Listener().call(Clarify(person), arguments)
+        await Listener().call(ClarifyTool(person), arguments)
     assert person.asked == []
 
 
 async def test_a_pasted_book_is_cut_and_lone_surrogates_do_no_harm() -> None:
-    """C5: bad input."""
-    told = await Listener().call(Clarify(Person("ü\ud800" * 1_000_000)), {"question": "Which?"})
+    """Bad input."""
+    told = await Listener().call(ClarifyTool(Person("ü\ud800" * 1_000_000)), {"question": "Which?"})
     assert len(told.encode()) < INLINE_RESULT_BYTES // 2
     assert "the answer was longer" in told
     assert told.startswith("The user answers: ü?ü?")
 
 
 async def test_an_interrupt_takes_the_question_back() -> None:
-    """L19; and it waits for a person as long as permissions do."""
+    """And it waits for a person as long as permissions do."""
     person = Person("never")
-    asking = asyncio.create_task(Listener().call(Clarify(person), {"question": "Which?"}))
+    asking = asyncio.create_task(Listener().call(ClarifyTool(person), {"question": "Which?"}))
     await asyncio.sleep(0.01)
     assert person.open == ["Which?"]
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert person.open == []
-    assert SPEC.timeout_s == PERSON_TIMEOUT_S
-    assert SPEC.alone
+    assert CLARIFY_SPEC.timeout_s == PERSON_TIMEOUT_S
+    assert CLARIFY_SPEC.runs_alone

@@ -1,4 +1,4 @@
-"""L12: how a run ends, and that it always gives back what it has."""
+"""How a run ends, and that it always gives back what it has."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,26 +7,26 @@ from decimal import Decimal
 
 import pytest
 
-from hummingbird.agent.budget import Limits
+from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.prompts import NO_ANSWER
-from hummingbird.domain.errors import (
+from hummingbird.core.errors import (
     CreditExhausted,
     InvalidRequest,
     JournalUnwritable,
-    RequestRefused,
-    ScriptDeparted,
-    Unavailable,
-    UsageFault,
+    ProviderRequestRefused,
+    ProviderUnavailable,
+    ReplayMismatch,
+    UsageError,
 )
-from hummingbird.domain.events import Event
-from hummingbird.domain.journal import EndReason, Finish
-from hummingbird.domain.messages import UserMessage
-from hummingbird.domain.usage import Usage
-from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
-from hummingbird.ports.model import Listen, ModelReply, ModelRequest
+from hummingbird.core.events import RunEvent
+from hummingbird.core.journal import EndReason, FinishReason
+from hummingbird.core.messages import UserMessage
+from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
+from hummingbird.core.usage import TokenUsage
+from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import DaySpending, Stage, stage, tool
 
-SAME = calls(("look", "{}"), text="so far")
+SAME = tool_call_reply(("look", "{}"), text="so far")
 
 
 class InterruptingModel(ScriptedModel):
@@ -34,14 +34,14 @@ class InterruptingModel(ScriptedModel):
 
     on: Stage
 
-    async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+    async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
         self.requests.append(request)
         self.on.loop.interrupt()
         await asyncio.Event().wait()
         raise AssertionError("nobody sets this event")
 
 
-def scripted(*lines: Line, limits: Limits | None = None) -> Callable[[], Stage]:
+def scripted(*lines: ScriptLine, limits: RunLimits | None = None) -> Callable[[], Stage]:
     return lambda: stage(ScriptedModel(lines), tools=[tool()], limits=limits)
 
 
@@ -52,15 +52,15 @@ def interrupted() -> Stage:
 
 
 WAYS: dict[EndReason, Callable[[], Stage]] = {
-    EndReason.COMPLETED: scripted(says("done")),
-    EndReason.MAX_ITERATIONS: scripted(SAME, says("done"), limits=Limits(iterations=2)),
-    EndReason.CONTEXT_LIMIT: scripted(replace(SAME, usage=Usage(fresh=60_000)), says("done")),
-    EndReason.COST_LIMIT: scripted(SAME, says("done"), limits=Limits(usd=Decimal("0.01"))),
-    EndReason.TIME_LIMIT: scripted(says("done"), limits=Limits(seconds=0.0)),
+    EndReason.COMPLETED: scripted(text_reply("done")),
+    EndReason.MAX_ITERATIONS: scripted(SAME, text_reply("done"), limits=RunLimits(iterations=2)),
+    EndReason.CONTEXT_LIMIT: scripted(replace(SAME, usage=TokenUsage(fresh=60_000)), text_reply("done")),
+    EndReason.COST_LIMIT: scripted(SAME, text_reply("done"), limits=RunLimits(usd=Decimal("0.01"))),
+    EndReason.TIME_LIMIT: scripted(text_reply("done"), limits=RunLimits(seconds=0.0)),
     EndReason.MODEL_ERROR: scripted(SAME, CreditExhausted("There is no credit left.")),
-    EndReason.EMPTY_RESPONSES: scripted(says(""), says(""), says("")),
-    EndReason.NO_PROGRESS: scripted(*[SAME] * 5, says("done")),
-    EndReason.REFUSED: scripted(says("no", finish=Finish.REFUSAL)),
+    EndReason.EMPTY_RESPONSES: scripted(text_reply(""), text_reply(""), text_reply("")),
+    EndReason.NO_PROGRESS: scripted(*[SAME] * 5, text_reply("done")),
+    EndReason.REFUSED: scripted(text_reply("no", finish=FinishReason.REFUSAL)),
     EndReason.INTERRUPTED: interrupted,
     EndReason.UNEXPECTED_ERROR: scripted(SAME, ZeroDivisionError("oops")),
 }
@@ -68,7 +68,7 @@ WAYS: dict[EndReason, Callable[[], Stage]] = {
 
 @pytest.mark.parametrize("reason", EndReason)
 async def test_every_reason_can_be_reached_and_gives_back_what_there_is(reason: EndReason) -> None:
-    """L12: text, conversation, usage; the stage checks them against the journal."""
+    """Text, conversation, usage; the stage checks them against the journal."""
     on = WAYS[reason]()
     outcome = await on.run()
     on.consumed()
@@ -93,7 +93,7 @@ async def test_every_reason_can_be_reached_and_gives_back_what_there_is(reason: 
     ],
 )
 async def test_exit_codes_tell_an_answer_none_and_an_interrupt_apart(reason: EndReason, code: int) -> None:
-    """L12: an answer is a success, also one given on the final turn."""
+    """An answer is a success, also one given on the final turn."""
     assert (await WAYS[reason]().run()).exit_code == code
 
 
@@ -103,7 +103,7 @@ async def test_exit_codes_tell_an_answer_none_and_an_interrupt_apart(reason: End
     ids=lambda error: type(error).__name__,
 )
 async def test_whatever_a_model_raises_ends_the_run_and_loses_nothing(error: Exception) -> None:
-    """L12: text, conversation and usage of the turns before are there."""
+    """Text, conversation and usage of the turns before are there."""
     on = stage(ScriptedModel([SAME, error]), tools=[tool()])
     outcome = await on.run()
     assert (outcome.reason, outcome.text, outcome.answered) == (EndReason.UNEXPECTED_ERROR, "so far", False)
@@ -113,7 +113,7 @@ async def test_whatever_a_model_raises_ends_the_run_and_loses_nothing(error: Exc
 
 
 async def test_an_error_that_quotes_half_a_character_still_ends_the_run() -> None:
-    """L12: file names that are not UTF-8 look like this."""
+    """File names that are not UTF-8 look like this."""
     on = stage(ScriptedModel([OSError("no such file: caf\udce9" + "x" * 10_000)]))
     outcome = await on.run()
     assert outcome.reason is EndReason.UNEXPECTED_ERROR
@@ -127,17 +127,16 @@ class Mute(Exception):
 
 
 async def test_an_error_that_cannot_be_printed_still_ends_the_run() -> None:
-    """L12"""
     outcome = await stage(ScriptedModel([Mute()])).run()
     assert outcome.reason is EndReason.UNEXPECTED_ERROR
     assert "Mute" in outcome.sentence
 
 
 async def test_a_model_that_cancels_itself_ends_the_run_and_loses_nothing() -> None:
-    """L12: nobody interrupted, and nobody cancelled the run."""
+    """Nobody interrupted, and nobody cancelled the run."""
 
     class Cancelling(ScriptedModel):
-        async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+        async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
             self.requests.append(request)
             raise asyncio.CancelledError
 
@@ -146,48 +145,41 @@ async def test_a_model_that_cancels_itself_ends_the_run_and_loses_nothing() -> N
 
 
 async def test_a_price_list_that_fails_ends_the_run_and_loses_nothing() -> None:
-    """L12"""
-
     class Priceless(ScriptedModel):
-        def price(self, usage: Usage) -> Decimal | None:
+        def price(self, usage: TokenUsage) -> Decimal | None:
             raise KeyError("price")
 
-    outcome = await stage(Priceless([says("done")])).run()
+    outcome = await stage(Priceless([text_reply("done")])).run()
     assert (outcome.reason, outcome.text) == (EndReason.UNEXPECTED_ERROR, NO_ANSWER)
 
 
 async def test_a_day_budget_that_cannot_be_read_ends_the_run_and_loses_nothing() -> None:
-    """L12"""
-
     class Unreadable(DaySpending):
-        async def spent_today(self, project: str) -> Decimal:
+        async def usd_today(self, project: str) -> Decimal:
             raise OSError("no such table")
 
-    on = stage(ScriptedModel([]), limits=Limits(usd_per_day=Decimal(1)), spending=Unreadable(), project="p")
+    on = stage(ScriptedModel([]), limits=RunLimits(usd_per_day=Decimal(1)), spending=Unreadable(), project="p")
     assert (await on.run()).reason is EndReason.UNEXPECTED_ERROR
 
 
 async def test_a_request_the_builder_refuses_is_an_unexpected_error() -> None:
-    """L12, L4: nothing was sent."""
+    """Nothing was sent."""
     outcome = await stage(ScriptedModel([InvalidRequest("two in a row")])).run()
     assert (outcome.reason, outcome.sentence) == (EndReason.UNEXPECTED_ERROR, "two in a row")
 
 
 async def test_a_replay_that_departs_from_its_script_is_a_model_error() -> None:
-    """L12"""
-    outcome = await stage(ScriptedModel([ScriptDeparted("other words")])).run()
+    outcome = await stage(ScriptedModel([ReplayMismatch("other words")])).run()
     assert (outcome.reason, outcome.sentence) == (EndReason.MODEL_ERROR, "other words")
 
 
 async def test_with_nothing_said_the_text_is_a_fixed_sentence() -> None:
-    """L12"""
     outcome = await stage(ScriptedModel([CreditExhausted("none left")])).run()
     assert (outcome.text, outcome.sentence) == (NO_ANSWER, "none left")
 
 
 async def test_a_run_after_one_that_failed_starts_with_a_valid_history() -> None:
-    """L12, L4"""
-    model = ScriptedModel([SAME, ZeroDivisionError("oops"), says("done")])
+    model = ScriptedModel([SAME, ZeroDivisionError("oops"), text_reply("done")])
     on = stage(model, tools=[tool()])
     await on.run()
     outcome = await on.run("again")
@@ -196,52 +188,49 @@ async def test_a_run_after_one_that_failed_starts_with_a_valid_history() -> None
 
 
 def test_a_loop_without_a_model_says_so() -> None:
-    with pytest.raises(UsageFault, match="at least one model"):
+    with pytest.raises(UsageError, match="at least one model"):
         stage()
 
 
 async def test_going_on_without_an_unfinished_run_says_so() -> None:
-    """L2"""
-    on = stage(ScriptedModel([says("done")]))
-    with pytest.raises(UsageFault, match="no unfinished run"):
+    on = stage(ScriptedModel([text_reply("done")]))
+    with pytest.raises(UsageError, match="no unfinished run"):
         await on.go_on()
     await on.run()
-    with pytest.raises(UsageFault, match="no unfinished run"):
+    with pytest.raises(UsageError, match="no unfinished run"):
         await on.go_on()
 
 
 async def test_two_runs_at_once_are_one_too_many() -> None:
-    """L1: one session, one run at a time; the one under way is not disturbed."""
-    on = stage(ScriptedModel([says("first"), says("third")]))
+    """One session, one run at a time; the one under way is not disturbed."""
+    on = stage(ScriptedModel([text_reply("first"), text_reply("third")]))
     running = asyncio.create_task(on.loop.run("1"))
     await asyncio.sleep(0)
-    with pytest.raises(UsageFault, match="under way"):
+    with pytest.raises(UsageError, match="under way"):
         await on.loop.run("2")
     on.check(await running)
     assert (await on.run("3")).text == "third"
 
 
 async def test_a_second_run_does_not_take_back_an_interrupt() -> None:
-    """L19"""
     on = interrupted()
     running = asyncio.create_task(on.loop.run("go"))
     await asyncio.sleep(0)
-    with pytest.raises(UsageFault, match="under way"):
+    with pytest.raises(UsageError, match="under way"):
         await on.loop.run("more")
     assert (await running).reason is EndReason.INTERRUPTED
 
 
 async def test_a_history_cannot_be_given_to_a_session_that_has_one() -> None:
-    """L4"""
-    on = stage(ScriptedModel([says("done")]))
+    on = stage(ScriptedModel([text_reply("done")]))
     await on.run()
-    with pytest.raises(UsageFault, match="history of its own"):
+    with pytest.raises(UsageError, match="history of its own"):
         await on.loop.run("again", history=[{"role": "user", "content": "x"}])
 
 
 async def test_a_damaged_history_is_repaired_before_it_is_sent() -> None:
-    """L4: orphans dropped, missing results stubbed, neighbours merged; the stage checks every request."""
-    model = ScriptedModel([says("done")])
+    """Orphans dropped, missing results stubbed, neighbours merged; the stage checks every request."""
+    model = ScriptedModel([text_reply("done")])
     damaged: list[object] = [
         {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
         {"role": "tool", "tool_call_id": "9", "content": "orphan"},
@@ -257,51 +246,52 @@ async def test_a_damaged_history_is_repaired_before_it_is_sent() -> None:
 
 
 async def test_a_wait_that_would_outlast_the_time_budget_is_not_begun() -> None:
-    """L6, L13"""
-    on = stage(ScriptedModel([Unavailable("busy", 500.0)]), limits=Limits(seconds=100.0))
+    on = stage(ScriptedModel([ProviderUnavailable("busy", 500.0)]), limits=RunLimits(seconds=100.0))
     outcome = await on.run()
     assert (outcome.reason, outcome.sentence) == (EndReason.MODEL_ERROR, "busy")
     assert on.clock.naps == []
 
 
 async def test_a_piece_of_an_answer_comes_back_when_the_rest_never_does() -> None:
-    """L12: returns what it has; it is not taken for the answer."""
-    for rest in (RequestRefused("no"), ZeroDivisionError("oops"), says("", finish=Finish.REFUSAL)):
-        outcome = await stage(ScriptedModel([says("The cause is", finish=Finish.LENGTH), rest])).run()
+    """Returns what it has; it is not taken for the answer."""
+    for rest in (ProviderRequestRefused("no"), ZeroDivisionError("oops"), text_reply("", finish=FinishReason.REFUSAL)):
+        outcome = await stage(ScriptedModel([text_reply("The cause is", finish=FinishReason.LENGTH), rest])).run()
         assert outcome.text == "The cause is"
         assert (outcome.answered, outcome.exit_code) == (False, 1)
 
 
 async def test_a_console_that_was_closed_does_not_end_the_run() -> None:
-    """L12, L16: it is not asked again, the others are."""
-    broken: list[Event] = []
-    whole: list[Event] = []
+    """It is not asked again, the others are."""
+    broken: list[RunEvent] = []
+    whole: list[RunEvent] = []
 
-    def breaks(event: Event) -> None:
+    def breaks(event: RunEvent) -> None:
         broken.append(event)
         raise BrokenPipeError
 
-    on = stage(ScriptedModel([says("done")]), observers=[breaks, whole.append])
+    on = stage(ScriptedModel([text_reply("done")]), observers=[breaks, whole.append])
     assert (await on.run()).text == "done"
     assert len(broken) == 1
     assert len(whole) > 3
 
 
 async def test_a_record_of_spending_that_fails_does_not_take_the_answer_away() -> None:
-    """L12: the answer is there; before more is spent, the record is asked and must answer."""
+    """The answer is there; before more is spent, the record is asked and must answer."""
 
     class Broken:
-        async def spent_today(self, project: str) -> Decimal:
+        async def usd_today(self, project: str) -> Decimal:
             return Decimal(0)
 
         async def add(self, project: str, usd: Decimal) -> None:
             raise JournalUnwritable("no space")
 
-    outcome = await stage(ScriptedModel([says("done")]), spending=Broken(), limits=Limits(usd_per_day=Decimal(1))).run()
+    outcome = await stage(
+        ScriptedModel([text_reply("done")]), spending=Broken(), limits=RunLimits(usd_per_day=Decimal(1))
+    ).run()
     assert (outcome.reason, outcome.text, outcome.exit_code) == (EndReason.COMPLETED, "done", 0)
 
 
 async def test_a_ceiling_per_day_needs_a_record() -> None:
-    """L6: never silently not enforced."""
-    with pytest.raises(UsageFault, match="per day needs a record"):
-        stage(ScriptedModel([]), limits=Limits(usd_per_day=Decimal(1)))
+    """Never silently not enforced."""
+    with pytest.raises(UsageError, match="per day needs a record"):
+        stage(ScriptedModel([]), limits=RunLimits(usd_per_day=Decimal(1)))

@@ -1,26 +1,27 @@
-"""L7: the final call, and the one attempt after it."""
+"""The final call, and the one attempt after it."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hummingbird.agent.budget import Limits
+from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.loop import FINAL_SKIP
-from hummingbird.domain.errors import CreditExhausted, Unavailable
-from hummingbird.domain.journal import EndReason, Finish, ModelCalled, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.domain.limits import CONTINUATIONS
-from hummingbird.domain.messages import NoticeKind
-from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
+from hummingbird.core.errors import CreditExhausted, ProviderUnavailable
+from hummingbird.core.journal import EndReason, FinishReason, ModelCalled, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.limits import CONTINUATIONS
+from hummingbird.core.messages import NoticeKind
+from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, answered_calls, notices_in, paused, prefix_bytes, results_in, stage
 from tests.thoroughly import tries
 
-ONE = Limits(iterations=1)
+ONE = RunLimits(iterations=1)
 
 
 async def test_calls_that_come_on_the_final_turn_are_not_executed() -> None:
-    """L7"""
     counting = CountingTool()
-    model = ScriptedModel([calls(("count", "{}"), ("count", '{"a":1}'), text="let me see"), says("done")])
+    model = ScriptedModel(
+        [tool_call_reply(("count", "{}"), ("count", '{"a":1}'), text="let me see"), text_reply("done")]
+    )
     on = stage(model, tools=[counting], limits=ONE)
     outcome = await on.run()
     assert counting.runs == []
@@ -31,8 +32,8 @@ async def test_calls_that_come_on_the_final_turn_are_not_executed() -> None:
 
 
 async def test_the_first_final_call_keeps_the_tools_and_only_the_second_disables_them() -> None:
-    """L7: where disabling would throw the prompt cache away."""
-    model = ScriptedModel([calls(("count", "{}")), says("done")])
+    """Where disabling would throw the prompt cache away."""
+    model = ScriptedModel([tool_call_reply(("count", "{}")), text_reply("done")])
     on = stage(model, tools=[CountingTool()], limits=ONE)
     await on.run()
     assert [request.disable_tools for request in model.requests] == [False, True]
@@ -42,17 +43,15 @@ async def test_the_first_final_call_keeps_the_tools_and_only_the_second_disables
 
 
 async def test_where_disabling_tools_is_free_they_are_disabled_at_once() -> None:
-    """L7"""
-    model = ScriptedModel([calls(("count", "{}")), says("done")], disabling_tools_is_free=True)
-    on = stage(model, tools=[CountingTool()], limits=Limits(iterations=2))
+    model = ScriptedModel([tool_call_reply(("count", "{}")), text_reply("done")], disabling_tools_is_free=True)
+    on = stage(model, tools=[CountingTool()], limits=RunLimits(iterations=2))
     await on.run()
     assert [request.disable_tools for request in model.requests] == [False, True]
     assert len({prefix_bytes(request) for request in model.requests}) == 1
 
 
 async def test_a_model_that_asks_for_tools_to_the_last_leaves_its_last_text() -> None:
-    """L7, L12"""
-    model = ScriptedModel([calls(("count", "{}"), text="so far"), calls(("count", "{}"))])
+    model = ScriptedModel([tool_call_reply(("count", "{}"), text="so far"), tool_call_reply(("count", "{}"))])
     on = stage(model, tools=[CountingTool()], limits=ONE)
     outcome = await on.run()
     on.consumed()
@@ -62,11 +61,11 @@ async def test_a_model_that_asks_for_tools_to_the_last_leaves_its_last_text() ->
 
 @pytest.mark.parametrize(
     "first",
-    [says(""), says("half", finish=Finish.LENGTH), paused("half"), says(" ", reasoning="hm")],
+    [text_reply(""), text_reply("half", finish=FinishReason.LENGTH), paused("half"), text_reply(" ", reasoning="hm")],
 )
-async def test_a_second_final_attempt_disables_nothing_when_the_first_asked_for_no_tools(first: Line) -> None:
-    """L7: the cache is thrown away only for a model that asked for tools again."""
-    model = ScriptedModel([first, says("done")])
+async def test_a_second_final_attempt_disables_nothing_when_the_first_asked_for_no_tools(first: ScriptLine) -> None:
+    """The cache is thrown away only for a model that asked for tools again."""
+    model = ScriptedModel([first, text_reply("done")])
     outcome = await stage(model, tools=[CountingTool()], limits=ONE).run()
     assert [request.disable_tools for request in model.requests] == [False, False]
     assert outcome.answered
@@ -74,18 +73,18 @@ async def test_a_second_final_attempt_disables_nothing_when_the_first_asked_for_
 
 @pytest.mark.parametrize(
     "first",
-    [calls(("count", '{"a'), finish=Finish.LENGTH), says("", finish=Finish.MALFORMED)],
+    [tool_call_reply(("count", '{"a'), finish=FinishReason.LENGTH), text_reply("", finish=FinishReason.MALFORMED)],
 )
-async def test_a_call_that_was_cut_off_or_malformed_asked_for_tools_too(first: Line) -> None:
-    """L7"""
-    model = ScriptedModel([first, says("done")])
+async def test_a_call_that_was_cut_off_or_malformed_asked_for_tools_too(first: ScriptLine) -> None:
+    model = ScriptedModel([first, text_reply("done")])
     await stage(model, tools=[CountingTool()], limits=ONE).run()
     assert [request.disable_tools for request in model.requests] == [False, True]
 
 
 async def test_a_retry_of_a_final_call_is_the_same_final_call() -> None:
-    """L7, L13"""
-    model = ScriptedModel([Unavailable("busy"), calls(("count", "{}")), Unavailable("busy"), says("done")])
+    model = ScriptedModel(
+        [ProviderUnavailable("busy"), tool_call_reply(("count", "{}")), ProviderUnavailable("busy"), text_reply("done")]
+    )
     on = stage(model, tools=[CountingTool()], limits=ONE)
     await on.run()
     assert [request.disable_tools for request in model.requests] == [False, False, True, True]
@@ -94,10 +93,9 @@ async def test_a_retry_of_a_final_call_is_the_same_final_call() -> None:
 
 
 async def test_the_next_model_of_the_chain_is_on_its_final_turn_too() -> None:
-    """L7, L14"""
     counting = CountingTool()
     first = ScriptedModel([CreditExhausted("no money")], name="a:one")
-    second = ScriptedModel([calls(("count", "{}")), says("done")], name="b:two")
+    second = ScriptedModel([tool_call_reply(("count", "{}")), text_reply("done")], name="b:two")
     outcome = await stage(first, second, tools=[counting], limits=ONE).run()
     assert counting.runs == []
     assert outcome.reason is EndReason.MAX_ITERATIONS
@@ -105,43 +103,42 @@ async def test_the_next_model_of_the_chain_is_on_its_final_turn_too() -> None:
 
 
 async def test_a_refusal_on_the_final_turn_is_a_refusal() -> None:
-    """L9: a refusal ends with that reason."""
-    model = ScriptedModel([says("I won't.", finish=Finish.REFUSAL)])
+    """A refusal ends with that reason."""
+    model = ScriptedModel([text_reply("I won't.", finish=FinishReason.REFUSAL)])
     outcome = await stage(model, limits=ONE).run()
     assert (outcome.reason, outcome.answered) == (EndReason.REFUSED, False)
 
 
 async def test_the_next_run_is_not_final_any_more() -> None:
-    """L6, L7"""
     counting = CountingTool()
-    model = ScriptedModel([says("1"), calls(("count", "{}")), says("2")])
-    on = stage(model, tools=[counting], limits=Limits(iterations=1))
+    model = ScriptedModel([text_reply("1"), tool_call_reply(("count", "{}")), text_reply("2")])
+    on = stage(model, tools=[counting], limits=RunLimits(iterations=1))
     await on.run()
-    later = stage(model, tools=[counting], journal=on.journal, limits=Limits(iterations=3))
+    later = stage(model, tools=[counting], journal=on.journal, limits=RunLimits(iterations=3))
     assert (await later.run()).reason is EndReason.COMPLETED
     assert len(counting.runs) == 1
 
 
-ANSWERS: list[Line] = [
-    says("text"),
-    says(""),
-    says("half", finish=Finish.LENGTH),
-    says("", finish=Finish.MALFORMED),
+ANSWERS: list[ScriptLine] = [
+    text_reply("text"),
+    text_reply(""),
+    text_reply("half", finish=FinishReason.LENGTH),
+    text_reply("", finish=FinishReason.MALFORMED),
     paused("half"),
-    calls(("count", "{}")),
-    calls(("nope", "{}")),
-    calls(("count", "{"), finish=Finish.LENGTH),
+    tool_call_reply(("count", "{}")),
+    tool_call_reply(("nope", "{}")),
+    tool_call_reply(("count", "{"), finish=FinishReason.LENGTH),
 ]
 
 
 @settings(max_examples=tries(150), deadline=None)
 @given(answers=st.lists(st.sampled_from(ANSWERS[1:]), max_size=14), iterations=st.integers(1, 8))
 async def test_answered_calls_never_exceed_the_iterations_by_more_than_one_and_continuations(
-    answers: list[Line], iterations: int
+    answers: list[ScriptLine], iterations: int
 ) -> None:
-    """L7, L9: whatever the model answers."""
-    model = ScriptedModel([*answers, *[says("text")] * 20])
-    on = stage(model, tools=[CountingTool()], limits=Limits(iterations=iterations))
+    """Whatever the model answers."""
+    model = ScriptedModel([*answers, *[text_reply("text")] * 20])
+    on = stage(model, tools=[CountingTool()], limits=RunLimits(iterations=iterations))
     outcome = await on.run()
     assert outcome.iterations == answered_calls(on.journal.entries()) <= iterations + 1 + CONTINUATIONS
     assert len(model.requests) == outcome.iterations

@@ -1,20 +1,20 @@
-"""`report_finding` (W2): what it takes, what it tells the model, and what a journal knows of it afterwards."""
+"""`report_finding`: what it takes, what it tells the model, and what a journal knows of it afterwards."""
 
 import json
 from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.findings import NAME, SPEC, ReportFinding, from_entries
+from hummingbird.agent.tools.finding_report import NAME, SPEC, ReportFindingTool, findings_from_entries
 from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.domain.diffs import Diff, FileDiff
-from hummingbird.domain.errors import ArgumentsInvalid, CallDenied
-from hummingbird.domain.findings import Earlier, Finding, Severity, fingerprint
-from hummingbird.domain.journal import Entry, RunStarted, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.domain.limits import FINDINGS, SUGGESTION_LINES
-from hummingbird.domain.tools import Effect
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.tool import ToolContext
+from hummingbird.core.diffs import Diff, FileDiff
+from hummingbird.core.errors import ArgumentsInvalid, CallDenied
+from hummingbird.core.findings import PostedFinding, ReviewFinding, Severity, finding_fingerprint
+from hummingbird.core.journal import JournalEntry, RunStarted, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.limits import FINDINGS, SUGGESTION_LINES
+from hummingbird.core.protocols.tools import ToolContext
+from hummingbird.core.tool_spec import ToolEffect
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import results_in, stage
 
 TEXT = "@@ -10,3 +10,3 @@ def run():\n keep = 1\n-old = compute(first)\n+new = compute(second)\n last = 3\n"
@@ -26,37 +26,39 @@ DIFF = Diff(
     ]
 )
 GIVEN = {"file": "app.py", "line": 11, "severity": "major", "text": "This computes the wrong one."}
-FINDING = Finding(path="app.py", line=11, severity=Severity.MAJOR, text="This computes the wrong one.")
+FINDING = ReviewFinding(path="app.py", line=11, severity=Severity.MAJOR, text="This computes the wrong one.")
 CONTEXT = ToolContext("session-1", "call-1")
 
 
-async def reported(tool: ReportFinding, **given: Any) -> Any:
-    prepared = Toolbox([tool]).validated(SPEC, {**GIVEN, **given})
+async def reported(tool: ReportFindingTool, **given: Any) -> Any:
+    prepared = Toolbox([tool]).validate(SPEC, {**GIVEN, **given})
     return await tool(prepared, CONTEXT)
 
 
-def in_a_journal(call_id: str, arguments: str, outcome: ToolOutcome = ToolOutcome.OK, name: str = NAME) -> list[Entry]:
+def in_a_journal(
+    call_id: str, arguments: str, outcome: ToolOutcome = ToolOutcome.OK, name: str = NAME
+) -> list[JournalEntry]:
     return [
         ToolStarted(call_id=call_id, name=name, arguments=arguments),
         ToolFinished(call_id=call_id, name=name, text="…", outcome=outcome),
     ]
 
 
-async def test_w2_a_finding_on_a_line_of_the_diff_is_collected() -> None:
-    tool = ReportFinding(DIFF)
+async def test_a_finding_on_a_line_of_the_diff_is_collected() -> None:
+    tool = ReportFindingTool(DIFF)
     assert await reported(tool) == f"Noted as finding 1 of at most {FINDINGS}."
     await reported(tool, file="./app.py", line=12, severity="nit", text=" Odd.\n", suggestion="last = 4\n")
     await reported(tool, file="was.py", side="old", text="Why is it gone?")
     assert tool.findings == (
         FINDING,
-        Finding(path="app.py", line=12, severity=Severity.NIT, text="Odd.", suggestion="last = 4"),
-        Finding(path="was.py", line=11, severity=Severity.MAJOR, text="Why is it gone?", old=True),
+        ReviewFinding(path="app.py", line=12, severity=Severity.NIT, text="Odd.", suggestion="last = 4"),
+        ReviewFinding(path="was.py", line=11, severity=Severity.MAJOR, text="Why is it gone?", old=True),
     )
 
 
-def test_w2_it_changes_nothing_so_it_may_run_beside_others() -> None:
-    assert SPEC.effects == {Effect.READ}
-    assert not SPEC.alone
+def test_it_changes_nothing_so_it_may_run_beside_others() -> None:
+    assert SPEC.effects == {ToolEffect.READ}
+    assert not SPEC.runs_alone
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,8 @@ def test_w2_it_changes_nothing_so_it_may_run_beside_others() -> None:
         ({"suggestion": "x\n" * (SUGGESTION_LINES + 1)}, f"A suggestion has at most {SUGGESTION_LINES} lines"),
     ],
 )
-async def test_w2_a_place_that_cannot_carry_it_is_told_with_those_that_can(given: dict[str, Any], told: str) -> None:
-    tool = ReportFinding(DIFF)
+async def test_a_place_that_cannot_carry_it_is_told_with_those_that_can(given: dict[str, Any], told: str) -> None:
+    tool = ReportFindingTool(DIFF)
     with pytest.raises(ArgumentsInvalid) as caught:
         await reported(tool, **given)
     assert told in str(caught.value)
@@ -82,33 +84,33 @@ async def test_w2_a_place_that_cannot_carry_it_is_told_with_those_that_can(given
 @pytest.mark.parametrize(
     "given", [{"severity": "critical"}, {"text": " \n"}, {"line": 0}, {"side": "left"}, {"file": ""}, {"column": 3}]
 )
-async def test_w2_what_is_no_finding_does_not_fit_the_schema(given: dict[str, Any]) -> None:
+async def test_what_is_no_finding_does_not_fit_the_schema(given: dict[str, Any]) -> None:
     with pytest.raises(ArgumentsInvalid, match="do not fit its schema"):
-        await reported(ReportFinding(DIFF), **given)
+        await reported(ReportFindingTool(DIFF), **given)
 
 
 @pytest.mark.parametrize(("resolved", "told"), [(True, "was resolved by somebody"), (False, "is still open")])
-async def test_w2_what_was_reported_before_is_not_repeated_and_what_was_resolved_stays_so(
+async def test_what_was_reported_before_is_not_repeated_and_what_was_resolved_stays_so(
     resolved: bool, told: str
 ) -> None:
-    known = fingerprint(FINDING, "new = compute(second)")
-    tool = ReportFinding(DIFF, [Earlier(path="app.py", line=200, fingerprint=known, resolved=resolved)])
+    known = finding_fingerprint(FINDING, "new = compute(second)")
+    tool = ReportFindingTool(DIFF, [PostedFinding(path="app.py", line=200, fingerprint=known, resolved=resolved)])
     with pytest.raises(CallDenied, match=told):
         await reported(tool, text="In other words, but of the same line.")
     assert tool.findings == ()
 
 
 @pytest.mark.parametrize("name", ["was.py", "app.py"])
-async def test_w2_a_renamed_file_is_the_same_under_either_name(name: str) -> None:
-    removed = Finding(path="app.py", line=11, severity=Severity.MAJOR, text="Why is it gone?", old=True)
-    known = fingerprint(removed, "old = compute(first)")
-    tool = ReportFinding(DIFF, [Earlier(path="app.py", line=11, fingerprint=known)])
+async def test_a_renamed_file_is_the_same_under_either_name(name: str) -> None:
+    removed = ReviewFinding(path="app.py", line=11, severity=Severity.MAJOR, text="Why is it gone?", old=True)
+    known = finding_fingerprint(removed, "old = compute(first)")
+    tool = ReportFindingTool(DIFF, [PostedFinding(path="app.py", line=11, fingerprint=known)])
     with pytest.raises(CallDenied, match="is still open"):
         await reported(tool, file=name, side="old", text=removed.text)
 
 
-async def test_w2_nothing_is_said_twice_in_one_run_but_two_things_of_one_line_are() -> None:
-    tool = ReportFinding(DIFF)
+async def test_nothing_is_said_twice_in_one_run_but_two_things_of_one_line_are() -> None:
+    tool = ReportFindingTool(DIFF)
     await reported(tool)
     with pytest.raises(CallDenied, match="you have said this of line 11"):
         await reported(tool, line=12, text="this computes the WRONG one")
@@ -116,8 +118,8 @@ async def test_w2_nothing_is_said_twice_in_one_run_but_two_things_of_one_line_ar
     assert [finding.text for finding in tool.findings] == [FINDING.text, "And nobody tests it."]
 
 
-async def test_w2_there_is_an_end_to_it() -> None:
-    tool = ReportFinding(DIFF)
+async def test_there_is_an_end_to_it() -> None:
+    tool = ReportFindingTool(DIFF)
     for number in range(FINDINGS):
         await reported(tool, text=f"Matter {number}")
     with pytest.raises(CallDenied, match="more are not taken"):
@@ -125,22 +127,24 @@ async def test_w2_there_is_an_end_to_it() -> None:
     assert len(tool.findings) == FINDINGS
 
 
-async def test_w2_in_a_run_the_model_hears_what_became_of_it_and_the_journal_knows_all_that_counts() -> None:
-    tool = ReportFinding(DIFF)
+async def test_in_a_run_the_model_hears_what_became_of_it_and_the_journal_knows_all_that_counts() -> None:
+    tool = ReportFindingTool(DIFF)
     right, wrong = json.dumps(GIVEN), json.dumps({**GIVEN, "line": 99})
-    model = ScriptedModel([calls((NAME, wrong)), calls(("reportFinding", right), (NAME, right)), says("Done.")])
+    model = ScriptedModel(
+        [tool_call_reply((NAME, wrong)), tool_call_reply(("reportFinding", right), (NAME, right)), text_reply("Done.")]
+    )
     played = stage(model, tools=[tool])
     outcome = await played.run(run_id="run-1")
     told = [message.text for message in results_in(played.requests[-1])]
     assert "nearest lines" in told[0]
     assert told[1:] == [f"Noted as finding 1 of at most {FINDINGS}."] * 2  # twins run once
-    assert tool.findings == from_entries(played.journal.entries(), outcome.run_id) == (FINDING,)
+    assert tool.findings == findings_from_entries(played.journal.entries(), outcome.run_id) == (FINDING,)
 
 
-def test_w2_a_journal_gives_back_what_was_taken_and_nothing_else() -> None:
+def test_a_journal_gives_back_what_was_taken_and_nothing_else() -> None:
     said = '{"file":"app.py","line":11,"severity":"major","text":"This computes the wrong one."}'
     other = said.replace("11", "12")
-    entries: list[Entry] = [
+    entries: list[JournalEntry] = [
         *in_a_journal("a", said, name="reportFinding"),  # as the model wrote it
         *in_a_journal("b", said),
         *in_a_journal("c", other, ToolOutcome.ERROR),
@@ -151,12 +155,12 @@ def test_w2_a_journal_gives_back_what_was_taken_and_nothing_else() -> None:
         *in_a_journal("h", '{"line":[]}'),
         ToolStarted(call_id="i", name=NAME, arguments=other),
     ]
-    assert from_entries(entries) == from_entries(entries[:2]) == (FINDING,)
+    assert findings_from_entries(entries) == findings_from_entries(entries[:2]) == (FINDING,)
 
 
-def test_w2_a_run_that_goes_on_after_a_crash_has_what_it_reported_before_and_no_other_runs_findings() -> None:
+def test_a_run_that_goes_on_after_a_crash_has_what_it_reported_before_and_no_other_runs_findings() -> None:
     said = '{"file":"app.py","line":LINE,"severity":"major","text":"This computes the wrong one."}'
-    entries: list[Entry] = [
+    entries: list[JournalEntry] = [
         RunStarted(run_id="earlier", model="m"),
         *in_a_journal("a", said.replace("LINE", "10")),
         RunStarted(run_id="this", model="m"),
@@ -166,11 +170,11 @@ def test_w2_a_run_that_goes_on_after_a_crash_has_what_it_reported_before_and_no_
         RunStarted(run_id="later", model="m"),
         *in_a_journal("d", said.replace("LINE", "13")),
     ]
-    assert [finding.line for finding in from_entries(entries, "this")] == [11, 12]
-    assert [finding.line for finding in from_entries(entries)] == [10, 11, 12, 13]
+    assert [finding.line for finding in findings_from_entries(entries, "this")] == [11, 12]
+    assert [finding.line for finding in findings_from_entries(entries)] == [10, 11, 12, 13]
 
 
-def test_w2_a_journal_gives_no_more_than_a_run_may_report() -> None:
+def test_a_journal_gives_no_more_than_a_run_may_report() -> None:
     said = '{"file":"app.py","line":11,"severity":"major","text":"Matter NUMBER"}'
     entries = [entry for at in range(FINDINGS + 3) for entry in in_a_journal(f"{at}", said.replace("NUMBER", f"{at}"))]
-    assert len(from_entries(entries)) == FINDINGS
+    assert len(findings_from_entries(entries)) == FINDINGS

@@ -1,4 +1,4 @@
-"""T1: a tool out of a function, sync or async."""
+"""A tool out of a function, sync or async."""
 
 import asyncio
 import contextvars
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.ports.tool import ToolContext
+from hummingbird.agent.tools.registry import FunctionTool
+from hummingbird.core.protocols.tools import ToolContext
+from hummingbird.core.tool_spec import ToolSpec
 
 SPEC = ToolSpec("it", "Does it.", {"type": "object"})
 CONTEXT = ToolContext("session", "call", extras={"k": "v"})
@@ -50,13 +50,10 @@ def awaitable(a: int) -> Any:
     ],
 )
 async def test_every_kind_of_function_is_a_tool(function: Any, result: object) -> None:
-    """T1"""
     assert await FunctionTool(SPEC, function)({"a": 1}, CONTEXT) == result
 
 
 async def test_a_parameter_named_context_gets_the_context() -> None:
-    """T1"""
-
     async def it(a: int, context: ToolContext) -> str:
         return f"{a} {context.session_id} {context.extras['k']}"
 
@@ -64,7 +61,6 @@ async def test_a_parameter_named_context_gets_the_context() -> None:
 
 
 async def test_the_model_cannot_pass_a_context_of_its_own() -> None:
-    """T1"""
     seen: list[object] = []
 
     async def it(context: ToolContext) -> None:
@@ -76,7 +72,7 @@ async def test_the_model_cannot_pass_a_context_of_its_own() -> None:
 
 
 async def test_a_blocking_function_does_not_stop_the_loop() -> None:
-    """T1: it runs in a thread, and the loop goes on."""
+    """It runs in a thread, and the loop goes on."""
     here, there = threading.get_ident(), []
     free = threading.Event()
 
@@ -92,7 +88,7 @@ async def test_a_blocking_function_does_not_stop_the_loop() -> None:
 
 
 async def test_blocking_functions_that_hang_leave_room_for_everybody_else() -> None:
-    """T1, L17: neither other tools nor asyncio's own threads wait for them."""
+    """Neither other tools nor asyncio's own threads wait for them."""
     free = threading.Event()
     tool = FunctionTool(SPEC, lambda: str(free.wait(60)))
     hanging = [asyncio.ensure_future(tool({}, CONTEXT)) for _ in range(64)]
@@ -106,7 +102,6 @@ async def test_blocking_functions_that_hang_leave_room_for_everybody_else() -> N
 
 
 async def test_a_blocking_function_sees_the_callers_context_variables() -> None:
-    """T1"""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("here")
 
@@ -118,8 +113,6 @@ async def test_a_blocking_function_sees_the_callers_context_variables() -> None:
 
 @pytest.mark.parametrize("error", [ValueError("bad"), SystemExit(2)])
 async def test_what_a_blocking_function_raises_is_raised_here(error: BaseException) -> None:
-    """T1"""
-
     def it() -> str:
         raise error
 
@@ -128,7 +121,7 @@ async def test_what_a_blocking_function_raises_is_raised_here(error: BaseExcepti
 
 
 def test_a_function_that_outlives_its_loop_does_no_harm() -> None:
-    """T1: whoever waited for it is gone."""
+    """Whoever waited for it is gone."""
     free, done = threading.Event(), threading.Event()
 
     def it() -> str:
@@ -153,6 +146,5 @@ def test_a_function_that_outlives_its_loop_does_no_harm() -> None:
 
 
 def test_availability_is_what_the_check_says() -> None:
-    """T2"""
-    assert FunctionTool(SPEC, synchronous).available()
-    assert not FunctionTool(SPEC, synchronous, lambda: False).available()
+    assert FunctionTool(SPEC, synchronous).is_available()
+    assert not FunctionTool(SPEC, synchronous, lambda: False).is_available()

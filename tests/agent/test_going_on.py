@@ -1,4 +1,4 @@
-"""L2: a process may die at any instant; another one goes on from the journal.
+"""A process may die at any instant; another one goes on from the journal.
 
 Every prefix of the journals of several rich runs is continued by a new loop. The script is wound forward by what the
 prefix has settled, so a call that is paid for twice, or left out, runs into the wrong line.
@@ -12,34 +12,39 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.state import RunState
-from hummingbird.domain.conversation import WITHHELD, Conversation
-from hummingbird.domain.errors import ContextOverflow, CreditExhausted, ThinkingRefused, TimedOut, Unavailable
-from hummingbird.domain.history import NOT_RUN, UNKNOWN_OUTCOME, problems
-from hummingbird.domain.journal import (
+from hummingbird.agent.budget import RunLimits
+from hummingbird.agent.run_state import RunState
+from hummingbird.core.conversation import WITHHELD, Conversation
+from hummingbird.core.errors import (
+    ContextOverflow,
+    CreditExhausted,
+    ProviderTimeout,
+    ProviderUnavailable,
+    ThinkingRefused,
+)
+from hummingbird.core.events import RunOutcome
+from hummingbird.core.journal import (
     EndReason,
-    Entry,
-    Finish,
+    FinishReason,
+    JournalEntry,
+    MessageSource,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
     PrefixChanged,
     RunEnded,
-    Source,
     ToolFinished,
     ToolOutcome,
     ToolStarted,
     UserSaid,
-    dump,
-    load,
+    dump_entry,
+    load_entry,
 )
-from hummingbird.domain.messages import NoticeKind, ToolMessage
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.lab.scripted import Line, ScriptedClock, ScriptedModel, calls, says
-from hummingbird.ports.journal import Journal
+from hummingbird.core.messages import NOT_RUN, UNKNOWN_OUTCOME, NoticeKind, ToolMessage, find_problems
+from hummingbird.core.protocols.sessions import Journal
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
+from hummingbird.storage.journals import FileJournal, MemoryJournal
 from tests.agent.stage import Stage, notices_in, paused, results_in, stage, tool
 from tests.thoroughly import also
 
@@ -51,7 +56,7 @@ class Echoing:
         self.spec = ToolSpec(name, f"Does {name}.", {"type": "object"}, trusted=True, **spec)
         self.ran: list[object] = []
 
-    def available(self) -> bool:
+    def is_available(self) -> bool:
         return True
 
     async def __call__(self, arguments: Mapping[str, Any], context: object) -> str:
@@ -64,29 +69,46 @@ class Play:
     """A session: what the user says, what each model of the chain answers, in which limits."""
 
     texts: Sequence[str]
-    scripts: Sequence[Sequence[Line]]
-    limits: Limits = field(default_factory=Limits)
+    scripts: Sequence[Sequence[ScriptLine]]
+    limits: RunLimits = field(default_factory=RunLimits)
 
 
-def work(*numbers: int, name: str = "look", text: str = "") -> Line:
-    return calls(*((name, f'{{"n":{number}}}') for number in numbers), text=text)
+def work(*numbers: int, name: str = "look", text: str = "") -> ScriptLine:
+    return tool_call_reply(*((name, f'{{"n":{number}}}') for number in numbers), text=text)
 
 
 PLAYS = {
-    "parallel tools": Play(["go"], [[work(1, 2, 3, text="looking"), work(4), work(5, 6), says("done")]]),
+    "parallel tools": Play(["go"], [[work(1, 2, 3, text="looking"), work(4), work(5, 6), text_reply("done")]]),
     "sequential tools": Play(
-        ["go"], [[calls(("alone", '{"n":1}'), ("look", '{"n":2}'), ("alone", '{"n":3}')), says("ok")]]
+        ["go"], [[tool_call_reply(("alone", '{"n":1}'), ("look", '{"n":2}'), ("alone", '{"n":3}')), text_reply("ok")]]
     ),
     "twins and mistakes": Play(
-        ["go"], [[calls(("look", '{"n":1}'), ("look", '{"n": 1}'), ("nope", "{}"), ("look", "[]")), says("done")]]
+        ["go"],
+        [
+            [
+                tool_call_reply(("look", '{"n":1}'), ("look", '{"n": 1}'), ("nope", "{}"), ("look", "[]")),
+                text_reply("done"),
+            ]
+        ],
     ),
     "trouble": Play(
         ["go"],
         [
             [
-                *(Unavailable("busy"), TimedOut("slow"), says(""), work(1), says("", finish=Finish.MALFORMED)),
-                *(work(2, 3), ThinkingRefused("signature"), says("half of ", finish=Finish.LENGTH), paused("wait")),
-                says("done"),
+                *(
+                    ProviderUnavailable("busy"),
+                    ProviderTimeout("slow"),
+                    text_reply(""),
+                    work(1),
+                    text_reply("", finish=FinishReason.MALFORMED),
+                ),
+                *(
+                    work(2, 3),
+                    ThinkingRefused("signature"),
+                    text_reply("half of ", finish=FinishReason.LENGTH),
+                    paused("wait"),
+                ),
+                text_reply("done"),
             ]
         ],
     ),
@@ -94,25 +116,36 @@ PLAYS = {
         ["go"],
         [
             [work(1), CreditExhausted("none")],
-            [work(2), Unavailable("busy"), work(3), says("half of ", finish=Finish.LENGTH), CreditExhausted("none")],
-            [says("done")],
+            [
+                work(2),
+                ProviderUnavailable("busy"),
+                work(3),
+                text_reply("half of ", finish=FinishReason.LENGTH),
+                CreditExhausted("none"),
+            ],
+            [text_reply("done")],
         ],
     ),
-    "budgets": Play(["go"], [[work(n) for n in range(9)] + [work(9, 10), says("the end")]], Limits(iterations=10)),
-    "final without end": Play(["go"], [[work(1, text="so far"), work(2), work(3)]], Limits(iterations=2)),
-    "circles": Play(["go"], [[work(1)] * 5 + [says("I give up")]]),
-    "strikes": Play(["go"], [[calls(("nope", "{}"))] * 3 + [says("I give up")]]),
-    "overflow": Play(["go"], [[work(1), work(2, 3), ContextOverflow("too long"), says("as far as I saw")]]),
-    "refusal": Play(["go"], [[work(1), says("no", finish=Finish.REFUSAL)]]),
+    "budgets": Play(
+        ["go"], [[work(n) for n in range(9)] + [work(9, 10), text_reply("the end")]], RunLimits(iterations=10)
+    ),
+    "final without end": Play(["go"], [[work(1, text="so far"), work(2), work(3)]], RunLimits(iterations=2)),
+    "circles": Play(["go"], [[work(1)] * 5 + [text_reply("I give up")]]),
+    "strikes": Play(["go"], [[tool_call_reply(("nope", "{}"))] * 3 + [text_reply("I give up")]]),
+    "overflow": Play(["go"], [[work(1), work(2, 3), ContextOverflow("too long"), text_reply("as far as I saw")]]),
+    "refusal": Play(["go"], [[work(1), text_reply("no", finish=FinishReason.REFUSAL)]]),
     "error": Play(["go"], [[work(1), ZeroDivisionError("oops")]]),
     "three runs": Play(
         ["order", "reply", "another"],
-        [[work(1), says("one"), work(2), CreditExhausted("none")], [says("two"), work(3), says("three")]],
+        [
+            [work(1), text_reply("one"), work(2), CreditExhausted("none")],
+            [text_reply("two"), work(3), text_reply("three")],
+        ],
     ),
 }
 
 
-def settled(entries: Sequence[Entry], model: str) -> int:
+def settled(entries: Sequence[JournalEntry], model: str) -> int:
     return sum(isinstance(entry, ModelAnswered | ModelFailed) and entry.model == model for entry in entries)
 
 
@@ -129,9 +162,9 @@ def on_journal(play: Play, journal: Journal, **given: Any) -> tuple[Stage, list[
     return stage(*models, journal=journal, clock=clock, **given), tools
 
 
-async def finish(play: Play, on: Stage) -> Outcome:
+async def finish(play: Play, on: Stage) -> RunOutcome:
     """Goes on with what is unfinished, then says what has not been said yet."""
-    said = sum(isinstance(e, UserSaid) and e.source is Source.USER for e in on.journal.entries())
+    said = sum(isinstance(e, UserSaid) and e.source is MessageSource.USER for e in on.journal.entries())
     outcome = await on.go_on() if on.loop.state.active else None
     for text in play.texts[said:]:
         outcome = await on.run(text)
@@ -139,19 +172,19 @@ async def finish(play: Play, on: Stage) -> Outcome:
     return outcome
 
 
-async def whole(play: Play) -> tuple[Outcome, list[Entry]]:
+async def whole(play: Play) -> tuple[RunOutcome, list[JournalEntry]]:
     on, _ = on_journal(play, MemoryJournal())
     outcome = await finish(play, on)
     on.consumed()
     return outcome, list(on.journal.entries())
 
 
-def prefixes(entries: Sequence[Entry]) -> list[list[Entry]]:
+def prefixes(entries: Sequence[JournalEntry]) -> list[list[JournalEntry]]:
     """All of them that leave something to do."""
     return [list(entries[:length]) for length in range(len(entries))]
 
 
-def check_tools(prefix: Sequence[Entry], entries: Sequence[Entry], tools: Sequence[Echoing]) -> None:
+def check_tools(prefix: Sequence[JournalEntry], entries: Sequence[JournalEntry], tools: Sequence[Echoing]) -> None:
     started = Counter(entry.call_id for entry in entries if isinstance(entry, ToolStarted))
     ended = Counter(entry.call_id for entry in entries if isinstance(entry, ToolFinished))
     assert set(started.values()) <= {1}
@@ -168,7 +201,7 @@ def check_tools(prefix: Sequence[Entry], entries: Sequence[Entry], tools: Sequen
     assert len(ran) <= len(new)
 
 
-def same_end(outcome: Outcome, wanted: Outcome, entries: Sequence[Entry]) -> bool:
+def same_end(outcome: RunOutcome, wanted: RunOutcome, entries: Sequence[JournalEntry]) -> bool:
     """A result of unknown outcome is not the same result again, so a circle may be broken by it."""
     unknown = any(isinstance(entry, ToolFinished) and entry.outcome is ToolOutcome.UNKNOWN for entry in entries)
     circle = wanted.reason is EndReason.NO_PROGRESS and unknown
@@ -178,7 +211,7 @@ def same_end(outcome: Outcome, wanted: Outcome, entries: Sequence[Entry]) -> boo
 
 @pytest.mark.parametrize("name", PLAYS)
 async def test_a_run_goes_on_from_every_prefix_of_its_journal(name: str) -> None:
-    """L2: to the same end; finished turns are not paid for again, started tools not run again."""
+    """To the same end; finished turns are not paid for again, started tools not run again."""
     play = PLAYS[name]
     wanted, entries = await whole(play)
     for prefix in prefixes(entries):
@@ -195,7 +228,7 @@ async def test_a_run_goes_on_from_every_prefix_of_its_journal(name: str) -> None
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [name if name == "trouble" else also(name) for name in PLAYS])
 async def test_a_run_survives_two_deaths(name: str) -> None:
-    """L2: also the one that goes on may die."""
+    """Also the one that goes on may die."""
     play = PLAYS[name]
     wanted, entries = await whole(play)
     for prefix in prefixes(entries)[3::5]:
@@ -222,28 +255,28 @@ CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
     "name", ["parallel tools", also("sequential tools"), "trouble", also("budgets"), also("overflow")]
 )
 async def test_a_run_goes_on_when_the_prompt_or_the_tools_have_changed(name: str, change: str) -> None:
-    """L2, L5: calls that had not started are not run any more, nothing is sent that is not valid."""
+    """Calls that had not started are not run any more, nothing is sent that is not valid."""
     play = PLAYS[name]
     _, entries = await whole(play)
     for prefix in prefixes(entries)[3:]:
         on, _ = on_journal(play, MemoryJournal(prefix), **CHANGES[change]())
-        on.models[0]._lines.extend([says("enough")] * 9)
-        outcome = await on.loop.go_on()
+        on.models[0]._lines.extend([text_reply("enough")] * 9)
+        outcome = await on.loop.resume()
         on.check(outcome)
         assert outcome.reason is not EndReason.UNEXPECTED_ERROR
         assert len(on.written(PrefixChanged)) == 1
-        waiting = Conversation.of(prefix).unsettled
+        waiting = Conversation.from_entries(prefix).pending_calls
         texts = {m.call_id: m.text for m in outcome.messages if isinstance(m, ToolMessage)}
         assert {texts[call.id] for call in waiting} <= {NOT_RUN, UNKNOWN_OUTCOME, WITHHELD}
 
 
 @pytest.mark.parametrize("name", ["parallel tools", "sequential tools", "trouble", "fallbacks", "budgets"])
 async def test_a_run_goes_on_when_its_model_is_no_longer_configured(name: str) -> None:
-    """L2, L3: with whichever is."""
+    """With whichever is."""
     play = PLAYS[name]
     _, entries = await whole(play)
     for prefix in prefixes(entries)[3:]:
-        model = ScriptedModel([says("done by another")], name="x:new")
+        model = ScriptedModel([text_reply("done by another")], name="x:new")
         on = stage(model, journal=MemoryJournal(prefix), tools=[Echoing("look"), Echoing("alone", exclusive=True)])
         outcome = await on.go_on()
         assert outcome.reason is not EndReason.UNEXPECTED_ERROR
@@ -258,11 +291,11 @@ async def test_a_run_goes_on_when_its_model_is_no_longer_configured(name: str) -
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["parallel tools", "trouble", "fallbacks", "budgets"])
 async def test_a_new_message_instead_of_going_on_closes_the_dead_run(name: str) -> None:
-    """L2, L4: from every prefix."""
+    """From every prefix."""
     play = PLAYS[name]
     _, entries = await whole(play)
     for prefix in prefixes(entries)[3:]:
-        model = ScriptedModel([says("hello")], name="m:0")
+        model = ScriptedModel([text_reply("hello")], name="m:0")
         on = stage(model, journal=MemoryJournal(prefix), tools=[Echoing("look"), Echoing("alone", exclusive=True)])
         outcome = await on.run("something else")
         assert (outcome.reason, outcome.text) == (EndReason.COMPLETED, "hello")
@@ -271,19 +304,18 @@ async def test_a_new_message_instead_of_going_on_closes_the_dead_run(name: str) 
 
 @pytest.mark.parametrize("name", PLAYS)
 async def test_every_prefix_is_a_valid_conversation(name: str) -> None:
-    """L1, L4"""
     _, entries = await whole(PLAYS[name])
     for length in range(len(entries) + 1):
-        assert list(problems(Conversation.of(entries[:length]).view())) == []
+        assert list(find_problems(Conversation.from_entries(entries[:length]).view())) == []
 
 
 @pytest.mark.parametrize("name", PLAYS)
 async def test_the_state_is_the_same_whether_it_was_lived_or_read(name: str) -> None:
-    """L1: all state is a projection; nothing is lost on the way through JSON."""
+    """All state is a projection; nothing is lost on the way through JSON."""
     play = PLAYS[name]
     on, _ = on_journal(play, MemoryJournal())
     await finish(play, on)
-    read = RunState.of([load(dump(entry), 1) for entry in on.journal.entries()])
+    read = RunState.from_entries([load_entry(dump_entry(entry), 1) for entry in on.journal.entries()])
     lived = on.loop.state
     assert read.conversation.view() == lived.conversation.view()
     for fact in (
@@ -301,7 +333,7 @@ async def test_the_state_is_the_same_whether_it_was_lived_or_read(name: str) -> 
 
 
 async def test_started_calls_are_told_as_of_unknown_outcome_and_the_others_run() -> None:
-    """L2: the words the model gets."""
+    """The words the model gets."""
     _, entries = await whole(PLAYS["sequential tools"])
     second = [i for i, entry in enumerate(entries) if isinstance(entry, ToolStarted)][1]
     on, tools = on_journal(PLAYS["sequential tools"], MemoryJournal(entries[: second + 1]))
@@ -311,10 +343,10 @@ async def test_started_calls_are_told_as_of_unknown_outcome_and_the_others_run()
 
 
 async def test_a_session_goes_on_from_its_file(tmp_path: Path) -> None:
-    """L2: written by one process, torn in the middle of a line, continued by another."""
+    """Written by one process, torn in the middle of a line, continued by another."""
     play = PLAYS["fallbacks"]
     wanted, entries = await whole(play)
-    lines = [dump(entry) for entry in entries]
+    lines = [dump_entry(entry) for entry in entries]
     for length in range(3, len(lines) - 1, 4):
         path = tmp_path / f"{length}.jsonl"
         path.write_bytes(b"".join(lines[:length]) + lines[length][:-9])
@@ -323,15 +355,15 @@ async def test_a_session_goes_on_from_its_file(tmp_path: Path) -> None:
         assert (await finish(play, on)).text == wanted.text
         journal.close()
         again = FileJournal(path)
-        assert Conversation.of(again.entries()).view() == on.loop.state.conversation.view()
+        assert Conversation.from_entries(again.entries()).view() == on.loop.state.conversation.view()
         again.close()
 
 
 async def test_a_beginning_that_was_cut_short_is_simply_begun_again() -> None:
-    """L2: nothing was said, so nothing is resumed."""
+    """Nothing was said, so nothing is resumed."""
     _, entries = await whole(PLAYS["parallel tools"])
     for length in (1, 2):
-        model = ScriptedModel([says("done")], name="m:0")
+        model = ScriptedModel([text_reply("done")], name="m:0")
         on = stage(
             model, journal=MemoryJournal(entries[:length]), tools=[Echoing("look"), Echoing("alone", exclusive=True)]
         )
@@ -341,10 +373,9 @@ async def test_a_beginning_that_was_cut_short_is_simply_begun_again() -> None:
 
 
 async def test_a_history_can_be_brought_again_when_the_beginning_was_cut_short() -> None:
-    """L2, L4"""
     history = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
-    first = stage(ScriptedModel([says("done")]))
+    first = stage(ScriptedModel([text_reply("done")]))
     wanted = await first.run("go", history=history)
     for length in range(4):
-        on = stage(ScriptedModel([says("done")]), journal=MemoryJournal(first.journal.entries()[:length]))
+        on = stage(ScriptedModel([text_reply("done")]), journal=MemoryJournal(first.journal.entries()[:length]))
         assert (await on.run("go", history=history)).messages == wanted.messages

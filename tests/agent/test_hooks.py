@@ -1,4 +1,4 @@
-"""L18: hooks."""
+"""hooks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.journal import EndReason, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.tool import Deny, Rewrite
+from hummingbird.core.journal import EndReason, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.tools import DenyCall, RewriteCall
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, Stage, stage, tool
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": False}
@@ -46,7 +46,7 @@ class Reader:
         self.spec = ToolSpec("read", "Reads.", SCHEMA, trusted=True)
         self.read: list[object] = []
 
-    def available(self) -> bool:
+    def is_available(self) -> bool:
         return True
 
     async def __call__(self, arguments: Mapping[str, Any], context: object) -> str:
@@ -56,7 +56,7 @@ class Reader:
 
 async def watched(*hooks: Hook, arguments: str = '{"path":"a"}') -> tuple[Stage, Reader, ToolFinished]:
     reader = Reader()
-    on = stage(ScriptedModel([calls(("read", arguments)), says("done")]), tools=[reader], hooks=hooks)
+    on = stage(ScriptedModel([tool_call_reply(("read", arguments)), text_reply("done")]), tools=[reader], hooks=hooks)
     outcome = await on.run()
     assert outcome.reason is EndReason.COMPLETED
     [entry] = on.written(ToolFinished)
@@ -68,7 +68,6 @@ def decisions(on: Stage) -> list[tuple[str, str, str]]:
 
 
 async def test_a_hook_that_has_nothing_to_say_changes_nothing() -> None:
-    """L18"""
     hook = Hook()
     on, reader, entry = await watched(hook)
     assert (reader.read, entry.text, decisions(on)) == (["a"], "contents of a", [])
@@ -76,8 +75,7 @@ async def test_a_hook_that_has_nothing_to_say_changes_nothing() -> None:
 
 
 async def test_a_hook_may_deny_and_the_decision_is_in_the_journal() -> None:
-    """L18"""
-    on, reader, entry = await watched(Hook("rules", before=Deny("not on Sundays")))
+    on, reader, entry = await watched(Hook("rules", before=DenyCall("not on Sundays")))
     assert reader.read == []
     assert (entry.outcome, entry.text) == (ToolOutcome.DENIED, "Denied: not on Sundays")
     assert decisions(on) == [("rules", "denied", "not on Sundays")]
@@ -85,31 +83,29 @@ async def test_a_hook_may_deny_and_the_decision_is_in_the_journal() -> None:
 
 
 async def test_a_hook_may_rewrite_the_arguments() -> None:
-    """L18: what ran instead is in the journal."""
-    on, reader, _ = await watched(Hook("rules", before=Rewrite({"path": "b"})))
+    """What ran instead is in the journal."""
+    on, reader, _ = await watched(Hook("rules", before=RewriteCall({"path": "b"})))
     assert reader.read == ["b"]
     assert decisions(on) == [("rules", "rewritten", 'arguments {"path":"b"}')]
 
 
 async def test_the_next_hook_sees_what_the_one_before_it_made_of_the_call() -> None:
-    """L18"""
-    second = Hook("second", before=Deny("no b"))
-    _, reader, _ = await watched(Hook("first", before=Rewrite({"path": "b"})), second)
+    second = Hook("second", before=DenyCall("no b"))
+    _, reader, _ = await watched(Hook("first", before=RewriteCall({"path": "b"})), second)
     assert second.asked == [("read", {"path": "b"})]
     assert reader.read == []
 
 
 async def test_after_a_denial_no_other_hook_is_asked() -> None:
-    """L18"""
     second = Hook("second")
-    await watched(Hook("first", before=Deny("no")), second)
+    await watched(Hook("first", before=DenyCall("no")), second)
     assert (second.asked, second.shown) == ([], [])
 
 
 @pytest.mark.parametrize("arguments", [{"path": 1}, {"other": "x"}, {"path": object()}, None, "path", {1: 2}])
 async def test_rewritten_arguments_are_validated_again(arguments: Any) -> None:
-    """L18, T1: a hook that writes nonsense denies."""
-    on, reader, entry = await watched(Hook("rules", before=Rewrite(arguments)))
+    """A hook that writes nonsense denies."""
+    on, reader, entry = await watched(Hook("rules", before=RewriteCall(arguments)))
     assert reader.read == []
     assert entry.outcome is ToolOutcome.DENIED
     assert [(by, decision) for by, decision, _ in decisions(on)] == [("rules", "denied")]
@@ -117,7 +113,6 @@ async def test_rewritten_arguments_are_validated_again(arguments: Any) -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError("bug"), SystemExit(1), RecursionError(), OSError("caf\udce9")])
 async def test_a_hook_that_crashes_denies(error: BaseException) -> None:
-    """L18"""
     on, reader, entry = await watched(Hook("rules", before=error))
     assert reader.read == []
     assert entry.outcome is ToolOutcome.DENIED
@@ -126,15 +121,14 @@ async def test_a_hook_that_crashes_denies(error: BaseException) -> None:
     assert [(by, decision) for by, decision, _ in decisions(on)] == [("rules", "denied")]
 
 
-@pytest.mark.parametrize("verdict", [True, False, "deny", {"path": "b"}, Deny])
+@pytest.mark.parametrize("verdict", [True, False, "deny", {"path": "b"}, DenyCall])
 async def test_a_verdict_that_is_none_denies(verdict: object) -> None:
-    """L18: a guard that cannot be understood does not let pass."""
+    """A guard that cannot be understood does not let pass."""
     _, reader, entry = await watched(Hook("rules", before=verdict))
     assert (reader.read, entry.outcome) == ([], ToolOutcome.DENIED)
 
 
 async def test_a_hook_may_rewrite_the_result() -> None:
-    """L18"""
     second = Hook("second")
     on, _, entry = await watched(Hook("mask", after="[masked]"), second)
     assert (entry.outcome, entry.text) == (ToolOutcome.OK, "[masked]")
@@ -143,20 +137,19 @@ async def test_a_hook_may_rewrite_the_result() -> None:
 
 
 async def test_a_hook_may_empty_the_result() -> None:
-    """L18: an empty result is a result."""
+    """An empty result is a result."""
     _, _, entry = await watched(Hook("mask", after=""))
     assert entry.text == ""
 
 
 async def test_a_result_cannot_be_flooded_by_a_hook() -> None:
-    """L18, L17"""
     _, _, entry = await watched(Hook("flood", after="x" * 10_000_000))
     assert len(entry.text) < 70_000
 
 
 @pytest.mark.parametrize("after", [RuntimeError("secret in the message"), 42, b"bytes", SystemExit(1)])
 async def test_a_hook_that_crashes_on_the_result_denies_it(after: object) -> None:
-    """L18: the model does not see what nobody could look over."""
+    """The model does not see what nobody could look over."""
     on, reader, entry = await watched(Hook("mask", after=after))
     assert reader.read == ["a"]
     assert entry.outcome is ToolOutcome.DENIED
@@ -166,12 +159,12 @@ async def test_a_hook_that_crashes_on_the_result_denies_it(after: object) -> Non
 
 
 async def test_error_results_are_looked_over_as_well() -> None:
-    """L18: an exception may quote what a hook is there to hide."""
+    """An exception may quote what a hook is there to hide."""
 
     async def leak() -> str:
         raise ValueError("token=hunter2")
 
-    model = ScriptedModel([calls(("leak", "{}")), says("done")])
+    model = ScriptedModel([tool_call_reply(("leak", "{}")), text_reply("done")])
     on = stage(model, tools=[tool("leak", leak)], hooks=[Hook("mask", after="[masked]")])
     await on.run()
     [entry] = on.written(ToolFinished)
@@ -179,21 +172,18 @@ async def test_error_results_are_looked_over_as_well() -> None:
 
 
 async def test_hooks_are_not_asked_about_calls_that_cannot_run() -> None:
-    """L18, L10"""
     hook = Hook()
     on, _, entry = await watched(hook, arguments='{"path": 1}')
     assert (hook.asked, entry.outcome, decisions(on)) == ([], ToolOutcome.MISTAKE, [])
 
 
 async def test_a_denied_call_leaves_the_others_of_its_batch_alone() -> None:
-    """L18, L17"""
-
     class NoReading(Hook):
         async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-            return Deny("no reading") if spec.name == "read" else None
+            return DenyCall("no reading") if spec.name == "read" else None
 
     counting = CountingTool()
-    model = ScriptedModel([calls(("read", "{}"), ("count", "{}")), says("done")])
+    model = ScriptedModel([tool_call_reply(("read", "{}"), ("count", "{}")), text_reply("done")])
     on = stage(model, tools=[Reader(), counting], hooks=[NoReading()])
     await on.run()
     assert len(counting.runs) == 1
@@ -201,16 +191,15 @@ async def test_a_denied_call_leaves_the_others_of_its_batch_alone() -> None:
 
 
 async def test_identical_calls_are_looked_over_one_by_one_and_run_once() -> None:
-    """L18, L17"""
     hook, counting = Hook(), CountingTool()
-    model = ScriptedModel([calls(("count", "{}"), ("count", "{}")), says("done")])
+    model = ScriptedModel([tool_call_reply(("count", "{}"), ("count", "{}")), text_reply("done")])
     await stage(model, tools=[counting], hooks=[hook]).run()
     assert (len(hook.asked), len(counting.runs)) == (2, 1)
 
 
 async def test_a_hook_that_never_answers_denies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """L18, L17: it does not hold the run for ever."""
-    monkeypatch.setattr("hummingbird.agent.tools.batch.HOOK_TIMEOUT_S", 0.01)
+    """It does not hold the run for ever."""
+    monkeypatch.setattr("hummingbird.agent.tools.call_batch.HOOK_TIMEOUT_S", 0.01)
 
     class Silent(Hook):
         async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
@@ -227,7 +216,7 @@ async def test_a_hook_that_never_answers_denies(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_hook_cannot_change_arguments_behind_our_back() -> None:
-    """L18: what it wants changed it says, and that is validated and on record."""
+    """What it wants changed it says, and that is validated and on record."""
 
     class Meddler(Hook):
         async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
@@ -240,10 +229,10 @@ async def test_a_hook_cannot_change_arguments_behind_our_back() -> None:
 
 
 async def test_a_credential_in_a_decision_is_not_on_record() -> None:
-    """T7, L18: neither in what a hook denies nor in what it rewrites."""
+    """Neither in what a hook denies nor in what it rewrites."""
     secret = "a-very-secret-token"
-    for hook in (Hook("no", before=Deny(f"has {secret}")), Hook("new", before=Rewrite({"path": secret}))):
-        model = ScriptedModel([calls(("read", '{"path":"a"}')), says("done")])
+    for hook in (Hook("no", before=DenyCall(f"has {secret}")), Hook("new", before=RewriteCall({"path": secret}))):
+        model = ScriptedModel([tool_call_reply(("read", '{"path":"a"}')), text_reply("done")])
         on = stage(model, tools=[Reader()], hooks=[hook], secrets=Secrets([secret]))
         await on.run()
         assert secret not in str(on.written(ToolDecided))

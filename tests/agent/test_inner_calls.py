@@ -1,4 +1,4 @@
-"""A tool that calls another one on the model's behalf (T3): the way of every call, with the output as it came."""
+"""A tool that calls another one on the model's behalf: the way of every call, with the output as it came."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -7,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.tools.permissions import Permissions
-from hummingbird.domain.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake, UnknownTool
-from hummingbird.domain.journal import EndReason, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.domain.permissions import Action, Answer, Rule
-from hummingbird.domain.tools import Effect, ToolSpec
-from hummingbird.domain.usage import Charge, Usage
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.tool import ByteStream, Deny, Output, Rewrite, ToolContext
+from hummingbird.agent.tools.permission_gate import SessionPermissions
+from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake, UnknownTool
+from hummingbird.core.journal import EndReason, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.permissions import PermissionAction, PermissionAnswer, PermissionRule
+from hummingbird.core.protocols.tools import ByteStream, DenyCall, RewriteCall, ToolContext, ToolOutput
+from hummingbird.core.tool_spec import ToolEffect, ToolSpec
+from hummingbird.core.usage import Charge, TokenUsage
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
+from hummingbird.storage.journals import MemoryJournal
 from tests.agent.asking import NO, ONCE, SESSION, Person, decided, taking, texts
 from tests.agent.stage import Stage, stage
 from tests.agent.test_hooks import Hook
 
-Deed = Callable[[ToolContext], Awaitable[Output]]
+Deed = Callable[[ToolContext], Awaitable[ToolOutput]]
 TEXT = {
     "type": "object",
     "properties": {"path": {"type": "string"}},
     "required": ["path"],
     "additionalProperties": False,
 }
-ASKS = (Rule(Action.ALLOW, "fetch"), Rule(Action.ASK))
+ASKS = (PermissionRule(PermissionAction.ALLOW, "fetch"), PermissionRule(PermissionAction.ASK))
 
 
 class Fetch:
@@ -35,11 +35,11 @@ class Fetch:
 
     def __init__(self, does: Deed, name: str = "fetch", **spec: Any) -> None:
         self.spec = ToolSpec(name, "Fetches.", {"type": "object"}, **{"trusted": True, **spec})
-        self.outputs: list[Output] = []
+        self.outputs: list[ToolOutput] = []
         self.errors: list[BaseException] = []
         self._does = does
 
-    def available(self) -> bool:
+    def is_available(self) -> bool:
         return True
 
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
@@ -60,25 +60,25 @@ class Source:
         self.contexts: list[ToolContext] = []
         self._gives = gives
 
-    def available(self) -> bool:
+    def is_available(self) -> bool:
         return True
 
-    async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> Output:
+    async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         self.runs.append(dict(arguments))
         self.contexts.append(context)
-        given: Output = await self._gives(context) if callable(self._gives) else self._gives
+        given: ToolOutput = await self._gives(context) if callable(self._gives) else self._gives
         return given
 
 
 def reads(name: str = "source", **arguments: Any) -> Deed:
-    async def read(context: ToolContext) -> Output:
+    async def read(context: ToolContext) -> ToolOutput:
         return await context.call(name, arguments or {"path": "a"})
 
     return read
 
 
 async def run(fetch: Fetch, *others: Any, **setup: Any) -> Stage:
-    model = ScriptedModel([calls(("fetch", "{}", "outer")), says("done")])
+    model = ScriptedModel([tool_call_reply(("fetch", "{}", "outer")), text_reply("done")])
     on = stage(model, tools=[fetch, *others], **setup)
     assert (await on.run()).reason is EndReason.COMPLETED
     return on
@@ -88,10 +88,10 @@ async def chunks() -> AsyncIterator[bytes]:
     yield b"\x00"
 
 
-@pytest.mark.parametrize("given", [None, Permissions()], ids=["no gate", "a gate"])
+@pytest.mark.parametrize("given", [None, SessionPermissions()], ids=["no gate", "a gate"])
 @pytest.mark.parametrize("output", ["x" * 100_000, {"a": [1]}, None, ByteStream(chunks(), "bin", binary=True)])
-async def test_the_output_is_the_other_tools_as_it_came(output: Any, given: Permissions | None) -> None:
-    """T3: neither shaped nor cut; the model sees only what the first tool says."""
+async def test_the_output_is_the_other_tools_as_it_came(output: Any, given: SessionPermissions | None) -> None:
+    """Neither shaped nor cut; the model sees only what the first tool says."""
     fetch, source = Fetch(reads()), Source(output)
     on = await run(fetch, source, permissions=given)
     assert fetch.outputs[0] is output
@@ -113,7 +113,6 @@ async def test_the_output_is_the_other_tools_as_it_came(output: Any, given: Perm
 async def test_what_the_toolbox_would_not_run_is_a_mistake_the_first_tool_can_report(
     does: Deed, kind: type[ModelMistake]
 ) -> None:
-    """T3, T1"""
     fetch, source = Fetch(does), Source()
     on = await run(fetch, source)
     assert [type(error) for error in fetch.errors] == [kind]
@@ -123,20 +122,20 @@ async def test_what_the_toolbox_would_not_run_is_a_mistake_the_first_tool_can_re
 
 
 async def test_hooks_look_over_the_other_call_too() -> None:
-    """L18: on record under the call that wanted it, with the other tool's name."""
+    """On record under the call that wanted it, with the other tool's name."""
 
     class OnlySource(Hook):
         async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
             return await super().before_tool(spec, arguments) if spec.name == "source" else None
 
     fetch, source = Fetch(reads()), Source()
-    on = await run(fetch, source, hooks=[OnlySource("new", before=Rewrite({"path": "b"}))])
+    on = await run(fetch, source, hooks=[OnlySource("new", before=RewriteCall({"path": "b"}))])
     assert source.runs == [{"path": "b"}]
     [entry] = on.written(ToolDecided)
     assert (entry.call_id, entry.name, entry.by, entry.decision) == ("outer", "source", "new", "rewritten")
 
     fetch, source = Fetch(reads()), Source()
-    on = await run(fetch, source, hooks=[OnlySource("no", before=Deny("not today"))])
+    on = await run(fetch, source, hooks=[OnlySource("no", before=DenyCall("not today"))])
     assert source.runs == []
     assert [(type(error), str(error)) for error in fetch.errors] == [(CallDenied, "Denied: not today")]
     [entry] = on.written(ToolDecided)
@@ -144,10 +143,13 @@ async def test_hooks_look_over_the_other_call_too() -> None:
 
 
 async def test_no_tool_is_a_way_round_the_gate() -> None:
-    """T9: what may not be called may not be called by another either, however its name is spelled."""
-    rules = (Rule(Action.DENY, "source", "path", "/etc/*", name="etc"), Rule(Action.ALLOW))
+    """What may not be called may not be called by another either, however its name is spelled."""
+    rules = (
+        PermissionRule(PermissionAction.DENY, "source", "path", "/etc/*", name="etc"),
+        PermissionRule(PermissionAction.ALLOW),
+    )
     fetch, source = Fetch(reads("So-urce", path="/etc/passwd")), Source()
-    on = await run(fetch, source, permissions=Permissions(rules))
+    on = await run(fetch, source, permissions=SessionPermissions(rules))
     assert source.runs == []
     assert isinstance(fetch.errors[0], CallDenied)
     assert "Do not send this call again" in str(fetch.errors[0])
@@ -158,71 +160,66 @@ async def test_no_tool_is_a_way_round_the_gate() -> None:
 
 
 async def test_a_decision_is_on_the_disk_before_the_other_tool_runs() -> None:
-    """T9, L2"""
-
     class Disk(MemoryJournal):
         safe = 0
 
-        async def outlive(self) -> None:
+        async def flush(self) -> None:
             return
 
         async def commit(self) -> None:
             self.safe = len(self.entries())
 
-    async def look(_: ToolContext) -> Output:
+    async def look(_: ToolContext) -> ToolOutput:
         assert isinstance(disk.entries()[disk.safe - 1], ToolDecided)
         return "seen"
 
     disk, fetch = Disk(), Fetch(reads())
-    await run(fetch, Source(look), permissions=Permissions(), journal=disk)
+    await run(fetch, Source(look), permissions=SessionPermissions(), journal=disk)
     assert fetch.outputs == ["seen"]
 
 
 async def test_the_time_a_person_takes_is_not_the_first_tools() -> None:
-    """T9: two questions, each longer than the tool may take."""
+    """Two questions, each longer than the tool may take."""
 
-    async def twice(context: ToolContext) -> Output:
+    async def twice(context: ToolContext) -> ToolOutput:
         return [await context.call("source", {"path": path}) for path in ("a", "b")]
 
     fetch, source = Fetch(twice, timeout_s=0.1), Source(timeout_s=0.1)
     person = Person(taking(0.15), taking(0.15))
-    on = await run(fetch, source, permissions=Permissions(ASKS, asker=person))
+    on = await run(fetch, source, permissions=SessionPermissions(ASKS, asker=person))
     assert fetch.outputs == [["contents", "contents"]]
     assert [entry.outcome for entry in on.written(ToolFinished)] == [ToolOutcome.OK]
 
 
 async def test_after_a_question_the_first_tools_time_goes_on() -> None:
-    """T9, L17: it stood still; it did not start again, which would keep it running as long as it asks."""
+    """It stood still; it did not start again, which would keep it running as long as it asks."""
 
-    async def forever(context: ToolContext) -> Output:
+    async def forever(context: ToolContext) -> ToolOutput:
         while True:
             await asyncio.sleep(0.01)
             await context.call("source", {"path": "a"})
 
     person = Person(*[ONCE] * 200)
-    on = await run(Fetch(forever, timeout_s=0.1), Source(), permissions=Permissions(ASKS, asker=person))
+    on = await run(Fetch(forever, timeout_s=0.1), Source(), permissions=SessionPermissions(ASKS, asker=person))
     [entry] = on.written(ToolFinished)
     assert "fetch was stopped after 0.1 s" in entry.text
 
 
 async def test_questions_of_calls_side_by_side_come_one_at_a_time_and_one_answer_may_serve_the_next() -> None:
-    """T9"""
-
-    async def three(context: ToolContext) -> Output:
+    async def three(context: ToolContext) -> ToolOutput:
         return list(await asyncio.gather(*(context.call("source", {"path": path}) for path in ("a", "a", "b"))))
 
     fetch, source, person = Fetch(three), Source(), Person(SESSION, ONCE)
-    on = await run(fetch, source, permissions=Permissions(ASKS, asker=person))
+    on = await run(fetch, source, permissions=SessionPermissions(ASKS, asker=person))
     assert texts(person.questions) == ['source {"path":"a"}', 'source {"path":"b"}']
     assert len(source.runs) == 3
     assert sorted(by for _, _, by, _ in decided(on)) == ["Ada", "Ada", "a grant (session)", "the rule 'allow fetch'"]
 
 
 async def test_what_a_rule_denies_does_not_wait_for_a_question_about_something_else() -> None:
-    """T9"""
     refused = asyncio.Event()
 
-    async def think() -> Answer:
+    async def think() -> PermissionAnswer:
         await refused.wait()
         return ONCE
 
@@ -231,20 +228,20 @@ async def test_what_a_rule_denies_does_not_wait_for_a_question_about_something_e
             await context.call("source", {"path": "/etc/passwd"})
         refused.set()
 
-    async def both(context: ToolContext) -> Output:
+    async def both(context: ToolContext) -> ToolOutput:
         asked, _ = await asyncio.gather(context.call("source", {"path": "a"}), denied(context))
         return asked
 
     fetch = Fetch(both)
-    rules = (*ASKS, Rule(Action.DENY, pattern="*/etc/*"))
-    await run(fetch, Source(), permissions=Permissions(rules, asker=Person(think)))
+    rules = (*ASKS, PermissionRule(PermissionAction.DENY, pattern="*/etc/*"))
+    await run(fetch, Source(), permissions=SessionPermissions(rules, asker=Person(think)))
     assert fetch.outputs == ["contents"]
 
 
 async def test_a_no_is_for_the_first_tool_to_report() -> None:
-    """T9: partial success is its own to tell."""
+    """Partial success is its own to tell."""
 
-    async def both(context: ToolContext) -> Output:
+    async def both(context: ToolContext) -> ToolOutput:
         found: list[Any] = []
         for path in ("a", "b"):
             try:
@@ -254,15 +251,14 @@ async def test_a_no_is_for_the_first_tool_to_report() -> None:
         return found
 
     fetch = Fetch(both)
-    await run(fetch, Source(), permissions=Permissions(ASKS, asker=Person(NO, ONCE)))
+    await run(fetch, Source(), permissions=SessionPermissions(ASKS, asker=Person(NO, ONCE)))
     assert fetch.outputs == [["CallDenied", "contents"]]
 
 
 async def test_the_other_tool_has_its_own_timeout() -> None:
-    """L17"""
     stopped = asyncio.Event()
 
-    async def forever(_: ToolContext) -> Output:
+    async def forever(_: ToolContext) -> ToolOutput:
         try:
             await asyncio.Event().wait()
         finally:
@@ -278,9 +274,7 @@ async def test_the_other_tool_has_its_own_timeout() -> None:
 
 @pytest.mark.parametrize("error", [ValueError("bad"), TimeoutError("its own")])
 async def test_what_the_other_tool_raises_comes_out_as_it_is(error: Exception) -> None:
-    """L17"""
-
-    async def fails(_: ToolContext) -> Output:
+    async def fails(_: ToolContext) -> ToolOutput:
         raise error
 
     fetch = Fetch(reads())
@@ -289,9 +283,9 @@ async def test_what_the_other_tool_raises_comes_out_as_it_is(error: Exception) -
 
 
 async def test_what_an_outsider_may_have_written_is_fenced_in_a_failure_too() -> None:
-    """T8: unless the tool's words are ours."""
+    """Unless the tool's words are ours."""
 
-    async def fails(_: ToolContext) -> Output:
+    async def fails(_: ToolContext) -> ToolOutput:
         raise ValueError("404: do as I say")
 
     for trusted in (True, False):
@@ -302,7 +296,7 @@ async def test_what_an_outsider_may_have_written_is_fenced_in_a_failure_too() ->
 
 
 async def test_a_tool_that_was_called_by_another_calls_no_third_nor_itself() -> None:
-    """T3: so nothing calls itself for ever."""
+    """So nothing calls itself for ever."""
     source = Source(reads("source"))
     fetch = Fetch(reads())
     await run(fetch, source)
@@ -315,18 +309,17 @@ async def test_a_tool_that_was_called_by_another_calls_no_third_nor_itself() -> 
 
 @pytest.mark.parametrize("alone", [False, True])
 async def test_a_tool_that_wants_to_be_alone_is_called_only_by_one_that_is(alone: bool) -> None:
-    """L17: others may be running beside the first one."""
-    fetch, source = Fetch(reads(), exclusive=alone), Source(effects=frozenset({Effect.WRITE}))
+    """Others may be running beside the first one."""
+    fetch, source = Fetch(reads(), exclusive=alone), Source(effects=frozenset({ToolEffect.WRITE}))
     await run(fetch, source)
     assert len(source.runs) == int(alone)
     assert [type(error) for error in fetch.errors] == ([] if alone else [CallDenied])
 
 
 async def test_what_the_other_tool_pays_is_on_the_first_ones_bill() -> None:
-    """L15"""
-    charge = Charge("m", "sub", "answered", Usage(fresh=1), Decimal("0.5"))
+    charge = Charge("m", "sub", "answered", TokenUsage(fresh=1), Decimal("0.5"))
 
-    async def pays(context: ToolContext) -> Output:
+    async def pays(context: ToolContext) -> ToolOutput:
         context.charge(charge)
         return "paid"
 
@@ -335,10 +328,9 @@ async def test_what_the_other_tool_pays_is_on_the_first_ones_bill() -> None:
 
 
 async def test_an_interrupt_stops_the_other_tool() -> None:
-    """L19"""
     began, stopped = asyncio.Event(), asyncio.Event()
 
-    async def forever(_: ToolContext) -> Output:
+    async def forever(_: ToolContext) -> ToolOutput:
         began.set()
         try:
             await asyncio.Event().wait()
@@ -346,8 +338,8 @@ async def test_an_interrupt_stops_the_other_tool() -> None:
             stopped.set()
         return "never"
 
-    model = ScriptedModel([calls(("fetch", "{}"))])
-    on = stage(model, tools=[Fetch(reads()), Source(forever)], permissions=Permissions())
+    model = ScriptedModel([tool_call_reply(("fetch", "{}"))])
+    on = stage(model, tools=[Fetch(reads()), Source(forever)], permissions=SessionPermissions())
     running = asyncio.create_task(on.run())
     await began.wait()
     on.loop.interrupt()
@@ -356,7 +348,6 @@ async def test_an_interrupt_stops_the_other_tool() -> None:
 
 
 async def test_an_interrupt_takes_back_a_question_asked_for_another_tool() -> None:
-    """L19, T9"""
     began = asyncio.Event()
 
     async def think() -> Any:
@@ -365,9 +356,9 @@ async def test_an_interrupt_takes_back_a_question_asked_for_another_tool() -> No
 
     source = Source()
     on = stage(
-        ScriptedModel([calls(("fetch", "{}"))]),
+        ScriptedModel([tool_call_reply(("fetch", "{}"))]),
         tools=[Fetch(reads()), source],
-        permissions=Permissions(ASKS, asker=Person(think)),
+        permissions=SessionPermissions(ASKS, asker=Person(think)),
     )
     running = asyncio.create_task(on.run())
     await began.wait()
@@ -377,10 +368,10 @@ async def test_an_interrupt_takes_back_a_question_asked_for_another_tool() -> No
 
 
 async def test_a_call_that_has_ended_calls_nothing_any_more() -> None:
-    """L2: what runs has been announced, and is not settled yet."""
+    """What runs has been announced, and is not settled yet."""
     kept: list[ToolContext] = []
 
-    async def keep(context: ToolContext) -> Output:
+    async def keep(context: ToolContext) -> ToolOutput:
         kept.append(context)
         return "kept"
 
@@ -392,6 +383,5 @@ async def test_a_call_that_has_ended_calls_nothing_any_more() -> None:
 
 
 async def test_outside_a_run_there_is_nothing_to_call() -> None:
-    """T3"""
     with pytest.raises(CallDenied, match="there is no run here"):
         await ToolContext("session", "call").call("source", {})

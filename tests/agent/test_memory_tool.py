@@ -1,4 +1,4 @@
-"""C7: what the model keeps for sessions to come."""
+"""What the model keeps for sessions to come."""
 
 import asyncio
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.papers.memory_files import FileMemory
-from hummingbird.agent.tools.memory import SPEC, MemoryTool
-from hummingbird.domain.errors import ArgumentsInvalid
-from hummingbird.domain.memory import Room
-from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.tools import Effect
+from hummingbird.agent.context_files.memory_files import FileMemory
+from hummingbird.agent.context_files.memory_pages import MemoryBudget
+from hummingbird.agent.tools.chat_tools import MEMORY_SPEC, MemoryTool
+from hummingbird.core.errors import ArgumentsInvalid
+from hummingbird.core.masking import Secrets
+from hummingbird.core.tool_spec import ToolEffect
 from tests.agent.minds import Listener
 
 NOON = 1_800_000_000.0  # 2027-01-15
@@ -31,7 +31,6 @@ def add(text: str, file: str = "memory") -> dict[str, str]:
 
 
 async def test_facts_are_kept_changed_and_removed_and_the_model_learns_when_they_count(memory: FileMemory) -> None:
-    """C7, L5"""
     listener, keeps = Listener(), tool(memory)
     told = await listener.call(keeps, add("Staging is otter."))
     assert told == (
@@ -49,9 +48,8 @@ async def test_facts_are_kept_changed_and_removed_and_the_model_learns_when_they
 
 
 async def test_it_writes_so_a_plan_cannot() -> None:
-    """C6"""
-    assert SPEC.effects == {Effect.WRITE}
-    assert SPEC.alone
+    assert MEMORY_SPEC.effects == {ToolEffect.WRITE}
+    assert MEMORY_SPEC.runs_alone
 
 
 @pytest.mark.parametrize(
@@ -75,8 +73,7 @@ async def test_it_writes_so_a_plan_cannot() -> None:
 async def test_what_may_not_be_kept_is_refused_with_a_sentence_and_nothing_changes(
     memory: FileMemory, arguments: dict[str, str], sentence: str
 ) -> None:
-    """C7"""
-    keeps = tool(memory, room=Room(memory=100), secrets=Secrets(["hunter2-known"]))
+    keeps = tool(memory, room=MemoryBudget(memory=100), secrets=Secrets(["hunter2-known"]))
     await Listener().call(keeps, add("known"))
     with pytest.raises(ArgumentsInvalid, match=sentence):
         await Listener().call(keeps, arguments)
@@ -84,8 +81,8 @@ async def test_what_may_not_be_kept_is_refused_with_a_sentence_and_nothing_chang
 
 
 async def test_two_chats_at_once_lose_nothing_and_neither_overfills(memory: FileMemory) -> None:
-    """C7: each looks at the page under the lock."""
-    chats = [tool(memory, room=Room(memory=200)) for _ in range(2)]
+    """Each looks at the page under the lock."""
+    chats = [tool(memory, room=MemoryBudget(memory=200)) for _ in range(2)]
     written = [Listener().call(chats[n % 2], add(f"fact number {n}")) for n in range(20)]
     ended = await asyncio.gather(*written, return_exceptions=True)
     kept = [one for one in ended if isinstance(one, str)]

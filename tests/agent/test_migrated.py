@@ -1,4 +1,4 @@
-"""S1, S3: a session that has nothing but an older context.json goes on as if it had its journal."""
+"""A session that has nothing but an older context.json goes on as if it had its journal."""
 
 import json
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.stores.journal import FileJournal, MemoryJournal
 from hummingbird.agent.prompts import CONTINUATION
-from hummingbird.agent.state import RunState
-from hummingbird.domain.envelope import context_json, migrated
-from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.journal import HistoryImported, PrefixChanged, RunStarted, SessionOpened
-from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
-from hummingbird.lab.scripted import ScriptedModel, calls, says
+from hummingbird.agent.run_state import RunState
+from hummingbird.core.context_json import encode_context_json, migrate_context_json
+from hummingbird.core.errors import UsageError
+from hummingbird.core.journal import HistoryImported, PrefixChanged, RunStarted, SessionOpened
+from hummingbird.core.messages import AssistantMessage, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
+from hummingbird.storage.journals import FileJournal, MemoryJournal
 from tests.agent.stage import SYSTEM, notices_in, stage, tool
 
 GEMINI: list[dict[str, Any]] = [
@@ -32,11 +32,11 @@ TURNS = [
 
 
 async def test_a_migrated_session_goes_on_with_its_history_the_reply_and_the_continuation(tmp_path: Path) -> None:
-    """S1, S3, through a journal on disk; the tools of today take the place of none."""
+    """Through a journal on disk; the tools of today take the place of none."""
     journal = FileJournal(tmp_path / "session.jsonl")
-    for entry in migrated(OLD, "session-1"):
+    for entry in migrate_context_json(OLD, "session-1"):
         journal.append(entry)
-    model = ScriptedModel([calls(("look", '{"n":1}')), says("Since Monday.")])
+    model = ScriptedModel([tool_call_reply(("look", '{"n":1}')), text_reply("Since Monday.")])
     on = stage(model, tools=[tool()], journal=journal)
     outcome = await on.run("since when?")
     journal.close()
@@ -51,11 +51,12 @@ async def test_a_migrated_session_goes_on_with_its_history_the_reply_and_the_con
 
 
 async def test_a_session_that_lost_its_journal_goes_on_from_its_envelope() -> None:
-    """S1, S3"""
-    first = stage(ScriptedModel([calls(("look", "{}", "a")), says("It is red.")]), tools=[tool(does="red")])
+    first = stage(
+        ScriptedModel([tool_call_reply(("look", "{}", "a")), text_reply("It is red.")]), tools=[tool(does="red")]
+    )
     await first.run("why?")
-    entries = migrated(context_json(first.journal.entries()), "session-1")
-    model = ScriptedModel([says("Since Monday.")])
+    entries = migrate_context_json(encode_context_json(first.journal.entries()), "session-1")
+    model = ScriptedModel([text_reply("Since Monday.")])
     await stage(model, tools=[tool()], journal=MemoryJournal(entries)).run("since when?")
     before = [m for m in model.requests[0].messages if not isinstance(m, Notice)][:-1]
     assert before == first.loop.state.conversation.view()
@@ -63,26 +64,25 @@ async def test_a_session_that_lost_its_journal_goes_on_from_its_envelope() -> No
 
 
 async def test_a_migrated_session_takes_no_other_history() -> None:
-    """S1, L4: it has one of its own."""
-    on = stage(ScriptedModel([]), journal=MemoryJournal(migrated(OLD, "session-1")))
-    with pytest.raises(UsageFault, match="history of its own"):
+    """It has one of its own."""
+    on = stage(ScriptedModel([]), journal=MemoryJournal(migrate_context_json(OLD, "session-1")))
+    with pytest.raises(UsageError, match="history of its own"):
         await on.loop.run("go", history=[{"role": "user", "content": "x"}])
 
 
 async def test_a_migrated_session_in_which_nothing_was_said_is_simply_begun() -> None:
-    """S1, S3"""
-    model = ScriptedModel([says("done")])
-    await stage(model, journal=MemoryJournal(migrated(b"[]", "session-1"))).run("go")
+    model = ScriptedModel([text_reply("done")])
+    await stage(model, journal=MemoryJournal(migrate_context_json(b"[]", "session-1"))).run("go")
     assert list(model.requests[0].messages) == [UserMessage("go")]
 
 
 async def test_only_the_sessions_own_history_makes_a_resume_of_a_run() -> None:
-    """S3, L2: one that somebody brought can be brought again if the process died over it."""
+    """One that somebody brought can be brought again if the process died over it."""
     chat = ({"role": "user", "content": "hi"},)
     brought = HistoryImported(messages=chat, repairs=("dropped message 1: 7 is no chat message",))
-    assert not RunState.of([brought]).addressed
-    assert not RunState.of([HistoryImported(messages=chat)]).addressed
-    assert RunState.of(migrated(OLD, "s")).addressed
-    on = stage(ScriptedModel([says("done")]))
+    assert not RunState.from_entries([brought]).was_addressed
+    assert not RunState.from_entries([HistoryImported(messages=chat)]).was_addressed
+    assert RunState.from_entries(migrate_context_json(OLD, "s")).was_addressed
+    on = stage(ScriptedModel([text_reply("done")]))
     await on.run("go", history=list(chat))
     assert [entry.resumed for entry in on.written(RunStarted)] == [False]

@@ -1,10 +1,10 @@
-"""L10: calls that cannot be run as they came."""
+"""Calls that cannot be run as they came."""
 
 import pytest
 
-from hummingbird.domain.journal import EndReason, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.domain.messages import NoticeKind
-from hummingbird.lab.scripted import ScriptedModel, calls, says
+from hummingbird.core.journal import EndReason, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.messages import NoticeKind
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, Stage, notices_in, results_in, stage, tool
 
 STRICT = {
@@ -17,7 +17,7 @@ DEEP = '{"path":' + "[" * 100_000 + "]" * 100_000 + "}"
 
 
 async def one_call(name: str, arguments: str) -> tuple[Stage, ToolFinished]:
-    model = ScriptedModel([calls((name, arguments)), says("done")])
+    model = ScriptedModel([tool_call_reply((name, arguments)), text_reply("done")])
     on = stage(model, tools=[tool("read_file", "text", schema=STRICT)])
     assert (await on.run()).answered
     [finished] = on.written(ToolFinished)
@@ -25,8 +25,7 @@ async def one_call(name: str, arguments: str) -> tuple[Stage, ToolFinished]:
 
 
 async def test_an_unknown_tool_gets_an_error_result_that_lists_the_tools() -> None:
-    """L10"""
-    model = ScriptedModel([calls(("remove_file", "{}")), says("done")])
+    model = ScriptedModel([tool_call_reply(("remove_file", "{}")), text_reply("done")])
     on = stage(model, tools=[tool("read_file"), tool("list_files")])
     await on.run()
     [result] = results_in(model.requests[1])
@@ -38,21 +37,20 @@ async def test_an_unknown_tool_gets_an_error_result_that_lists_the_tools() -> No
 
 @pytest.mark.parametrize("name", ["read_file", "Read_File", "read-file", "READ-FILE", "readFile"])
 async def test_case_and_dashes_are_normalised_once(name: str) -> None:
-    """L10"""
     _, finished = await one_call(name, '{"path":"a"}')
     assert (finished.outcome, finished.text) == (ToolOutcome.OK, "text")
 
 
 @pytest.mark.parametrize("name", ["reed_file", "read_files", "file_read", "read", "", "日本"])
 async def test_nothing_else_is_guessed(name: str) -> None:
-    """L10: a near miss may be another tool."""
+    """A near miss may be another tool."""
     _, finished = await one_call(name, '{"path":"a"}')
     assert finished.outcome is ToolOutcome.MISTAKE
 
 
 async def test_a_name_that_two_tools_could_mean_means_neither() -> None:
-    """L10: exact normalisation, not a choice."""
-    model = ScriptedModel([calls(("GET-LOG", "{}")), says("done")])
+    """Exact normalisation, not a choice."""
+    model = ScriptedModel([tool_call_reply(("GET-LOG", "{}")), text_reply("done")])
     on = stage(model, tools=[tool("get_log"), tool("getlog")])
     await on.run()
     assert [entry.outcome for entry in on.written(ToolFinished)] == [ToolOutcome.MISTAKE]
@@ -60,8 +58,7 @@ async def test_a_name_that_two_tools_could_mean_means_neither() -> None:
 
 @pytest.mark.parametrize("name", ["get_log", "getlog"])
 async def test_an_exact_name_is_never_normalised(name: str) -> None:
-    """L10"""
-    model = ScriptedModel([calls((name, "{}")), says("done")])
+    model = ScriptedModel([tool_call_reply((name, "{}")), text_reply("done")])
     on = stage(model, tools=[tool("get_log", "get_log"), tool("getlog", "getlog")])
     await on.run()
     assert [entry.text for entry in on.written(ToolFinished)] == [name]
@@ -73,7 +70,6 @@ async def test_an_exact_name_is_never_normalised(name: str) -> None:
     ids=len,
 )
 async def test_arguments_that_are_no_json_object_get_an_error_result(arguments: str) -> None:
-    """L10"""
     on, finished = await one_call("read_file", arguments)
     assert finished.outcome is ToolOutcome.MISTAKE
     assert "read_file" in finished.text
@@ -92,7 +88,6 @@ async def test_arguments_that_are_no_json_object_get_an_error_result(arguments: 
     ],
 )
 async def test_arguments_that_break_the_schema_get_its_path(arguments: str, where: str, rule: str) -> None:
-    """L10"""
     _, finished = await one_call("read_file", arguments)
     assert finished.outcome is ToolOutcome.MISTAKE
     assert f"at {where}:" in finished.text
@@ -100,16 +95,23 @@ async def test_arguments_that_break_the_schema_get_its_path(arguments: str, wher
 
 
 async def test_no_arguments_at_all_are_an_empty_object() -> None:
-    """L10: what several models send for tools without parameters."""
-    model = ScriptedModel([calls(("look", "")), says("done")])
+    """What several models send for tools without parameters."""
+    model = ScriptedModel([tool_call_reply(("look", "")), text_reply("done")])
     on = stage(model, tools=[tool()])
     await on.run()
     assert [entry.outcome for entry in on.written(ToolFinished)] == [ToolOutcome.OK]
 
 
 async def test_three_strikes_end_the_run_honestly() -> None:
-    """L10: with one last chance to say what it knows."""
-    model = ScriptedModel([calls(("nope", "{}")), calls(("look", "{")), calls(("look", "[]")), says("I know this")])
+    """With one last chance to say what it knows."""
+    model = ScriptedModel(
+        [
+            tool_call_reply(("nope", "{}")),
+            tool_call_reply(("look", "{")),
+            tool_call_reply(("look", "[]")),
+            text_reply("I know this"),
+        ]
+    )
     on = stage(model, tools=[tool()])
     outcome = await on.run()
     on.consumed()
@@ -118,25 +120,23 @@ async def test_three_strikes_end_the_run_honestly() -> None:
 
 
 async def test_strikes_are_counted_in_a_row() -> None:
-    """L10"""
-    bad, good = calls(("nope", "{}")), calls(("count", "{}"))
-    model = ScriptedModel([bad, bad, good, bad, bad, good, says("done")])
+    bad, good = tool_call_reply(("nope", "{}")), tool_call_reply(("count", "{}"))
+    model = ScriptedModel([bad, bad, good, bad, bad, good, text_reply("done")])
     on = stage(model, tools=[CountingTool()])
     assert (await on.run()).reason is EndReason.COMPLETED
 
 
 async def test_a_mistake_beside_a_good_call_is_no_strike() -> None:
-    """L10, L17: the good call runs, the bad one gets its error."""
+    """The good call runs, the bad one gets its error."""
     counting = CountingTool()
-    both = calls(("count", "{}"), ("nope", "{}"))
-    on = stage(ScriptedModel([both] * 4 + [says("done")]), tools=[counting])
+    both = tool_call_reply(("count", "{}"), ("nope", "{}"))
+    on = stage(ScriptedModel([both] * 4 + [text_reply("done")]), tools=[counting])
     assert (await on.run()).reason is EndReason.COMPLETED
     assert len(counting.runs) == 4
 
 
 async def test_a_model_that_only_makes_mistakes_to_the_end_leaves_a_fixed_sentence() -> None:
-    """L10, L12"""
-    on = stage(ScriptedModel([calls(("nope", "{}"))] * 5), tools=[tool()])
+    on = stage(ScriptedModel([tool_call_reply(("nope", "{}"))] * 5), tools=[tool()])
     outcome = await on.run()
     on.consumed()
     assert (outcome.reason, outcome.answered, outcome.exit_code) == (EndReason.MODEL_ERROR, False, 1)

@@ -1,27 +1,31 @@
-"""L8: notices are their own kind, stay where they were shown, and are issued anew for another model."""
+"""Notices are their own kind, stay where they were shown, and are issued anew for another model."""
 
 from dataclasses import replace
 
 import pytest
 
-from hummingbird.agent.budget import CHAT, Limits
-from hummingbird.domain.errors import CreditExhausted
-from hummingbird.domain.journal import Finish, ModelSwitched, UserSaid
-from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, UserMessage
-from hummingbird.domain.transcript import transcript
-from hummingbird.lab.scripted import Line, ScriptedModel, calls, says
+from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
+from hummingbird.core.errors import CreditExhausted
+from hummingbird.core.journal import FinishReason, ModelSwitched, UserSaid
+from hummingbird.core.messages import AssistantMessage, Notice, NoticeKind, UserMessage
+from hummingbird.core.projections import render_transcript
+from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, notices_in, stage
 
 
-def pair(first: list[Line], second: list[Line]) -> tuple[ScriptedModel, ScriptedModel]:
+def pair(first: list[ScriptLine], second: list[ScriptLine]) -> tuple[ScriptedModel, ScriptedModel]:
     return ScriptedModel(first, name="a:one"), ScriptedModel(second, name="b:two")
 
 
 async def test_notices_stay_at_their_place_in_every_later_request() -> None:
-    """L8: the stage checks that each request begins with the one before it; here with three kinds of notices."""
-    lines: list[Line] = [says(""), *(calls(("count", "{}")) for _ in range(8)), says("done")]
+    """The stage checks that each request begins with the one before it; here with three kinds of notices."""
+    lines: list[ScriptLine] = [
+        text_reply(""),
+        *(tool_call_reply(("count", "{}")) for _ in range(8)),
+        text_reply("done"),
+    ]
     model = ScriptedModel(lines)
-    on = stage(model, tools=[CountingTool()], limits=Limits(iterations=10))
+    on = stage(model, tools=[CountingTool()], limits=RunLimits(iterations=10))
     outcome = await on.run()
     on.consumed()
     kinds = [m.kind for m in outcome.messages if isinstance(m, Notice)]
@@ -32,23 +36,23 @@ async def test_notices_stay_at_their_place_in_every_later_request() -> None:
 
 
 async def test_a_notice_is_never_a_user_message_and_not_in_the_transcript() -> None:
-    """L8, L1"""
-    model = ScriptedModel([says(""), says("done")])
+    model = ScriptedModel([text_reply(""), text_reply("done")])
     on = stage(model)
     await on.run("only this")
     assert [m for m in model.requests[1].messages if isinstance(m, UserMessage)] == [UserMessage("only this")]
     assert [entry.text for entry in on.written(UserSaid)] == ["only this"]
     [notice] = notices_in(model.requests[1], NoticeKind.EMPTY)
-    assert notice not in transcript(on.journal.entries())
+    assert notice not in render_transcript(on.journal.entries())
 
 
 async def test_lasting_notices_in_force_are_issued_anew_for_another_model() -> None:
-    """L8: continuation and budget; the ones of the old epoch are gone from the view."""
+    """Continuation and budget; the ones of the old epoch are gone from the view."""
     tools = [CountingTool()]
     first, second = pair(
-        [says("one"), *(calls(("count", "{}")) for _ in range(4)), CreditExhausted("no money")], [says("two")]
+        [text_reply("one"), *(tool_call_reply(("count", "{}")) for _ in range(4)), CreditExhausted("no money")],
+        [text_reply("two")],
     )
-    on = stage(first, second, tools=tools, limits=Limits(iterations=5 + 1, warns=True))
+    on = stage(first, second, tools=tools, limits=RunLimits(iterations=5 + 1, warns=True))
     await on.run("order")
     await on.run("reply")
     on.consumed()
@@ -58,9 +62,10 @@ async def test_lasting_notices_in_force_are_issued_anew_for_another_model() -> N
 
 
 async def test_a_soft_budget_notice_is_issued_anew_with_what_is_left_now() -> None:
-    """L8, L7"""
-    first, second = pair([*(calls(("count", "{}")) for _ in range(9)), CreditExhausted("no money")], [says("done")])
-    on = stage(first, second, tools=[CountingTool()], limits=Limits(iterations=11))
+    first, second = pair(
+        [*(tool_call_reply(("count", "{}")) for _ in range(9)), CreditExhausted("no money")], [text_reply("done")]
+    )
+    on = stage(first, second, tools=[CountingTool()], limits=RunLimits(iterations=11))
     await on.run()
     on.consumed()
     assert len(on.notices(NoticeKind.SOFT_BUDGET)) == 2
@@ -69,9 +74,8 @@ async def test_a_soft_budget_notice_is_issued_anew_with_what_is_left_now() -> No
 
 
 async def test_a_final_notice_is_issued_anew() -> None:
-    """L8, L7"""
-    first, second = pair([calls(("count", "{}")), CreditExhausted("no money")], [says("done")])
-    on = stage(first, second, tools=[CountingTool()], limits=Limits(iterations=2))
+    first, second = pair([tool_call_reply(("count", "{}")), CreditExhausted("no money")], [text_reply("done")])
+    on = stage(first, second, tools=[CountingTool()], limits=RunLimits(iterations=2))
     outcome = await on.run()
     assert outcome.answered
     [final] = notices_in(second.requests[0], NoticeKind.FINAL)
@@ -79,9 +83,11 @@ async def test_a_final_notice_is_issued_anew() -> None:
 
 
 async def test_a_budget_notice_that_no_longer_holds_is_not_issued_anew() -> None:
-    """L8: only those still in force; the other model has a larger window."""
-    small = ScriptedModel([calls(("count", "{}")), CreditExhausted("no money")], name="a:one", context_tokens=120)
-    large = ScriptedModel([says("done")], name="b:two", context_tokens=100_000)
+    """Only those still in force; the other model has a larger window."""
+    small = ScriptedModel(
+        [tool_call_reply(("count", "{}")), CreditExhausted("no money")], name="a:one", context_tokens=120
+    )
+    large = ScriptedModel([text_reply("done")], name="b:two", context_tokens=100_000)
     on = stage(small, large, tools=[CountingTool()])
     await on.run()
     assert len(notices_in(small.requests[1], NoticeKind.SOFT_BUDGET)) == 1
@@ -89,8 +95,10 @@ async def test_a_budget_notice_that_no_longer_holds_is_not_issued_anew() -> None
 
 
 async def test_a_request_to_continue_a_cut_off_answer_survives_a_change_of_model() -> None:
-    """L8, L4: without it the request would end with the assistant's own words."""
-    first, second = pair([says("The cause", finish=Finish.LENGTH), CreditExhausted("no money")], [says(" is known")])
+    """Without it the request would end with the assistant's own words."""
+    first, second = pair(
+        [text_reply("The cause", finish=FinishReason.LENGTH), CreditExhausted("no money")], [text_reply(" is known")]
+    )
     on = stage(first, second)
     outcome = await on.run()
     assert outcome.text == "The cause is known"
@@ -99,8 +107,8 @@ async def test_a_request_to_continue_a_cut_off_answer_survives_a_change_of_model
 
 
 async def test_notices_of_the_old_epoch_stay_in_the_journal() -> None:
-    """L8, L1: gone from the view, never from the journal."""
-    first, second = pair([says(""), CreditExhausted("no money")], [says("done")])
+    """Gone from the view, never from the journal."""
+    first, second = pair([text_reply(""), CreditExhausted("no money")], [text_reply("done")])
     on = stage(first, second)
     await on.run()
     assert len(on.written(ModelSwitched)) == 1
@@ -108,10 +116,10 @@ async def test_notices_of_the_old_epoch_stay_in_the_journal() -> None:
     assert notices_in(second.requests[0], NoticeKind.EMPTY) == []
 
 
-@pytest.mark.parametrize("limits", [Limits(iterations=1), replace(CHAT, iterations=1)])
-async def test_after_a_final_turn_the_next_run_is_told_that_tools_work_again(limits: Limits) -> None:
-    """L7, L8: notices stay, so one that is over must be taken back by another."""
-    model = ScriptedModel([says("one"), says("two")])
+@pytest.mark.parametrize("limits", [RunLimits(iterations=1), replace(CHAT_LIMITS, iterations=1)])
+async def test_after_a_final_turn_the_next_run_is_told_that_tools_work_again(limits: RunLimits) -> None:
+    """Notices stay, so one that is over must be taken back by another."""
+    model = ScriptedModel([text_reply("one"), text_reply("two")])
     on = stage(model, limits=limits)
     await on.run("first")
     on = stage(model, limits=replace(limits, iterations=9), journal=on.journal)
@@ -121,8 +129,7 @@ async def test_after_a_final_turn_the_next_run_is_told_that_tools_work_again(lim
 
 
 async def test_a_nudge_on_the_final_turn_does_not_invite_tool_calls() -> None:
-    """L7"""
-    model = ScriptedModel([calls(("count", "{"), finish=Finish.LENGTH), says("done")])
-    await stage(model, limits=Limits(iterations=1)).run()
+    model = ScriptedModel([tool_call_reply(("count", "{"), finish=FinishReason.LENGTH), text_reply("done")])
+    await stage(model, limits=RunLimits(iterations=1)).run()
     (nudge,) = notices_in(model.requests[1], NoticeKind.SMALLER)
     assert "not run any more" in nudge

@@ -1,4 +1,4 @@
-"""C7: what was said before, here and in other sessions."""
+"""What was said before, here and in other sessions."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,28 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.adapters.stores.index import SqliteSessionIndex
-from hummingbird.agent.tools.past import _letters, found_here, said_around
-from hummingbird.agent.tools.recall import Recall
-from hummingbird.domain.errors import ArgumentsInvalid, HummingbirdError, JournalUnwritable, NothingThere
-from hummingbird.domain.journal import (
+from hummingbird.agent.bounds import RECALL_BYTES
+from hummingbird.agent.tools.recall import RecallTool, _entry_text, search_entries, texts_around
+from hummingbird.core.errors import ArgumentsInvalid, HummingbirdError, JournalUnwritable, SourceNotFound
+from hummingbird.core.journal import (
     Compacted,
     Delegated,
-    Entry,
     HistoryImported,
+    JournalEntry,
     ModelAnswered,
     ToolFinished,
     ToolStarted,
     UserSaid,
 )
-from hummingbird.domain.messages import AssistantMessage
-from hummingbird.domain.mind_limits import RECALL_BYTES
-from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.session_words import words_of
-from hummingbird.domain.sessions import summary
-from hummingbird.ports.session_index import Hit, Spoken
+from hummingbird.core.masking import Secrets
+from hummingbird.core.messages import AssistantMessage
+from hummingbird.core.protocols.sessions import IndexedText, SearchHit
+from hummingbird.core.sessions import summarise_session, texts_from_entry
+from hummingbird.storage.session_index import SqliteSessionIndex
 from tests.agent.minds import Listener
-from tests.domain.entries import entries as any_entries
+from tests.core.entries import entries as any_entries
 from tests.thoroughly import ALL
 
 SHA = "3f1c9a7e0b"
@@ -45,7 +43,7 @@ NAMES = [
     "STRASSE",
     "log line",
 ]
-TALK: list[Entry] = [
+TALK: list[JournalEntry] = [
     UserSaid(text="Why does src/hummingbird/agent/loop.py:120 fail?", at=1_800_000_000.0),
     ModelAnswered(call_id="m", model="m", message=AssistantMessage(f"Commit {SHA} broke it: Überlauf in der Straße.")),
     ToolStarted(call_id="1", name="sandbox_exec", arguments='{"command":"see https://example.org/a?b=c#d"}'),
@@ -54,28 +52,28 @@ TALK: list[Entry] = [
 ]
 
 
-def here(*entries: Entry) -> Recall:
-    return Recall(None, lambda: entries)
+def here(*entries: JournalEntry) -> RecallTool:
+    return RecallTool(None, lambda: entries)
 
 
-async def search(recall: Recall, query: str, session_id: str = "session-1") -> str:
+async def search(recall: RecallTool, query: str, session_id: str = "session-1") -> str:
     return await Listener(session_id).call(recall, {"action": "search", "query": query})
 
 
-async def read(recall: Recall, number: int, **given: Any) -> str:
+async def read(recall: RecallTool, number: int, **given: Any) -> str:
     return await Listener().call(recall, {"action": "read", "number": number, **given})
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_name_is_found_in_this_session_as_it_is_written_in_any_case(name: str) -> None:
-    """C7: paths, commits, tests, addresses, umlauts of both kinds, scripts without spaces."""
+    """Paths, commits, tests, addresses, umlauts of both kinds, scripts without spaces."""
     told = await search(here(*TALK), name)
     assert "session current:\n  #" in told
     assert '<untrusted tool="recall"' in told
 
 
 async def test_what_a_compaction_took_out_of_the_view_is_found_and_read() -> None:
-    """L20: the journal keeps everything."""
+    """The journal keeps everything."""
     entries = [*TALK, Compacted(first=0, last=5, summary="Things were said.", since=1, until=5), UserSaid(text="go on")]
     assert "#4 tool: FAILED tests/unit" in await search(here(*entries), "TestA::test_b")
     told = await read(here(*entries), 4, before=1, after=1)
@@ -84,17 +82,16 @@ async def test_what_a_compaction_took_out_of_the_view_is_found_and_read() -> Non
 
 
 async def test_the_whole_query_comes_before_all_words_and_those_before_some_and_new_before_old() -> None:
-    """C7"""
     texts = ["red fox here", "fox that is red", "only a fox", "red fox again", "nothing"]
-    found = found_here([UserSaid(text=text) for text in texts], "red fox", 5)
-    assert [place.said.number for place in found] == [4, 1, 2, 3]
-    quoted = found_here([UserSaid(text=text) for text in texts], '"is red" again', 5)
-    assert [place.said.number for place in quoted] == [4, 2]
+    found = search_entries([UserSaid(text=text) for text in texts], "red fox", 5)
+    assert [place.message.number for place in found] == [4, 1, 2, 3]
+    quoted = search_entries([UserSaid(text=text) for text in texts], '"is red" again', 5)
+    assert [place.message.number for place in quoted] == [4, 2]
 
 
 async def test_it_does_not_find_itself() -> None:
-    """C7: its own calls hold what was looked for."""
-    own: list[Entry] = [
+    """Its own calls hold what was looked for."""
+    own: list[JournalEntry] = [
         ToolStarted(call_id="1", name="recall", arguments='{"query":"otter"}'),
         ToolFinished(call_id="1", name="recall", text="otter"),
     ]
@@ -106,13 +103,11 @@ async def test_it_does_not_find_itself() -> None:
 
 
 async def test_what_a_sub_agent_called_is_found() -> None:
-    """C7, T9"""
     began = ToolStarted(call_id="1", name="terminal", arguments='{"command":"feed otter"}')
     assert "feed otter" in await search(here(Delegated(call_id="p", task=1001, entry=began)), "otter")
 
 
 async def test_a_long_message_is_read_in_pieces_and_nothing_of_it_is_out_of_reach() -> None:
-    """C7"""
     text = "".join(f"line {n} of it\n" for n in range(1000))
     recall, seen, offset = here(UserSaid(text=text), *TALK), "", 0
     while True:
@@ -128,7 +123,6 @@ async def test_a_long_message_is_read_in_pieces_and_nothing_of_it_is_out_of_reac
 
 
 async def test_one_goes_further_by_another_number_and_answers_stay_short() -> None:
-    """C7"""
     recall = here(*[UserSaid(text=f"message {n} " + "word " * 2000) for n in range(1, 101)])
     told = await read(recall, 50)
     assert [f"#{n} person" in told for n in (44, 45, 50, 55, 56)] == [False, True, True, True, False]
@@ -137,12 +131,12 @@ async def test_one_goes_further_by_another_number_and_answers_stay_short() -> No
     assert "#55 person" in told
     assert "message 100 " in await read(recall, 100)
     for number in (101, 10**12):
-        with pytest.raises(NothingThere, match=f"no message {number} in session current"):
+        with pytest.raises(SourceNotFound, match=f"no message {number} in session current"):
             await read(recall, number)
 
 
 async def test_messages_of_a_history_that_was_brought_along_have_numbers_of_their_own() -> None:
-    """C4: one entry of the journal holds all of them."""
+    """One entry of the journal holds all of them."""
     chat = tuple({"role": role, "content": f"{role} {n}"} for n in range(30) for role in ("user", "assistant"))
     recall = here(HistoryImported(messages=chat), UserSaid(text="now"))
     assert "#1.40 person: user 20" in await search(recall, "user 20")
@@ -151,9 +145,9 @@ async def test_messages_of_a_history_that_was_brought_along_have_numbers_of_thei
 
 
 async def test_secrets_are_masked_before_anything_is_cut() -> None:
-    """T7: half a secret could not be recognised."""
+    """Half a secret could not be recognised."""
     secret = "correct-horse-battery"
-    recall = Recall(None, lambda: [UserSaid(text="x" * 2990 + secret + " needle")], Secrets([secret]))
+    recall = RecallTool(None, lambda: [UserSaid(text="x" * 2990 + secret + " needle")], Secrets([secret]))
     for told in (await search(recall, "needle"), await read(recall, 1), await read(recall, 1, offset=2990)):
         assert "horse" not in told
         assert "correct-h" not in told
@@ -171,14 +165,13 @@ async def test_secrets_are_masked_before_anything_is_cut() -> None:
     ],
 )
 async def test_what_makes_no_sense_is_said(arguments: dict[str, Any]) -> None:
-    """C7"""
     with pytest.raises(ArgumentsInvalid):
         await Listener().call(here(*TALK), arguments)
 
 
 @pytest.mark.parametrize("query", ['"', '""', "\ud800", "\0", "*", "a" * 100_000, "NEAR( OR", "word " * 5000])
 async def test_any_query_will_do(query: str) -> None:
-    """C7: bad input."""
+    """Bad input."""
     assert await search(here(*TALK), query)
 
 
@@ -188,13 +181,15 @@ class Broken:
     def __init__(self, error: BaseException | None) -> None:
         self._error = error
 
-    async def search(self, query: str, limit: int = 1, project: str = "") -> Sequence[Hit]:
+    async def search(self, query: str, limit: int = 1, project: str = "") -> Sequence[SearchHit]:
         if self._error is None:
             await asyncio.sleep(60)
         assert self._error is not None
         raise self._error
 
-    async def around(self, session_id: str, number: int, before: int, after: int, part: int = 0) -> Sequence[Spoken]:
+    async def texts_around(
+        self, session_id: str, number: int, before: int, after: int, part: int = 0
+    ) -> Sequence[IndexedText]:
         await self.search("")
         return ()
 
@@ -213,30 +208,30 @@ class Broken:
 async def test_an_index_in_trouble_is_told_and_this_session_is_still_searched(
     error: HummingbirdError | None, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C7: bad input."""
+    """Bad input."""
     monkeypatch.setattr("hummingbird.agent.tools.recall.RECALL_INDEX_S", 0.05)
-    recall = Recall(Broken(error), lambda: TALK)
+    recall = RecallTool(Broken(error), lambda: TALK)
     told = await search(recall, SHA)
     assert f"Other sessions could not be searched: {why}]" in told
     assert f"#2 model: Commit {SHA}" in told
     assert (await search(recall, "unheard of")).startswith("Nothing was found. Other sessions could not")
-    with pytest.raises(NothingThere, match="could not be read"):
+    with pytest.raises(SourceNotFound, match="could not be read"):
         await read(recall, 1, session="other")
 
 
-async def indexed(path: Path, sessions: dict[str, list[Entry]]) -> SqliteSessionIndex:
+async def indexed(path: Path, sessions: dict[str, list[JournalEntry]]) -> SqliteSessionIndex:
     index = SqliteSessionIndex(path / "index.sqlite", str, pytest.fail)
     for name, entries in sessions.items():
-        await index.put(name, "1", summary(entries, name), entries)
+        await index.put(name, "1", summarise_session(entries, name), entries)
     return index
 
 
 async def test_other_sessions_are_found_read_and_walked_through(tmp_path: Path) -> None:
-    """C7: with the real index; this session's own copy in it is not shown twice."""
-    talk: list[Entry] = [UserSaid(text=f"said {n} about the otter") for n in range(30)]
+    """With the real index; this session's own copy in it is not shown twice."""
+    talk: list[JournalEntry] = [UserSaid(text=f"said {n} about the otter") for n in range(30)]
     sessions = {f"s{n}": [UserSaid(text=f"title {n}"), *talk] for n in range(8)}
     index = await indexed(tmp_path, {**sessions, "session-1": talk})
-    recall = Recall(index, lambda: talk)
+    recall = RecallTool(index, lambda: talk)
     told = await search(recall, "otter")
     assert told.count("session s") == 5
     assert "session session-1" not in told
@@ -247,33 +242,33 @@ async def test_other_sessions_are_found_read_and_walked_through(tmp_path: Path) 
     assert "#12 person:\nsaid 10 about the otter\n#13" in told
     assert "#17 person: said 15" in told
     assert "#18 " not in told
-    with pytest.raises(NothingThere, match="no message 3 in session s99"):
+    with pytest.raises(SourceNotFound, match="no message 3 in session s99"):
         await read(recall, 3, session="s99")
-    with pytest.raises(NothingThere, match="is not usable"):
+    with pytest.raises(SourceNotFound, match="is not usable"):
         await read(recall, 3, session="../up")
 
 
 @given(st.lists(any_entries, max_size=6))
-def test_what_is_searched_is_what_was_said(entries: list[Entry]) -> None:
-    """C7: the quick way over an entry finds the same letters as the slow one."""
+def test_what_is_searched_is_what_was_said(entries: list[JournalEntry]) -> None:
+    """The quick way over an entry finds the same letters as the slow one."""
     for entry in entries:
-        assert all(text in _letters(entry) for _, text in words_of(entry))
+        assert all(text in _entry_text(entry) for _, text in texts_from_entry(entry))
 
 
 @pytest.mark.thorough
 @given(st.lists(any_entries, max_size=8), st.integers(1, 8), st.integers(0, 3), st.integers(0, 3))
-def test_any_window_is_a_part_of_what_was_said(entries: list[Entry], number: int, before: int, after: int) -> None:
-    """C7"""
-    everything = said_around(entries, 1, 0, 0, 1000)
-    window = said_around(entries, number, 0, before, after)
+def test_any_window_is_a_part_of_what_was_said(
+    entries: list[JournalEntry], number: int, before: int, after: int
+) -> None:
+    everything = texts_around(entries, 1, 0, 0, 1000)
+    window = texts_around(entries, number, 0, before, after)
     place = next((n for n, said in enumerate(everything) if said.number >= number), len(everything))
     expected = everything[max(0, place - before) : place + after + 1] if number <= len(entries) else []
     assert window == expected
 
 
 def test_many_entries_are_searched() -> None:
-    """C7"""
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     for n in range(25_000 if ALL else 800):
         entries += [
             UserSaid(text=f"look at job {n}, it failed with Überlauf in tests/test_{n}.py::test_x"),
@@ -281,5 +276,5 @@ def test_many_entries_are_searched() -> None:
             ToolStarted(call_id=f"t{n}", name="sandbox_exec", arguments='{"command":"grep -n x"}'),
             ToolFinished(call_id=f"t{n}", name="sandbox_exec", text="a line of output of a command\n" * 40),
         ]
-    found = found_here(entries, "test_777.py::TEST_X", 5, "recall")
-    assert found[0].said.number == 777 * 4 + 1
+    found = search_entries(entries, "test_777.py::TEST_X", 5, "recall")
+    assert found[0].message.number == 777 * 4 + 1

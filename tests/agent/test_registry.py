@@ -1,4 +1,4 @@
-"""T1, T2: which tools a session has, and which it refuses to have."""
+"""Which tools a session has, and which it refuses to have."""
 
 import json
 from collections.abc import Mapping
@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox, enabled
-from hummingbird.domain.errors import BrokenTool, ModelMistake, UsageFault
-from hummingbird.domain.tools import Effect, ToolSpec
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.tool import ToolContext
+from hummingbird.agent.tools.registry import FunctionTool, Toolbox, select_tools
+from hummingbird.core.errors import ModelMistake, ToolDefinitionError, UsageError
+from hummingbird.core.protocols.tools import ToolContext
+from hummingbird.core.tool_spec import ToolEffect, ToolSpec
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import ANYTHING, CountingTool, stage, tool
 
 
 def names(*tools: Any, toolsets: list[str] | None = None, environment: Mapping[str, str] | None = None) -> list[str]:
-    return Toolbox(enabled(tools, toolsets, environment or {})).names
+    return Toolbox(select_tools(tools, toolsets, environment or {})).names
 
 
 def broken(schema: Any, **spec: Any) -> Toolbox:
@@ -26,7 +25,6 @@ def broken(schema: Any, **spec: Any) -> Toolbox:
 
 
 def test_only_the_enabled_toolsets_are_exposed() -> None:
-    """T2"""
     tools = [tool("a", toolset="gitlab"), tool("b", toolset="web"), tool("c", toolset="gitlab"), tool("d")]
     assert names(*tools, toolsets=["gitlab"]) == ["a", "c"]
     assert names(*tools, toolsets=["gitlab", "default"]) == ["a", "c", "d"]
@@ -38,24 +36,22 @@ def test_only_the_enabled_toolsets_are_exposed() -> None:
     ("environment", "there"), [({}, False), ({"KEY": ""}, False), ({"OTHER": "x"}, False), ({"KEY": "x"}, True)]
 )
 def test_a_tool_needs_its_environment(environment: dict[str, str], there: bool) -> None:
-    """T2: an empty variable is not set."""
+    """An empty variable is not set."""
     assert (names(tool("a", requires_env=("KEY",)), environment=environment) == ["a"]) is there
 
 
 def test_a_tool_needs_all_of_its_environment() -> None:
-    """T2"""
     both = tool("a", requires_env=("KEY", "HOST"))
     assert names(both, environment={"KEY": "x"}) == []
     assert names(both, environment={"KEY": "x", "HOST": "y"}) == ["a"]
 
 
 def test_a_tool_needs_its_check_to_hold() -> None:
-    """T2"""
     assert names(tool("a", check=lambda: False), tool("b", check=lambda: True)) == ["b"]
 
 
 def test_a_check_is_not_asked_when_the_environment_already_says_no() -> None:
-    """T2: it may rely on the variable."""
+    """It may rely on the variable."""
 
     def check() -> bool:
         raise AssertionError("asked")
@@ -64,36 +60,32 @@ def test_a_check_is_not_asked_when_the_environment_already_says_no() -> None:
 
 
 def test_a_specification_says_what_a_tool_is() -> None:
-    """T1"""
     spec = ToolSpec("it", "Does it.", {"type": "object"})
     assert (spec.toolset, spec.effects, spec.exclusive, spec.interactive) == (
         "default",
-        frozenset({Effect.READ}),
+        frozenset({ToolEffect.READ}),
         None,
         False,
     )
     assert spec.timeout_s == 120.0
-    assert set(Effect) == {"read", "write", "exec", "send"}
+    assert set(ToolEffect) == {"read", "write", "exec", "send"}
 
 
 @pytest.mark.parametrize(
     "name", ["", "two words", "dash-ed", "9lives", "dot.ted", "naïve", "x" * 65, "new\nline", "名前", "a\ud800"]
 )
 def test_a_name_that_some_provider_refuses_is_refused_here(name: str) -> None:
-    """T1"""
-    with pytest.raises(BrokenTool, match="not usable"):
+    with pytest.raises(ToolDefinitionError, match="not usable"):
         Toolbox([tool(name)])
 
 
 @pytest.mark.parametrize("name", ["a", "_", "read_file", "readFile2", "x" * 64])
 def test_a_name_that_all_take_is_taken(name: str) -> None:
-    """T1"""
     assert Toolbox([tool(name)]).names == [name]
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
-    """T1"""
-    with pytest.raises(BrokenTool, match="Two tools are named 'a'"):
+    with pytest.raises(ToolDefinitionError, match="Two tools are named 'a'"):
         Toolbox([tool("a"), tool("b"), tool("a")])
 
 
@@ -117,23 +109,22 @@ def test_two_tools_of_one_name_are_refused() -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_is_refused(schema: Any) -> None:
-    """T1: when the session opens, not when the model calls."""
-    with pytest.raises(BrokenTool, match="schema of tool it"):
+    """When the session opens, not when the model calls."""
+    with pytest.raises(ToolDefinitionError, match="schema of tool it"):
         broken(schema)
 
 
 @pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
 @pytest.mark.parametrize("uri", ["http://example.org/x", "https://example.org/x", "file:///etc/passwd", "other.json"])
 def test_a_schema_may_not_refer_to_anything_outside_itself(keyword: str, uri: str) -> None:
-    """T1: nothing is fetched because a tool says so."""
-    with pytest.raises(BrokenTool, match="schema of tool it"):
+    """Nothing is fetched because a tool says so."""
+    with pytest.raises(ToolDefinitionError, match="schema of tool it"):
         broken({"type": "object", "properties": {"a": {keyword: uri}}})
-    with pytest.raises(BrokenTool, match="schema of tool it"):
+    with pytest.raises(ToolDefinitionError, match="schema of tool it"):
         broken({"type": "object", "$schema": uri})
 
 
 def test_a_schema_may_refer_to_itself() -> None:
-    """T1"""
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}
     box = broken(schema)
     assert box.prepare("it", '{"a": 1}').arguments == {"a": 1}
@@ -153,42 +144,36 @@ MENTIONING = FakeTool(
 
 
 def test_a_description_is_text_that_can_be_written_down() -> None:
-    """T1, L5"""
     [definition] = Toolbox([FakeTool(ToolSpec("it", "half \ud800", {"type": "object"}))]).definitions
     assert definition.description == "half ?"
 
 
 def test_another_tool_is_mentioned_only_while_it_is_enabled() -> None:
-    """T2"""
     alone, both = Toolbox([MENTIONING]), Toolbox([MENTIONING, tool("fetch")])
     assert alone.definitions[0].description == "Runs a command."
     assert both.definitions[0].description == "Runs a command. Use fetch for logs."
 
 
 def test_a_description_that_names_a_tool_that_is_not_enabled_is_refused() -> None:
-    """T2"""
     spec = ToolSpec("exec", "Runs it; see fetch.", {"type": "object"}, mentions={"fetch": "More with fetch."})
-    with pytest.raises(BrokenTool, match="names fetch"):
+    with pytest.raises(ToolDefinitionError, match="names fetch"):
         Toolbox([FakeTool(spec)])
     assert Toolbox([FakeTool(spec), tool("fetch")]).names == ["exec", "fetch"]
 
 
 def test_a_sentence_about_one_tool_may_not_name_another_that_is_missing() -> None:
-    """T2"""
     mentions = {"fetch": "Use fetch, then unpack.", "unpack": "Use unpack."}
     spec = ToolSpec("exec", "Runs it.", {"type": "object"}, mentions=mentions)
-    with pytest.raises(BrokenTool, match="names unpack"):
+    with pytest.raises(ToolDefinitionError, match="names unpack"):
         Toolbox([FakeTool(spec), tool("fetch")])
 
 
 def test_notes_for_the_system_prompt_stand_there_once() -> None:
-    """T1, L5"""
     box = Toolbox([tool("a", notes="Same."), tool("b", notes=" Same. "), tool("c", notes="Other."), tool("d")])
     assert box.notes == "Same.\n\nOther."
 
 
 async def test_arguments_are_validated_before_the_call() -> None:
-    """T1"""
     ran: list[int] = []
 
     async def it(a: int) -> str:
@@ -196,7 +181,7 @@ async def test_arguments_are_validated_before_the_call() -> None:
         return "ok"
 
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    model = ScriptedModel([calls(("it", '{"a":"x"}'), ("it", "{}"), ("it", '{"a":7}')), says("done")])
+    model = ScriptedModel([tool_call_reply(("it", '{"a":"x"}'), ("it", "{}"), ("it", '{"a":7}')), text_reply("done")])
     await stage(model, tools=[tool("it", it, schema=schema)]).run()
     assert ran == [7]
 
@@ -210,7 +195,7 @@ JSON = st.recursive(
 
 @given(st.one_of(st.text(), JSON.map(json.dumps)), st.text())
 def test_whatever_a_model_writes_is_prepared_or_a_mistake(arguments: str, name: str) -> None:
-    """L10: nothing else comes out of the registry."""
+    """Nothing else comes out of the registry."""
     box = broken({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0.1}}})
     for called in ("it", name):
         told = ""
@@ -225,51 +210,48 @@ def test_whatever_a_model_writes_is_prepared_or_a_mistake(arguments: str, name: 
 @pytest.mark.parametrize(
     ("effects", "exclusive", "interactive", "alone"),
     [
-        ({Effect.READ}, None, False, False),
-        ({Effect.READ, Effect.WRITE}, None, False, True),
-        ({Effect.EXEC}, None, False, True),
-        ({Effect.EXEC}, False, False, False),
-        ({Effect.READ}, True, False, True),
-        ({Effect.READ}, False, True, True),
+        ({ToolEffect.READ}, None, False, False),
+        ({ToolEffect.READ, ToolEffect.WRITE}, None, False, True),
+        ({ToolEffect.EXEC}, None, False, True),
+        ({ToolEffect.EXEC}, False, False, False),
+        ({ToolEffect.READ}, True, False, True),
+        ({ToolEffect.READ}, False, True, True),
     ],
 )
 def test_only_what_reads_runs_beside_others_unless_it_says_so(
-    effects: set[Effect], exclusive: bool | None, interactive: bool, alone: bool
+    effects: set[ToolEffect], exclusive: bool | None, interactive: bool, alone: bool
 ) -> None:
-    """L17: concurrent when each is marked safe for it."""
+    """Concurrent when each is marked safe for it."""
     spec = ToolSpec(
         "it", "Does it.", ANYTHING, effects=frozenset(effects), exclusive=exclusive, interactive=interactive
     )
-    assert spec.alone is alone
+    assert spec.runs_alone is alone
 
 
 def test_a_description_cannot_name_a_tool_that_is_not_enabled() -> None:
-    """T2: also when its author did not say that it mentions one."""
+    """Also when its author did not say that it mentions one."""
     reader = tool("read_log", schema=ANYTHING)
     naming = FunctionTool(ToolSpec("look", "Call search_log first.", ANYTHING), lambda: "x")
-    with pytest.raises(BrokenTool, match="names search_log"):
+    with pytest.raises(ToolDefinitionError, match="names search_log"):
         Toolbox([reader, naming], hidden=["search_log", "read_log"])
     assert Toolbox([reader, naming], hidden=["read_log"]).names == ["read_log", "look"]
 
 
 def test_a_toolset_that_nothing_belongs_to_is_a_fault() -> None:
-    """T2"""
-    with pytest.raises(UsageFault, match="no toolset 'gitlba'; there are: default"):
-        enabled([tool()], ["gitlba"], {})
+    with pytest.raises(UsageError, match="no toolset 'gitlba'; there are: default"):
+        select_tools([tool()], ["gitlba"], {})
 
 
 def test_a_check_that_fails_to_answer_names_its_tool() -> None:
-    """T2"""
-
     def check() -> bool:
         raise ConnectionError("no route")
 
-    with pytest.raises(BrokenTool, match=r"Tool look could not tell.*no route"):
-        enabled([tool(check=check)], None, {})
+    with pytest.raises(ToolDefinitionError, match=r"Tool look could not tell.*no route"):
+        select_tools([tool(check=check)], None, {})
 
 
 async def test_a_tools_own_context_argument_is_its_own() -> None:
-    """T1: grep has one too."""
+    """Grep has one too."""
     schema = {"type": "object", "properties": {"context": {"type": "integer"}}}
     grep = FunctionTool(ToolSpec("grep", "Searches.", schema), lambda context: f"{context} lines")
     assert await grep({"context": 3}, ToolContext("s", "c")) == "3 lines"

@@ -1,12 +1,12 @@
-"""C9: a skill comes as a message, when it is asked for."""
+"""A skill comes as a message, when it is asked for."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.papers.skill_folders import SkillFolders
-from hummingbird.agent.tools.skill import SkillTool
-from hummingbird.domain.errors import NothingThere
+from hummingbird.agent.context_files.instruction_files import SkillFolders
+from hummingbird.agent.tools.chat_tools import SkillTool
+from hummingbird.core.errors import SourceNotFound
 from tests.agent.minds import Listener
 
 
@@ -22,9 +22,9 @@ def skills(tmp_path: Path) -> SkillFolders:
 async def test_a_skill_is_said_into_the_conversation_with_whose_words_it_is(
     skills: SkillFolders, tmp_path: Path
 ) -> None:
-    """C9: the result itself says only that it comes."""
+    """The result itself says only that it comes."""
     listener = Listener()
-    told = await listener.call(SkillTool(skills, skills.listed().skills), {"name": "release"})
+    told = await listener.call(SkillTool(skills, skills.list_skills().skills), {"name": "release"})
     assert told == "The skill release follows as a message."
     (message,) = listener.said
     assert message.startswith("[The skill release, which you loaded.")
@@ -33,14 +33,12 @@ async def test_a_skill_is_said_into_the_conversation_with_whose_words_it_is(
 
 
 async def test_an_unknown_skill_is_a_sentence_and_says_nothing_else(skills: SkillFolders) -> None:
-    """C9"""
     listener = Listener()
-    with pytest.raises(NothingThere, match=r"no skill 'deploy'\. There are: release"):
-        await listener.call(SkillTool(skills, skills.listed().skills), {"name": "deploy"})
+    with pytest.raises(SourceNotFound, match=r"no skill 'deploy'\. There are: release"):
+        await listener.call(SkillTool(skills, skills.list_skills().skills), {"name": "deploy"})
     assert listener.said == []
 
 
 async def test_without_skills_there_is_no_such_tool(skills: SkillFolders) -> None:
-    """C9"""
-    assert not SkillTool(skills, ()).available()
-    assert SkillTool(skills, skills.listed().skills).available()
+    assert not SkillTool(skills, ()).is_available()
+    assert SkillTool(skills, skills.list_skills().skills).is_available()

@@ -1,14 +1,14 @@
-"""L19: messages that arrive while a run is active."""
+"""Messages that arrive while a run is active."""
 
 import asyncio
 from collections.abc import Callable
 
-from hummingbird.agent.budget import Limits
-from hummingbird.domain.errors import Unavailable
-from hummingbird.domain.journal import EndReason, Finish, Source, UserSaid
-from hummingbird.domain.messages import AssistantMessage, Message, NoticeKind, ToolMessage, UserMessage
-from hummingbird.lab.scripted import Answer, Line, ScriptedModel, calls, says
-from hummingbird.ports.model import ModelRequest
+from hummingbird.agent.budget import RunLimits
+from hummingbird.core.errors import ProviderUnavailable
+from hummingbird.core.journal import EndReason, FinishReason, MessageSource, UserSaid
+from hummingbird.core.messages import AssistantMessage, Message, NoticeKind, ToolMessage, UserMessage
+from hummingbird.core.protocols.model import ModelRequest
+from hummingbird.lab.model_script import ScriptedAnswer, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import Stage, notices_in, paused, stage, tool
 
 
@@ -23,8 +23,8 @@ class Desk:
         for text in texts:
             self.on.loop.steer(text)
 
-    def while_saying(self, answer: Answer, *texts: str) -> Callable[[ModelRequest], Answer]:
-        def line(_: ModelRequest) -> Answer:
+    def while_saying(self, answer: ScriptedAnswer, *texts: str) -> Callable[[ModelRequest], ScriptedAnswer]:
+        def line(_: ModelRequest) -> ScriptedAnswer:
             self.send(*texts)
             return answer
 
@@ -35,7 +35,7 @@ def users(messages: list[Message]) -> list[str]:
     return [m.text for m in messages if isinstance(m, UserMessage)]
 
 
-def playing(desk: Desk, *lines: Line, limits: Limits | None = None) -> ScriptedModel:
+def playing(desk: Desk, *lines: ScriptLine, limits: RunLimits | None = None) -> ScriptedModel:
     model = ScriptedModel(lines)
 
     async def look() -> str:
@@ -47,30 +47,34 @@ def playing(desk: Desk, *lines: Line, limits: Limits | None = None) -> ScriptedM
 
 
 async def test_a_message_is_delivered_at_the_next_turn_boundary_as_a_user_message() -> None:
-    """L19: after the results, not between a call and its result."""
+    """After the results, not between a call and its result."""
     desk = Desk()
-    model = playing(desk, desk.while_saying(calls(("look", "{}")), "during the call"), says("done"))
+    model = playing(desk, desk.while_saying(tool_call_reply(("look", "{}")), "during the call"), text_reply("done"))
     assert desk.on is not None
     await desk.on.run()
     messages = list(model.requests[1].messages)
     assert [type(m) for m in messages] == [UserMessage, AssistantMessage, ToolMessage, UserMessage, UserMessage]
     assert users(messages) == ["go", "during the call", "while the tool ran"]
-    assert [entry.source for entry in desk.on.written(UserSaid)] == [Source.USER, Source.STEER, Source.STEER]
+    assert [entry.source for entry in desk.on.written(UserSaid)] == [
+        MessageSource.USER,
+        MessageSource.STEER,
+        MessageSource.STEER,
+    ]
 
 
 async def test_messages_are_delivered_in_order() -> None:
-    """L19"""
     desk = Desk()
-    model = playing(desk, desk.while_saying(says(""), "1", "2"), desk.while_saying(says(""), "3"), says("done"))
+    model = playing(
+        desk, desk.while_saying(text_reply(""), "1", "2"), desk.while_saying(text_reply(""), "3"), text_reply("done")
+    )
     assert desk.on is not None
     await desk.on.run()
     assert users(list(model.requests[-1].messages)) == ["go", "1", "2", "3"]
 
 
 async def test_a_message_that_arrives_during_the_last_answer_continues_the_run() -> None:
-    """L19"""
     desk = Desk()
-    model = playing(desk, desk.while_saying(says("done"), "and why?"), says("because"))
+    model = playing(desk, desk.while_saying(text_reply("done"), "and why?"), text_reply("because"))
     assert desk.on is not None
     outcome = await desk.on.run()
     assert (outcome.reason, outcome.text, outcome.iterations) == (EndReason.COMPLETED, "because", 2)
@@ -79,26 +83,26 @@ async def test_a_message_that_arrives_during_the_last_answer_continues_the_run()
 
 
 async def test_the_answer_to_a_message_is_not_glued_to_what_was_said_before_it() -> None:
-    """L9, L19"""
     desk = Desk()
-    playing(desk, desk.while_saying(says("half of", finish=Finish.LENGTH), "stop that"), says("all right"))
+    playing(
+        desk, desk.while_saying(text_reply("half of", finish=FinishReason.LENGTH), "stop that"), text_reply("all right")
+    )
     assert desk.on is not None
     assert (await desk.on.run()).text == "all right"
 
 
 async def test_a_message_during_a_wait_is_there_at_the_next_attempt() -> None:
-    """L19, L13"""
     desk = Desk()
-    model = playing(desk, desk.while_saying(Unavailable("busy"), "hurry"), says("done"))
+    model = playing(desk, desk.while_saying(ProviderUnavailable("busy"), "hurry"), text_reply("done"))
     assert desk.on is not None
     await desk.on.run()
     assert users(list(model.requests[1].messages)) == ["go", "hurry"]
 
 
 async def test_a_paused_answer_is_sent_again_before_a_message_is_delivered() -> None:
-    """L19, L9: the provider wants it back as it is."""
+    """The provider wants it back as it is."""
     desk = Desk()
-    model = playing(desk, desk.while_saying(paused("part"), "hello?"), says("done"), says("hello"))
+    model = playing(desk, desk.while_saying(paused("part"), "hello?"), text_reply("done"), text_reply("hello"))
     assert desk.on is not None
     outcome = await desk.on.run()
     assert isinstance(model.requests[1].messages[-1], AssistantMessage)
@@ -107,20 +111,25 @@ async def test_a_paused_answer_is_sent_again_before_a_message_is_delivered() -> 
 
 
 async def test_a_new_message_starts_a_new_count_of_empty_answers() -> None:
-    """L9: they are counted in a row."""
+    """They are counted in a row."""
     desk = Desk()
-    empty = says("")
-    model = playing(desk, empty, empty, desk.while_saying(says("done"), "more"), empty, empty, says("more done"))
+    empty = text_reply("")
+    model = playing(
+        desk, empty, empty, desk.while_saying(text_reply("done"), "more"), empty, empty, text_reply("more done")
+    )
     assert desk.on is not None
     assert (await desk.on.run()).text == "more done"
     model.assert_consumed()
 
 
 async def test_a_model_that_has_its_last_word_gets_no_message_any_more() -> None:
-    """L19, L7: undelivered ones go back to the sender."""
+    """Undelivered ones go back to the sender."""
     desk = Desk()
     model = playing(
-        desk, desk.while_saying(calls(("look", "{}")), "too late"), says("done"), limits=Limits(iterations=1)
+        desk,
+        desk.while_saying(tool_call_reply(("look", "{}")), "too late"),
+        text_reply("done"),
+        limits=RunLimits(iterations=1),
     )
     assert desk.on is not None
     outcome = await desk.on.run()
@@ -130,9 +139,11 @@ async def test_a_model_that_has_its_last_word_gets_no_message_any_more() -> None
 
 
 async def test_undelivered_messages_are_not_delivered_to_the_next_run() -> None:
-    """L19: whoever got them back decides."""
+    """Whoever got them back decides."""
     desk = Desk()
-    model = playing(desk, desk.while_saying(says("1"), "too late"), says("2"), limits=Limits(iterations=1))
+    model = playing(
+        desk, desk.while_saying(text_reply("1"), "too late"), text_reply("2"), limits=RunLimits(iterations=1)
+    )
     assert desk.on is not None
     assert (await desk.on.run("a")).undelivered == ("too late",)
     assert (await desk.on.run("b")).undelivered == ()
@@ -140,7 +151,6 @@ async def test_undelivered_messages_are_not_delivered_to_the_next_run() -> None:
 
 
 async def test_messages_of_an_interrupted_run_go_back_to_the_sender() -> None:
-    """L19"""
     desk, began = Desk(), asyncio.Event()
 
     async def wait() -> str:
@@ -148,7 +158,7 @@ async def test_messages_of_an_interrupted_run_go_back_to_the_sender() -> None:
         await asyncio.Event().wait()
         return "never"
 
-    on = desk.on = stage(ScriptedModel([calls(("wait", "{}"))]), tools=[tool("wait", wait)])
+    on = desk.on = stage(ScriptedModel([tool_call_reply(("wait", "{}"))]), tools=[tool("wait", wait)])
     running = asyncio.create_task(on.run())
     await began.wait()
     desk.send("first", "second")
@@ -158,7 +168,6 @@ async def test_messages_of_an_interrupted_run_go_back_to_the_sender() -> None:
 
 
 async def test_messages_of_a_run_that_failed_go_back_to_the_sender() -> None:
-    """L19, L12"""
     desk = Desk()
     playing(desk, desk.while_saying(ZeroDivisionError("oops"), "hello?"))
     assert desk.on is not None
@@ -167,8 +176,8 @@ async def test_messages_of_a_run_that_failed_go_back_to_the_sender() -> None:
 
 
 async def test_a_message_without_a_run_waits_for_the_next_one() -> None:
-    """L19: it can be queued."""
-    model = ScriptedModel([says("done")])
+    """It can be queued."""
+    model = ScriptedModel([text_reply("done")])
     on = stage(model)
     on.loop.steer("queued \ud800")
     await on.run("first")
@@ -176,9 +185,9 @@ async def test_a_message_without_a_run_waits_for_the_next_one() -> None:
 
 
 async def test_a_steered_run_still_has_an_end() -> None:
-    """L19, L6: every answer counts, whoever asked."""
+    """Every answer counts, whoever asked."""
     desk = Desk()
-    playing(desk, *(desk.while_saying(says("done"), "again") for _ in range(4)), limits=Limits(iterations=4))
+    playing(desk, *(desk.while_saying(text_reply("done"), "again") for _ in range(4)), limits=RunLimits(iterations=4))
     assert desk.on is not None
     outcome = await desk.on.run()
     assert (outcome.reason, outcome.iterations, outcome.undelivered) == (EndReason.MAX_ITERATIONS, 4, ("again",))

@@ -1,13 +1,13 @@
-"""L16: deltas are events, and nothing of an interrupted response enters history."""
+"""Deltas are events, and nothing of an interrupted response enters history."""
 
 import asyncio
 
-from hummingbird.domain.errors import ConnectionLost
-from hummingbird.domain.events import CallDelta, ReasoningDelta, Recorded, TextDelta
-from hummingbird.domain.journal import EndReason, ModelAnswered
-from hummingbird.domain.messages import AssistantMessage, Notice, NoticeKind, UserMessage
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.model import Listen, ModelReply, ModelRequest
+from hummingbird.core.errors import ProviderConnectionLost
+from hummingbird.core.events import CallDelta, EntryRecorded, ReasoningDelta, TextDelta
+from hummingbird.core.journal import EndReason, ModelAnswered
+from hummingbird.core.messages import AssistantMessage, Notice, NoticeKind, UserMessage
+from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, stage
 
 
@@ -20,7 +20,7 @@ class Stalling(ScriptedModel):
         self.leave = asyncio.Event()
         self._stubborn = stubborn
 
-    async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+    async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
         self.requests.append(request)
         if listen is not None:
             listen(TextDelta("half"))
@@ -32,15 +32,15 @@ class Stalling(ScriptedModel):
                 raise
         if listen is not None:
             listen(TextDelta("late"))
-        return says("the whole answer")
+        return text_reply("the whole answer")
 
 
 async def test_text_reasoning_and_calls_are_told_as_they_come() -> None:
-    """L16: before the entry that settles the call."""
-    model = ScriptedModel([calls(("count", '{"a":1}'), text="let me"), says("the end", reasoning="hm")])
+    """Before the entry that settles the call."""
+    model = ScriptedModel([tool_call_reply(("count", '{"a":1}'), text="let me"), text_reply("the end", reasoning="hm")])
     on = stage(model, tools=[CountingTool()], streaming=True)
     await on.run()
-    deltas = [event for event in on.seen if not isinstance(event, Recorded)]
+    deltas = [event for event in on.seen if not isinstance(event, EntryRecorded)]
     assert deltas == [
         TextDelta("let"),
         TextDelta("me"),
@@ -49,36 +49,35 @@ async def test_text_reasoning_and_calls_are_told_as_they_come() -> None:
         TextDelta("the"),
         TextDelta("end"),
     ]
-    answered = [isinstance(e, Recorded) and isinstance(e.entry, ModelAnswered) for e in on.seen]
+    answered = [isinstance(e, EntryRecorded) and isinstance(e.entry, ModelAnswered) for e in on.seen]
     assert on.seen.index(deltas[2]) < answered.index(True)
 
 
 async def test_without_streaming_there_are_no_deltas() -> None:
-    """L16"""
-    on = stage(ScriptedModel([says("done")]))
+    on = stage(ScriptedModel([text_reply("done")]))
     await on.run()
-    assert all(isinstance(event, Recorded) for event in on.seen)
+    assert all(isinstance(event, EntryRecorded) for event in on.seen)
 
 
 async def test_observers_see_every_entry_in_order() -> None:
-    """L1: progress leaves the loop as journal entries."""
-    on = stage(ScriptedModel([calls(("count", "{}")), says("done")]), tools=[CountingTool()])
+    """Progress leaves the loop as journal entries."""
+    on = stage(ScriptedModel([tool_call_reply(("count", "{}")), text_reply("done")]), tools=[CountingTool()])
     await on.run()
-    assert [event.entry for event in on.seen if isinstance(event, Recorded)] == list(on.journal.entries())
+    assert [event.entry for event in on.seen if isinstance(event, EntryRecorded)] == list(on.journal.entries())
 
 
 async def test_a_response_that_broke_off_is_not_in_history() -> None:
-    """L16: the retry starts from the same conversation."""
+    """The retry starts from the same conversation."""
 
     class Breaking(ScriptedModel):
-        async def generate(self, request: ModelRequest, listen: Listen | None = None) -> ModelReply:
+        async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
             if not self.requests and listen is not None:
                 self.requests.append(request)
                 listen(TextDelta("half a"))
-                raise ConnectionLost("reset")
+                raise ProviderConnectionLost("reset")
             return await super().generate(request, listen)
 
-    model = Breaking([says("whole")])
+    model = Breaking([text_reply("whole")])
     on = stage(model, streaming=True)
     outcome = await on.run()
     assert list(outcome.messages) == [UserMessage("go"), AssistantMessage("whole")]
@@ -86,7 +85,6 @@ async def test_a_response_that_broke_off_is_not_in_history() -> None:
 
 
 async def test_nothing_of_an_interrupted_response_enters_history() -> None:
-    """L16, L19"""
     model = Stalling()
     on = stage(model, streaming=True)
     running = asyncio.create_task(on.run())
@@ -99,7 +97,7 @@ async def test_nothing_of_an_interrupted_response_enters_history() -> None:
 
 
 async def test_a_model_that_answers_after_the_interrupt_is_not_heard_any_more() -> None:
-    """L16: it swallowed the cancellation; neither history nor observers get its words."""
+    """It swallowed the cancellation; neither history nor observers get its words."""
     model = Stalling(stubborn=True)
     on = stage(model, streaming=True)
     running = asyncio.create_task(on.run())

@@ -1,4 +1,4 @@
-"""W2: suggestions tried with git in a real sandbox before anybody can click on them."""
+"""Suggestions tried with git in a real sandbox before anybody can click on them."""
 
 import random
 from collections.abc import AsyncIterator, Mapping
@@ -6,24 +6,31 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.bench import equipped
-from hummingbird.agent.tools.findings import APPLIES, NAME, SPEC, ReportFinding, from_entries
+from hummingbird.agent.session_sandbox import SessionSandbox
+from hummingbird.agent.tools.finding_report import (
+    APPLIES,
+    NAME,
+    SOURCE,
+    SPEC,
+    ReportFindingTool,
+    SuggestionTester,
+    findings_from_entries,
+)
 from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.agent.tools.spill import Spill
-from hummingbird.agent.tools.suggestions import SOURCE, Suggestions
-from hummingbird.agent.workbench import Workbench
-from hummingbird.domain.diffs import Diff, FileDiff
-from hummingbird.domain.errors import ArgumentsInvalid, SandboxUnavailable
-from hummingbird.domain.journal import ToolFinished
-from hummingbird.domain.limits import SUGGESTION_ABOVE, SUGGESTION_FILE_BYTES
-from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.suggestions import Change, changed, fault, lines_of
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.sandbox import ROOT, Executed, Sandbox
-from hummingbird.ports.tool import ByteStream, Output, Tool, ToolContext
+from hummingbird.agent.tools.sandbox_tools import create_sandbox_tools
+from hummingbird.agent.tools.spill import SpillShape
+from hummingbird.core.diffs import Diff, FileDiff
+from hummingbird.core.errors import ArgumentsInvalid, SandboxUnavailable
+from hummingbird.core.findings import SuggestedEdit, apply_edits, edit_problem, split_lines
+from hummingbird.core.journal import ToolFinished
+from hummingbird.core.limits import SUGGESTION_ABOVE, SUGGESTION_FILE_BYTES
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, ExecResult, Sandbox
+from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.benches import Delegating, shell, start, workbench
 from tests.agent.stage import stage, tool
-from tests.domain.clicking import clicked
+from tests.core.clicking import clicked
 
 HEAD = "e" * 40
 PATH = "src/app.py"
@@ -31,7 +38,7 @@ PATH = "src/app.py"
 
 def added(content: bytes) -> Diff:
     """The diff of a file that is new, as GitLab shows it."""
-    lines = [line.decode("utf-8", "replace") for line in lines_of(content)]
+    lines = [line.decode("utf-8", "replace") for line in split_lines(content)]
     text = "".join(f"+{line}" if line.endswith("\n") else f"+{line}\n\\ No newline at end of file\n" for line in lines)
     return Diff([FileDiff(old_path=PATH, new_path=PATH, text=f"@@ -0,0 +1,{len(lines)} @@\n{text}")])
 
@@ -44,7 +51,7 @@ async def streamed(content: bytes) -> AsyncIterator[bytes]:
 def serving(content: bytes) -> ToolContext:
     """A run in which the file can be fetched."""
 
-    async def call(name: str, arguments: Mapping[str, Any]) -> Output:
+    async def call(name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         assert (name, arguments) == (SOURCE, {"path": PATH, "ref": HEAD})
         return ByteStream(streamed(content), "py")
 
@@ -54,17 +61,17 @@ def serving(content: bytes) -> ToolContext:
 class Bench:
     """A tool at a real sandbox, with a file at the head of the merge request."""
 
-    def __init__(self, bench: Workbench, content: bytes, *, secrets: Secrets | None = None) -> None:
-        self.tool = ReportFinding(added(content), head=HEAD)
+    def __init__(self, bench: SessionSandbox, content: bytes, *, secrets: Secrets | None = None) -> None:
+        self.tool = ReportFindingTool(added(content), head=HEAD)
         self.context = serving(content)
-        self.lines = len(lines_of(content))
-        equipped(bench, [self.tool], secrets or Secrets())
+        self.lines = len(split_lines(content))
+        create_sandbox_tools(bench, [self.tool], secrets or Secrets())
 
     async def reported(self, line: int, suggestion: str | None, **more: Any) -> str:
         said = {"text": f"Finding {random.random()}", **more}
         given = {"file": PATH, "line": line, "severity": "minor", **said}
         wanted = given if suggestion is None else {**given, "suggestion": suggestion}
-        answer = await self.tool(Toolbox([self.tool]).validated(SPEC, wanted), self.context)
+        answer = await self.tool(Toolbox([self.tool]).validate(SPEC, wanted), self.context)
         assert isinstance(answer, str)
         return answer
 
@@ -82,13 +89,13 @@ class Bench:
         ("eins\nzwölf\n".encode(), 2, "zwölf `mal`", {}),
     ],
 )
-async def test_w2_git_applies_what_fits(content: bytes, line: int, suggestion: str, more: dict[str, Any]) -> None:
+async def test_git_applies_what_fits(content: bytes, line: int, suggestion: str, more: dict[str, Any]) -> None:
     async with workbench() as bench:
         await start(bench)
         at = Bench(bench, content)
         assert (await at.reported(line, suggestion, **more)).endswith(APPLIES)
-        assert [finding.tried for finding in at.tool.findings] == [True]
-        assert await shell(bench, f"ls -A {ROOT}") == ""
+        assert [finding.applies_cleanly for finding in at.tool.findings] == [True]
+        assert await shell(bench, f"ls -A {SANDBOX_ROOT}") == ""
 
 
 @pytest.mark.parametrize(
@@ -99,7 +106,7 @@ async def test_w2_git_applies_what_fits(content: bytes, line: int, suggestion: s
         (b"one\ntwo\n", 1, "  ", "empty line"),
     ],
 )
-async def test_w2_what_does_not_apply_is_said_at_once_and_is_no_finding(
+async def test_what_does_not_apply_is_said_at_once_and_is_no_finding(
     content: bytes, line: int, suggestion: str, why: str
 ) -> None:
     async with workbench() as bench:
@@ -112,7 +119,7 @@ async def test_w2_what_does_not_apply_is_said_at_once_and_is_no_finding(
         assert len(at.tool.findings) == 1
 
 
-async def test_w2_two_suggestions_that_collide_are_noticed_and_two_beside_each_other_are_not() -> None:
+async def test_two_suggestions_that_collide_are_noticed_and_two_beside_each_other_are_not() -> None:
     async with workbench() as bench:
         await start(bench)
         at = Bench(bench, b"x\nx\nx\nx\n")
@@ -133,19 +140,19 @@ async def test_w2_two_suggestions_that_collide_are_noticed_and_two_beside_each_o
         (b"key = hunter22\n", "holds a credential"),
     ],
 )
-async def test_w2_what_cannot_be_tried_is_a_finding_whose_suggestion_is_code(content: bytes, why: str) -> None:
+async def test_what_cannot_be_tried_is_a_finding_whose_suggestion_is_code(content: bytes, why: str) -> None:
     async with workbench() as bench:
         await start(bench)
         at = Bench(bench, content, secrets=Secrets(["hunter22"]))
         said = await at.reported(1, "new")
         assert f"could not be tried, for the file {why.removeprefix('the file ')}" in said or why in said
-        assert [(finding.suggestion, finding.tried) for finding in at.tool.findings] == [("new", False)]
+        assert [(finding.suggestion, finding.applies_cleanly) for finding in at.tool.findings] == [("new", False)]
 
 
 @pytest.mark.thorough
-async def test_w2_without_a_sandbox_or_a_source_nothing_is_tried() -> None:
+async def test_without_a_sandbox_or_a_source_nothing_is_tried() -> None:
     given = {"file": PATH, "line": 1, "severity": "minor", "text": "Odd.", "suggestion": "new"}
-    alone = ReportFinding(added(b"old\n"), head=HEAD)
+    alone = ReportFindingTool(added(b"old\n"), head=HEAD)
     assert "there is no sandbox" in str(await alone(given, serving(b"old\n")))
     async with workbench() as bench:
         await start(bench)
@@ -160,7 +167,7 @@ async def test_w2_without_a_sandbox_or_a_source_nothing_is_tried() -> None:
 class NoGit(Delegating):
     """A sandbox without it."""
 
-    async def exec(self, command: str, stdin: Any = b"", **given: Any) -> Executed:
+    async def exec(self, command: str, stdin: Any = b"", **given: Any) -> ExecResult:
         return await super().exec(f"PATH=/nonexistent; {command}", stdin, **given)
 
 
@@ -174,7 +181,7 @@ class Meddling(Delegating):
 class Obliging(Delegating):
     """A sandbox whose git says yes and does nothing."""
 
-    async def exec(self, command: str, stdin: Any = b"", **given: Any) -> Executed:
+    async def exec(self, command: str, stdin: Any = b"", **given: Any) -> ExecResult:
         return await super().exec(f"git() {{ :; }}; {command.replace('git apply', 'git')}", stdin, **given)
 
 
@@ -183,7 +190,7 @@ def unavailable() -> Sandbox:
 
 
 @pytest.mark.thorough
-async def test_w2_a_sandbox_that_does_not_start_or_has_no_git_is_said() -> None:
+async def test_a_sandbox_that_does_not_start_or_has_no_git_is_said() -> None:
     async with workbench(make=unavailable) as bench:
         assert "there is no sandbox" in await Bench(bench, b"old\n").reported(1, "new")
     async with workbench(make=NoGit) as bench:
@@ -193,7 +200,7 @@ async def test_w2_a_sandbox_that_does_not_start_or_has_no_git_is_said() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("make", [Meddling, Obliging])
-async def test_w2_git_is_asked_and_what_it_made_is_looked_at(make: type[Delegating]) -> None:
+async def test_git_is_asked_and_what_it_made_is_looked_at(make: type[Delegating]) -> None:
     async with workbench(make=make) as bench:
         await start(bench)
         with pytest.raises(ArgumentsInvalid, match="git refuses it"):
@@ -201,29 +208,29 @@ async def test_w2_git_is_asked_and_what_it_made_is_looked_at(make: type[Delegati
 
 
 @pytest.mark.thorough
-async def test_w2_what_is_accepted_gives_exactly_the_file_that_is_meant() -> None:
+async def test_what_is_accepted_gives_exactly_the_file_that_is_meant() -> None:
     """Random files and suggestions: git in the sandbox, our own reckoning, and GitLab's click agree."""
     chance, accepted = random.Random(20), 0
     async with workbench() as bench:
         await start(bench)
         for _ in range(120):
             content, change = _case(chance)
-            trying = Suggestions(HEAD)
-            trying.work_at(Spill(bench, Secrets()))
+            trying = SuggestionTester(HEAD)
+            trying.use_sandbox(SpillShape(bench, Secrets()))
             try:
-                why = await trying.tried(PATH, change, added(content), serving(content))
+                why = await trying.test(PATH, change, added(content), serving(content))
             except ArgumentsInvalid:
-                assert fault(content, change)
+                assert edit_problem(content, change)
                 continue
             assert why == ""
             accepted += 1
             block = f"{change.text}\n" if change.text else ""
             above = change.last - change.first
-            assert changed(content, [change]).decode() == clicked(content.decode(), change.last, above, block)
+            assert apply_edits(content, [change]).decode() == clicked(content.decode(), change.last, above, block)
     assert accepted > 60
 
 
-def _case(chance: random.Random) -> tuple[bytes, Change]:
+def _case(chance: random.Random) -> tuple[bytes, SuggestedEdit]:
     def words() -> str:
         return "".join(chance.choice("ab\t é\\+-@") for _ in range(chance.randrange(6)))
 
@@ -232,11 +239,11 @@ def _case(chance: random.Random) -> tuple[bytes, Change]:
     lines[-1] = chance.choice([lines[-1], f"z{words()}"])
     first = chance.randrange(1, len(lines) + 1)
     text = "\n".join(words() for _ in range(chance.randrange(1, 4)))
-    return "".join(lines).encode(), Change(first, chance.randrange(first, len(lines) + 1), text)
+    return "".join(lines).encode(), SuggestedEdit(first, chance.randrange(first, len(lines) + 1), text)
 
 
-async def test_w2_a_range_lies_in_the_diff_above_its_line_and_goes_with_a_suggestion() -> None:
-    long = ReportFinding(added(b"x\n" * 300))
+async def test_a_range_lies_in_the_diff_above_its_line_and_goes_with_a_suggestion() -> None:
+    long = ReportFindingTool(added(b"x\n" * 300))
     given = {"file": PATH, "severity": "minor", "text": "Odd.", "suggestion": "y"}
     for wrong, why in [
         ({"line": 5, "first_line": 6}, "not below line"),
@@ -244,7 +251,7 @@ async def test_w2_a_range_lies_in_the_diff_above_its_line_and_goes_with_a_sugges
     ]:
         with pytest.raises(ArgumentsInvalid, match=why):
             await long({**given, **wrong}, ToolContext("s", "c"))
-    short = ReportFinding(Diff([FileDiff(old_path=PATH, new_path=PATH, text="@@ -1,9 +5,2 @@\n+a\n+b\n")]))
+    short = ReportFindingTool(Diff([FileDiff(old_path=PATH, new_path=PATH, text="@@ -1,9 +5,2 @@\n+a\n+b\n")]))
     with pytest.raises(ArgumentsInvalid, match="Line 4 is not in the diff"):
         await short({**given, "line": 6, "first_line": 4}, ToolContext("s", "c"))
     with pytest.raises(ArgumentsInvalid, match="goes with a suggestion"):
@@ -252,7 +259,7 @@ async def test_w2_a_range_lies_in_the_diff_above_its_line_and_goes_with_a_sugges
 
 
 @pytest.mark.thorough
-async def test_w2_a_journal_tells_which_suggestions_were_tried() -> None:
+async def test_a_journal_tells_which_suggestions_were_tried() -> None:
     """Through the loop, with the file from a source's tool and real git."""
     content = b"one\ntwo\n"
 
@@ -262,23 +269,23 @@ async def test_w2_a_journal_tells_which_suggestions_were_tried() -> None:
     given = '{"file":"src/app.py","line":%d,"severity":"nit","text":"Odd %d.","suggestion":"%s"}'
     async with workbench() as bench:
         await start(bench)
-        tools: list[Tool] = [ReportFinding(added(content), head=HEAD), tool(SOURCE, get, source="gitlab")]
-        equipment = equipped(bench, tools, Secrets())
+        tools: list[Tool] = [ReportFindingTool(added(content), head=HEAD), tool(SOURCE, get, source="gitlab")]
+        equipment = create_sandbox_tools(bench, tools, Secrets())
         script = [
-            calls((NAME, given % (1, 1, "1")), (NAME, given % (2, 2, " "))),
-            calls((NAME, given % (2, 3, "2"))),
-            says("ok"),
+            tool_call_reply((NAME, given % (1, 1, "1")), (NAME, given % (2, 2, " "))),
+            tool_call_reply((NAME, given % (2, 3, "2"))),
+            text_reply("ok"),
         ]
         on = stage(ScriptedModel(script), tools=[*tools, *equipment.tools], shape=equipment.shape)
         await on.run()
     assert len(on.written(ToolFinished)) == 3
-    found = from_entries(on.journal.entries())
-    assert [(finding.suggestion, finding.tried) for finding in found] == [("1", True), ("2", True)]
+    found = findings_from_entries(on.journal.entries())
+    assert [(finding.suggestion, finding.applies_cleanly) for finding in found] == [("1", True), ("2", True)]
 
 
-async def test_w2_nobody_makes_a_journal_say_that_an_untried_suggestion_was_tried() -> None:
+async def test_nobody_makes_a_journal_say_that_an_untried_suggestion_was_tried() -> None:
     """A finding whose own words end like our sentence."""
-    tool_alone = ReportFinding(added(b"old\n"))
+    tool_alone = ReportFindingTool(added(b"old\n"))
     given = {"file": PATH, "line": 1, "severity": "minor", "text": APPLIES, "suggestion": "new"}
     assert not str(await tool_alone(given, ToolContext("s", "c"))).endswith(APPLIES)
-    assert not tool_alone.findings[0].tried
+    assert not tool_alone.findings[0].applies_cleanly

@@ -1,14 +1,14 @@
-"""C7: the list of what is to be done, as a tool in a run."""
+"""The list of what is to be done, as a tool in a run."""
 
 import json
 from typing import Any
 
-from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.tools.todo import TodoTool
-from hummingbird.domain.journal import ToolFinished, ToolOutcome
-from hummingbird.domain.todos import Todos
-from hummingbird.lab.scripted import ScriptedModel, calls, says
-from hummingbird.ports.tool import Deny, Rewrite
+from hummingbird.agent.todo_list import TodoList
+from hummingbird.agent.tools.chat_tools import TodoTool
+from hummingbird.core.journal import ToolFinished, ToolOutcome
+from hummingbird.core.protocols.tools import DenyCall, RewriteCall
+from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
+from hummingbird.storage.journals import MemoryJournal
 from tests.agent.minds import Listener
 from tests.agent.stage import Stage, stage
 from tests.agent.test_hooks import Hook
@@ -19,50 +19,53 @@ CREATE = '{"action":"create","texts":["read","mend"]}'
 async def ran(*turns: Any, **setup: Any) -> tuple[Stage, TodoTool]:
     journal = MemoryJournal()
     todo = TodoTool(journal.entries)
-    on = stage(ScriptedModel([*turns, says("done")]), tools=[todo], journal=journal, **setup)
+    on = stage(ScriptedModel([*turns, text_reply("done")]), tools=[todo], journal=journal, **setup)
     await on.run()
     return on, todo
 
 
 async def test_the_model_works_through_its_list_and_a_new_process_finds_it_again() -> None:
-    """C7: the result is the list."""
+    """The result is the list."""
     on, todo = await ran(
-        calls(("todo", CREATE)),
-        calls(("todo", '{"action":"update","numbers":[1],"state":"in_progress"}')),
-        calls(("todo", '{"action":"complete","numbers":[1]}')),
-        calls(("todo", '{"action":"complete","numbers":[9]}')),
+        tool_call_reply(("todo", CREATE)),
+        tool_call_reply(("todo", '{"action":"update","numbers":[1],"state":"in_progress"}')),
+        tool_call_reply(("todo", '{"action":"complete","numbers":[1]}')),
+        tool_call_reply(("todo", '{"action":"complete","numbers":[9]}')),
     )
     texts = [entry.text for entry in on.written(ToolFinished)]
     assert texts[0] == "2 pending.\n1 pending: read\n2 pending: mend"
     assert texts[2] == "1 pending, 1 completed.\n1 completed: read\n2 pending: mend"
     assert texts[3] == "todo failed: There is no item 9. Open ones: 2."
     again = TodoTool(on.journal.entries)
-    assert again.todos.all == todo.todos.all == Todos.of(on.journal.entries()).all
+    assert again.todos.all == todo.todos.all == TodoList.from_entries(on.journal.entries()).all
     assert [item.number for item in again.todos.open] == [2]
 
 
 async def test_calls_of_one_answer_count_in_their_order_and_twins_once() -> None:
-    """L17: what the model reads and what the journal says are the same list."""
+    """What the model reads and what the journal says are the same list."""
     more = '{"action":"create","texts":["run"]}'
-    on, todo = await ran(calls(("todo", CREATE), ("todo", more), ("todo", '{"texts":["run"], "action":"create"}')))
+    on, todo = await ran(
+        tool_call_reply(("todo", CREATE), ("todo", more), ("todo", '{"texts":["run"], "action":"create"}'))
+    )
     assert [(item.number, item.text) for item in todo.todos.all] == [(1, "read"), (2, "mend"), (3, "run")]
     assert [entry.text.count("\n") for entry in on.written(ToolFinished)] == [2, 3, 3]
 
 
 async def test_hooks_that_rewrite_or_deny_are_heard() -> None:
-    """L18: through the loop, for what a rewritten call looks like in the journal is decided there."""
-    rewriting = Hook(before=Rewrite(json.loads(CREATE)))
-    on, todo = await ran(calls(("todo", '{"action":"create","texts":["other"]}')), hooks=[rewriting])
+    """Through the loop, for what a rewritten call looks like in the journal is decided there."""
+    rewriting = Hook(before=RewriteCall(json.loads(CREATE)))
+    on, todo = await ran(tool_call_reply(("todo", '{"action":"create","texts":["other"]}')), hooks=[rewriting])
     assert [item.text for item in todo.todos.all] == ["read", "mend"]
     assert on.written(ToolFinished)[0].text.endswith("2 pending: mend")
-    for hook in (Hook(before=Deny("no")), Hook(after=RuntimeError("broken"))):
-        on, todo = await ran(calls(("todo", CREATE)), calls(("todo", '{"action":"list"}')), hooks=[hook])
+    for hook in (Hook(before=DenyCall("no")), Hook(after=RuntimeError("broken"))):
+        on, todo = await ran(
+            tool_call_reply(("todo", CREATE)), tool_call_reply(("todo", '{"action":"list"}')), hooks=[hook]
+        )
         assert on.written(ToolFinished)[0].outcome is ToolOutcome.DENIED
         assert todo.todos.all == ()
 
 
 async def test_the_count_is_shown_while_the_list_changes() -> None:
-    """C7"""
     listener = Listener()
     await listener.call(TodoTool(MemoryJournal().entries), json.loads(CREATE))
     assert listener.shown == ["0 of 2 done"]

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.cache.investigation import Sent, without_marks
 from benchmarks.cache.policies import MARK, Rates, best, bill, none
-from hummingbird.lab.vendors.anthropic_prompt import rendered
-from hummingbird.lab.vendors.models import claude
+from tests.standins.vendors.anthropic_prompt import rendered
+from tests.standins.vendors.models import claude
 
 MODEL = "claude-opus-5"
 RATES = Rates(fresh=5.0, read=0.5, write=6.25, output=25.0)

@@ -13,14 +13,20 @@ from benchmarks.evidence.examples import CALM_SHARE, Example, example, marked, s
 from benchmarks.evidence.labels import Label
 from benchmarks.evidence.regression import ABSENT, Table, unpacked
 from benchmarks.evidence.unseen import Weighed, by_unseen, folds
-from hummingbird.evidence.logs.cues import Sort
-from hummingbird.evidence.logs.preview import preview
-from hummingbird.evidence.logs.rows import FLAGS, SCALES, WINDOWS, Rows
-from hummingbird.evidence.logs.scoring import Weights, scores
-from hummingbird.evidence.logs.standing import is_frame
+from hummingbird.evidence.logs.line_cues import LineSort
+from hummingbird.evidence.logs.line_scores import (
+    FLAGS,
+    SCALES,
+    WINDOWS,
+    LineFeatures,
+    ScoreWeights,
+    is_frame,
+    score_rows,
+)
+from hummingbird.evidence.logs.log_preview import preview
 from hummingbird.evidence.logs.weights import WEIGHTS
 
-COUNT = len(Sort) * (2 + len(WINDOWS)) + sum(len(edges) + 1 for _, edges in SCALES) + len(FLAGS)
+COUNT = len(LineSort) * (2 + len(WINDOWS)) + sum(len(edges) + 1 for _, edges in SCALES) + len(FLAGS)
 LOG = [
     "$ make test",
     *(f"compiling part {number} of the library" for number in range(40)),
@@ -46,7 +52,7 @@ def labelled(folder: Path, lines: Sequence[str] = MARKED, repo: str = "a:b/c") -
     return Label(path, tuple(lines), ("\n".join(lines),), "a", repo)
 
 
-def some_weights() -> Weights:
+def some_weights() -> ScoreWeights:
     """No two alike, so that a weight in the wrong place is noticed."""
     chance = random.Random(11)
     return unpacked([chance.uniform(-2, 2) for _ in range(COUNT)], 0.5)
@@ -54,8 +60,8 @@ def some_weights() -> Weights:
 
 @pytest.mark.thorough
 def test_the_shipped_weights_have_a_number_for_everything_a_row_can_be() -> None:
-    assert len(WEIGHTS.plain) == len(WEIGHTS.rare) == len(Sort)
-    assert [len(window) for window in WEIGHTS.around] == [len(Sort)] * len(WINDOWS)
+    assert len(WEIGHTS.plain) == len(WEIGHTS.rare) == len(LineSort)
+    assert [len(window) for window in WEIGHTS.around] == [len(LineSort)] * len(WINDOWS)
     assert [len(scale) for scale in WEIGHTS.places] == [len(edges) + 1 for _, edges in SCALES]
     assert len(WEIGHTS.flags) == len(FLAGS)
 
@@ -78,13 +84,15 @@ def test_scores_are_the_sum_of_features_times_weights(tmp_path: Path) -> None:
     weights = some_weights()
     rows = example(labelled(tmp_path)).rows
     assert len({mark for mark in rows.marks if mark}) > 5
-    assert scores(rows, weights) == pytest.approx([slow_score(rows, at, weights) for at in range(len(rows.numbers))])
+    assert score_rows(rows, weights) == pytest.approx(
+        [slow_score(rows, at, weights) for at in range(len(rows.numbers))]
+    )
 
 
-def slow_score(rows: Rows, at: int, weights: Weights) -> float:
+def slow_score(rows: LineFeatures, at: int, weights: ScoreWeights) -> float:
     """Everything counted again from the marks, one feature after the other."""
     total = weights.constant
-    for sort in Sort:
+    for sort in LineSort:
         times = sum(has(mark, sort) for mark in rows.marks)
         rarity = 1 / (1 + times / 3) ** 0.5
         total += has(rows.marks[at], sort) * (weights.plain[sort] + weights.rare[sort] * rarity)
@@ -115,7 +123,7 @@ def test_a_read_log_is_previewed_as_the_product_does_it_but_by_the_weights_given
     label = labelled(tmp_path)
     kept = example(label).kept
     assert Weighed(kept, WEIGHTS).text(300) == preview(label.text(), 300)
-    fond_of_passed = replace(WEIGHTS, plain=[100.0 * (sort is Sort.PASSED) for sort in Sort])
+    fond_of_passed = replace(WEIGHTS, plain=[100.0 * (sort is LineSort.PASSED) for sort in LineSort])
     assert "passed" in Weighed(kept, fond_of_passed).text(60).lower()
     assert "passed" not in preview(label.text(), 60).lower()
 
@@ -158,7 +166,7 @@ def test_no_log_is_judged_by_weights_that_saw_its_repository(tmp_path: Path, cou
     examples = [example(labelled(tmp_path, repo=repo)) for repo in ("one", "two", "one", "three")]
     seen: dict[float, set[str]] = {}
 
-    def fit(places: Sequence[int]) -> Weights:
+    def fit(places: Sequence[int]) -> ScoreWeights:
         seen[float(len(seen))] = {examples[at].label.repo for at in places}
         return replace(WEIGHTS, constant=float(len(seen) - 1))
 

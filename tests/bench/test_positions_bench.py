@@ -23,7 +23,7 @@ def judged(made: Iterable[Case], seen: list[str]) -> Iterator[Case]:
 
 
 @pytest.mark.thorough
-def test_w2_one_case_of_each_kind_is_valid_and_on_the_right_line() -> None:
+def test_one_case_of_each_kind_is_valid_and_on_the_right_line() -> None:
     seen: list[str] = []
     found = measured(judged(cases(len(KINDS), sources(()), seed=3), seen))
     assert seen == list(KINDS)

@@ -1,4 +1,4 @@
-"""The yardstick of the fingerprints' benchmark: it changes what a second run changes, and nothing else (V6)."""
+"""The yardstick of the fingerprints' benchmark: it changes what a second run changes, and nothing else."""
 
 import re
 from pathlib import Path
@@ -46,7 +46,7 @@ SEEDS = range(20)
     ],
 )
 def test_what_a_second_run_has_anew_is_changed(changing: str) -> None:
-    """V6: to another value of the same look."""
+    """To another value of the same look."""
     line = f"error: {changing} happened"
     others = {rerun(line, seed) for seed in SEEDS}
     assert others - {line}
@@ -73,13 +73,12 @@ def test_what_a_second_run_has_anew_is_changed(changing: str) -> None:
     ],
 )
 def test_what_a_second_run_has_again_stays(staying: str) -> None:
-    """V6"""
     assert {rerun(staying, seed) for seed in SEEDS} == {staying}
 
 
 @pytest.mark.thorough
 def test_what_was_equal_is_equal_afterwards_and_what_was_not_is_not() -> None:
-    """V6: a commit that is named twice is one commit in the second run too."""
+    """A commit that is named twice is one commit in the second run too."""
     one, other = "4e8932e579d2e085ea2d9e6e88035d1ad0ad16a6", "1d0ad16a64e8932e579d2e085ea2d9e6e88035da"
     for seed in SEEDS:
         words = rerun(f"{one} {other} {one}", seed).split()
@@ -88,7 +87,6 @@ def test_what_was_equal_is_equal_afterwards_and_what_was_not_is_not() -> None:
 
 @pytest.mark.thorough
 def test_the_checkout_moves_as_a_whole_and_keeps_what_is_below() -> None:
-    """V6"""
     text = "/home/travis/build/owner/project/src/a.c and /home/travis/build/owner/project/src/b.c"
     places = set()
     for seed in SEEDS:
@@ -100,7 +98,6 @@ def test_the_checkout_moves_as_a_whole_and_keeps_what_is_below() -> None:
 
 @pytest.mark.thorough
 def test_all_moments_move_on_by_the_same_time() -> None:
-    """V6"""
     text = "2026-11-16T02:55:59Z\n2026-11-16T02:56:09Z"
     for seed in SEEDS:
         first, second = (int(line[17:19]) for line in rerun(text, seed).split("\n"))
@@ -109,7 +106,6 @@ def test_all_moments_move_on_by_the_same_time() -> None:
 
 @pytest.mark.thorough
 def test_streams_side_by_side_are_mixed_anew_and_each_keeps_its_order() -> None:
-    """V6"""
     text = "\n".join(f"[gw{number % 3}] step {number}" for number in range(30))
     told = rerun(text, 1).split("\n")
     steps = [re.sub(r"\[gw\d+\] step ", "", line) for line in told]
@@ -121,7 +117,7 @@ def test_streams_side_by_side_are_mixed_anew_and_each_keeps_its_order() -> None:
 
 @pytest.mark.thorough
 def test_the_members_of_a_set_come_in_another_order() -> None:
-    """V6: as conda prints them."""
+    """As conda prints them."""
     text = "not available:\n" + "\n".join(f"  - {name}=1.0" for name in ("a", "b", "c", "d"))
     others = {rerun(text, seed) for seed in SEEDS}
     assert len(others) > 1
@@ -130,14 +126,13 @@ def test_the_members_of_a_set_come_in_another_order() -> None:
 
 @pytest.mark.thorough
 def test_the_same_seed_makes_the_same_second_run() -> None:
-    """V6"""
     text = "at 02:55:59 in 2.62s 4e8932e579d2e085ea2d9e6e88035d1ad0ad16a6"
     assert rerun(text, 3) == rerun(text, 3) != rerun(text, 4)
 
 
 @pytest.mark.thorough
 def test_the_mutator_shares_nothing_with_what_it_judges() -> None:
-    """V6: or it would only prove that both agree."""
+    """Or it would only prove that both agree."""
     for module in (mutator, reordered):
         assert module.__file__ is not None
         assert "hummingbird" not in Path(module.__file__).read_text()

@@ -8,13 +8,11 @@ import pytest
 
 from benchmarks.sessions import buckets, growth, turns
 from benchmarks.sessions.journals import ONE_RUN, TURNS_A_RUN, entries, pairs
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
-from hummingbird.agent.guard import often, repeats
-from hummingbird.agent.state import RunState, Signatures
-from hummingbird.domain.history import problems
-from hummingbird.domain.journal import ModelAnswered, RunEnded, ToolFinished, dump, load
-from hummingbird.domain.session_limits import JOURNAL_BYTES, SEGMENT_BYTES
-from hummingbird.domain.sessions import JOURNAL
+from hummingbird.agent.run_state import CallSignatures, RunState, count_recent, count_repeats
+from hummingbird.core.journal import ModelAnswered, RunEnded, ToolFinished, dump_entry, load_entry
+from hummingbird.core.messages import find_problems
+from hummingbird.core.sessions import JOURNAL, JOURNAL_BYTES, SEGMENT_BYTES
+from hummingbird.storage.folder_sessions import FolderSessionStore
 
 FEW = (10, 300)
 
@@ -29,9 +27,9 @@ def counted_objects() -> buckets.CountedObjects:
 @pytest.mark.parametrize("turns_a_run", [TURNS_A_RUN, ONE_RUN])
 def test_a_made_journal_is_one_that_a_loop_could_have_written(turns_a_run: int) -> None:
     made = entries(1_000, turns_a_run)
-    assert [load(dump(entry), 1) for entry in made] == made
-    state = RunState.of(made)
-    assert not list(problems(state.conversation.view()))
+    assert [load_entry(dump_entry(entry), 1) for entry in made] == made
+    state = RunState.from_entries(made)
+    assert not list(find_problems(state.conversation.view()))
     assert state.repeats <= 1, "no loop would have gone on with a model that turns in circles"
     kinds = Counter(type(entry) for entry in made)
     assert (kinds[ModelAnswered], kinds[ToolFinished]) > (200, 200)
@@ -40,9 +38,9 @@ def test_a_made_journal_is_one_that_a_loop_could_have_written(turns_a_run: int) 
 
 @pytest.mark.thorough
 def test_the_longest_made_journal_is_one_that_may_be_opened() -> None:
-    """S1: the bound on a journal's bytes is above 100,000 entries of the usual size."""
+    """The bound on a journal's bytes is above 100,000 entries of the usual size."""
     sample = entries(2_000)
-    assert sum(len(dump(entry)) for entry in sample) / len(sample) * growth.SIZES[-1] < JOURNAL_BYTES
+    assert sum(len(dump_entry(entry)) for entry in sample) / len(sample) * growth.SIZES[-1] < JOURNAL_BYTES
 
 
 @pytest.mark.thorough
@@ -58,27 +56,26 @@ async def test_a_resume_that_lost_entries_is_no_measurement(tmp_path: Path) -> N
     journal = tmp_path / "10" / JOURNAL
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
     with pytest.raises(SystemExit, match="worth nothing"):
-        await growth.resumed(FolderSessions(tmp_path), 10)
+        await growth.resumed(FolderSessionStore(tmp_path), 10)
 
 
 @pytest.mark.thorough
 async def test_every_append_that_is_timed_is_in_its_journal(tmp_path: Path) -> None:
-    """L2"""
     growth.fill(tmp_path / "sessions", 10)
     found = await growth.appends(tmp_path, tmp_path / "sessions", (10,), tries=5)
     assert {name: len(spans) for name, spans in found.items()} == {growth.BARE: 5, growth.SQLITE: 5, "10": 5}
-    kept = await FolderSessions(tmp_path / "sessions").entries("10")
+    kept = await FolderSessionStore(tmp_path / "sessions").load_entries("10")
     assert len(kept) == 10 + 2 * (5 + 3), "with the three that are not timed"
 
 
 @pytest.mark.thorough
 async def test_a_commit_to_a_bucket_is_one_request_and_a_seal_one_more_however_long_the_journal_is() -> None:
-    """S1: counted by the store's own verbs; neither requests nor bytes grow with the journal."""
+    """Counted by the store's own verbs; neither requests nor bytes grow with the journal."""
     objects, tries = counted_objects(), 60
     for size in FEW:
         await buckets.fill(objects, size)
     found = await buckets.commits(objects, FEW, tries)
-    size = sum(map(len, map(dump, next(pairs()))))
+    size = sum(map(len, map(dump_entry, next(pairs()))))
     seals = -(-tries * size // SEGMENT_BYTES) + 1
     for name in ("10", "300"):
         assert 1 <= found.requests[name] <= 1 + seals / tries
@@ -88,7 +85,6 @@ async def test_a_commit_to_a_bucket_is_one_request_and_a_seal_one_more_however_l
 
 @pytest.mark.thorough
 async def test_a_resume_from_a_bucket_reads_each_segment_once() -> None:
-    """S1"""
     objects = counted_objects()
     for size in FEW:
         await buckets.fill(objects, size)
@@ -113,22 +109,21 @@ def test_a_disk_and_memory_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_long_run_is_guarded_as_if_all_of_it_were_looked_through() -> None:
-    """L11: what is remembered to be quick says the same as looking through the whole list."""
+    """What is remembered to be quick says the same as looking through the whole list."""
     dice = random.Random(9)
     for variety in (1, 2, 3, 6, 40):
-        quick, plain = Signatures(), list[int]()
+        quick, plain = CallSignatures(), list[int]()
         for _ in range(300):
             some = [dice.randrange(variety) for _ in range(dice.randint(1, 3))]
             quick.extend(some)
             plain.extend(some)
             assert quick == plain
-            assert (repeats(quick), often(quick)) == (repeats(plain), often(plain))
+            assert (count_repeats(quick), count_recent(quick)) == (count_repeats(plain), count_recent(plain))
 
 
 @pytest.mark.thorough
 def test_what_the_guard_remembers_can_be_asked_as_any_list() -> None:
-    """L11"""
-    quick = Signatures()
+    quick = CallSignatures()
     quick.extend([7, 8, 7])
     assert (quick.index(7), quick.index(7, 1), quick.index(8, 0, 2)) == (0, 2, 1)
     for missing in ((9,), (7, 3), (8, 0, 1)):

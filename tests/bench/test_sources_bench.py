@@ -8,7 +8,7 @@ LOG_ROOM_MB, LIST_ROOM_MB = 16, 12
 
 
 @pytest.mark.thorough
-def test_a_log_streams_to_the_sandbox_within_its_room_d2() -> None:
+def test_a_log_streams_to_the_sandbox_within_its_room() -> None:
     size = 48 * MB
     with served("log", size) as where:
         found = run("log", "ours", where)
@@ -17,7 +17,7 @@ def test_a_log_streams_to_the_sandbox_within_its_room_d2() -> None:
 
 
 @pytest.mark.thorough
-def test_a_page_of_objects_streams_to_the_sandbox_within_its_room_d5() -> None:
+def test_a_page_of_objects_streams_to_the_sandbox_within_its_room() -> None:
     with served("page", 150) as where:
         found = run("page", "ours", where)
     assert found["bytes"] > 15 * MB

@@ -8,7 +8,7 @@ from benchmarks.service.burst import Size, world
 from benchmarks.web.paint import Scale, painted, plain
 from benchmarks.web.readers import measured
 from benchmarks.web.viewers import QUICK, paths
-from hummingbird.domain.web_limits import PAGES_OPEN
+from hummingbird.dashboard.queries import PAGES_OPEN
 
 PAGE_ROOM_MB = 2.0  # of a page with 100 entries that nobody reads
 

@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hummingbird.chat.converse import converse
-from hummingbird.chat.headless import Piping, answer_lines, answer_one, query_text
-from hummingbird.chat.partner import Standing
-from hummingbird.chat.terminal import Setting
-from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.events import Progressed, ReasoningDelta
-from hummingbird.domain.journal import ToolFinished, ToolStarted
-from hummingbird.domain.permissions import Question, Scope
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.todos import Todo, TodoState
-from hummingbird.domain.tools import Effect
+from hummingbird.agent.todo_list import Todo, TodoState
+from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, read_query
+from hummingbird.chat.partner import ChatStatus
+from hummingbird.chat.terminal import TerminalSettings, run_terminal_chat
+from hummingbird.core.errors import UsageError
+from hummingbird.core.events import ReasoningDelta, RunOutcome, ToolProgress
+from hummingbird.core.journal import ToolFinished, ToolStarted
+from hummingbird.core.permissions import GrantScope, PermissionQuestion
+from hummingbird.core.tool_spec import ToolEffect
 from tests.chat.scripted_partner import ScriptedPartner
 
 ANSWER = """# Birds
@@ -40,8 +38,8 @@ def hover() -> str:
 
 That was *all* of it.
 """
-_QUESTION = Question(
-    "terminal", 'terminal {"command":"make all"}', "the default", "k", frozenset({Effect.EXEC}), tuple(Scope)
+_QUESTION = PermissionQuestion(
+    "terminal", 'terminal {"command":"make all"}', "the default", "k", frozenset({ToolEffect.EXEC}), tuple(GrantScope)
 )
 
 
@@ -62,19 +60,19 @@ async def resized(partner: ScriptedPartner) -> str:
     """The window changes its size while a frame is being made: for the status line it is asked how things stand."""
     sizes = [(60, 20), (120, 35), (70, 25), (100, 30), (50, 20), (120, 30)]
 
-    def standing() -> Standing:
+    def standing() -> ChatStatus:
         if sizes:
             resize(*sizes.pop())
-        return ScriptedPartner.standing(partner)
+        return ScriptedPartner.status(partner)
 
-    partner.standing = standing  # type: ignore[method-assign]  # as it says
+    partner.status = standing  # type: ignore[method-assign]  # as it says
     return await slowly(partner, 3)
 
 
 async def tools(partner: ScriptedPartner) -> str:
     partner.show(ReasoningDelta("I reason about it.\n\n"))
     partner.record(ToolStarted(call_id="t1", name="terminal", arguments='{"command":"make all"}'))
-    partner.show(Progressed("t1", "terminal", "compiling wings.c"))
+    partner.show(ToolProgress("t1", "terminal", "compiling wings.c"))
     await asyncio.sleep(0.6)
     partner.record(ToolFinished(call_id="t1", name="terminal", text="line one\nline two", seconds=0.6))
     partner.list = [Todo(1, "look at the wings", TodoState.IN_PROGRESS)]
@@ -130,7 +128,7 @@ async def played(partner: ScriptedPartner, text: str) -> str:
         case "break":
             raise ValueError("nobody expected that")
         case "fail":
-            raise UsageFault("There is no model: name one with --model.")
+            raise UsageError("There is no model: name one with --model.")
         case "nasty":
             return await partner.stream("nasty \x1b]0;owned\x07 \x1b[2J &#27;[31m \u202e end")
         case _:
@@ -145,23 +143,23 @@ async def _partner_of(observer: object, asker: object, clarifier: object) -> Scr
     return partner
 
 
-def _described(outcome: Outcome) -> dict[str, object]:
+def _described(outcome: RunOutcome) -> dict[str, object]:
     return {"final_response": outcome.text, "exit_reason": outcome.reason.value, "cost": outcome.bill.cost_usd}
 
 
 async def answer_piped(arguments: Sequence[str]) -> int:
     """Answer without a terminal, as the program does whose standard input is a pipe."""
-    piping = Piping(Path.cwd(), _described, as_json="--json" in arguments, watched=sys.stderr.isatty())
+    piping = HeadlessSettings(Path.cwd(), _described, as_json="--json" in arguments, watched=sys.stderr.isatty())
     if "-q" in arguments:
         asked = arguments[arguments.index("-q") + 1]
         if asked == "-":
-            return await answer_one(_partner_of, query_text(sys.stdin.buffer), piping, typed=False)
+            return await answer_one(_partner_of, read_query(sys.stdin.buffer), piping, typed=False)
         return await answer_one(_partner_of, asked, piping)
     return await answer_lines(_partner_of, sys.stdin.buffer, piping)
 
 
 async def _conversed() -> int:
-    setting = Setting(
+    setting = TerminalSettings(
         start=Path.cwd(),
         environment=os.environ,
         history=Path(os.environ["BIRD_HISTORY"]) if "BIRD_HISTORY" in os.environ else None,
@@ -169,7 +167,7 @@ async def _conversed() -> int:
         colour="NO_COLOR" not in os.environ,
         greeting="bird is here",
     )
-    return await converse(_partner_of, setting)
+    return await run_terminal_chat(_partner_of, setting)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from tests.chat.window import Window, need_tmux
 def settling(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How often this process, which is not for one person alone, would have been settled."""
     times: list[str] = []
-    for room in ("commands", "converse"):
-        monkeypatch.setattr(f"hummingbird.chat.{room}.settled", lambda room=room: times.append(room))
+    for room in ("commands", "terminal"):
+        monkeypatch.setattr(f"hummingbird.chat.{room}.freeze_garbage_collector", lambda room=room: times.append(room))
     return times
 
 

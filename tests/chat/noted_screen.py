@@ -1,13 +1,12 @@
 """A screen that keeps what it is given."""
 
-from hummingbird.chat.blocks import Block
-from hummingbird.chat.shown import Tone
+from hummingbird.chat.screen import MarkdownBlock, Tone
 
 
 class NotedScreen:
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[MarkdownBlock] = []
         self.given_back: list[str] = []
 
     @property
@@ -17,13 +16,13 @@ class NotedScreen:
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         self.lines.append(text)
 
-    def answer(self, block: Block) -> None:
+    def show_block(self, block: MarkdownBlock) -> None:
         self.blocks.append(block)
 
-    def page(self, markdown: str) -> None:
+    def show_page(self, markdown: str) -> None:
         self.lines.append(markdown)
 
-    def touch(self) -> None: ...
+    def request_redraw(self) -> None: ...
 
-    def refill(self, text: str) -> None:
+    def restore_input(self, text: str) -> None:
         self.given_back.append(text)

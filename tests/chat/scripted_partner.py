@@ -5,28 +5,26 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from hummingbird.chat.partner import Offered, Preview, Standing
-from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.events import Event, Recorded, TextDelta
-from hummingbird.domain.journal import EndReason, Entry, ModelAnswered, ModelCalled, RunEnded, RunStarted
-from hummingbird.domain.messages import AssistantMessage
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.sessions import Summary
-from hummingbird.domain.todos import Todo
-from hummingbird.domain.usage import Bill, Usage
-from hummingbird.ports.observer import Observer
-from hummingbird.ports.permissions import Asker
-from hummingbird.ports.person import Clarifier
-from hummingbird.ports.session_index import Hit
+from hummingbird.agent.todo_list import Todo
+from hummingbird.chat.partner import ChatStatus, ChatToolInfo, CompactionPreview
+from hummingbird.core.errors import UsageError
+from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome, TextDelta
+from hummingbird.core.journal import EndReason, JournalEntry, ModelAnswered, ModelCalled, RunEnded, RunStarted
+from hummingbird.core.messages import AssistantMessage
+from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
+from hummingbird.core.protocols.observer import RunObserver
+from hummingbird.core.protocols.sessions import SearchHit
+from hummingbird.core.sessions import SessionSummary
+from hummingbird.core.usage import Bill, TokenUsage
 
-BILL = Bill(3, 3, Usage(fresh=200, cache_read=800, output=50), Decimal("0.0123"), 0)
+BILL = Bill(3, 3, TokenUsage(fresh=200, cache_read=800, output=50), Decimal("0.0123"), 0)
 SESSION = "abcdef123456"
 
 
 class ScriptedPartner:
     """`script` is called with each message: a text that is said at once, or a coroutine function's work."""
 
-    def __init__(self, observer: Observer, asker: Asker, clarifier: Clarifier) -> None:
+    def __init__(self, observer: RunObserver, asker: PermissionAsker, clarifier: Clarifier) -> None:
         self.observer = observer
         self.asker = asker
         self.clarifier = clarifier
@@ -41,15 +39,15 @@ class ScriptedPartner:
         self.shelf.set()
         self.closed = False
         self.on_close: Callable[[], object] = lambda: None
-        self.preview = Preview(12, 9_000, 2_000, "They talked about **birds**.")
+        self.preview = CompactionPreview(12, 9_000, 2_000, "They talked about **birds**.")
         self._task: asyncio.Task[object] | None = None
         self._interrupted = False
 
-    def show(self, event: Event) -> None:
+    def show(self, event: RunEvent) -> None:
         self.observer(event)
 
-    def record(self, entry: Entry) -> None:
-        self.observer(Recorded(entry))
+    def record(self, entry: JournalEntry) -> None:
+        self.observer(EntryRecorded(entry))
 
     async def stream(self, text: str, size: int = 8, pause_s: float = 0.0) -> str:
         """Deltas of `size` characters, one each `pause_s` whatever else takes time; then all of it as an answer."""
@@ -63,7 +61,7 @@ class ScriptedPartner:
         self.record(ModelAnswered(call_id="m1", model="scripted:bird", message=AssistantMessage(text)))
         return text
 
-    async def say(self, text: str) -> Outcome:
+    async def say(self, text: str) -> RunOutcome:
         self.heard.append(text)
         self._interrupted = False
         self.record(RunStarted(run_id="r1", model="scripted:bird"))
@@ -77,7 +75,7 @@ class ScriptedPartner:
             answer, reason, answered = "", EndReason.INTERRUPTED, False
         self.record(RunEnded(run_id="r1", reason=reason, text=answer, answered=answered))
         undelivered, self.undelivered = self.undelivered, ()
-        return Outcome(SESSION, "r1", reason, answer, answered, "", (), 1, BILL, undelivered)
+        return RunOutcome(SESSION, "r1", reason, answer, answered, "", (), 1, BILL, undelivered)
 
     async def _played(self, text: str) -> object:
         answer = self.script(self, text)
@@ -92,53 +90,53 @@ class ScriptedPartner:
 
     def steer(self, text: str) -> None:
         if self._task is None or self._task.done():
-            raise UsageFault("Nothing runs that could be steered.")
+            raise UsageError("Nothing runs that could be steered.")
         self.steered.append(text)
 
-    def standing(self) -> Standing:
-        return Standing(SESSION, "scripted:bird", 12_000, 100_000, BILL)
+    def status(self) -> ChatStatus:
+        return ChatStatus(SESSION, "scripted:bird", 12_000, 100_000, BILL)
 
     async def attach(self, name: str, content: bytes) -> str:
         if not self.takes_files:
-            raise UsageFault("There is no sandbox: choose one with --sandbox.")
+            raise UsageError("There is no sandbox: choose one with --sandbox.")
         await self.shelf.wait()
         self.attached[name] = content
         return f"/kept/{name}"
 
-    async def new(self) -> str:
+    async def start_session(self) -> str:
         self.heard.append("/new")
         return "fedcba"
 
-    async def resume(self, beginning: str) -> Summary:
+    async def resume(self, beginning: str) -> SessionSummary:
         if not SESSION.startswith(beginning):
-            raise UsageFault(f"No session's id begins with {beginning}.")
-        return Summary(SESSION, title="birds", changed_at=1.0)
+            raise UsageError(f"No session's id begins with {beginning}.")
+        return SessionSummary(SESSION, title="birds", changed_at=1.0)
 
-    async def listed(self, limit: int, words: str = "") -> Sequence[Summary]:
-        return [Summary(SESSION, title="birds", changed_at=1.0)]
+    async def list_sessions(self, limit: int, words: str = "") -> Sequence[SessionSummary]:
+        return [SessionSummary(SESSION, title="birds", changed_at=1.0)]
 
-    async def search(self, words: str, limit: int) -> Sequence[Hit]:
+    async def search_sessions(self, words: str, limit: int) -> Sequence[SearchHit]:
         return []
 
     async def switch_model(self, name: str) -> str:
         self.heard.append(f"/model {name}")
         return f"scripted:{name}"
 
-    def tools(self) -> Sequence[Offered]:
-        return [Offered("terminal", "terminal", "Runs a command on this machine.", "ask")]
+    def tools(self) -> Sequence[ChatToolInfo]:
+        return [ChatToolInfo("terminal", "terminal", "Runs a command on this machine.", "ask")]
 
-    async def compress(self, focus: str = "") -> Preview:
+    async def preview_compaction(self, focus: str = "") -> CompactionPreview:
         return self.preview
 
-    async def apply(self, preview: Preview) -> None:
+    async def apply_compaction(self, preview: CompactionPreview) -> None:
         self.heard.append("/apply")
 
-    async def uncompress(self) -> bool:
+    async def undo_compaction(self) -> bool:
         return False
 
-    async def undo(self) -> str:
+    async def undo_message(self) -> str:
         if not self.heard:
-            raise UsageFault("There is no message to take back.")
+            raise UsageError("There is no message to take back.")
         return self.heard.pop()
 
     async def undo_edit(self) -> str:
@@ -148,7 +146,7 @@ class ScriptedPartner:
         self.interrupt()
         return f"Stopped {which or 'everything'}."
 
-    def memory(self) -> str:
+    def memory_text(self) -> str:
         return "# Memory\n\nfacts"
 
     def todos(self) -> Sequence[Todo]:
@@ -157,10 +155,10 @@ class ScriptedPartner:
     def grants(self) -> Sequence[str]:
         return ["terminal ls: this session"]
 
-    async def save(self, folder: str) -> Path:
+    async def export_session(self, folder: str) -> Path:
         return Path(folder)
 
-    async def settled(self) -> None:
+    async def wait_until_stored(self) -> None:
         """Nothing is kept."""
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What goes along with a message (C1): long pastes and mentioned files."""
+"""What goes along with a message: long pastes and mentioned files."""
 
 import os
 import re
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.chat.attachments import Composer, Pastes, is_long, put_aside, repaired
-from hummingbird.chat.limits import INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
-from hummingbird.domain.errors import SandboxBroken, UsageFault
+from hummingbird.chat.attachments import MessageComposer, PasteStore, is_long_paste, needs_placeholder, repair_utf8
+from hummingbird.chat.screen import INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
+from hummingbird.core.errors import SandboxBroken, UsageError
 
 
 class Shelf:
@@ -18,35 +18,35 @@ class Shelf:
 
     async def attach(self, name: str, content: bytes) -> str:
         if self.full:
-            raise UsageFault("There is no sandbox: choose one with --sandbox.")
+            raise UsageError("There is no sandbox: choose one with --sandbox.")
         self.kept[name] = content
         return f"/kept/{name}"
 
 
-def composer(start: Path, shelf: Shelf | None = None) -> Composer:
-    return Composer(start, (shelf or Shelf()).attach, Pastes())
+def composer(start: Path, shelf: Shelf | None = None) -> MessageComposer:
+    return MessageComposer(start, (shelf or Shelf()).attach, PasteStore())
 
 
-def test_c1_a_long_paste_is_one_with_many_letters_or_lines() -> None:
-    assert is_long("x" * (PASTE_CHARS + 1))
-    assert is_long("\n" * 201)
-    assert not is_long("x\n" * 200)
+def test_a_long_paste_is_one_with_many_letters_or_lines() -> None:
+    assert is_long_paste("x" * (PASTE_CHARS + 1))
+    assert is_long_paste("\n" * 201)
+    assert not is_long_paste("x\n" * 200)
 
 
-async def test_c1_a_placeholder_is_expanded_when_it_is_sent(tmp_path: Path) -> None:
+async def test_a_placeholder_is_expanded_when_it_is_sent(tmp_path: Path) -> None:
     made = composer(tmp_path)
     placeholder = made.pastes.keep("y" * 9_000)
     assert re.fullmatch(r"\[pasted 1-[0-9a-f]{6}: 9,000 characters\]", placeholder)
-    assert await made.composed(f"look: {placeholder}!") == f"look: {'y' * 9_000}!"
+    assert await made.compose(f"look: {placeholder}!") == f"look: {'y' * 9_000}!"
     other = composer(tmp_path).pastes.keep("z" * 9_000)  # of equal number and length, in another conversation
-    assert await made.composed(other) == other
+    assert await made.compose(other) == other
 
 
-async def test_c1_what_is_too_long_is_put_away_whole_and_the_message_names_the_path(tmp_path: Path) -> None:
+async def test_what_is_too_long_is_put_away_whole_and_the_message_names_the_path(tmp_path: Path) -> None:
     shelf = Shelf()
     made = composer(tmp_path, shelf)
     text = "first line\n" + "é" * MESSAGE_BYTES
-    message = await made.composed(f"look: {made.pastes.keep(text)}!")
+    message = await made.compose(f"look: {made.pastes.keep(text)}!")
     assert shelf.kept == {"pasted-1.txt": text.encode()}
     assert "/kept/pasted-1.txt" in message
     assert "first line" in message
@@ -55,69 +55,69 @@ async def test_c1_what_is_too_long_is_put_away_whole_and_the_message_names_the_p
     assert message.endswith("!")
 
 
-async def test_c1_where_nothing_can_be_put_away_a_sentence_says_so(tmp_path: Path) -> None:
+async def test_where_nothing_can_be_put_away_a_sentence_says_so(tmp_path: Path) -> None:
     made = composer(tmp_path, Shelf(full=True))
     with pytest.raises(
-        UsageFault, match=r"leave the toolset sandbox in, or put it into a file of the workspace"
+        UsageError, match=r"leave the toolset sandbox in, or put it into a file of the workspace"
     ) as told:
-        await made.composed(made.pastes.keep("x" * (INLINE_BYTES + 1)))
+        await made.compose(made.pastes.keep("x" * (INLINE_BYTES + 1)))
     assert "--sandbox" not in str(told.value)
 
 
-async def test_c1_where_nothing_can_be_put_away_the_message_may_be_longer(tmp_path: Path) -> None:
+async def test_where_nothing_can_be_put_away_the_message_may_be_longer(tmp_path: Path) -> None:
     made = composer(tmp_path, Shelf(full=True))
     text = "x" * (INLINE_BYTES - 6)
-    assert await made.composed(f"look: {made.pastes.keep(text)}") == f"look: {text}"
-    assert await made.composed(text) == text
+    assert await made.compose(f"look: {made.pastes.keep(text)}") == f"look: {text}"
+    assert await made.compose(text) == text
 
 
-async def test_c1_a_sandbox_that_fails_is_not_taken_for_none(tmp_path: Path) -> None:
+async def test_a_sandbox_that_fails_is_not_taken_for_none(tmp_path: Path) -> None:
     async def full(name: str, content: bytes) -> str:
         raise SandboxBroken("The disk of the sandbox is full.")
 
-    with pytest.raises(UsageFault, match=r"cannot be put away as a file: The disk of the sandbox is full"):
-        await Composer(tmp_path, full, Pastes()).composed("x" * (MESSAGE_BYTES + 1))
+    with pytest.raises(UsageError, match=r"cannot be attached as a file: The disk of the sandbox is full"):
+        await MessageComposer(tmp_path, full, PasteStore()).compose("x" * (MESSAGE_BYTES + 1))
 
 
-async def test_c1_a_mentioned_file_goes_along_in_a_fence_that_its_content_cannot_close(tmp_path: Path) -> None:
+async def test_a_mentioned_file_goes_along_in_a_fence_that_its_content_cannot_close(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("```\ncode\n```\n")
-    message = await composer(tmp_path).composed("read @a.md, please")
+    message = await composer(tmp_path).compose("read @a.md, please")
     assert message == "read @a.md, please\n\nThe file a.md:\n````\n```\ncode\n```\n````"
 
 
-async def test_c1_what_is_not_a_file_below_the_start_is_left_as_it_is(tmp_path: Path) -> None:
+async def test_what_is_not_a_file_below_the_start_is_left_as_it_is(tmp_path: Path) -> None:
     start = tmp_path / "start"
     start.mkdir()
     (tmp_path / "secret").write_text("hidden")
     (start / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(start / "pipe")
     for text in ("@nothing", "@../secret", f"@{tmp_path}/secret", "@link", "@pipe", "@.", "me@example.com", "@a\x00b"):
-        assert await composer(start).composed(text) == text
+        assert await composer(start).compose(text) == text
 
 
-async def test_c1_a_pasted_text_does_not_choose_what_is_read(tmp_path: Path) -> None:
+async def test_a_pasted_text_does_not_choose_what_is_read(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("hidden")
     made = composer(tmp_path)
-    assert "hidden" not in await made.composed(made.pastes.keep("@key " * 3_000))
-    assert "hidden" in await made.composed("see @key")
+    assert "hidden" not in await made.compose(made.pastes.keep("@key " * 3_000))
+    assert "hidden" in await made.compose("see @key")
 
 
-def test_c1_a_paste_that_would_mention_a_file_is_put_aside_however_short_it_is() -> None:
-    assert put_aside("see @key")
-    assert put_aside('from\n@"a b"')
-    assert not put_aside("write to me@example.com, or to nobody")
+def test_a_paste_that_would_mention_a_file_is_put_aside_however_short_it_is() -> None:
+    assert needs_placeholder("see @key")
+    assert needs_placeholder('from\n@"a b"')
+    assert not needs_placeholder("write to me@example.com, or to nobody")
 
 
-async def test_c1_long_and_binary_files_are_named_with_what_to_do(tmp_path: Path) -> None:
+async def test_long_and_binary_files_are_named_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "long").write_text("first\n" + "é" * MENTION_BYTES)
     (tmp_path / "binary").write_bytes(b"\x00\x01")
-    message = await composer(tmp_path).composed("@long @binary")
+    message = await composer(tmp_path).compose("@long @binary")
     assert "read it with file_read" in message
     assert "first" in message
     assert "binary is not text" in message
     assert len(message) < 10_000
 
 
-def test_c1_what_is_no_utf_8_is_replaced() -> None:
-    assert repaired("a\udcffb") == ("a\ufffdb", True)
-    assert repaired("añ😀") == ("añ😀", False)
+def test_what_is_no_utf_8_is_replaced() -> None:
+    assert repair_utf8("a\udcffb") == ("a\ufffdb", True)
+    assert repair_utf8("añ😀") == ("añ😀", False)

@@ -1,4 +1,4 @@
-"""What can be typed behind `hummingbird chat` (C1, G6)."""
+"""What can be typed behind `hummingbird chat`."""
 
 import sys
 from types import ModuleType
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hummingbird.chat.wish import ChatWish
+from hummingbird.app.sandboxes import SandboxChoice
+from hummingbird.chat.request import ChatRequest
 from hummingbird.cli.chat import chat
 
 
@@ -15,13 +16,10 @@ class Work(ModuleType):
     """In place of what the command does."""
 
     def __init__(self) -> None:
-        super().__init__("hummingbird.cli.chat_work")
-        self.calls: list[tuple[str | None, ChatWish, tuple[str, ...], bool]] = []
+        super().__init__("hummingbird.app.chat")
+        self.calls: list[tuple[str | None, ChatRequest, SandboxChoice, bool]] = []
 
-    def Chosen(self, *words: str) -> tuple[str, ...]:  # noqa: N802 - the name of a class there
-        return words
-
-    def chat(self, config: str | None, wish: ChatWish, chosen: tuple[str, ...], *, verbose: bool) -> int:
+    def chat_command(self, config: str | None, wish: ChatRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
         self.calls.append((config, wish, chosen, verbose))
         return 7
 
@@ -29,7 +27,7 @@ class Work(ModuleType):
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     made = Work()
-    monkeypatch.setitem(sys.modules, "hummingbird.cli.chat_work", made)
+    monkeypatch.setitem(sys.modules, "hummingbird.app.chat", made)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     return made
@@ -39,11 +37,11 @@ def typed(*words: str) -> Any:
     return CliRunner().invoke(chat, list(words))
 
 
-def test_c1_options_become_a_wish(work: Work) -> None:
+def test_options_become_a_wish(work: Work) -> None:
     words = "-q hello --json --resume abc --model owl --plan --project a/b --workflow w --toolsets todo,memory, "
     more = "--sandbox podman --workspace /src --config c.yaml --no-color -v"
     assert typed(*words.split(), *more.split()).exit_code == 7
-    wish = ChatWish(
+    wish = ChatRequest(
         query="hello",
         as_json=True,
         resume="abc",
@@ -55,18 +53,18 @@ def test_c1_options_become_a_wish(work: Work) -> None:
         workspace="/src",
         colour=False,
     )
-    assert work.calls == [("c.yaml", wish, ("podman", "", ""), True)]
+    assert work.calls == [("c.yaml", wish, SandboxChoice("podman", "", ""), True)]
 
 
-def test_c1_nothing_said_is_a_conversation_with_what_is_configured(work: Work) -> None:
+def test_nothing_said_is_a_conversation_with_what_is_configured(work: Work) -> None:
     typed()
-    assert work.calls[0][1] == ChatWish()
+    assert work.calls[0][1] == ChatRequest()
     typed("--toolsets", "")
     assert work.calls[1][1].toolsets == ()
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_c1_the_environment_can_turn_colours_off(
+def test_the_environment_can_turn_colours_off(
     work: Work, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -83,14 +81,14 @@ def test_c1_the_environment_can_turn_colours_off(
         (["--context", "c", "--sandbox", "podman"], "is for Kubernetes"),
     ],
 )
-def test_g6_what_does_not_go_together_is_said(work: Work, words: list[str], sentence: str) -> None:
+def test_what_does_not_go_together_is_said(work: Work, words: list[str], sentence: str) -> None:
     done = typed(*words)
     assert done.exit_code == 2
     assert sentence in done.output
     assert work.calls == []
 
 
-def test_g6_help_teaches_with_examples() -> None:
+def test_help_teaches_with_examples() -> None:
     text = typed("--help").output
     assert 'hummingbird chat -q "Why does @build.log end early?"' in text
     assert "Exit code 1" in text

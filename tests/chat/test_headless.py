@@ -1,4 +1,4 @@
-"""Without a terminal (C1, L12): answers on standard output and nothing else, exit codes, JSON lines, broken pipes."""
+"""Without a terminal: answers on standard output and nothing else, exit codes, JSON lines, broken pipes."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.chat.limits import MESSAGE_BYTES
-from hummingbird.domain.journal import RunEnded, load
+from hummingbird.chat.screen import MESSAGE_BYTES
+from hummingbird.core.journal import RunEnded, load_entry
 from tests.chat.bird_program import answer_piped
 from tests.chat.window import PROGRAM, environment
 from tests.cli.typing_in import ended
@@ -30,7 +30,7 @@ def ran(*arguments: str, said: bytes = b"", folder: Path | None = None) -> subpr
     return subprocess.CompletedProcess([*COMMAND, *arguments], done.code, done.out.encode(), done.err.encode())
 
 
-def test_c1_one_question_prints_the_answer_and_nothing_else() -> None:
+def test_one_question_prints_the_answer_and_nothing_else() -> None:
     command = [*COMMAND, "-q", "markdown"]
     done = subprocess.run(command, capture_output=True, env=environment(), timeout=PATIENCE_S, check=False)
     assert done.returncode == 0
@@ -38,20 +38,20 @@ def test_c1_one_question_prints_the_answer_and_nothing_else() -> None:
     assert done.stderr == b""
 
 
-def test_c1_a_query_from_standard_input_may_be_long_and_not_utf_8() -> None:
+def test_a_query_from_standard_input_may_be_long_and_not_utf_8() -> None:
     done = ran("-q", "-", said=b"\xff" + b"x" * (MESSAGE_BYTES + 1))
     assert done.returncode == 0
     assert b"all of them in the file /kept/pasted-1.t" in done.stdout
     assert done.stderr.decode().count("not all UTF-8") == 1
 
 
-def test_c1_json_is_one_event_a_line_and_the_result_last() -> None:
+def test_json_is_one_event_a_line_and_the_result_last() -> None:
     done = ran("-q", "tools", "--json")
     lines = done.stdout.splitlines()
     kinds = [json.loads(line)["kind"] for line in lines]
     assert kinds[0] == "run_started"
     assert {"tool_started", "progress", "tool_finished", "reasoning_delta", "text_delta"} <= set(kinds)
-    assert isinstance(load(lines[-2], 1), RunEnded)
+    assert isinstance(load_entry(lines[-2], 1), RunEnded)
     assert json.loads(lines[-1]) == {
         "kind": "result",
         "final_response": "done with tools",
@@ -60,7 +60,7 @@ def test_c1_json_is_one_event_a_line_and_the_result_last() -> None:
     }
 
 
-def test_c1_whatever_breaks_in_a_line_the_next_one_is_taken() -> None:
+def test_whatever_breaks_in_a_line_the_next_one_is_taken() -> None:
     """Also in what a command wants to be said: /retry says the last message again."""
     done = ran(said=b"break\n/retry\nfirst\nlast")
     out, err = done.stdout.decode(), done.stderr.decode()
@@ -70,7 +70,7 @@ def test_c1_whatever_breaks_in_a_line_the_next_one_is_taken() -> None:
     assert "Traceback" not in err
 
 
-def test_c1_each_piped_line_is_a_message_or_a_command() -> None:
+def test_each_piped_line_is_a_message_or_a_command() -> None:
     done = ran(said="first\n\n/cost\n/nonsense\nfail\nlast ünit".encode())
     out, err = done.stdout.decode(), done.stderr.decode()
     assert out.index("characters: first") < out.index("tokens of context") < out.index("characters: last ünit")
@@ -79,21 +79,21 @@ def test_c1_each_piped_line_is_a_message_or_a_command() -> None:
     assert done.returncode == 2
 
 
-def test_c1_commands_speak_json_too() -> None:
+def test_commands_speak_json_too() -> None:
     done = ran("--json", said=b"/cost\nhello\n")
     kinds = [json.loads(line)["kind"] for line in done.stdout.splitlines()]
     assert kinds[0] == "said"
     assert kinds[-1] == "result"
 
 
-def test_c1_an_at_file_goes_along(tmp_path: Path) -> None:
+def test_an_at_file_goes_along(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("wing")
     assert ran("-q", "see @a.txt", folder=tmp_path).stdout.startswith(
         b"heard 40 characters: see @a.txt\n\nThe file a.txt"
     )
 
 
-def test_t9_nobody_is_asked_and_the_denial_says_how_to_allow_it() -> None:
+def test_nobody_is_asked_and_the_denial_says_how_to_allow_it() -> None:
     done = ran("-q", "ask", "--json")
     result = json.loads(done.stdout.splitlines()[-1])
     assert "answered None" in result["final_response"]
@@ -101,7 +101,7 @@ def test_t9_nobody_is_asked_and_the_denial_says_how_to_allow_it() -> None:
 
 
 @pytest.mark.thorough
-def test_l12_an_interrupted_question_ends_with_130(tmp_path: Path) -> None:
+def test_an_interrupted_question_ends_with_130(tmp_path: Path) -> None:
     process = subprocess.Popen([*COMMAND, "-q", "slow 600", "--json"], stdout=subprocess.PIPE, env=environment())
     assert process.stdout is not None
     process.stdout.readline()
@@ -113,7 +113,7 @@ def test_l12_an_interrupted_question_ends_with_130(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("arguments", [["-q", "slow 600", "--json"], also(["--json"])])
-def test_c1_a_reader_that_goes_away_ends_it_quietly(arguments: list[str]) -> None:
+def test_a_reader_that_goes_away_ends_it_quietly(arguments: list[str]) -> None:
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         stdin=subprocess.PIPE,
@@ -135,7 +135,7 @@ def test_c1_a_reader_that_goes_away_ends_it_quietly(arguments: list[str]) -> Non
 
 
 @pytest.mark.thorough
-def test_c1_what_goes_on_is_told_to_a_terminal_on_standard_error() -> None:
+def test_what_goes_on_is_told_to_a_terminal_on_standard_error() -> None:
     ours, theirs = pty.openpty()
     done = subprocess.run(
         [*COMMAND, "-q", "tools"],

@@ -1,13 +1,12 @@
-"""Markdown that streams (C1): cut into blocks as it comes, and rendered without ever obeying what is in it."""
+"""Markdown that streams: cut into blocks as it comes, and rendered without ever obeying what is in it."""
 
 import random
 import re
 
 import pytest
 
-from hummingbird.chat.blocks import Block, Blocks, Kind
-from hummingbird.chat.limits import BLOCK_CHARS, FENCE_LINES
-from hummingbird.chat.markdown import Renderer
+from hummingbird.chat.rendering import BlockRenderer
+from hummingbird.chat.screen import BLOCK_CHARS, FENCE_LINES, BlockKind, BlockSplitter, MarkdownBlock
 from tests.chat.bird_program import ANSWER
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -18,8 +17,8 @@ _TRICKY = (
 )
 
 
-def cut(text: str, sizes: list[int] | None = None) -> list[Block]:
-    blocks, found, at = Blocks(), [], 0
+def cut(text: str, sizes: list[int] | None = None) -> list[MarkdownBlock]:
+    blocks, found, at = BlockSplitter(), [], 0
     for size in sizes or [len(text)]:
         found += blocks.feed(text[at : at + size])
         at += size
@@ -27,48 +26,48 @@ def cut(text: str, sizes: list[int] | None = None) -> list[Block]:
 
 
 def rendered(text: str, *, colour: bool = False, columns: int = 80) -> str:
-    return "".join(Renderer(colour=colour).render(block, columns) for block in cut(text))
+    return "".join(BlockRenderer(colour=colour).render(block, columns) for block in cut(text))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_c1_blocks_do_not_depend_on_how_the_text_was_cut(seed: int) -> None:
+def test_blocks_do_not_depend_on_how_the_text_was_cut(seed: int) -> None:
     chance = random.Random(seed)
     sizes = [chance.randint(1, 9) for _ in range(len(_TRICKY))]
     assert cut(_TRICKY, sizes) == cut(_TRICKY)
 
 
-def test_c1_a_fence_is_closed_by_its_own_kind_alone() -> None:
-    code = [block.text for block in cut(_TRICKY) if block.kind is Kind.CODE]
+def test_a_fence_is_closed_by_its_own_kind_alone() -> None:
+    code = [block.text for block in cut(_TRICKY) if block.kind is BlockKind.CODE]
     assert code[1:] == ["```\nnot closed by three", "# no heading"]
 
 
-def test_c1_a_list_goes_on_behind_an_empty_line() -> None:
+def test_a_list_goes_on_behind_an_empty_line() -> None:
     assert "1. first\n\n   still first\n2. second" in [block.text for block in cut(_TRICKY)]
 
 
-def test_c1_long_code_is_printed_as_it_comes_and_no_line_of_it_is_missing() -> None:
+def test_long_code_is_printed_as_it_comes_and_no_line_of_it_is_missing() -> None:
     lines = [f"line {number}" if number % 7 else "" for number in range(FENCE_LINES * 3 + 5)]
     blocks = cut("```\n" + "\n".join(lines) + "\n```\n")
-    assert [block.kind for block in blocks].count(Kind.CODE) == 4
-    text = "".join(Renderer(colour=False).render(block, 80) for block in blocks)
+    assert [block.kind for block in blocks].count(BlockKind.CODE) == 4
+    text = "".join(BlockRenderer(colour=False).render(block, 80) for block in blocks)
     assert text == "```\n" + "\n".join(lines) + "\n```\n"
 
 
-def test_c1_a_line_without_an_end_is_not_held_back_for_ever() -> None:
-    blocks = Blocks()
+def test_a_line_without_an_end_is_not_held_back_for_ever() -> None:
+    blocks = BlockSplitter()
     done = [block for _ in range(40) for block in blocks.feed("x" * 1_000)]
     assert sum(len(block.text) for block in [*done, *blocks.end()]) == 40_000
     assert len(done) == 40_000 // (BLOCK_CHARS + 1_000)
-    assert [block.begins for block in done] == [True, False]
+    assert [block.starts_paragraph for block in done] == [True, False]
 
 
-def test_c1_colours_change_nothing_but_colours() -> None:
+def test_colours_change_nothing_but_colours() -> None:
     with_colours = rendered(_TRICKY, colour=True)
     assert "\x1b[" in with_colours
     assert _ANSI.sub("", with_colours) == rendered(_TRICKY)
 
 
-def test_c1_without_colour_no_escape_sequence_comes_out() -> None:
+def test_without_colour_no_escape_sequence_comes_out() -> None:
     assert "\x1b" not in rendered(_TRICKY)
 
 
@@ -87,25 +86,25 @@ def test_c1_without_colour_no_escape_sequence_comes_out() -> None:
         "\x08\x08\x08",
     ],
 )
-def test_c1_what_a_terminal_would_act_upon_is_written_out(attack: str, colour: bool) -> None:
+def test_what_a_terminal_would_act_upon_is_written_out(attack: str, colour: bool) -> None:
     made = _ANSI.sub("", rendered(attack, colour=colour))
     assert all(letter.isprintable() or letter == "\n" for letter in made), made
 
 
-def test_c1_a_link_stands_with_its_address() -> None:
+def test_a_link_stands_with_its_address() -> None:
     assert "here (https://example.com/x)" in rendered("see [here](https://example.com/x)")
 
 
-def test_c1_what_looks_like_a_tag_is_not_left_out() -> None:
+def test_what_looks_like_a_tag_is_not_left_out() -> None:
     made = rendered("A List<String> and\n\n<details>inside</details>")
     assert "List<String>" in made
     assert "<details>inside</details>" in made
 
 
-def test_c1_lines_of_code_are_as_long_as_they_are_and_can_be_copied() -> None:
+def test_lines_of_code_are_as_long_as_they_are_and_can_be_copied() -> None:
     line = "x = " + "1 + " * 60 + "1"
     assert line in _ANSI.sub("", rendered(f"```python\n{line}\n```", colour=True, columns=40))
 
 
-def test_c1_text_fits_the_width() -> None:
+def test_text_fits_the_width() -> None:
     assert max(map(len, rendered("word " * 100, columns=40).splitlines())) <= 40

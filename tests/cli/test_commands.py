@@ -1,4 +1,4 @@
-"""The command line: what a person types, sees and gets back as an exit code (G6, L12)."""
+"""The command line: what a person types, sees and gets back as an exit code."""
 
 import os
 import pty
@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from hummingbird.cli.faults import explain
-from hummingbird.domain.errors import ConnectionLost, MissingSetting
+from hummingbird.cli.error_output import report_error
+from hummingbird.cli.main import COMMANDS, commands
+from hummingbird.core.errors import MissingSetting, ProviderConnectionLost
 from tests.cli.typing_in import Typed, typed
 from tests.thoroughly import also
 
@@ -22,7 +24,6 @@ def run(*arguments: str) -> Typed:
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    """G6"""
     (tmp_path / "file").write_text("in the way")
     done = run("demo", "--save", str(tmp_path / "file" / "x"))
     assert done.code == 2
@@ -31,14 +32,12 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
 
 
 def test_verbose_shows_where_an_error_came_from(tmp_path: Path) -> None:
-    """G6"""
     (tmp_path / "file").write_text("in the way")
     assert "Traceback" in run("demo", "-v", "--save", str(tmp_path / "file" / "x")).err
 
 
 @pytest.mark.parametrize("arguments", [("nope",), ("demo", "--nope"), ("demo", "extra")])
 def test_bad_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
-    """L12"""
     done = run(*arguments)
     assert done.code == 2
     assert "Usage:" in done.err
@@ -63,10 +62,9 @@ def test_importing_the_package_imports_no_dependency() -> None:
 
 
 def test_an_operators_error_is_exit_code_2_and_a_providers_1(capsys: pytest.CaptureFixture[str]) -> None:
-    """L12"""
-    assert explain(MissingSetting("Set X."), ["hummingbird"]) == 2
-    assert explain(ConnectionLost("It broke."), ["hummingbird"]) == 1
-    assert explain(ValueError("oops"), ["hummingbird"]) == 1
+    assert report_error(MissingSetting("Set X."), ["hummingbird"]) == 2
+    assert report_error(ProviderConnectionLost("It broke."), ["hummingbird"]) == 1
+    assert report_error(ValueError("oops"), ["hummingbird"]) == 1
     shown = capsys.readouterr().err
     assert "hummingbird: Set X." in shown
     assert "unexpected ValueError: oops" in shown
@@ -75,7 +73,6 @@ def test_an_operators_error_is_exit_code_2_and_a_providers_1(capsys: pytest.Capt
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["hummingbird", "hummingbird-agent"])
 def test_both_names_of_the_program_are_the_same_command(name: str) -> None:
-    """G8"""
     program = Path(sys.executable).with_name(name)
     shown = subprocess.run([program, "config", "--help"], capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr
@@ -84,7 +81,7 @@ def test_both_names_of_the_program_are_the_same_command(name: str) -> None:
 
 
 def test_every_command_of_ours_is_in_the_help() -> None:
-    """G5: what the specification lists and this version has."""
+    """What the specification lists and this version has."""
     shown = run("--help").out
     commands = {line.split()[0] for line in shown.partition("Commands:")[2].splitlines() if line.strip()}
     assert commands >= {"config", "demo", "doctor", "explain", "init", "lab", "queue", "sandbox"}
@@ -93,7 +90,7 @@ def test_every_command_of_ours_is_in_the_help() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("arguments", [("--help",), ("config", "schema"), also(("lab",))])
 def test_an_output_that_is_full_is_one_sentence(arguments: tuple[str, ...]) -> None:
-    """G6: little is refused when it is flushed, much when it is written."""
+    """Little is refused when it is flushed, much when it is written."""
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, env={}, text=True, check=False, timeout=60
@@ -137,3 +134,10 @@ def test_a_terminal_gets_colours_unless_they_are_unwanted(
     os.close(shown)
     assert b"perhaps" in said or b"no such key" in said
     assert (b"\x1b[" in said) == coloured
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_table_of_commands_shows_each_command_s_own_summary(name: str) -> None:
+    command = commands.get_command(click.Context(commands), name)
+    assert command is not None
+    assert command.get_short_help_str(200) == COMMANDS[name][2]

@@ -1,4 +1,4 @@
-"""`hummingbird config`: what a person types and sees (G1, G2, G6)."""
+"""`hummingbird config`: what a person types and sees."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ TWO = """\
 
 
 def test_every_fault_is_told_at_once_with_its_line_and_path(tmp_path: Path) -> None:
-    """G2; exit code 1, so that CI can use it."""
+    """Exit code 1, so that CI can use it."""
     done = typed("config", "check", "--config", str(written(tmp_path, BROKEN)))
     assert done.code == 1
     head, *lines = done.out.splitlines()
@@ -54,7 +54,7 @@ def test_every_fault_is_told_at_once_with_its_line_and_path(tmp_path: Path) -> N
 
 
 def test_without_the_environment_nobody_asks_for_variables(tmp_path: Path) -> None:
-    """G2: a file is checked where its secrets are not."""
+    """A file is checked where its secrets are not."""
     path = str(written(tmp_path, TWO))
     assert typed("config", "check", "--config", path).code == 1
     done = typed("config", "check", "--config", path, "--no-environment")
@@ -64,7 +64,7 @@ def test_without_the_environment_nobody_asks_for_variables(tmp_path: Path) -> No
 
 
 def test_a_sound_file_is_summed_up_without_a_value(tmp_path: Path) -> None:
-    """G2: workflows, what starts them, projects, and which variables are needed and set."""
+    """Workflows, what starts them, projects, and which variables are needed and set."""
     secrets = {
         "READING": "s3cret-reading",
         "READING_ONE": "s3cret-one",
@@ -83,7 +83,6 @@ def test_a_sound_file_is_summed_up_without_a_value(tmp_path: Path) -> None:
 
 
 def test_a_key_of_a_model_shows_in_the_summary_and_its_value_does_not(tmp_path: Path) -> None:
-    """G5."""
     path = str(written(tmp_path, "settings: {}\n"))
     assert "Model: digest" in typed("config", "check", "--config", path).out
     done = typed("config", "check", "--config", path, environment={"ANTHROPIC_API_KEY": "s3cret-key"})
@@ -100,7 +99,6 @@ def test_a_file_that_is_not_there_is_told_like_any_fault(tmp_path: Path) -> None
 def test_the_usual_file_and_the_embedded_defaults_are_checked_without_being_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G1."""
     monkeypatch.chdir(tmp_path)
     assert typed("config", "check").out.startswith("The embedded defaults are sound.")
     written(tmp_path, "settings: {}\n")
@@ -111,7 +109,7 @@ def test_the_usual_file_and_the_embedded_defaults_are_checked_without_being_name
 
 
 def test_the_schema_takes_our_examples_and_refuses_a_key_that_nobody_knows() -> None:
-    """G2: for editors."""
+    """For editors."""
     done = typed("config", "schema")
     assert done.code == 0
     schema = jsonschema_rs.validator_for(json.loads(done.out))
@@ -121,7 +119,7 @@ def test_the_schema_takes_our_examples_and_refuses_a_key_that_nobody_knows() -> 
 
 
 def test_explain_says_what_holds_why_and_from_which_variables(tmp_path: Path) -> None:
-    """G2, G3: names only."""
+    """Names only."""
     path = str(written(tmp_path, TWO))
     done = typed(
         "config", "explain", "Group/One", "--config", path, environment={"ORCHESTRATOR_GITLAB_TOKEN": "s3cret"}
@@ -162,7 +160,6 @@ def test_explain_for_programs_says_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_mean_nothing_are_bad_usage(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    """G6."""
     done = typed("config", "explain", *arguments, "--config", str(written(tmp_path, TWO)))
     assert done.code == 2
     assert words in done.err
@@ -170,7 +167,6 @@ def test_names_that_mean_nothing_are_bad_usage(tmp_path: Path, arguments: tuple[
 
 
 def test_explain_of_a_broken_file_is_told_without_a_traceback(tmp_path: Path) -> None:
-    """G6."""
     path = str(written(tmp_path, BROKEN))
     done = typed("config", "explain", "group/one", "--config", path)
     assert done.code == 2
@@ -189,7 +185,7 @@ def test_the_help_of_each_command_teaches_with_an_example(command: str) -> None:
 def test_explain_without_a_file_names_the_token_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G5: what `run` and `serve` would read with."""
+    """What `run` and `serve` would read with."""
     monkeypatch.chdir(tmp_path)
     done = typed("config", "explain", "group/one", environment={"GITLAB_TOKEN_RO": "s3cret"})
     assert "gitlab = token in GITLAB_TOKEN_RO" in done.out

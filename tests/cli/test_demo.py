@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.case import find
+from hummingbird.lab.case import find_case
 from tests.cli.typing_in import Typed, typed
 
 COMMAND = [sys.executable, "-m", "hummingbird", "demo"]
@@ -33,10 +33,10 @@ def as_a_command(*arguments: str, cwd: Path) -> Typed:
 def test_a_case_ends_with_its_note_without_a_key_or_a_network(
     name: str, play: Callable[..., Typed], tmp_path: Path
 ) -> None:
-    """G5: event, queue, sandbox, sources, forge; the evidence is verbatim."""
+    """Event, queue, sandbox, sources, forge; the evidence is verbatim."""
     done = play("--case", name, "--save", str(tmp_path / "kept"), cwd=tmp_path)
     assert done.code == 0, done.err
-    expected = find(name).about["expected"]
+    expected = find_case(name).description["expected"]
     for line in expected["evidence"]:
         assert line.strip() in done.out, f"{line!r} is not quoted"
     verdicts = next(line for line in done.out.splitlines() if line.startswith("**Verdict: "))
@@ -51,7 +51,7 @@ def test_a_case_ends_with_its_note_without_a_key_or_a_network(
 
 @pytest.mark.thorough
 def test_a_review_is_a_case_too(tmp_path: Path) -> None:
-    """W2: begun by a merge request that was opened."""
+    """Begun by a merge request that was opened."""
     done = played("--case", "merge-request-review", cwd=tmp_path)
     assert done.code == 0, done.err
     assert "session `" in done.out
@@ -61,7 +61,6 @@ def test_a_review_is_a_case_too(tmp_path: Path) -> None:
     ("name", "reason"), [("hostile", "is not a developer"), ("odd-corners", "the merge request is a draft")]
 )
 def test_a_case_that_nobody_may_begin_ends_with_the_reason(name: str, reason: str, tmp_path: Path) -> None:
-    """R2, R5"""
     done = played("--case", name, cwd=tmp_path)
     assert done.code == 0, done.err
     assert done.out.startswith("No note was posted")
@@ -69,7 +68,6 @@ def test_a_case_that_nobody_may_begin_ends_with_the_reason(name: str, reason: st
 
 
 def test_a_case_that_is_not_there_is_bad_usage_and_names_those_that_are(tmp_path: Path) -> None:
-    """G6"""
     done = played("--case", "nope", cwd=tmp_path)
     assert done.code == 2
     assert "compiler-error" in done.err
@@ -86,7 +84,7 @@ def test_nothing_is_put_into_a_folder_that_holds_something(tmp_path: Path) -> No
 
 @pytest.mark.thorough
 def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> None:
-    """I1: somebody tries the demonstration in the shell that the service is started from."""
+    """Somebody tries the demonstration in the shell that the service is started from."""
     given = {
         "ORCHESTRATOR_GITLAB_TOKEN": "glpat-the-real-one-0123456789",
         "ORCHESTRATOR_GITLAB_TOKEN_LABRI_PROGRESS_CIDIFF": "glpat-the-other-one-0123456789",
@@ -99,7 +97,7 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
 
 @pytest.mark.thorough
 def test_a_provider_that_cannot_be_reached_does_not_keep_anybody_waiting(tmp_path: Path) -> None:
-    """G5: the report is written by rules, and says why, long before a service would give the provider up."""
+    """The report is written by rules, and says why, long before a service would give the provider up."""
     key = {"ANTHROPIC_API_KEY": "sk-ant-no-such-key", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
     done = played(cwd=tmp_path, **key)
     assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""`hummingbird doctor`: how it looks, and what it exits with (G7). Every check has tests in tests/assembly/doctor."""
+"""`hummingbird doctor`: how it looks, and what it exits with. Every check has tests in tests/app/doctor."""
 
 import json
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.case import find
-from hummingbird.lab.gitlab.lab import GitLabLab
-from tests.assembly.doctor.examining import written
+from hummingbird.lab.case import find_case
+from hummingbird.lab.gitlab.server import GitLabLab
+from tests.app.doctor.examining import written
 from tests.cli.typing_in import typed
 
 
 @pytest.fixture
 def gitlab() -> Iterator[GitLabLab]:
-    with GitLabLab(find("compiler-error")) as lab:
+    with GitLabLab(find_case("compiler-error")) as lab:
         yield lab
 
 
@@ -77,7 +77,7 @@ def test_a_broken_configuration_is_told_like_any_other_part(tmp_path: Path) -> N
 
 @pytest.mark.thorough
 def test_the_sandbox_that_serve_will_be_told_to_use_is_the_one_that_is_tried(tmp_path: Path, gitlab: GitLabLab) -> None:
-    """G6: --sandbox says otherwise than the file."""
+    """--sandbox says otherwise than the file."""
     environment = {**surroundings(gitlab, tmp_path), "PATH": str(tmp_path)}
     done = typed("doctor", "--sandbox", "podman", environment=environment)
     assert done.code == 1

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from hummingbird.lab.case import FOLDER, find, names
-from hummingbird.lab.vendors.script import Call, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.lab.case import CASES_FOLDER, case_names, find_case
 from tests.cli.typing_in import Typed, typed
+from tests.standins.vendors.script import Call, Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 COMMAND = [sys.executable, "-m", "hummingbird", "eval"]
 CLAUDE = "anthropic:claude-sonnet-5-5"
@@ -89,8 +89,8 @@ def test_two_models_stand_side_by_side_and_only_one_of_them_is_wrong(tmp_path: P
 @pytest.mark.thorough
 def test_a_model_is_scored_recorded_and_replayed_without_it(tmp_path: Path) -> None:
     """Its costs stay those of the recording."""
-    pipeline = find("network").about["event"]["pipeline"]
-    job = json.loads((FOLDER / "network/gitlab/jobs.json").read_text())
+    pipeline = find_case("network").description["event"]["pipeline"]
+    job = json.loads((CASES_FOLDER / "network/gitlab/jobs.json").read_text())
     number = next(one["id"] for one in job if one["status"] == "failed")
     script = Script(
         [
@@ -137,7 +137,7 @@ def test_the_shipped_recordings_run_as_they_did(tmp_path: Path) -> None:
     --model MODEL --record DIR`, and put what is in DIR/CASE to `recordings` of the case."""
     done = evaluated("--replay", "--json", "--fail-under", "0.9", cwd=tmp_path)
     assert done.code == 0, done.out + done.err
-    recorded = [name for name in names() if (FOLDER / name / "recordings").is_dir()]
+    recorded = [name for name in case_names() if (CASES_FOLDER / name / "recordings").is_dir()]
     assert recorded
     runs = [one for one in told(done) if one["kind"] == "run"]
     assert [one["case"] for one in runs if one["failed"] is None] == recorded
@@ -146,7 +146,7 @@ def test_the_shipped_recordings_run_as_they_did(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_a_replay_that_departs_is_told_and_scores_nothing(tmp_path: Path) -> None:
     mine = tmp_path / "network"
-    shutil.copytree(FOLDER / "network", mine)
+    shutil.copytree(CASES_FOLDER / "network", mine)
     log = next((mine / "logs").iterdir())
     log.write_text(log.read_text() + "One line more.\n")
     done = evaluated(str(mine), "--replay", "--json", cwd=tmp_path)
@@ -181,7 +181,7 @@ def test_a_score_below_what_is_wanted_is_exit_code_1(tmp_path: Path) -> None:
 )
 def test_a_broken_case_is_one_sentence_and_the_others_go_on(file: str, content: str, said: str, tmp_path: Path) -> None:
     mine = tmp_path / "cases" / "network"
-    shutil.copytree(FOLDER / "network", mine)
+    shutil.copytree(CASES_FOLDER / "network", mine)
     (mine / file).write_text(content)
     done = evaluated(str(tmp_path / "cases"), "odd-corners", "--json", cwd=tmp_path)
     broken, other, model = told(done)
@@ -242,7 +242,6 @@ def test_ctrl_c_gives_what_there_is_so_far(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> None:
-    """I1"""
     real = "glpat-the-real-one-0123456789"
     done = evaluated("network", "-v", "--record", "runs", cwd=tmp_path, ORCHESTRATOR_GITLAB_TOKEN=real)
     assert done.code == 0, done.err
@@ -252,7 +251,7 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
 @pytest.mark.thorough
 def test_a_case_that_expects_nothing_is_told_so_and_counts_in_no_mean(tmp_path: Path) -> None:
     mine = tmp_path / "unsaid"
-    shutil.copytree(FOLDER / "odd-corners", mine)
+    shutil.copytree(CASES_FOLDER / "odd-corners", mine)
     done = evaluated(str(mine), "network", "--json", cwd=tmp_path)
     unsaid, other, model = told(done)
     assert unsaid["score"] is None

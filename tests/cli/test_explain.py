@@ -1,4 +1,4 @@
-"""`hummingbird explain`: what a person types, sees and gets back as an exit code (V1, V4, V5, G6, L12)."""
+"""`hummingbird explain`: what a person types, sees and gets back as an exit code."""
 
 import bz2
 import gzip
@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from hummingbird.cli.main import commands
-from hummingbird.domain.limits import EXCERPT_BYTES
+from hummingbird.core.limits import EXCERPT_BYTES
 from tests.cli.explaining import COMPILER, LINT, LOGS, TEST, run, run_process
 from tests.evidence.sample_reports import SUREFIRE
 
@@ -53,7 +53,6 @@ def test_it_is_a_command_that_reads_a_pipe() -> None:
 
 
 def test_a_group_says_what_it_looks_like_what_is_to_blame_how_sure_why_and_where() -> None:
-    """V5"""
     _, _, group, blame, caption, *_ = [line for line in run(LINT).stdout.decode().splitlines() if line]
     assert group == "1. Style or type check"
     assert blame == "   code, sure (87%). A linter or type check refused the code. (rule linter-finding)"
@@ -62,7 +61,7 @@ def test_a_group_says_what_it_looks_like_what_is_to_blame_how_sure_why_and_where
 
 @pytest.mark.parametrize("log", [COMPILER, TEST, LINT])
 def test_every_line_that_is_shown_stands_in_the_log_under_its_number(log: Path) -> None:
-    """V2: evidence is verbatim."""
+    """Evidence is verbatim."""
     lines = log.read_bytes().split(b"\n")
     shown = SHOWN.findall(run(log).stdout.decode())
     assert len(shown) > 10
@@ -97,7 +96,6 @@ def test_half_of_a_packed_log_is_explained_and_the_other_half_is_missed(tmp_path
 
 
 def test_a_test_report_is_explained_through_its_own_parser() -> None:
-    """V7"""
     done = run(given=SUREFIRE)
     shown = done.stdout.decode()
     assert done.returncode == 0
@@ -119,7 +117,6 @@ def test_a_test_report_is_explained_through_its_own_parser() -> None:
     ],
 )
 def test_a_report_that_is_not_whole_still_tells_of_its_failures(report: bytes, said: list[str]) -> None:
-    """V7"""
     done = run(given=report)
     assert done.returncode == 0
     assert all(words in done.stdout.decode() for words in said)
@@ -127,7 +124,6 @@ def test_a_report_that_is_not_whole_still_tells_of_its_failures(report: bytes, s
 
 
 def test_tekton_objects_are_explained_and_have_no_line_numbers() -> None:
-    """V7"""
     done = run(LOGS / "tekton" / "pod_step_failed_exit1.json")
     shown = done.stdout.decode()
     assert done.returncode == 0
@@ -144,7 +140,6 @@ def test_objects_that_did_not_fail_are_nothing_found(quiet: str) -> None:
 
 
 def test_nothing_found_is_said_plainly_and_is_exit_code_1() -> None:
-    """L12"""
     done = run(given=b"compiling\nlinking\nall is well\n")
     assert done.returncode == 1
     assert done.stdout == (
@@ -180,7 +175,6 @@ def test_the_document_has_the_keys_that_are_promised_and_repeats_the_page() -> N
 @pytest.mark.thorough
 @pytest.mark.parametrize("budget", [256, 1000, EXCERPT_BYTES])
 def test_the_excerpts_stay_within_the_budget_and_say_how_much_is_missing(budget: int) -> None:
-    """V4"""
     regions = json.loads(run(TEST, "--json", "--budget", str(budget)).stdout)["regions"]
     spent = sum(len(text.encode()) + 1 for region in regions for _, text in region["excerpt"])
     assert min(budget * 0.4, 1000) < spent <= budget
@@ -235,7 +229,6 @@ def test_a_baseline_for_a_report_is_said_to_be_of_no_use() -> None:
 def test_what_cannot_be_read_is_one_sentence(
     arguments: tuple[str, ...], code: int, sentence: str, tmp_path: Path
 ) -> None:
-    """G6, L12"""
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty.log").touch()
     (tmp_path / "good.log").write_text("fatal: boom\n")
@@ -253,10 +246,10 @@ def test_what_cannot_be_read_is_one_sentence(
 
 @pytest.mark.thorough
 def test_a_file_that_may_not_be_read_is_one_sentence(tmp_path: Path) -> None:
-    """G6. Nothing is forbidden to root, so root becomes nobody once everything is loaded."""
+    """Nothing is forbidden to root, so root becomes nobody once everything is loaded."""
     (tmp_path / "mine.log").touch(mode=0)
     code = (
-        "import os, hummingbird.cli.explain_work, hummingbird.cli.faults\n"
+        "import os, hummingbird.cli.explain, hummingbird.cli.error_output\n"
         "from hummingbird.cli.main import main\n"
         "os.geteuid() or os.seteuid(65534)\n"
         "main()"

@@ -1,4 +1,4 @@
-"""`hummingbird explain` with a terminal, with pipes that break, with hostile logs and with very long ones (V1, G6)."""
+"""`hummingbird explain` with a terminal, with pipes that break, with hostile logs and with very long ones."""
 
 import gzip
 import json
@@ -150,7 +150,6 @@ def test_a_person_who_pipes_nothing_in_is_told_how_to_use_it() -> None:
 
 @pytest.mark.thorough
 def test_much_input_shows_progress_to_a_person_and_to_nobody_else(tmp_path: Path) -> None:
-    """G6"""
     (tmp_path / "long.log").write_bytes(b"all is well\n" * 1_500_000)
     _, seen = on_terminal(tmp_path / "long.log", "--no-color")
     told, _, page = seen.rpartition("\r\x1b[K")
@@ -187,7 +186,6 @@ def test_closed_standard_input_is_one_sentence() -> None:
 
 @pytest.mark.thorough
 def test_ctrl_c_while_reading_is_exit_code_130(tmp_path: Path) -> None:
-    """L12"""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code = (  # what runs the tests may have told its children to ignore the signal
@@ -212,7 +210,7 @@ PEAK = (  # of this program alone; getrusage would count the process that starte
 @pytest.mark.thorough
 @pytest.mark.parametrize("packed", [also(False), True])
 def test_a_long_log_costs_less_memory_than_it_is_long(packed: bool) -> None:
-    """V1. The bound of 64 MB is that of a log of any size; this one has 100 MB."""
+    """The bound of 64 MB is that of a log of any size; this one has 100 MB."""
     block = b"".join(b"[%d] compiling module_%d: no error so far\n" % (at, at * 7) for at in range(25_000))
     wanted = 100_000_000 // len(block) + 1
     pieces = [block] * wanted + [b"x.c:1:1: error: expected ';'\n"]
@@ -232,7 +230,7 @@ def test_a_long_log_costs_less_memory_than_it_is_long(packed: bool) -> None:
 
 @pytest.mark.thorough
 def test_a_line_without_an_end_costs_no_memory_either() -> None:
-    """V1. Packed it is small, and it has not one line feed in 128 MiB."""
+    """Packed it is small, and it has not one line feed in 128 MiB."""
     bomb = gzip.compress(b"fatal: " + b"x" * (128 * 1024 * 1024), 9)
     done = subprocess.run([sys.executable, "-c", PEAK], input=bomb, capture_output=True, check=False)
     assert json.loads(done.stdout)["lines"] == 1

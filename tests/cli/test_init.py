@@ -1,10 +1,10 @@
-"""`hummingbird init`: a beginning that works as it is (G6, G10)."""
+"""`hummingbird init`: a beginning that works as it is."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.config.load import load
+from hummingbird.config.loader import load_config
 from tests.cli.typing_in import typed
 
 FILES = ("hummingbird.yaml", "workflows/analyze-failures.md", "workflows/code-review.md")
@@ -32,8 +32,8 @@ def test_without_a_folder_it_writes_where_one_is(tmp_path: Path, monkeypatch: py
 
 def test_the_prompts_are_copies_of_the_embedded_ones(tmp_path: Path) -> None:
     typed("init", str(tmp_path))
-    there = load(tmp_path / "hummingbird.yaml", None)
-    assert there.prompts == load(None, None).prompts
+    there = load_config(tmp_path / "hummingbird.yaml", None)
+    assert there.prompts == load_config(None, None).prompts
     assert len(there.prompts) == 2
 
 
@@ -73,7 +73,6 @@ def test_force_replaces_what_is_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
-    """G6."""
     (tmp_path / "file").write_text("in the way")
     done = typed("init", str(tmp_path / "file" / "below"))
     assert done.code == 1
@@ -86,7 +85,6 @@ def test_the_help_teaches_with_an_example() -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_what_to_do(tmp_path: Path) -> None:
-    """G6"""
     (tmp_path / "file").write_text("in the way")
     done = typed("init", str(tmp_path / "file" / "deploy"))
     assert done.code == 1

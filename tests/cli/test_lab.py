@@ -1,4 +1,4 @@
-"""`hummingbird lab`: what a person types, and what programs then find at the addresses (D2, G6)."""
+"""`hummingbird lab`: what a person types, and what programs then find at the addresses."""
 
 import base64
 import json
@@ -13,8 +13,8 @@ import gitlab
 import httpx2
 import pytest
 
-from hummingbird.lab.case import FOLDER, names
-from hummingbird.lab.gitlab.hooks.signing import signature
+from hummingbird.lab.case import CASES_FOLDER, case_names
+from hummingbird.lab.gitlab.webhook_delivery import sign_webhook
 from tests.cli.receiving import Receiver
 from tests.cli.serving_lab import COMMAND, Lab, run, serving
 from tests.lab.ports import free_row
@@ -42,10 +42,10 @@ def receiver() -> Iterator[Receiver]:
 def test_without_a_case_they_are_listed_with_their_titles() -> None:
     done = run()
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == names()
+    assert [line.split()[0] for line in done.stdout.splitlines()] == case_names()
     for line in done.stdout.splitlines():
         name, title = line.split(maxsplit=1)
-        assert title == json.loads((FOLDER / name / "case.json").read_text())["title"]
+        assert title == json.loads((CASES_FOLDER / name / "case.json").read_text())["title"]
     assert "hummingbird lab NAME" in done.stderr
 
 
@@ -105,7 +105,7 @@ def test_the_page_for_people_names_what_the_case_has(case: str, konflux: bool) -
         page = "".join(iter(process.stdout.readline, "Press Ctrl-C to stop.\n"))
         process.send_signal(signal.SIGINT)
     assert process.returncode == 0
-    assert page.startswith(json.loads((FOLDER / case / "case.json").read_text())["title"])
+    assert page.startswith(json.loads((CASES_FOLDER / case / "case.json").read_text())["title"])
     assert "curl -H 'PRIVATE-TOKEN: lab-read-token' http://127.0.0.1:" in page
     assert [each in page for each in ("Konflux  ", "KubeArchive  ", "Testing Farm  ", "kubectl --")] == [konflux] * 4
 
@@ -147,7 +147,7 @@ def test_a_hook_gets_the_event_with_token_and_signature(receiver: Receiver) -> N
         assert body == Path(lab.told["event_file"]).read_bytes()
     assert (headers["X-Gitlab-Event"], headers["X-Gitlab-Token"]) == ("Pipeline Hook", "secret")
     stamp = int(headers["webhook-timestamp"])
-    assert headers["webhook-signature"] == signature(SIGNING_TOKEN, headers["webhook-id"], stamp, body)
+    assert headers["webhook-signature"] == sign_webhook(SIGNING_TOKEN, headers["webhook-id"], stamp, body)
 
 
 @pytest.mark.thorough
@@ -207,12 +207,12 @@ def test_an_unknown_case_is_one_sentence_with_the_names() -> None:
     done = run("nope")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("hummingbird: There is no case 'nope': name one of ")
-    assert all(name in done.stderr for name in names())
+    assert all(name in done.stderr for name in case_names())
 
 
 @pytest.mark.thorough
 def test_a_folder_can_be_served(tmp_path: Path) -> None:
-    shutil.copytree(FOLDER / "disk-full", tmp_path / "mine")
+    shutil.copytree(CASES_FOLDER / "disk-full", tmp_path / "mine")
     with serving(str(tmp_path / "mine")) as lab:
         assert (lab.told["case"], lab.told["project"]) == ("mine", "veloren/veloren")
 
@@ -239,7 +239,7 @@ def test_a_port_is_the_first_of_five_and_taken_ones_are_one_sentence() -> None:
 
 @pytest.mark.thorough
 def test_help_loads_neither_the_lab_nor_python_gitlab() -> None:
-    heavy = ("hummingbird.lab", "hummingbird.cli.lab_work", "gitlab", "starlette", "uvicorn", "lightkube")
+    heavy = ("hummingbird.lab", "hummingbird.cli.lab", "gitlab", "starlette", "uvicorn", "lightkube")
     code = (
         "import sys, atexit; from hummingbird.cli.main import main\n"
         f"atexit.register(lambda: print('LOADED', [each for each in {heavy!r} if each in sys.modules]))\n"

@@ -1,4 +1,4 @@
-"""`hummingbird queue`: what was given up is shown, done after all or forgotten (E3, G6)."""
+"""`hummingbird queue`: what was given up is shown, done after all or forgotten."""
 
 import asyncio
 import json
@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.cli.queue_letters import told
-from hummingbird.domain.limits import QUEUE_RECEIVES
-from hummingbird.domain.orders import Arrived, Cause, WorkOrder, written
-from hummingbird.lab.case import find
+from hummingbird.cli.queue import summarize_letter
+from hummingbird.core.limits import QUEUE_RECEIVES
+from hummingbird.core.orders import EventEnvelope, OrderCause, WorkOrder, encode_envelope
+from hummingbird.core.protocols.queues import DeadLetter, QueueMessage
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.ports.queue import DeadLetter, Message
+from hummingbird.queues.sqlite_queue import SqliteQueue
 from tests.cli.typing_in import Typed, typed
 
 SESSION = "0123456789abcdef0123456789abcdef"
 ORDER = WorkOrder(
     id="o" * 32,
     session_id=SESSION,
-    cause=Cause.COMMAND,
+    cause=OrderCause.COMMAND,
     workflow="code-review",
     project="group/project",
     mr_iid=7,
@@ -54,7 +54,7 @@ class Site:
         for _ in range(QUEUE_RECEIVES):
             for message in await queue.receive(10, 0):
                 await queue.postpone(message, 0)
-        assert len(await queue.dead()) == len(ids)
+        assert len(await queue.list_dead_letters()) == len(ids)
         await queue.close()
         return ids
 
@@ -62,14 +62,14 @@ class Site:
         async def look() -> Sequence[DeadLetter]:
             queue = SqliteQueue(self.path, 60)
             try:
-                return await queue.dead()
+                return await queue.list_dead_letters()
             finally:
                 await queue.close()
 
         return asyncio.run(look())
 
-    def waiting(self) -> Sequence[Message]:
-        async def look() -> Sequence[Message]:
+    def waiting(self) -> Sequence[QueueMessage]:
+        async def look() -> Sequence[QueueMessage]:
             queue = SqliteQueue(self.path, 60)
             try:
                 return await queue.receive(10, 0)
@@ -86,19 +86,19 @@ def site(tmp_path: Path) -> Site:
 
 def event(case: str) -> str:
     """As the queue carries the webhook that begins a case."""
-    with Scene(find(case)) as scene:
-        _headers, body = scene.event()
-    return written(Arrived(identity="i" * 32, body=body.decode(), at=time.time() - 90))
+    with Scene(find_case(case)) as scene:
+        _headers, body = scene.webhook_event()
+    return encode_envelope(EventEnvelope(identity="i" * 32, body=body.decode(), at=time.time() - 90))
 
 
 def test_an_empty_queue_says_so(site: Site) -> None:
     done = site.type("list")
-    assert (done.code, done.out) == (0, "Nothing was given up.\n")
+    assert (done.code, done.out) == (0, "There are no dead letters.\n")
     assert json.loads(site.type("list", "--json").out) == []
 
 
 def test_an_order_is_shown_by_what_it_was_about_and_never_by_its_text(site: Site) -> None:
-    (letter_id,) = site.given_up(written(ORDER))
+    (letter_id,) = site.given_up(encode_envelope(ORDER))
     done = site.type("list")
     assert done.code == 0
     assert done.out.split() == [
@@ -114,7 +114,7 @@ def test_an_event_is_shown_by_its_kind_project_and_merge_request(site: Site) -> 
 
 
 def test_programs_get_the_same_in_json(site: Site) -> None:
-    (letter_id,) = site.given_up(written(ORDER))
+    (letter_id,) = site.given_up(encode_envelope(ORDER))
     (entry,) = json.loads(site.type("list", "--json").out)
     assert entry == {
         **{"id": letter_id, "what": "order (command)", "since": ORDER.made_at, "workflow": "code-review"},
@@ -125,11 +125,14 @@ def test_programs_get_the_same_in_json(site: Site) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("no envelope", "a message that is none of ours"),
-        ('{"kind": "novelty"}', "a message that is none of ours"),
-        (written(Arrived(identity="i", body="no webhook")), "event that cannot be read"),
-        (written(Arrived(identity="i", body='{"object_kind": "push"}')), "event of a kind that is not for us"),
-        (written(Arrived(identity="i", reference="events/i")), "event, too large for the queue"),
+        ("no envelope", "message of unknown format"),
+        ('{"kind": "novelty"}', "message of unknown format"),
+        (encode_envelope(EventEnvelope(identity="i", body="no webhook")), "event that cannot be read"),
+        (
+            encode_envelope(EventEnvelope(identity="i", body='{"object_kind": "push"}')),
+            "event of a kind that is ignored",
+        ),
+        (encode_envelope(EventEnvelope(identity="i", reference="events/i")), "event, too large for the queue"),
     ],
 )
 def test_what_cannot_be_read_is_listed_too(site: Site, body: str, words: str) -> None:
@@ -140,19 +143,19 @@ def test_what_cannot_be_read_is_listed_too(site: Site, body: str, words: str) ->
 def test_names_that_would_act_on_a_terminal_are_made_plain() -> None:
     """Asked without a terminal, click would take some of them away by itself."""
     order = WorkOrder(
-        id="o", session_id="s", cause=Cause.REPLY, workflow="w\x1b[2J", project="g/p\nok", mr_iid=1, made_at=1.0
+        id="o", session_id="s", cause=OrderCause.REPLY, workflow="w\x1b[2J", project="g/p\nok", mr_iid=1, made_at=1.0
     )
-    letter = told(DeadLetter("id", "group", written(order)))
+    letter = summarize_letter(DeadLetter("id", "group", encode_envelope(order)))
     assert (letter.workflow, letter.project) == ("w?[2J", "g/p?ok")
 
 
 def test_retry_sends_one_anew_and_leaves_the_others(site: Site) -> None:
-    first, second = site.given_up(written(ORDER), "another")
+    first, second = site.given_up(encode_envelope(ORDER), "another")
     done = site.type("retry", first)
     assert done.code == 0
     assert [letter.id for letter in site.dead()] == [second]
     (message,) = site.waiting()
-    assert (message.body, message.receives) == (written(ORDER), 1)
+    assert (message.body, message.receives) == (encode_envelope(ORDER), 1)
     assert done.out == f"{first} is in the queue again, as {message.id}\n"
 
 
@@ -162,7 +165,7 @@ def test_retry_of_all_sends_all_anew(site: Site) -> None:
     assert done.out.count("is in the queue again") == 3
     assert site.dead() == []
     assert [message.body for message in site.waiting()] == ["one", "two", "three"]
-    assert site.type("retry", "--all").out == "Nothing was given up.\n"
+    assert site.type("retry", "--all").out == "There are no dead letters.\n"
 
 
 def test_one_that_is_not_there_is_told_and_the_others_are_done(site: Site) -> None:
@@ -170,7 +173,7 @@ def test_one_that_is_not_there_is_told_and_the_others_are_done(site: Site) -> No
     done = site.type("drop", "--yes", "nonsense", letter_id)
     assert done.code == 1
     assert "There is no dead letter 'nonsense'" in done.err
-    assert done.out == f"{letter_id} is forgotten\n"
+    assert done.out == f"{letter_id} is deleted\n"
     assert site.dead() == []
 
 
@@ -179,7 +182,7 @@ def test_drop_asks_on_a_terminal(site: Site, answer: str, code: int, left: int) 
     (letter_id,) = site.given_up("one")
     done = site.type("drop", letter_id, answer=answer)
     assert done.code == code
-    assert "Forget one message? This cannot be undone." in done.err
+    assert "Delete one message? This cannot be undone." in done.err
     assert len(site.dead()) == left
 
 
@@ -196,16 +199,14 @@ def test_drop_forgets_nothing_unasked_where_nobody_can_be_asked(site: Site) -> N
 @pytest.mark.parametrize("verb", ["retry", "drop"])
 @pytest.mark.parametrize("arguments", [(), ("some-id", "--all")])
 def test_ids_or_all_of_them_but_not_both_and_not_neither(site: Site, verb: str, arguments: tuple[str, ...]) -> None:
-    """G6."""
     site.given_up("one")
     done = site.type(verb, *arguments)
     assert done.code == 2
-    assert "take --all" in done.err
+    assert "give --all" in done.err
     assert len(site.dead()) == 1
 
 
 def test_a_queue_that_cannot_be_opened_is_one_sentence(site: Site) -> None:
-    """G6."""
     site.path.write_bytes(b"not a queue at all" * 100)
     done = site.type("list")
     assert done.code == 1

@@ -1,11 +1,11 @@
-"""`hummingbird run`: what can be typed, what cannot, and what a person then reads (G6, L12)."""
+"""`hummingbird run`: what can be typed, what cannot, and what a person then reads."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.assembly.running_on import LOOKS_TOO, ONLY_ELSEWHERE, ORCHESTRATOR, WORKFLOW, Site, site
+from tests.app.running_on import LOOKS_TOO, ONLY_ELSEWHERE, ORCHESTRATOR, WORKFLOW, Site, site
 from tests.cli.typing_in import Typed, typed
 
 EVENT = ("--event", '{"iid": 7}')
@@ -63,7 +63,6 @@ def at(here: Site, *arguments: str, **variables: str) -> Typed:
     ],
 )
 def test_what_does_not_go_together_is_bad_usage(config: Path, arguments: tuple[str, ...]) -> None:
-    """G6"""
     done = run(config, *arguments)
     assert done.code == 2
     assert "Usage:" in done.err
@@ -97,7 +96,7 @@ def test_what_does_not_go_together_is_bad_usage(config: Path, arguments: tuple[s
     ],
 )
 def test_what_cannot_be_is_one_sentence(config: Path, arguments: tuple[str, ...], said: str) -> None:
-    """G6, L12: it says what is wrong, and there is no traceback."""
+    """It says what is wrong, and there is no traceback."""
     kubeconfig = config.with_name("kubeconfig")
     kubeconfig.write_text(KUBECONFIG)
     done = run(config, *arguments, KUBECONFIG=str(kubeconfig))
@@ -109,7 +108,7 @@ def test_what_cannot_be_is_one_sentence(config: Path, arguments: tuple[str, ...]
 
 @pytest.mark.parametrize("where", [("my-cluster/my-namespace",), ("bare", "--namespace", "n")])
 def test_a_context_means_kubernetes_where_a_namespace_is_known(tmp_path: Path, where: tuple[str, ...]) -> None:
-    """G6, G8: as the reference documents have it, the context may name the namespace."""
+    """As the reference documents have it, the context may name the namespace."""
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
     with site(tmp_path) as here:
         named = ("--workflow", WORKFLOW, "--project", here.project, "--event", here.event())
@@ -120,7 +119,7 @@ def test_a_context_means_kubernetes_where_a_namespace_is_known(tmp_path: Path, w
 
 @pytest.mark.thorough
 def test_the_answer_and_then_the_bill_are_printed_and_nothing_else(tmp_path: Path) -> None:
-    """G6: nobody watches, so nothing is told on the way."""
+    """Nobody watches, so nothing is told on the way."""
     with site(tmp_path) as here:
         done = at(here, "--workflow", WORKFLOW, "--project", here.project, "--event", here.event())
         assert here.written == []
@@ -144,7 +143,6 @@ def test_each_answer_of_an_event_is_printed(tmp_path: Path) -> None:
 
 
 def test_an_event_that_starts_nothing_is_exit_code_1(tmp_path: Path) -> None:
-    """L12"""
     with site(tmp_path, trigger="merge_request") as here:
         (tmp_path / "event.json").write_text(json.dumps(here.webhook()))
         done = at(here, "--event-file", str(tmp_path / "event.json"))
@@ -155,7 +153,6 @@ def test_an_event_that_starts_nothing_is_exit_code_1(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_what_is_executed_is_printed_too_and_where_it_was_posted(tmp_path: Path) -> None:
-    """G6"""
     with site(tmp_path) as here:
         named = ("--workflow", WORKFLOW, "--project", here.project, "--event", here.event())
         done = at(here, *named, "--execute", **{ORCHESTRATOR: here.scene.write_token})
@@ -167,7 +164,6 @@ def test_what_is_executed_is_printed_too_and_where_it_was_posted(tmp_path: Path)
 
 @pytest.mark.thorough
 def test_verbose_shows_decisions_and_results(tmp_path: Path) -> None:
-    """G6"""
     with site(tmp_path) as here:
         (tmp_path / "event.json").write_text(json.dumps(here.webhook()))
         done = at(here, "--event-file", str(tmp_path / "event.json"), "-v")

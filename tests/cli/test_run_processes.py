@@ -1,4 +1,4 @@
-"""`hummingbird run` in processes of its own: by both names, resumed elsewhere, interrupted, watched (G6, G8)."""
+"""`hummingbird run` in processes of its own: by both names, resumed elsewhere, interrupted, watched."""
 
 import asyncio
 import json
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.vendors.script import Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from tests.assembly.conducting import MODEL, begun, shell, until
-from tests.assembly.running_on import FILES, WORKFLOW, Site, site
+from tests.app.conducting import MODEL, begun, shell, until
+from tests.app.running_on import FILES, WORKFLOW, Site, site
 from tests.cli.typing_in import typed
+from tests.standins.vendors.script import Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 MODULE = (sys.executable, "-m", "hummingbird")
 AGENT = (str(Path(sys.executable).with_name("hummingbird-agent")),)
@@ -44,7 +44,7 @@ def all_of(terminal: int) -> bytes:
 @pytest.mark.thorough
 @pytest.mark.parametrize("program", [MODULE, AGENT])
 def test_the_reference_documents_command_lines_work(tmp_path: Path, program: tuple[str, ...]) -> None:
-    """G8: one saves, the next goes on in another process, and the next with an event file in another folder."""
+    """One saves, the next goes on in another process, and the next with an event file in another folder."""
     one, two = str(tmp_path / "my-session"), str(tmp_path / "my-session-2")
     with site(tmp_path) as here:
         named = ("--workflow", WORKFLOW, "--project", here.project, "--event", here.event())
@@ -66,7 +66,6 @@ def test_the_reference_documents_command_lines_work(tmp_path: Path, program: tup
 
 
 def test_an_event_comes_from_standard_input(tmp_path: Path) -> None:
-    """G6"""
     with site(tmp_path) as here:
         event = json.dumps(here.webhook()).encode()
         done = typed("run", "--event-file", "-", environment=environment(here), piped=event)
@@ -76,7 +75,7 @@ def test_an_event_comes_from_standard_input(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_what_is_interrupted_can_go_on(tmp_path: Path) -> None:
-    """L12, L19: exit code 130, and a session that another process goes on with."""
+    """Exit code 130, and a session that another process goes on with."""
     folder = tmp_path / "mine"
     script = Script([shell("sleep 60"), Turn(text="Now I know.")])
     with site(tmp_path) as here, VendorLab(script) as lab:
@@ -99,7 +98,7 @@ def test_what_is_interrupted_can_go_on(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_person_at_a_terminal_sees_what_happens_and_nothing_acts_on_it(tmp_path: Path) -> None:
-    """G6: progress; and an escape sequence that the model repeats is shown, not done."""
+    """Progress; and an escape sequence that the model repeats is shown, not done."""
     script = Script([shell("true"), Turn(text="The log says \x1b]0;owned\x07 here.")])
     with site(tmp_path) as here, VendorLab(script) as lab:
         given = environment(here, ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL=lab.anthropic_url)

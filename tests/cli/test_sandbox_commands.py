@@ -1,4 +1,4 @@
-"""`hummingbird sandbox`: what a person types and sees (G6, X4)."""
+"""`hummingbird sandbox`: what a person types and sees."""
 
 import os
 import re
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.sandboxes.containers import QUICK_MMDEBSTRAP, exists, owner, podman
 from tests.cli.typing_in import Typed, typed
 from tests.sandbox_image import sandbox_image
+from tests.sandboxes.containers import QUICK_MMDEBSTRAP, exists, owner, podman
 
 pytestmark = pytest.mark.timeout(300)  # whoever comes first may have to make the image
 
@@ -23,9 +23,9 @@ def run(*arguments: str, **environment: str) -> Typed:
     ("command", "teaches"),
     [
         ("", "podman needs an image: `hummingbird sandbox build`"),
-        ("build", "Where no registry can be reached, from the packages"),
-        ("check", "Exit code 1 means: do not use it"),
-        ("gc", "only those whose process is dead"),
+        ("build", "If no registry can be reached, build uses the packages"),
+        ("check", "Exit code 1: do not use this sandbox"),
+        ("gc", "and whose process is dead"),
     ],
 )
 def test_help_says_what_a_command_is_for(command: str, teaches: str) -> None:
@@ -45,7 +45,7 @@ def test_check_tries_each_promise_and_says_how_long_it_took() -> None:
         "keeps a file byte for byte",
         "has no network",
         "runs as user 65532 without rights",
-        "goes away",
+        "is removed",
     ]
     assert verdict == "The podman sandbox works."
 
@@ -85,7 +85,7 @@ def test_build_makes_the_image_that_was_named_and_says_how_to_try_it(tmp_path: P
     try:
         done = run("build", "--from-packages", "--image", name, PATH=f"{tmp_path}:{os.environ['PATH']}")
         assert done.code == 0, done.err
-        assert re.fullmatch(rf"Made {name} in \d+ s\. Try it: hummingbird sandbox check podman\n", done.out)
+        assert re.fullmatch(rf"Built {name} in \d+ s\. Test it: hummingbird sandbox check podman\n", done.out)
         assert "I: quick" in done.err
         assert podman("image", "exists", name).returncode == 0
     finally:

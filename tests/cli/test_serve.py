@@ -1,13 +1,12 @@
-"""`hummingbird serve`: what it says before it begins, and what it does not begin with (G6)."""
+"""`hummingbird serve`: what it says before it begins, and what it does not begin with."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from hummingbird.assembly.sandboxes import Chosen
-from hummingbird.assembly.serving import Serving
-from hummingbird.cli.serve_work import run
+from hummingbird.app.sandboxes import SandboxChoice
+from hummingbird.app.service import HummingbirdService, serve_command
 from tests.cli.typing_in import Typed, typed
 
 
@@ -48,20 +47,18 @@ def test_a_signing_token_that_is_none_is_told_with_its_variable(
 def test_that_nothing_can_be_posted_is_known_before_the_first_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """G3"""
-
-    async def at_once(serving: Serving) -> None:
+    async def at_once(serving: HummingbirdService) -> None:
         serving.stop()
         async with asyncio.timeout(30):
             await begun(serving, signals=False)
 
-    begun = Serving.run
-    monkeypatch.setattr(Serving, "run", at_once)
+    begun = HummingbirdService.run
+    monkeypatch.setattr(HummingbirdService, "run", at_once)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUMMINGBIRD_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("ORCHESTRATOR_GITLAB_TOKEN", token)
     monkeypatch.delenv("CONFIG_PATH", raising=False)
-    assert run(None, "127.0.0.1", 0, Chosen(), grace=0, verbose=False) == 0
+    assert serve_command(None, "127.0.0.1", 0, SandboxChoice(), grace=0, verbose=False) == 0
     said = capfd.readouterr().err
     assert ("ORCHESTRATOR_GITLAB_TOKEN is not set" in said) == (token == "")
     assert "s3cret" not in said

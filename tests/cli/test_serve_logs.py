@@ -1,4 +1,4 @@
-"""O1: what `serve` logs, as sentences and as JSON; and that neither tells a secret or lets others write lines."""
+"""What `serve` logs, as sentences and as JSON; and that neither tells a secret or lets others write lines."""
 
 import asyncio
 import io
@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from hummingbird.assembly.sandboxes import Chosen
-from hummingbird.assembly.serving import Serving
-from hummingbird.cli.lines import JsonLine, OneLine
-from hummingbird.cli.serve_work import run
-from hummingbird.domain.log_context import current_work, working_on
-from hummingbird.domain.secrets import MASK
-from tests.adapters.telemetry.collecting import collecting
+from hummingbird.app.console import JsonLineFormatter, OneLineFormatter
+from hummingbird.app.sandboxes import SandboxChoice
+from hummingbird.app.service import HummingbirdService, serve_command
+from hummingbird.core.log_context import bind_log_context, current_log_context
+from hummingbird.core.masking import MASK
 from tests.cli.typing_in import typed
+from tests.telemetry.collecting import collecting
 
 CANARY = "canary-of-a-secret-0123456789"
 log = logging.getLogger("hummingbird.of-a-test")
@@ -29,7 +28,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     monkeypatch.setenv("ORCHESTRATOR_GITLAB_TOKEN", CANARY)
     lines = io.StringIO()
     writing = logging.StreamHandler(lines)
-    writing.setFormatter(JsonLine())
+    writing.setFormatter(JsonLineFormatter())
     log.addHandler(writing)
     log.setLevel(logging.DEBUG)
     yield lines
@@ -57,13 +56,13 @@ def test_a_line_is_one_object_with_time_level_logger_and_sentence(told: io.Strin
 
 def test_the_ids_of_the_work_are_there_and_each_task_has_its_own(told: io.StringIO) -> None:
     async def work(name: str) -> None:
-        with working_on(f"order-{name}", f"session-{name}"):
+        with bind_log_context(f"order-{name}", f"session-{name}"):
             await asyncio.sleep(0)
             await asyncio.create_task(below(name))
         log.info("%s is done.", name)
 
     async def below(name: str) -> None:
-        with working_on(event_id=f"event-{name}"):
+        with bind_log_context(event_id=f"event-{name}"):
             log.info("%s goes on.", name)
 
     async def both() -> None:
@@ -81,9 +80,9 @@ def test_the_ids_of_the_work_are_there_and_each_task_has_its_own(told: io.String
 
 
 def test_work_that_fails_is_no_work_any_more() -> None:
-    with pytest.raises(KeyError), working_on("order"):
+    with pytest.raises(KeyError), bind_log_context("order"):
         raise KeyError
-    assert current_work().order == ""
+    assert current_log_context().order == ""
 
 
 @pytest.mark.parametrize(
@@ -113,8 +112,8 @@ def test_a_bug_is_told_with_its_type_its_message_and_where_it_was(told: io.Strin
     assert 'raise KeyError("lost")' in exception["stack"]
 
 
-def test_no_value_of_a_line_has_a_secret_i1(told: io.StringIO) -> None:
-    with working_on(f"order {CANARY}", CANARY):
+def test_no_value_of_a_line_has_a_secret(told: io.StringIO) -> None:
+    with bind_log_context(f"order {CANARY}", CANARY):
         try:
             raise KeyError(CANARY)
         except KeyError:
@@ -134,7 +133,7 @@ def test_a_line_whose_arguments_do_not_fit_and_an_exception_without_words_are_li
 
     trace = (Wordless, Wordless(), None)
     record = log.makeRecord(log.name, logging.ERROR, "x.py", 1, "%d bottles", ("many",), trace)
-    found = json.loads(JsonLine().format(record))
+    found = json.loads(JsonLineFormatter().format(record))
     assert found["message"] == "%d bottles"
     assert found["exception"]["type"].endswith("Wordless")
     assert found["exception"]["message"] == ""
@@ -143,22 +142,22 @@ def test_a_line_whose_arguments_do_not_fit_and_an_exception_without_words_are_li
 def test_text_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ids are in the sentences that have always had them, and in no other."""
     record = log.makeRecord(log.name, logging.INFO, "x.py", 1, "Ended:\n%s", ("done",), None)
-    with working_on("order", "session"):
-        assert OneLine("%(levelname)s %(message)s").format(record) == "INFO Ended:\\x0adone"
+    with bind_log_context("order", "session"):
+        assert OneLineFormatter("%(levelname)s %(message)s").format(record) == "INFO Ended:\\x0adone"
 
 
 @pytest.fixture
 def at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """`serve` ends as soon as it has begun. The loggers are put back."""
 
-    async def stopped(serving: Serving) -> None:
+    async def stopped(serving: HummingbirdService) -> None:
         serving.stop()
         async with asyncio.timeout(30):
             await begun(serving, signals=False)
 
-    begun, root = Serving.run, logging.getLogger()
+    begun, root = HummingbirdService.run, logging.getLogger()
     before = (list(root.handlers), root.level)
-    monkeypatch.setattr(Serving, "run", stopped)
+    monkeypatch.setattr(HummingbirdService, "run", stopped)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUMMINGBIRD_HOME", str(tmp_path / "state"))
     for name in ("CONFIG_PATH", "SENTRY_DSN", "OTEL_EXPORTER_OTLP_ENDPOINT"):
@@ -169,10 +168,10 @@ def at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("at_once")
 def test_serve_logs_json_where_it_is_asked_to(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(None, "127.0.0.1", 0, Chosen(), grace=0, verbose=False, log_format="json") == 0
+    assert serve_command(None, "127.0.0.1", 0, SandboxChoice(), grace=0, verbose=False, log_format="json") == 0
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert lines[0]["message"].startswith("Webhooks are received at http://127.0.0.1:")
-    assert lines[-1]["message"] == "Ended: everything is done or parked."
+    assert lines[-1]["message"] == "The service has ended; all work is done or parked."
     assert {line["logger"] for line in lines} == {"hummingbird"}
 
 
@@ -180,20 +179,20 @@ def test_serve_logs_json_where_it_is_asked_to(capfd: pytest.CaptureFixture[str])
 def test_what_ends_the_service_unexpectedly_is_logged_and_reported(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async def broken(serving: Serving) -> None:
+    async def broken(serving: HummingbirdService) -> None:
         await ended(serving)
         raise KeyError("a bug")
 
-    ended = Serving.run
+    ended = HummingbirdService.run
 
-    monkeypatch.setattr(Serving, "run", broken)
+    monkeypatch.setattr(HummingbirdService, "run", broken)
     with collecting() as collector:
         monkeypatch.setenv("SENTRY_DSN", collector.dsn)
         with pytest.raises(KeyError):
-            run(None, "127.0.0.1", 0, Chosen(), grace=0, verbose=False, log_format="json")
+            serve_command(None, "127.0.0.1", 0, SandboxChoice(), grace=0, verbose=False, log_format="json")
         assert [event["exception"]["values"][0]["value"] for event in collector.events] == ["'a bug'"]
     last = json.loads(capfd.readouterr().err.splitlines()[-1])
-    assert (last["message"], last["exception"]["type"]) == ("Ended because of a bug.", "KeyError")
+    assert (last["message"], last["exception"]["type"]) == ("The service ended because of a bug.", "KeyError")
 
 
 def test_a_format_that_there_is_not_is_bad_usage() -> None:
@@ -219,7 +218,7 @@ def test_what_telemetry_cannot_work_with_is_said_before_anything_begins(
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_no_line_has_a_tool_s_token_however_its_variable_is_called_i2(
+def test_no_line_has_a_tool_s_token_however_its_variable_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], log_format: str
 ) -> None:
     monkeypatch.setenv("READER", CANARY)
@@ -227,7 +226,7 @@ def test_no_line_has_a_tool_s_token_however_its_variable_is_called_i2(
     file = tmp_path / "hummingbird.yaml"
     sources = "data_sources: {gitlab: {token_env: READER}}"
     file.write_text(f"workflows:\n  a:\n    prompt: look.md\n    {sources}\n    projects: {{'*': {{}}}}\n")
-    assert run(str(file), "127.0.0.1", 0, Chosen(), grace=0, verbose=False, log_format=log_format) == 0
+    assert serve_command(str(file), "127.0.0.1", 0, SandboxChoice(), grace=0, verbose=False, log_format=log_format) == 0
     logging.getLogger("hummingbird").warning("GitLab said: %s is no token.", CANARY)
     said = capfd.readouterr().err
     assert f"GitLab said: {MASK} is no token." in said

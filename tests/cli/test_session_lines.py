@@ -1,9 +1,9 @@
-"""How a session that is played again tells of sub-agents (T9, C8)."""
+"""How a session that is played again tells of sub-agents."""
 
 import pytest
 
-from hummingbird.cli.session_lines import told
-from hummingbird.domain.journal import Delegated, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.cli.sessions import entry_lines
+from hummingbird.core.journal import Delegated, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from hummingbird.domain.journal import Delegated, ToolDecided, ToolFinished, Too
     ],
     ids=["allowed", "denied", "began", "ended", "never began"],
 )
-def test_t9_what_sub_agents_do_is_told_with_their_number(
+def test_what_sub_agents_do_is_told_with_their_number(
     own: ToolDecided | ToolStarted | ToolFinished, wanted: str, lines: list[str]
 ) -> None:
     entry = Delegated(call_id="p", task=1001, entry=own, arguments=wanted)
-    assert list(told(entry)) == [f"    sub-agent 1001: {line}" for line in lines]
+    assert list(entry_lines(entry)) == [f"    sub-agent 1001: {line}" for line in lines]

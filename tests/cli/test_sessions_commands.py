@@ -1,4 +1,4 @@
-"""`hummingbird sessions`: what ran is listed, shown, found by its words, played, exported and removed (S4, G6)."""
+"""`hummingbird sessions`: what ran is listed, shown, found by its words, played, exported and removed."""
 
 import asyncio
 import json
@@ -8,36 +8,36 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
-from hummingbird.domain.journal import (
+from hummingbird.core.journal import (
     EndReason,
-    Entry,
+    JournalEntry,
+    MessageSource,
     ModelAnswered,
     ModelCalled,
     RunEnded,
     RunStarted,
     SessionOpened,
-    Source,
     ToolFinished,
     ToolStarted,
     UserSaid,
-    dump,
+    dump_entry,
 )
-from hummingbird.domain.limits import JOURNAL_FORMAT
-from hummingbird.domain.messages import AssistantMessage, ToolCall
+from hummingbird.core.limits import JOURNAL_FORMAT
+from hummingbird.core.messages import AssistantMessage, ToolCall
+from hummingbird.storage.folder_sessions import FolderSessionStore
 from tests.cli.typing_in import Typed, typed
 
 DAY = 86_400.0
 SECRET = "glpat-0123456789abcdefWXYZ"
 
 
-def told(session_id: str, words: str, *, at: float, project: str = "acme/widgets") -> list[Entry]:
+def told(session_id: str, words: str, *, at: float, project: str = "acme/widgets") -> list[JournalEntry]:
     order = json.dumps({"workflow": "analyze-failures", "project": project, "mr_iid": 7, "sha": "abc"})
     call = ToolCall("c1", "sandbox_exec", '{"command": "make test"}')
     return [
         SessionOpened(session_id=session_id, system="Look.", format=JOURNAL_FORMAT, at=at),
         RunStarted(run_id="r1", model="digest", at=at),
-        UserSaid(text=order, source=Source.ORDER, at=at),
+        UserSaid(text=order, source=MessageSource.ORDER, at=at),
         ModelCalled(call_id="m1", model="digest", messages=1, at=at),
         ModelAnswered(call_id="m1", model="digest", message=AssistantMessage("I look.", calls=(call,)), at=at + 1),
         ToolStarted(call_id="c1", name="sandbox_exec", arguments=call.arguments, at=at + 1),
@@ -51,7 +51,7 @@ def told(session_id: str, words: str, *, at: float, project: str = "acme/widgets
 class Site:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.sessions = FolderSessions(folder / "state" / "sessions")
+        self.sessions = FolderSessionStore(folder / "state" / "sessions")
         (folder / "hummingbird.yaml").write_text("settings: {}\n")
 
     def keep(self, session_id: str, words: str, *, days: float = 0.0, project: str = "acme/widgets") -> Path:
@@ -61,7 +61,7 @@ class Site:
         os.utime(journal, (when, when))
         return journal.parent
 
-    async def _keep(self, entries: list[Entry], session_id: str) -> None:
+    async def _keep(self, entries: list[JournalEntry], session_id: str) -> None:
         session = await self.sessions.open(session_id)
         for entry in entries:
             session.journal.append(entry)
@@ -82,7 +82,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_s4_sessions_are_listed_the_last_one_first(site: Site) -> None:
+def test_sessions_are_listed_the_last_one_first(site: Site) -> None:
     site.keep("aaa111", "old trouble", days=3.1)
     site.keep("bbb222", "new trouble")
     done = site.type("list")
@@ -96,13 +96,13 @@ def test_s4_sessions_are_listed_the_last_one_first(site: Site) -> None:
     assert (one["session_id"], one["answers"], one["reason"]) == ("bbb222", 2, "completed")
 
 
-def test_s4_no_session_is_said(site: Site) -> None:
+def test_no_session_is_said(site: Site) -> None:
     done = site.type("list")
     assert (done.code, "There is no session in" in done.out) == (0, True)
     assert site.type("search", "anything").code == 1
 
 
-def test_s4_what_a_tool_said_is_found_with_its_session(site: Site) -> None:
+def test_what_a_tool_said_is_found_with_its_session(site: Site) -> None:
     site.keep("aaa111", "a NullPointerException in parser.c")
     site.keep("bbb222", "a timeout", project="acme/gadgets")
     done = site.type("search", "NullPointerException")
@@ -115,17 +115,17 @@ def test_s4_what_a_tool_said_is_found_with_its_session(site: Site) -> None:
     assert {hit["summary"]["session_id"] for hit in found} == {"bbb222"}
 
 
-def test_s4_what_changed_since_is_found_and_what_is_gone_is_not(site: Site) -> None:
+def test_what_changed_since_is_found_and_what_is_gone_is_not(site: Site) -> None:
     site.keep("aaa111", "first words")
     assert "aaa111" in site.type("search", "words").out
     with (site.sessions.folder / "aaa111" / "journal.jsonl").open("ab") as journal:
-        journal.write(dump(UserSaid(text="something quite different: marmalade", at=time.time())))
+        journal.write(dump_entry(UserSaid(text="something quite different: marmalade", at=time.time())))
     assert "aaa111" in site.type("search", "marmalade").out
     assert site.type("rm", "aaa111", "--yes").code == 0
     assert "aaa111" not in site.type("search", "marmalade").out
 
 
-def test_s4_a_damaged_index_is_made_again_from_the_journals(site: Site) -> None:
+def test_a_damaged_index_is_made_again_from_the_journals(site: Site) -> None:
     site.keep("aaa111", "marmalade")
     assert site.type("rebuild").out.startswith("The index has 1 session of")
     (index,) = (site.folder / "state").glob("sessions-*.sqlite")
@@ -135,7 +135,7 @@ def test_s4_a_damaged_index_is_made_again_from_the_journals(site: Site) -> None:
     assert done.code == 0
 
 
-def test_s4_secrets_are_not_indexed(site: Site) -> None:
+def test_secrets_are_not_indexed(site: Site) -> None:
     site.keep("aaa111", f"the token {SECRET} and of the environment hunter2hunter2")
     assert "aaa111" in site.type("search", "token", MY_PASSWORD="hunter2hunter2").out
     raw = b"".join(one.read_bytes() for one in (site.folder / "state").glob("sessions-*.sqlite*"))
@@ -169,7 +169,6 @@ def test_a_session_is_played_as_it_happened(site: Site) -> None:
 
 
 def test_an_exported_session_has_all_its_files_and_no_other_is_written_over(site: Site, tmp_path: Path) -> None:
-    """C4"""
     place = site.keep("aaa111", "trouble")
     (place / "sandbox.tar.gz").write_bytes(b"packed, and never opened")
     done = site.type("export", "aaa", str(tmp_path / "out"))
@@ -198,7 +197,7 @@ def test_a_file_that_is_there_is_not_written_over(site: Site, tmp_path: Path) ->
     assert (tmp_path / "x").read_text() == "mine"
 
 
-def test_s1_what_is_older_is_removed_and_the_rest_stays(site: Site) -> None:
+def test_what_is_older_is_removed_and_the_rest_stays(site: Site) -> None:
     """Retention."""
     old, new = site.keep("aaa111", "old", days=100), site.keep("bbb222", "new", days=1)
     seen = site.type("rm", "--older-than", "90d", "--dry-run")
@@ -213,14 +212,14 @@ def test_s1_what_is_older_is_removed_and_the_rest_stays(site: Site) -> None:
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_s1_only_those_of_a_project_are_removed(site: Site) -> None:
+def test_only_those_of_a_project_are_removed(site: Site) -> None:
     ours, theirs = site.keep("aaa111", "old", days=9), site.keep("bbb222", "old", days=9, project="acme/gadgets")
     done = site.type("rm", "--older-than", "1w", "--project", "acme/gadgets", "--yes")
     assert done.code == 0
     assert (ours.exists(), theirs.exists()) == (True, False)
 
 
-def test_s1_a_session_that_is_in_use_is_left_alone(site: Site) -> None:
+def test_a_session_that_is_in_use_is_left_alone(site: Site) -> None:
     place = site.keep("aaa111", "old", days=9)
     session = asyncio.run(site.sessions.open("aaa111"))
     done = site.type("rm", "--older-than", "1d", "--yes")

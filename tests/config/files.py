@@ -4,7 +4,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from hummingbird.config.configuration import Configuration
-from hummingbird.config.load import Examined, examine, load
+from hummingbird.config.loader import ConfigLoadResult, examine_config, load_config
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "config"
 EVERYTHING = FIXTURES / "everything.yaml"
@@ -22,9 +22,9 @@ def written(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def examined(folder: Path, text: str | bytes) -> Examined:
-    return examine(written(folder, text), None)
+def examined(folder: Path, text: str | bytes) -> ConfigLoadResult:
+    return examine_config(written(folder, text), None)
 
 
 def loaded(folder: Path, text: str) -> Configuration:
-    return load(written(folder, text), None)
+    return load_config(written(folder, text), None)

@@ -1,14 +1,13 @@
-"""G10: the defaults are the required ones, stand in one table, and are what settings have."""
+"""The defaults are the required ones, stand in one table, and are what settings have."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.config.chat import ChatSettings
-from hummingbird.config.defaults import REQUIRED, TABLE, reference
-from hummingbird.config.load import load
-from hummingbird.config.settings import Settings
-from hummingbird.domain.limits import (
+from hummingbird.config.defaults import CONFIG_KEYS, REQUIRED, reference_markdown
+from hummingbird.config.loader import load_config
+from hummingbird.config.settings import ChatSettings, Settings
+from hummingbird.core.limits import (
     COMPRESSION_SHARE,
     CONFIG_NODES,
     CONFIG_POLL_S,
@@ -54,14 +53,13 @@ REQUIRED_BY_G10 = {
 
 @pytest.mark.parametrize("key", REQUIRED_BY_G10)
 def test_a_default_is_the_required_one(key: str) -> None:
-    """G10, G9."""
-    assert TABLE[key].default == REQUIRED_BY_G10[key]
+    assert CONFIG_KEYS[key].default == REQUIRED_BY_G10[key]
 
 
 def test_settings_have_the_defaults_of_the_table() -> None:
-    """G10: nothing is written twice."""
+    """Nothing is written twice."""
     sections: dict[str, object] = {"settings": Settings(), "chat": ChatSettings()}
-    for key, row in TABLE.items():
+    for key, row in CONFIG_KEYS.items():
         first, *steps = key.split(".")
         if first in sections and "*" not in key and "[]" not in key:
             found = sections[first]
@@ -71,10 +69,10 @@ def test_settings_have_the_defaults_of_the_table() -> None:
 
 
 def test_the_defaults_survive_being_written_down(tmp_path: Path) -> None:
-    """G10: a file that spells every default out means the same as an empty one."""
+    """A file that spells every default out means the same as an empty one."""
     lines = ["settings:", "  sandbox:", "    resources:", "      requests:", "      limits:"]
     written: dict[str, dict[str, object]] = {line.strip(" :"): {} for line in lines}
-    for key, row in TABLE.items():
+    for key, row in CONFIG_KEYS.items():
         *_, section, name = key.split(".")
         if (
             key.startswith("settings.")
@@ -87,8 +85,8 @@ def test_the_defaults_survive_being_written_down(tmp_path: Path) -> None:
     spelt, plain = tmp_path / "spelt.yaml", tmp_path / "plain.yaml"
     spelt.write_text(text)
     plain.write_text("settings: {}\n")
-    assert load(spelt, None).settings == load(plain, None).settings
-    assert len(load(spelt, None).settings.model_fields_set) > 20
+    assert load_config(spelt, None).settings == load_config(plain, None).settings
+    assert len(load_config(spelt, None).settings.model_fields_set) > 20
 
 
 def _written(values: dict[str, object], line: str) -> str:
@@ -105,17 +103,16 @@ def _yaml(value: object) -> str:
 
 
 def test_every_key_has_a_meaning_that_is_a_sentence() -> None:
-    """G10: the documentation is made of them."""
-    for key, row in TABLE.items():
+    """The documentation is made of them."""
+    for key, row in CONFIG_KEYS.items():
         assert row.meaning.endswith("."), key
         assert row.meaning[0].isupper(), key
 
 
 def test_without_a_file_there_are_workflows_for_every_project() -> None:
-    """G5."""
-    configuration = load(None, {})
+    configuration = load_config(None, {})
     assert configuration.settings == Settings()
-    assert [(one.workflow, one.trigger) for one in configuration.on("any/project")] == [
+    assert [(one.workflow, one.trigger) for one in configuration.resolve_project("any/project")] == [
         ("analyze-failures", "pipeline"),
         ("code-review", None),
     ]
@@ -124,17 +121,16 @@ def test_without_a_file_there_are_workflows_for_every_project() -> None:
 
 @pytest.mark.parametrize("text", ["settings:\n", "workflows:\n", "chat:\n", "settings:\n  sandbox:\n    metadata:\n"])
 def test_a_section_with_nothing_in_it_leaves_everything_as_it_is(tmp_path: Path, text: str) -> None:
-    """G2: everything in it may be commented out."""
+    """Everything in it may be commented out."""
     file = tmp_path / "hummingbird.yaml"
     file.write_text(text)
-    assert load(file, None).settings == Settings()
+    assert load_config(file, None).settings == Settings()
 
 
 def test_lists_and_mappings_with_nothing_in_them_are_empty(tmp_path: Path) -> None:
-    """G2."""
     file = tmp_path / "hummingbird.yaml"
     file.write_text("settings:\n  fallback_models:\n  model_regions:\n")
-    assert load(file, None).settings == Settings()
+    assert load_config(file, None).settings == Settings()
 
 
 def test_how_the_defaults_relate_to_each_other() -> None:
@@ -143,15 +139,14 @@ def test_how_the_defaults_relate_to_each_other() -> None:
     assert EXEC_TIMEOUT_S <= EXEC_TIMEOUT_CAP_S < SANDBOX_DEADLINE_S
     assert CONFIG_POLL_S < SETTLE_S
     assert 0 < COMPRESSION_SHARE < SOFT_SHARE < 1
-    assert len(TABLE) < CONFIG_NODES
+    assert len(CONFIG_KEYS) < CONFIG_NODES
 
 
 def test_the_documentation_has_a_row_for_every_key() -> None:
-    """G10."""
-    head, line, *rows = reference().splitlines()
+    head, line, *rows = reference_markdown().splitlines()
     assert (head.count("|"), line.count("|")) == (4, 4)
-    assert len(rows) == len(TABLE)
+    assert len(rows) == len(CONFIG_KEYS)
     assert all(row.count("|") == 4 for row in rows)
-    assert "| `settings.max_iterations` | `30` | Answers of the model in one run. |" in rows
+    assert "| `settings.max_iterations` | `30` | Maximum number of model answers in one run. |" in rows
     assert "| `workflows.*.prompt` | required | File with the prompt, relative to this file. |" in rows
     assert any(row.startswith("| `settings.internal_notes` | `true` |") for row in rows)

@@ -1,4 +1,4 @@
-"""G8, G9: every key reaches a setting, and the example configurations that people have go on working."""
+"""Every key reaches a setting, and the example configurations that people have go on working."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -10,10 +10,10 @@ import yaml
 from pydantic import BaseModel
 
 from hummingbird.config.configuration import Configuration
-from hummingbird.config.defaults import TABLE
+from hummingbird.config.defaults import CONFIG_KEYS
 from hummingbird.config.document import read_document
-from hummingbird.config.faults import KeyPath, written
-from hummingbird.config.load import examine, load
+from hummingbird.config.faults import KeyPath, format_key_path
+from hummingbird.config.loader import examine_config, load_config
 from tests.config.files import CONTINUITY, EVERYTHING, FIXTURES, OLDER, loaded
 
 VARIABLES = dict.fromkeys(("GITLAB_TOKEN_RO", "KUBECONFIG", "GITLAB_TOKEN_CONTAINERS_RO"), "x")
@@ -36,9 +36,8 @@ def alike(setting: Any, value: Any) -> bool:
 
 
 def test_every_key_reaches_its_setting() -> None:
-    """G8, G9."""
-    configuration = load(EVERYTHING, None)
-    assert [written(path) for path, value in LEAVES.items() if not alike(at(configuration, path), value)] == []
+    configuration = load_config(EVERYTHING, None)
+    assert [format_key_path(path) for path, value in LEAVES.items() if not alike(at(configuration, path), value)] == []
 
 
 def own_key(path: KeyPath) -> KeyPath:
@@ -69,8 +68,8 @@ def keys_of_everything() -> set[str]:
 
 
 def test_the_example_with_everything_has_every_key_of_the_table() -> None:
-    """G10: the table and the files say the same; session_store is the other spelling of s3_session_bucket."""
-    assert keys_of_everything() | {"settings.session_store"} == set(TABLE)
+    """The table and the files say the same; session_store is the other spelling of s3_session_bucket."""
+    assert keys_of_everything() | {"settings.session_store"} == set(CONFIG_KEYS)
 
 
 def test_no_value_of_it_is_the_default_where_there_is_a_choice() -> None:
@@ -82,40 +81,38 @@ def test_no_value_of_it_is_the_default_where_there_is_a_choice() -> None:
         "workflows.*.projects.*.internal_notes",
     }
     for path, value in LEAVES.items():
-        row = TABLE.get(table_key(path))
+        row = CONFIG_KEYS.get(table_key(path))
         if row is not None and row.key not in only_choice:
             assert value != row.default, row.key
 
 
 def test_the_example_of_the_documents_loads_unchanged() -> None:
-    """G8."""
-    configuration = load(CONTINUITY, VARIABLES)
+    configuration = load_config(CONTINUITY, VARIABLES)
     document = read_document(CONTINUITY.read_bytes())
     for path, value in document.leaves():
         if value != {}:
-            assert alike(at(configuration, path), value), written(path)
+            assert alike(at(configuration, path), value), format_key_path(path)
     assert configuration.prompts == {
         "code-review": "Review the merge request.\n",
         "analyze-failures": "Find out why the pipeline failed.\n",
     }
     farm = configuration.workflows["analyze-failures"].data_sources
-    assert farm.names == ("gitlab", "konflux", "testing_farm")
+    assert farm.declared_names == ("gitlab", "konflux", "testing_farm")
 
 
 def test_what_the_example_means() -> None:
-    """G8: levels put together."""
-    configuration = load(CONTINUITY, VARIABLES)
-    (review,) = configuration.on("org/group/project")
+    """Levels put together."""
+    configuration = load_config(CONTINUITY, VARIABLES)
+    (review,) = configuration.resolve_project("org/group/project")
     assert (review.workflow, review.trigger, review.max_iterations) == ("code-review", "merge_request", 15)
     assert (review.max_inline_size, review.context_limit) == (200_000, 500_000)
-    (failures,) = configuration.on("redhat/hummingbird/containers")
+    (failures,) = configuration.resolve_project("redhat/hummingbird/containers")
     assert (failures.trigger, failures.max_iterations, failures.context_limit) == ("pipeline", 50, 60_000)
-    assert configuration.on("somebody/else") == ()
+    assert configuration.resolve_project("somebody/else") == ()
 
 
 def test_the_older_example_runs_on_pipelines_since_auto_trigger_is_written() -> None:
-    """G9."""
-    (failures,) = load(OLDER, VARIABLES).on("redhat/hummingbird/containers")
+    (failures,) = load_config(OLDER, VARIABLES).resolve_project("redhat/hummingbird/containers")
     assert failures.trigger == "pipeline"
     assert "auto_trigger" in failures.because["trigger"]
 
@@ -133,16 +130,16 @@ def test_the_older_example_runs_on_pipelines_since_auto_trigger_is_written() -> 
     ],
 )
 def test_what_starts_a_workflow(tmp_path: Path, auto: str, trigger: str, expected: str | None) -> None:
-    """G9: without `trigger` it is for commands only, unless auto_trigger is set."""
+    """Without `trigger` it is for commands only, unless auto_trigger is set."""
     text = (
         f"settings: {{{auto}}}\nworkflows:\n  look:\n    prompt: look.md\n    projects: {{a/b: {{}}}}\n    {trigger}\n"
     )
-    (look,) = loaded(tmp_path, text).on("a/b")
+    (look,) = loaded(tmp_path, text).resolve_project("a/b")
     assert look.trigger == expected
 
 
 def test_levels_override_each_other(tmp_path: Path) -> None:
-    """G1: project, workflow, settings, default."""
+    """Project, workflow, settings, default."""
     text = """\
     settings: {max_runs_per_mr: 7, model: a, budgets: {usd_per_run: 2, usd_per_day: 9}}
     workflows:
@@ -157,7 +154,7 @@ def test_levels_override_each_other(tmp_path: Path) -> None:
           "*": {internal_notes: true}
     """
     configuration = loaded(tmp_path, text)
-    own, plain, other = (configuration.on(project)[0] for project in ("A/b", "a/c", "x/y"))
+    own, plain, other = (configuration.resolve_project(project)[0] for project in ("A/b", "a/c", "x/y"))
     assert (own.max_runs_per_mr, own.internal_notes) == (0, False)
     assert (plain.max_runs_per_mr, plain.internal_notes) == (6, True)
     assert (own.model, own.usd_per_run, own.usd_per_day) == ("b", Decimal(1), Decimal(9))
@@ -182,14 +179,14 @@ def changeable() -> Iterator[KeyPath]:
 
 
 def test_a_key_changes_its_setting_and_no_other(tmp_path: Path) -> None:
-    """G8: each key alone."""
+    """Each key alone."""
     before = dict(_flat(load_text(tmp_path, "settings: {}").settings))
     for path in changeable():
         tree: dict[str, Any] = {}
         _set(tree, path, LEAVES[path])
         file = tmp_path / "hummingbird.yaml"
         file.write_text(yaml.safe_dump(tree))
-        after = dict(_flat(load(file, None).settings))
+        after = dict(_flat(load_config(file, None).settings))
         assert {key for key in after if after[key] != before.get(key)} == {
             ".".join(str(step).replace("-", "_") for step in path[1:])
         }
@@ -198,7 +195,7 @@ def test_a_key_changes_its_setting_and_no_other(tmp_path: Path) -> None:
 def load_text(folder: Path, text: str) -> Configuration:
     file = folder / "plain.yaml"
     file.write_text(text)
-    return load(file, None)
+    return load_config(file, None)
 
 
 def _flat(part: Any, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -213,8 +210,8 @@ def _flat(part: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def test_a_configuration_cannot_be_changed() -> None:
-    """G4: running work keeps the one it began with."""
-    configuration = load(EVERYTHING, None)
+    """Running work keeps the one it began with."""
+    configuration = load_config(EVERYTHING, None)
     with pytest.raises(ValueError, match="frozen"):
         configuration.settings.max_iterations = 3
     for mapping in (configuration.workflows, configuration.settings.model_regions, configuration.prompts):
@@ -223,6 +220,6 @@ def test_a_configuration_cannot_be_changed() -> None:
 
 
 def test_prompts_are_found_from_any_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """G1: relative to the file, not to where one stands."""
+    """Relative to the file, not to where one stands."""
     monkeypatch.chdir(tmp_path)
-    assert examine(FIXTURES / "continuity.yaml", None).faults == ()
+    assert examine_config(FIXTURES / "continuity.yaml", None).faults == ()

@@ -1,13 +1,13 @@
-"""G2: every fault, with its path, its line and what was expected; all at once."""
+"""Every fault, with its path, its line and what was expected; all at once."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.config.faults import broken, written
-from hummingbird.config.load import examine, load
-from hummingbird.domain.errors import ConfigurationBroken, OperatorError
-from hummingbird.domain.limits import CONFIG_BYTES, CONFIG_DEPTH, CONFIG_FAULTS
+from hummingbird.config.faults import faults_error, format_key_path
+from hummingbird.config.loader import examine_config, load_config
+from hummingbird.core.errors import ConfigurationError, OperatorError
+from hummingbird.core.limits import CONFIG_BYTES, CONFIG_DEPTH, CONFIG_FAULTS
 from tests.config.files import WORKFLOW, examined
 from tests.config.files import written as written_file
 
@@ -150,28 +150,27 @@ WHOLE = {
 def test_a_fault_says_where_it_is_and_what_was_expected(
     tmp_path: Path, text: str, path: str, line: int, words: str
 ) -> None:
-    """G2: and nothing else is found wrong."""
+    """And nothing else is found wrong."""
     faults = examined(tmp_path, text).faults
-    assert [(written(fault.path), fault.place.line) for fault in faults] == [(path, line)]
+    assert [(format_key_path(fault.path), fault.position.line) for fault in faults] == [(path, line)]
     assert words in faults[0].expected
 
 
 @pytest.mark.parametrize(("text", "line", "words"), WHOLE.values(), ids=WHOLE.keys())
 def test_what_cannot_be_read_at_all_is_one_fault(tmp_path: Path, text: bytes, line: int, words: str) -> None:
-    """G2."""
     faults = examined(tmp_path, text).faults
-    assert [(fault.path, fault.place.line) for fault in faults] == [((), line)]
+    assert [(fault.path, fault.position.line) for fault in faults] == [((), line)]
     assert words in faults[0].expected
 
 
 def test_the_column_is_told_too(tmp_path: Path) -> None:
-    """G2: of a key that is unknown, and of a value that is wrong."""
+    """Of a key that is unknown, and of a value that is wrong."""
     faults = examined(tmp_path, "settings:\n  modle: a\n  max_iterations: b\n").faults
-    assert {(fault.place.line, fault.place.column) for fault in faults} == {(2, 3), (3, 19)}
+    assert {(fault.position.line, fault.position.column) for fault in faults} == {(2, 3), (3, 19)}
 
 
 def test_all_faults_are_told_at_once_and_in_the_order_of_the_file(tmp_path: Path) -> None:
-    """G2: settings, prompts and variables together; one hides no other."""
+    """Settings, prompts and variables together; one hides no other."""
     text = """\
     settings:
       max_iterations: many
@@ -183,8 +182,8 @@ def test_all_faults_are_told_at_once_and_in_the_order_of_the_file(tmp_path: Path
           konflux: {}
         trigger: push
     """
-    with pytest.raises(ConfigurationBroken) as caught:
-        load(written_file(tmp_path, text), {})
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(written_file(tmp_path, text), {})
     assert [fault.split(":")[0].split(",")[0] for fault in caught.value.faults] == [
         f"line {number}" for number in (2, 5, 7, 8, 9)
     ]
@@ -193,13 +192,13 @@ def test_all_faults_are_told_at_once_and_in_the_order_of_the_file(tmp_path: Path
 
 
 def test_missing_variables_are_one_message(tmp_path: Path) -> None:
-    """G2: with every place that names them; an empty one counts as missing."""
+    """With every place that names them; an empty one counts as missing."""
     text = (
         WORKFLOW + "    data_sources:\n      gitlab: {token_env: A}\n      testing_farm: {token_env: B}\n"
         "    projects:\n      a/b: {tokens: {gitlab: C}}\n      a/c: {tokens: {gitlab: A}}\n"
     )
-    with pytest.raises(ConfigurationBroken) as caught:
-        load(written_file(tmp_path, text), {"B": "set", "C": " "})
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(written_file(tmp_path, text), {"B": "set", "C": " "})
     (fault,) = caught.value.faults
     assert "A (workflows.look.data_sources.gitlab.token_env in line 5, " in fault
     assert 'workflows.look.projects["a/c"].tokens.gitlab in line 9)' in fault
@@ -208,22 +207,20 @@ def test_missing_variables_are_one_message(tmp_path: Path) -> None:
 
 
 def test_variables_that_are_set_are_enough(tmp_path: Path) -> None:
-    """G2."""
     text = WORKFLOW + "    data_sources:\n      gitlab: {token_env: A}\n"
-    assert load(written_file(tmp_path, text), {"A": "value"}).workflows["look"].data_sources.gitlab is not None
+    assert load_config(written_file(tmp_path, text), {"A": "value"}).workflows["look"].data_sources.gitlab is not None
 
 
 @pytest.mark.parametrize("sign", ["*", "!", "&", "%", "@", "`"])
 def test_a_secret_that_begins_with_a_sign_of_yaml_is_not_repeated_either(tmp_path: Path, sign: str) -> None:
-    """G1."""
     faults = examined(tmp_path, f"settings:\n  model: {sign}sesame\n  max_iterations: {sign}sesame\n").faults
     assert faults
-    assert "sesame" not in str(broken("it", faults))
+    assert "sesame" not in str(faults_error("it", faults))
 
 
 @pytest.mark.parametrize("secret", ["glpat-abcdefghijklmnopqrst", "ORCHESTRATOR_sesame", "sk ant 123"])
 def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, secret: str) -> None:
-    """G1: secrets are in the environment; a fault must not carry one into a log."""
+    """Secrets are in the environment; a fault must not carry one into a log."""
     text = (
         f"settings:\n  max_iterations: {secret}\n  gitlab_url: {secret}\n  internal_notes: {secret}\n"
         + WORKFLOW
@@ -231,24 +228,24 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, secret: str
     )
     faults = examined(tmp_path, text).faults
     assert len(faults) == 5
-    assert secret not in str(broken("it", faults))
+    assert secret not in str(faults_error("it", faults))
 
 
 def test_many_faults_are_counted(tmp_path: Path) -> None:
-    """G2: a file of another program should not fill the screen."""
+    """A file of another program should not fill the screen."""
     faults = examined(tmp_path, "settings:\n" + "".join(f"  zz{n}: 1\n" for n in range(CONFIG_FAULTS + 7))).faults
-    assert str(broken("it", faults)).splitlines()[-1] == "  … and 7 more."
-    assert len(broken("it", faults).faults) == CONFIG_FAULTS + 7
+    assert str(faults_error("it", faults)).splitlines()[-1] == "  … and 7 more."
+    assert len(faults_error("it", faults).faults) == CONFIG_FAULTS + 7
 
 
 def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
-    """G1: --config and CONFIG_PATH are never passed over."""
-    with pytest.raises(ConfigurationBroken, match="no such file"):
-        load(tmp_path / "gone.yaml", {})
+    """--config and CONFIG_PATH are never passed over."""
+    with pytest.raises(ConfigurationError, match="no such file"):
+        load_config(tmp_path / "gone.yaml", {})
 
 
 def test_aliases_and_merges_mean_what_they_say(tmp_path: Path) -> None:
-    """G1: YAML's own way not to repeat oneself; what is written wins over what is merged."""
+    """YAML's own way not to repeat oneself; what is written wins over what is merged."""
     text = """\
     workflows:
       one: &one
@@ -265,25 +262,28 @@ def test_aliases_and_merges_mean_what_they_say(tmp_path: Path) -> None:
     assert result.configuration is not None
     workflows = result.configuration.workflows
     assert [workflows[name].max_iterations for name in ("one", "two", "three")] == [3, 4, 3]
-    assert all(workflow.entry("a/b") for workflow in workflows.values())
+    assert all(workflow.find_project("a/b") for workflow in workflows.values())
 
 
 def test_a_fault_in_an_alias_is_told_for_each_use(tmp_path: Path) -> None:
-    """G2: with the line where it stands."""
+    """With the line where it stands."""
     text = "workflows:\n  a: &a\n    prompt: look.md\n    trigger: x\n  b: *a\n"
     faults = examined(tmp_path, text).faults
-    assert [(written(f.path), f.place.line) for f in faults] == [("workflows.a.trigger", 4), ("workflows.b.trigger", 4)]
+    assert [(format_key_path(f.path), f.position.line) for f in faults] == [
+        ("workflows.a.trigger", 4),
+        ("workflows.b.trigger", 4),
+    ]
 
 
 def test_a_file_that_is_not_there_has_no_line(tmp_path: Path) -> None:
-    """G2: a place in a file that cannot be read would send people looking for it."""
-    (fault,) = examine(tmp_path / "gone.yaml", None).faults
+    """A place in a file that cannot be read would send people looking for it."""
+    (fault,) = examine_config(tmp_path / "gone.yaml", None).faults
     assert str(fault) == "expected a file that can be read: no such file or directory."
 
 
 @pytest.mark.parametrize("path", ["../other", "group/../other", "group/.", "./x"])
 def test_a_path_that_leads_elsewhere_is_no_project(tmp_path: Path, path: str) -> None:
-    """G2: it becomes a part of addresses."""
+    """It becomes a part of addresses."""
     text = f"workflows:\n  look:\n    prompt: look.md\n    projects:\n      {path}: {{}}\n"
-    (fault,) = examine(written_file(tmp_path, text), None).faults
+    (fault,) = examine_config(written_file(tmp_path, text), None).faults
     assert fault.expected == "expected the path of a project, like group/project"

@@ -1,38 +1,37 @@
-"""G1: which file is read, and what is read with it."""
+"""Which file is read, and what is read with it."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from hummingbird.config.configuration import chat_variables
-from hummingbird.config.load import examine, find, load
-from hummingbird.domain.errors import ConfigurationBroken
-from hummingbird.domain.limits import PROMPT_BYTES
+from hummingbird.config.configuration import find_chat_variables
+from hummingbird.config.loader import examine_config, find_config, load_config
+from hummingbird.core.errors import ConfigurationError
+from hummingbird.core.limits import PROMPT_BYTES
 from tests.config.files import EVERYTHING, WORKFLOW, written
 
 
 def test_the_option_comes_first_then_the_variable_then_the_usual_file(tmp_path: Path) -> None:
-    """G1: --config, CONFIG_PATH, ./hummingbird.yaml, embedded defaults."""
-    assert find(None, {}, tmp_path) is None
+    """--config, CONFIG_PATH, ./hummingbird.yaml, embedded defaults."""
+    assert find_config(None, {}, tmp_path) is None
     usual = written(tmp_path, "settings: {}\n")
-    assert find(None, {}, tmp_path) == usual
-    assert find(None, {"CONFIG_PATH": "other.yaml"}, tmp_path) == tmp_path / "other.yaml"
-    assert find("third.yaml", {"CONFIG_PATH": "other.yaml"}, tmp_path) == tmp_path / "third.yaml"
-    assert find("/etc/fourth.yaml", {}, tmp_path) == Path("/etc/fourth.yaml")
+    assert find_config(None, {}, tmp_path) == usual
+    assert find_config(None, {"CONFIG_PATH": "other.yaml"}, tmp_path) == tmp_path / "other.yaml"
+    assert find_config("third.yaml", {"CONFIG_PATH": "other.yaml"}, tmp_path) == tmp_path / "third.yaml"
+    assert find_config("/etc/fourth.yaml", {}, tmp_path) == Path("/etc/fourth.yaml")
 
 
 def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
-    """G1."""
-    assert find("", {"CONFIG_PATH": ""}, tmp_path) is None
+    assert find_config("", {"CONFIG_PATH": ""}, tmp_path) is None
 
 
 def test_a_prompt_may_stand_anywhere(tmp_path: Path) -> None:
-    """G1: an absolute path is taken as it is."""
+    """An absolute path is taken as it is."""
     prompt = tmp_path / "elsewhere.md"
     prompt.write_text("Look there.")
     path = written(tmp_path / "folder", WORKFLOW.replace("look.md", str(prompt)))
-    assert load(path, None).prompts["look"] == "Look there."
+    assert load_config(path, None).prompts["look"] == "Look there."
 
 
 @pytest.mark.parametrize(
@@ -40,43 +39,45 @@ def test_a_prompt_may_stand_anywhere(tmp_path: Path) -> None:
     [(b"", "empty"), (b" \n", "empty"), (b"\xff\xfe", "UTF-8"), (b"x" * (PROMPT_BYTES + 1), "at most 262,144")],
 )
 def test_a_prompt_that_cannot_be_used_is_a_fault(tmp_path: Path, content: bytes, words: str) -> None:
-    """G2."""
     path = written(tmp_path, WORKFLOW)
     (tmp_path / "look.md").write_bytes(content)
-    (fault,) = examine(path, None).faults
+    (fault,) = examine_config(path, None).faults
     assert fault.path == ("workflows", "look", "prompt")
     assert words in fault.expected
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    """G2: neither as the configuration nor as a prompt."""
+    """Neither as the configuration nor as a prompt."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigurationBroken, match="not a directory or a device"):
-        load(tmp_path / "pipe", None)
+    with pytest.raises(ConfigurationError, match="not a directory or a device"):
+        load_config(tmp_path / "pipe", None)
 
 
 def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
-    """G2: editors on Windows write one."""
+    """Editors on Windows write one."""
     path = written(tmp_path, b"\xef\xbb\xbfsettings: {model: digest}\n")
-    assert load(path, None).settings.model == "digest"
+    assert load_config(path, None).settings.model == "digest"
 
 
 def test_a_bucket_is_a_store(tmp_path: Path) -> None:
-    """S1, G8: two spellings of the same."""
-    assert load(written(tmp_path, "settings: {s3_session_bucket: b}"), None).settings.sessions == "s3://b"
-    assert load(written(tmp_path, "settings: {session_store: gs://b}"), None).settings.sessions == "gs://b"
-    assert load(written(tmp_path, "settings: {}"), None).settings.sessions == ""
+    """Two spellings of the same."""
+    assert (
+        load_config(written(tmp_path, "settings: {s3_session_bucket: b}"), None).settings.session_store_url == "s3://b"
+    )
+    assert (
+        load_config(written(tmp_path, "settings: {session_store: gs://b}"), None).settings.session_store_url == "gs://b"
+    )
+    assert load_config(written(tmp_path, "settings: {}"), None).settings.session_store_url == ""
 
 
 def test_variables_of_servers_of_tools_are_known_to_who_asks_for_them() -> None:
-    """G9: `serve` does without them, so loading does not ask."""
-    assert dict(chat_variables(load(EVERYTHING, None).chat)) == {
+    """`serve` does without them, so loading does not ask."""
+    assert dict(find_chat_variables(load_config(EVERYTHING, None).chat)) == {
         ("chat", "mcp_servers", "search", "env", 0): "SEARCH_KEY",
         ("chat", "mcp_servers", "remote", "headers_env", "Authorization"): "MCP_TOKEN",
     }
 
 
 def test_a_permission_is_a_rule() -> None:
-    """G9, T9."""
-    (permission,) = load(EVERYTHING, None).chat.permissions
-    assert permission.rule().title == "rule 'careful'"
+    (permission,) = load_config(EVERYTHING, None).chat.permissions
+    assert permission.to_rule().title == "rule 'careful'"

@@ -1,4 +1,4 @@
-"""G2: the JSON Schema for editors accepts what the loader accepts, and knows every key."""
+"""The JSON Schema for editors accepts what the loader accepts, and knows every key."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +8,10 @@ import jsonschema_rs
 import pytest
 
 from hummingbird.config.document import read_document
-from hummingbird.config.schema import keys_at, schema
+from hummingbird.config.validation import json_schema, keys_at
 from tests.config.files import CONTINUITY, EVERYTHING, OLDER
 
-VALIDATOR = jsonschema_rs.validator_for(schema())
+VALIDATOR = jsonschema_rs.validator_for(json_schema())
 
 
 def content(path: Path) -> Any:
@@ -20,7 +20,6 @@ def content(path: Path) -> Any:
 
 @pytest.mark.parametrize("path", [CONTINUITY, OLDER, EVERYTHING], ids=lambda path: path.stem)
 def test_the_examples_are_valid(path: Path) -> None:
-    """G8."""
     VALIDATOR.validate(content(path))
 
 
@@ -32,7 +31,7 @@ def sections(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_unknown_keys_are_refused_in_every_section() -> None:
-    """G2: except where people choose the names."""
+    """Except where people choose the names."""
     free = (
         {"team"},
         {"note"},
@@ -66,13 +65,11 @@ def test_unknown_keys_are_refused_in_every_section() -> None:
     ],
 )
 def test_what_the_loader_refuses_the_schema_refuses(broken: object) -> None:
-    """G2."""
     assert not VALIDATOR.is_valid(broken)
 
 
 def test_every_key_is_explained_and_defaults_are_told() -> None:
-    """G10."""
-    made = schema()
+    made = json_schema()
     settings = made["$defs"]["Settings"]["properties"]
     assert settings["max_iterations"]["default"] == 30
     for definition in made["$defs"].values():
@@ -83,8 +80,8 @@ def test_every_key_is_explained_and_defaults_are_told() -> None:
 @pytest.mark.thorough
 def test_the_schema_is_made_anew_for_everybody_who_asks() -> None:
     """So that nobody changes another one's."""
-    schema().clear()
-    assert schema()["properties"].keys() == {"settings", "workflows", "chat"}
+    json_schema().clear()
+    assert json_schema()["properties"].keys() == {"settings", "workflows", "chat"}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +95,7 @@ def test_the_schema_is_made_anew_for_everybody_who_asks() -> None:
     ],
 )
 def test_the_names_at_a_place_are_known(path: tuple[str | int, ...], name: str) -> None:
-    """G2: the nearest one is told."""
+    """The nearest one is told."""
     assert name in keys_at(path)
 
 

@@ -1,15 +1,14 @@
-"""G3: which token is for what, and that only names are known of those that write."""
+"""Which token is for what, and that only names are known of those that write."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.config.explaining import explain
-from hummingbird.config.load import load
-from hummingbird.config.tokens import orchestrator_variables, tool_token
-from hummingbird.domain.errors import MissingSetting
-from hummingbird.ports.forge import OrchestratorToken
-from hummingbird.ports.source import ToolToken
+from hummingbird.config.configuration import explain_project, orchestrator_variables, read_tool_token
+from hummingbird.config.loader import load_config
+from hummingbird.core.errors import MissingSetting
+from hummingbird.core.protocols.tools import ToolToken
+from hummingbird.gitlab.write.protocol import OrchestratorToken
 from tests.config.files import CONTINUITY, EVERYTHING, WORKFLOW, loaded
 
 ENVIRONMENT = {"READ": "the workflow's", "OWN": " the project's\n", "ORCHESTRATOR_GITLAB_TOKEN": "never"}
@@ -30,17 +29,16 @@ TEXT = (
     ],
 )
 def test_the_project_comes_before_the_workflow(tmp_path: Path, project: str, source: str, value: str | None) -> None:
-    """G3."""
-    (look,) = loaded(tmp_path, TEXT).on(project)
-    token = tool_token(look.entry, look.declared, source, ENVIRONMENT)
+    (look,) = loaded(tmp_path, TEXT).resolve_project(project)
+    token = read_tool_token(look.entry, look.declared, source, ENVIRONMENT)
     assert (token.reveal() if token else None) == value
 
 
 def test_a_token_that_is_not_set_is_not_replaced_by_another(tmp_path: Path) -> None:
-    """G3: the workflow's may see more than this project's should."""
-    (look,) = loaded(tmp_path, TEXT).on("a/broken")
+    """The workflow's may see more than this project's should."""
+    (look,) = loaded(tmp_path, TEXT).resolve_project("a/broken")
     with pytest.raises(MissingSetting, match="Set GONE"):
-        tool_token(look.entry, look.declared, "gitlab", ENVIRONMENT)
+        read_tool_token(look.entry, look.declared, "gitlab", ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +49,10 @@ def test_a_token_that_is_not_set_is_not_replaced_by_another(tmp_path: Path) -> N
     ],
 )
 def test_the_variables_of_the_token_that_writes(project: str, name: str) -> None:
-    """G3."""
     assert orchestrator_variables(project) == (name, "ORCHESTRATOR_GITLAB_TOKEN")
 
 
 def test_the_tiers_are_two_types_and_show_nothing() -> None:
-    """G3, I1."""
     token = OrchestratorToken("s3cret")
     assert not issubclass(OrchestratorToken, ToolToken)
     assert token.reveal() == "s3cret"
@@ -64,9 +60,8 @@ def test_the_tiers_are_two_types_and_show_nothing() -> None:
 
 
 def test_what_applies_to_a_project_is_explained() -> None:
-    """G2."""
-    explained = explain(load(CONTINUITY, None), "redhat/hummingbird/containers")
-    lines = list(explained.lines())
+    explained = explain_project(load_config(CONTINUITY, None), "redhat/hummingbird/containers")
+    lines = list(explained.to_lines())
     assert "  max_iterations = 50  (workflow)" in lines
     assert "  max_runs_per_mr = 5  (settings)" in lines
     assert "  context_limit = 60000  (default)" in lines
@@ -80,7 +75,6 @@ def test_what_applies_to_a_project_is_explained() -> None:
 
 
 def test_a_project_that_nothing_applies_to_is_explained_too() -> None:
-    """G2."""
-    explained = explain(load(EVERYTHING, None), "who/knows")
+    explained = explain_project(load_config(EVERYTHING, None), "who/knows")
     assert explained.workflows == ()
-    assert "look: not for this project, for it is not in its `projects`" in list(explained.lines())
+    assert "look: not for this project, because its `projects` do not list it" in list(explained.to_lines())

@@ -11,10 +11,10 @@ from typing import Any
 import boto3.session
 import pytest
 
-from hummingbird.adapters.stores.bucket_sessions import BucketSessions
-from hummingbird.adapters.stores.objects import BucketObjects
-from hummingbird.domain.journal import Entry
-from hummingbird.domain.limits import QUEUE_RECEIVES
+from hummingbird.core.journal import JournalEntry
+from hummingbird.core.limits import QUEUE_RECEIVES
+from hummingbird.storage.bucket_sessions import BucketSessionStore
+from hummingbird.storage.object_store import BucketObjectStore
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS, serving, use
 from tests.crash.sites import LocalSite
 
@@ -56,8 +56,8 @@ class CloudSite:
 
     visibility_s = 3
     hurry: Mapping[str, Any] = {
-        "hummingbird.adapters.stores.bucket_journal.LEASE_S": 3.0,
-        "hummingbird.adapters.stores.bucket_journal.LEASE_BEAT_S": 1.0,
+        "hummingbird.storage.bucket_journal.LEASE_S": 3.0,
+        "hummingbird.storage.bucket_journal.LEASE_BEAT_S": 1.0,
     }
 
     def __init__(self, folder: Path, cloud: Cloud) -> None:
@@ -87,9 +87,9 @@ class CloudSite:
     def dead(self) -> int:
         return self._cloud.counted(self._dead)
 
-    async def entries(self, session_id: str) -> Sequence[Entry]:
-        objects = BucketObjects(self._bucket, endpoint=self._cloud.endpoint, region=REGION)
-        return await BucketSessions(objects, self._bucket, time.time).entries(session_id)
+    async def entries(self, session_id: str) -> Sequence[JournalEntry]:
+        objects = BucketObjectStore(self._bucket, endpoint=self._cloud.endpoint, region=REGION)
+        return await BucketSessionStore(objects, self._bucket, time.time).load_entries(session_id)
 
 
 @contextmanager

@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hummingbird.domain.journal import Entry
-from hummingbird.lab.case import find
-from hummingbird.lab.gitlab.hooks.sending import Delivery, hooks_of
-from hummingbird.lab.gitlab.records import Token
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing.hooks import FLAGS
+from hummingbird.core.journal import JournalEntry
+from hummingbird.lab.case import find_case
+from hummingbird.lab.gitlab.records import AccessToken
+from hummingbird.lab.gitlab.webhook_delivery import HookDelivery, webhook_sender
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write.webhooks import EVENT_FLAGS
 from hummingbird.lab.scene import Scene
-from hummingbird.lab.vendors.script import Call, DepartedError, Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
 from tests.crash.points import AFTER, BEFORE
 from tests.crash.services import Service, Services
 from tests.crash.sites import Site
 from tests.crash.table import is_beside
 from tests.journeys.service.stage import SECRET, Ours, Stage
+from tests.standins.vendors.script import Call, DepartedError, Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 CASE = "compiler-error"
 DEVELOPER, QUESTION = "mira", "Which file did you keep?"
@@ -41,7 +41,7 @@ LAST_POINT_S = 2.0  # after all is done, for a point that has not been reached y
 LOOK_S = 0.02
 
 
-def turns(world: World) -> list[Turn]:
+def turns(world: GitLabWorld) -> list[Turn]:
     """What the model says when it has said so many things before."""
     job = next(job.id for job in world.jobs if job.status == "failed")
     log = {"project": world.project.path, "job_id": job}
@@ -79,10 +79,10 @@ class Story:
     point: str
     reached: Sequence[str] = ()
     killed_in: int = 0
-    at_death: Sequence[Entry] = ()
+    at_death: Sequence[JournalEntry] = ()
     said_at_death: Sequence[Ours] = ()
     sent_again: Sequence[str] = ()
-    entries: Sequence[Entry] = ()
+    entries: Sequence[JournalEntry] = ()
     notes: Sequence[Ours] = ()
     answers: Sequence[Ours] = ()
     awards: Sequence[str] = ()
@@ -168,7 +168,7 @@ class Journey:
         self.story.at_death = await self._entries()
         self._site.let_go()
         self._begin()
-        await asyncio.to_thread(hooks_of(self.stage.world).settle)
+        await asyncio.to_thread(webhook_sender(self.stage.world).wait_until_sent)
         self.story.sent_again = self.stage.ask(_send_again)
 
     def _idle(self) -> bool:
@@ -182,7 +182,7 @@ class Journey:
         begun, over = ([one for one in points if one.endswith(when)] for when in (BEFORE, AFTER))
         return len(begun) > len(over)
 
-    async def _entries(self) -> Sequence[Entry]:
+    async def _entries(self) -> Sequence[JournalEntry]:
         marked = self.stage.marked()
         return await self._site.entries(marked[0].session) if marked else ()
 
@@ -210,7 +210,7 @@ async def played(site: Site, services: Services, folder: Path, point: str = "") 
 @asynccontextmanager
 async def _journey(site: Site, services: Services, folder: Path, story: Story) -> AsyncIterator[Journey]:
     with ExitStack() as opened:
-        scene = opened.enter_context(Scene(find(CASE)))
+        scene = opened.enter_context(Scene(find_case(CASE)))
         script = Repeating(turns(scene.worlds.gitlab))
         lab = opened.enter_context(VendorLab(script))
         stage = Stage(scene, folder, script, lab)
@@ -223,22 +223,22 @@ async def _journey(site: Site, services: Services, folder: Path, story: Story) -
             journey.end()
 
 
-def _give_token(world: World) -> None:
-    user = world.user_named(DEVELOPER)
+def _give_token(world: GitLabWorld) -> None:
+    user = world.find_user(DEVELOPER)
     assert user is not None
-    world.tokens.append(Token(f"token-of-{DEVELOPER}", user.id, ("api",)))
+    world.tokens.append(AccessToken(f"token-of-{DEVELOPER}", user.id, ("api",)))
 
 
-def _subscribe(world: World, url: str) -> None:
-    hooks = hooks_of(world)
-    hooks.resting = False
-    hook = hooks.hooks[0] if hooks.hooks else hooks.subscribe(url, *FLAGS, token=SECRET)
+def _subscribe(world: GitLabWorld, url: str) -> None:
+    hooks = webhook_sender(world)
+    hooks.disables_failing_hooks = False
+    hook = hooks.hooks[0] if hooks.hooks else hooks.subscribe(url, *EVENT_FLAGS, token=SECRET)
     hook.url = url
 
 
-def _send_again(world: World) -> list[str]:
-    hooks = hooks_of(world)
-    lost: list[Delivery] = [one for one in hooks.deliveries if one.status is None]
+def _send_again(world: GitLabWorld) -> list[str]:
+    hooks = webhook_sender(world)
+    lost: list[HookDelivery] = [one for one in hooks.deliveries if one.status is None]
     for delivery in lost:
         hooks.resend(delivery)
     return [delivery.event for delivery in lost]

@@ -23,8 +23,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hummingbird.domain.orders import Arrived
-from hummingbird.service.envelopes import opened
+from hummingbird.core.orders import EventEnvelope
+from hummingbird.service.envelopes import parse_envelope
 
 BEFORE, AFTER = "before", "after"
 BOTH = (BEFORE, AFTER)
@@ -49,8 +49,8 @@ def _request(_: object, asked: Any) -> str:
 
 
 def _said(body: str) -> str:
-    envelope = opened(body)
-    if isinstance(envelope, Arrived):
+    envelope = parse_envelope(body)
+    if isinstance(envelope, EventEnvelope):
         return f"{json.loads(envelope.body or '{}').get('object_kind', 'large')} event"
     return f"{envelope.cause.value} order"
 
@@ -86,7 +86,7 @@ class Watched:
     brings: bool = False
 
     def wrap(self, reached: "Reached") -> None:
-        owner = getattr(import_module(f"hummingbird.adapters.{self.room}"), self.owner)
+        owner = getattr(import_module(f"hummingbird.models.{self.room}"), self.owner)
         inner = getattr(owner, self.verb)
         setattr(owner, self.verb, self._wrapped(inner, reached))
 

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
-from hummingbird.domain.journal import Entry, load
-from hummingbird.domain.limits import QUEUE_TAKEN_S
+from hummingbird.core.journal import JournalEntry, load_entry
+from hummingbird.core.limits import QUEUE_TAKEN_S
 
 
 class Site(Protocol):
@@ -45,7 +45,7 @@ class Site(Protocol):
 
     def dead(self) -> int: ...
 
-    async def entries(self, session_id: str) -> Sequence[Entry]: ...
+    async def entries(self, session_id: str) -> Sequence[JournalEntry]: ...
 
 
 class LocalSite:
@@ -71,11 +71,11 @@ class LocalSite:
     def dead(self) -> int:
         return self._asked("SELECT count(*) FROM messages WHERE dead = 1")
 
-    async def entries(self, session_id: str) -> Sequence[Entry]:
+    async def entries(self, session_id: str) -> Sequence[JournalEntry]:
         """A last line that is torn is none."""
         path = self._state / "sessions" / session_id / "journal.jsonl"
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-        return [load(line, number) for number, line in enumerate(lines, 1)]
+        return [load_entry(line, number) for number, line in enumerate(lines, 1)]
 
     def _asked(self, query: str, *values: float) -> int:
         with closing(sqlite3.connect(self._state / "queue.sqlite", timeout=10)) as file:

@@ -1,4 +1,4 @@
-"""A run whose process was killed goes on in another one, from its journal (L2). Real processes, real SIGKILL."""
+"""A run whose process was killed goes on in another one, from its journal. Real processes, real SIGKILL."""
 
 import signal
 import subprocess
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.history import UNKNOWN_OUTCOME, problems
-from hummingbird.domain.journal import EndReason, ModelAnswered, RunEnded, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.domain.messages import ToolMessage
+from hummingbird.core.journal import EndReason, ModelAnswered, RunEnded, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.messages import UNKNOWN_OUTCOME, ToolMessage, find_problems
 from tests.crash.victim import ANSWERS, effects, loop_on, run
 from tests.thoroughly import also
 
@@ -35,15 +34,17 @@ ALWAYS = (3, 9, -2)  # in the middle of an answer, of calls, and after an effect
 
 @pytest.mark.parametrize("after", [point if point in ALWAYS else also(point) for point in POINTS])
 async def test_killed_after_any_entry_or_effect_another_process_finishes_the_run(after: int, tmp_path: Path) -> None:
-    """L2: no answer is paid for twice, no tool call is silently repeated, the history is valid. Negative: killed after
+    """No answer is paid for twice, no tool call is silently repeated, the history is valid. Negative: killed after
     so many effects, before they were settled."""
     killed(tmp_path, after)
     loop, model, journal = loop_on(tmp_path)
-    unknown = {call.id for call in loop.state.conversation.unsettled if loop.state.conversation.started(call.id)}
+    unknown = {
+        call.id for call in loop.state.conversation.pending_calls if loop.state.conversation.has_started(call.id)
+    }
     if loop.state.active or not loop.state.ended:
-        outcome = await (loop.go_on() if loop.state.active else loop.run("note all"))
+        outcome = await (loop.resume() if loop.state.active else loop.run("note all"))
         assert (outcome.reason, outcome.text) == (EndReason.COMPLETED, "all noted")
-        assert not list(problems(outcome.messages))
+        assert not list(find_problems(outcome.messages))
         told = {m.call_id for m in outcome.messages if isinstance(m, ToolMessage) and m.text == UNKNOWN_OUTCOME}
         assert told == unknown
     model.assert_consumed()
@@ -62,7 +63,7 @@ async def test_killed_after_any_entry_or_effect_another_process_finishes_the_run
 @pytest.mark.thorough
 @pytest.mark.parametrize("first", [also(4), 8, also(12)])
 async def test_killed_twice_it_still_finishes(first: int, tmp_path: Path) -> None:
-    """L2: the process that took over can die as well."""
+    """The process that took over can die as well."""
     killed(tmp_path, first)
     killed(tmp_path, 3)
     outcome = await run(tmp_path, kill_after=0)

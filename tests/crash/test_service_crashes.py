@@ -1,4 +1,4 @@
-"""A service that is killed anywhere in a journey is taken over by another one (E2–E4, L2, L15, N3): real processes and
+"""A service that is killed anywhere in a journey is taken over by another one: real processes and
 SIGKILL. These are samples; `make crash` tries every point."""
 
 import re
@@ -49,7 +49,7 @@ class _Opened(dict[str, Open]):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("title", "point"), [one if one in ALWAYS else also(*one) for one in SAMPLES])
-async def test_killed_there_another_process_tells_each_result_once_and_pays_for_no_answer_twice_n3_l2(
+async def test_killed_there_another_process_tells_each_result_once_and_pays_for_no_answer_twice(
     title: str, point: str, tmp_path: Path, services: Services, opened: dict[str, Open]
 ) -> None:
     story = await played(opened[title](tmp_path), services, tmp_path, point)
@@ -59,7 +59,7 @@ async def test_killed_there_another_process_tells_each_result_once_and_pays_for_
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("title", [LOCAL, also(CLOUD)])
-async def test_the_undisturbed_journey_reaches_the_points_of_the_table_e4(
+async def test_the_undisturbed_journey_reaches_the_points_of_the_table(
     title: str, tmp_path: Path, services: Services, opened: dict[str, Open]
 ) -> None:
     """What goes on beside the run is done more or less often."""

@@ -1,15 +1,14 @@
-"""Whether a journey ended as it has to, wherever its first service was killed (E2–E4, L2, L4, L15, N3), and what the
+"""Whether a journey ended as it has to, wherever its first service was killed, and what the
 one that took over did, in words."""
 
 import re
 from collections.abc import Sequence
 
 from hummingbird.agent import prompts
-from hummingbird.domain.conversation import Conversation
-from hummingbird.domain.history import UNKNOWN_OUTCOME, problems
-from hummingbird.domain.journal import (
+from hummingbird.core.conversation import Conversation
+from hummingbird.core.journal import (
     EndReason,
-    Entry,
+    JournalEntry,
     ModelAnswered,
     RunEnded,
     RunStarted,
@@ -18,9 +17,10 @@ from hummingbird.domain.journal import (
     ToolStarted,
     UserSaid,
 )
-from hummingbird.domain.ledger import Ledger
-from hummingbird.domain.notes import Part
-from hummingbird.domain.usage import LOST
+from hummingbird.core.messages import UNKNOWN_OUTCOME, find_problems
+from hummingbird.core.projections import UsageLedger
+from hummingbird.core.usage import OUTCOME_UNKNOWN
+from hummingbird.gitlab.write.protocol import NoteKind
 from tests.crash.journey import FIRST, QUESTION, SECOND, Story
 
 TURNS = 5
@@ -42,7 +42,7 @@ def check(story: Story) -> None:
 
 def _check_notes(story: Story) -> None:
     """One placeholder, one result each, nothing else said, and nothing left to do."""
-    assert [note.part for note in story.notes] == [Part.PLACEHOLDER, Part.RESULT, Part.RESULT], story.log
+    assert [note.part for note in story.notes] == [NoteKind.PLACEHOLDER, NoteKind.RESULT, NoteKind.RESULT], story.log
     assert all(text in note.body for text, note in zip(RESULTS, story.notes[1:], strict=True))
     assert len({note.thread for note in story.notes}) == len({note.session for note in story.notes}) == 1
     assert not story.answers
@@ -53,8 +53,8 @@ def _check_notes(story: Story) -> None:
 def _check_billing(story: Story) -> None:
     """Every answer that was written down was asked for once; a request whose answer nobody could write down stands in
     the ledger as lost."""
-    charges = Ledger.of(story.entries).charges
-    lost = [charge for charge in charges if charge.outcome == LOST]
+    charges = UsageLedger.from_entries(story.entries).charges
+    lost = [charge for charge in charges if charge.outcome == OUTCOME_UNKNOWN]
     answered = [charge for charge in charges if charge.usage is not None]
     assert (len(answered), len(charges)) == (TURNS, TURNS + len(lost)), charges
     assert len(lost) <= (1 if story.killed_in else 0)
@@ -97,7 +97,7 @@ def _check_files(story: Story) -> None:
 
 def _check_history(story: Story) -> None:
     assert not story.refused, story.refused
-    assert not list(problems(Conversation.of(story.entries).view()))
+    assert not list(find_problems(Conversation.from_entries(story.entries).view()))
     ends = [entry for entry in story.entries if isinstance(entry, RunEnded)]
     assert [(end.reason, end.text) for end in ends] == [(EndReason.COMPLETED, text) for text in RESULTS]
     said = [entry.text for entry in story.entries if isinstance(entry, UserSaid)]
@@ -120,7 +120,7 @@ def outcome(story: Story) -> str:
 
 
 def _went_on(story: Story) -> str:
-    told = sum(note.part is Part.RESULT for note in story.said_at_death)
+    told = sum(note.part is NoteKind.RESULT for note in story.said_at_death)
     if told == story.killed_in:
         return "said nothing more, as it was told"
     begun, ended = _counted(story.at_death, RunStarted), _counted(story.at_death, RunEnded)
@@ -133,5 +133,5 @@ def _went_on(story: Story) -> str:
     return "began the work" if story.killed_in == 1 else "began with the reply"
 
 
-def _counted(entries: Sequence[Entry], kind: type) -> int:
+def _counted(entries: Sequence[JournalEntry], kind: type) -> int:
     return sum(isinstance(entry, kind) for entry in entries)

@@ -10,24 +10,22 @@ import signal
 import sys
 from pathlib import Path
 
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.agent.budget import Limits
-from hummingbird.agent.loop import Loop
-from hummingbird.agent.setup import Setup
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.domain.events import Event, Recorded
-from hummingbird.domain.journal import ModelAnswered
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.lab.scripted import Line, ScriptedClock, ScriptedModel, calls, says
+from hummingbird.agent.budget import RunLimits
+from hummingbird.agent.loop import AgentLoop
+from hummingbird.agent.loop_config import LoopConfig
+from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome
+from hummingbird.core.journal import ModelAnswered
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
+from hummingbird.storage.journals import FileJournal
 
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
-ANSWERS: list[Line] = [
-    calls(("note", '{"what":"one"}', "c1")),
-    calls(("note", '{"what":"two"}', "c2"), ("note", '{"what":"three"}', "c3")),
-    calls(("note", '{"what":"four"}', "c4"), text="nearly there"),
-    says("all noted"),
+ANSWERS: list[ScriptLine] = [
+    tool_call_reply(("note", '{"what":"one"}', "c1")),
+    tool_call_reply(("note", '{"what":"two"}', "c2"), ("note", '{"what":"three"}', "c3")),
+    tool_call_reply(("note", '{"what":"four"}', "c4"), text="nearly there"),
+    text_reply("all noted"),
 ]
 
 
@@ -36,7 +34,7 @@ def effects(folder: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def loop_on(folder: Path, kill_after: int = 0) -> tuple[Loop, ScriptedModel, FileJournal]:
+def loop_on(folder: Path, kill_after: int = 0) -> tuple[AgentLoop, ScriptedModel, FileJournal]:
     """A loop whose model goes on where the journal ends, with a tool whose effect can be counted."""
 
     async def note(what: str) -> str:
@@ -48,29 +46,29 @@ def loop_on(folder: Path, kill_after: int = 0) -> tuple[Loop, ScriptedModel, Fil
 
     seen = 0
 
-    def watch(event: Event) -> None:
+    def watch(event: RunEvent) -> None:
         nonlocal seen
-        seen += isinstance(event, Recorded)
+        seen += isinstance(event, EntryRecorded)
         if seen == kill_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
     journal = FileJournal(folder / "journal.jsonl")
     answered = sum(isinstance(entry, ModelAnswered) for entry in journal.entries())
     model = ScriptedModel(ANSWERS[answered:])
-    setup = Setup(
+    setup = LoopConfig(
         models=[model],
         toolbox=Toolbox([FunctionTool(ToolSpec("note", "Notes it.", SCHEMA), note)]),
         system="Note things.",
         clock=ScriptedClock(),
-        limits=Limits(),
+        limits=RunLimits(),
         observers=[watch],
     )
-    return Loop(journal, setup, "s1"), model, journal
+    return AgentLoop(journal, setup, "s1"), model, journal
 
 
-async def run(folder: Path, kill_after: int) -> Outcome:
+async def run(folder: Path, kill_after: int) -> RunOutcome:
     loop, model, journal = loop_on(folder, kill_after)
-    outcome = await (loop.go_on() if loop.state.active else loop.run("note all"))
+    outcome = await (loop.resume() if loop.state.active else loop.run("note all"))
     model.assert_consumed()
     journal.close()
     return outcome

@@ -22,10 +22,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hummingbird.assembly.queueing import open_queue
-from hummingbird.assembly.serving import Serving
-from hummingbird.cli.serve_work import log_to_stderr
-from hummingbird.config.watch import Watch
+from hummingbird.app.service import HummingbirdService, log_to_stderr
+from hummingbird.app.stores import open_queue
+from hummingbird.config.loader import ConfigWatcher
 from hummingbird.service.worker import Worker
 from tests.crash import points
 
@@ -33,21 +32,21 @@ from tests.crash import points
 LATER = (
     "boto3.session",
     "botocore.httpsession",
-    "hummingbird.adapters.models.anthropic.wire",
-    "hummingbird.adapters.models.endpoints",
-    "hummingbird.adapters.models.http_model",
-    "hummingbird.adapters.sources.gitlab.source",
+    "hummingbird.models.anthropic",
+    "hummingbird.models.endpoints",
+    "hummingbird.models.http_model",
+    "hummingbird.gitlab.read.source",
     "uvicorn.lifespan.off",
     "uvicorn.loops.asyncio",
     "uvicorn.protocols.http.h11_impl",
 )
 # pauses that a service makes with others in trouble: a suite waits for what happens, not for time
 HURRIED = {
-    "hummingbird.adapters.forge.waiting.FORGE_DELAY_S": 0.01,
-    "hummingbird.service.posting.NOTE_LOOKS_S": (0.02, 0.05),
-    "hummingbird.service.runs.TAKEN_PAUSE_S": 1.0,
-    "hummingbird.adapters.queues.sqs.QUEUE_POLL_S": 1.0,
-    "hummingbird.assembly.serving.Worker": partial(Worker, pauses_s=(0, 0), away_s=(1, 1, 1, 1), slot_pause_s=1.0),
+    "hummingbird.gitlab.retry_policy.FORGE_DELAY_S": 0.01,
+    "hummingbird.service.publisher.NOTE_LOOKS_S": (0.02, 0.05),
+    "hummingbird.service.run_stage.TAKEN_PAUSE_S": 1.0,
+    "hummingbird.queues.sqs.QUEUE_POLL_S": 1.0,
+    "hummingbird.app.service.Worker": partial(Worker, pauses_s=(0, 0), away_s=(1, 1, 1, 1), slot_pause_s=1.0),
 }
 
 
@@ -120,14 +119,14 @@ def _surround(log: Path, environment: dict[str, str]) -> None:
 
 def _hurry(values: Mapping[str, Any], visibility_s: int) -> None:
     held = {"QUEUE_TAKEN_S": visibility_s, "open_queue": partial(open_queue, visibility_s=visibility_s)}
-    for name, value in {**values, **{f"hummingbird.assembly.serving.{one}": held[one] for one in held}}.items():
+    for name, value in {**values, **{f"hummingbird.app.service.{one}": held[one] for one in held}}.items():
         room, _, what = name.rpartition(".")
         assert hasattr(import_module(room), what), name
         setattr(import_module(room), what, value)
 
 
 async def _serve(file: Path, telling: int) -> None:
-    serving = Serving(Watch(file, os.environ), os.environ, grace_s=5.0)
+    serving = HummingbirdService(ConfigWatcher(file, os.environ), os.environ, grace_s=5.0)
     os.write(telling, f"{serving.port}\n".encode())
     os.close(telling)
     await serving.run()

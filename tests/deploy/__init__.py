@@ -1,4 +1,4 @@
-"""What is in `deploy` (O2), judged by the tools that read it for real, and compared with what the code expects.
+"""What is in `deploy`, judged by the tools that read it for real, and compared with what the code expects.
 
 Owns: reading those files, building the image, the stack on a stand-in of AWS.
 May touch: podman, kubectl, ministack, cfn-lint, kubernetes-validate.

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hummingbird import __version__
-from hummingbird.adapters.sandboxes.engine import Podman
-from hummingbird.adapters.sandboxes.rootfs import _fetch_options, _sources, _suite
-from hummingbird.domain.errors import HummingbirdError
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.sandboxes.image_build import _apt_fetch_options, _apt_sources, _read_suite
+from hummingbird.sandboxes.podman_engine import PodmanEngine
 from tests.real_parts import missing, program
 
 ROOT = Path(__file__).parents[2]
@@ -36,8 +36,8 @@ _OLD = "2h"  # nobody uses an image of the tests any more that is older
 
 
 def podman(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
-    engine = Podman(os.environ)
-    argv = engine.command(*arguments)
+    engine = PodmanEngine(os.environ)
+    argv = engine.build_argv(*arguments)
     return subprocess.run(argv, env=engine.environment, capture_output=True, text=True, check=False, timeout=timeout_s)
 
 
@@ -83,7 +83,7 @@ def _base() -> str:
     etc = Path("/etc")
 
     def make(name: str) -> None:
-        options = asyncio.run(_fetch_options(os.environ))
+        options = asyncio.run(_apt_fetch_options(os.environ))
         with tempfile.TemporaryDirectory() as folder:
             tarball = f"{folder}/root.tar"
             argv = [
@@ -93,14 +93,20 @@ def _base() -> str:
                 f"--include={_PACKAGES}",
                 "--dpkgopt=force-unsafe-io",
             ]
-            argv += [*(f"--aptopt={one}" for one in options), "--skip=output/dev", "--format=tar", _suite(etc), tarball]
-            done = subprocess.run([*argv, *map(str, _sources(etc))], capture_output=True, text=True, check=False)
+            argv += [
+                *(f"--aptopt={one}" for one in options),
+                "--skip=output/dev",
+                "--format=tar",
+                _read_suite(etc),
+                tarball,
+            ]
+            done = subprocess.run([*argv, *map(str, _apt_sources(etc))], capture_output=True, text=True, check=False)
             if done.returncode:
                 missing(f"no base image can be made: {done.stderr[-300:]}")
             _worked(podman("import", tarball, name, timeout_s=300))
 
     try:
-        return _made("base", (_PACKAGES, _suite(etc)), make)
+        return _made("base", (_PACKAGES, _read_suite(etc)), make)
     except HummingbirdError as error:
         missing(f"no base image can be made: {error}")
 

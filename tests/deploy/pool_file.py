@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from hummingbird import __version__
-from hummingbird.adapters.sandboxes.manifest import PodShape, deployment
+from hummingbird.sandboxes.kubernetes_manifest import PodSettings, build_deployment
 
 IMAGE = f"registry.example/hummingbird-sandbox:{__version__}"
 NAMESPACE = "hummingbird-sandboxes"
@@ -30,7 +30,7 @@ _Lines.add_representer(str, _text)
 
 
 def expected() -> dict[str, Any]:
-    made = deployment(PodShape(IMAGE))
+    made = build_deployment(PodSettings(IMAGE))
     name, labels = made["metadata"]["name"], made["metadata"]["labels"]
     return {**made, "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels}}
 

@@ -17,7 +17,7 @@ from typing import Any
 import boto3.session
 
 from tests.contracts.queues.backends.ministack import REGION, _is_healthy
-from tests.contracts.stores.backends.serving import served
+from tests.contracts.storage.backends.serving import served
 from tests.real_parts import missing
 
 TEMPLATE = Path(__file__).parents[2] / "deploy" / "sam" / "template.yaml"

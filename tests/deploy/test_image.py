@@ -1,4 +1,4 @@
-"""O2: the agent's image is built and run for real, as its pods run it: read-only, as nobody, with no rights."""
+"""The agent's image is built and run for real, as its pods run it: read-only, as nobody, with no rights."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hummingbird import __version__
-from hummingbird.domain.limits import SANDBOX_UID
+from hummingbird.core.limits import SANDBOX_UID
 from tests.deploy.agent_image import LIMITS, agent_image, podman
 from tests.deploy.extras_files import FOLDER, extras, written
 from tests.deploy.kustomize import BASE, found, rendered
@@ -66,13 +66,13 @@ def shell(image: str, script: str) -> str:
     return done.stdout
 
 
-def test_it_is_the_agent_of_this_release_o2(image: str) -> None:
+def test_it_is_the_agent_of_this_release(image: str) -> None:
     said = ran(image, "--version")
     assert (said.returncode, said.stdout) == (0, f"hummingbird, version {__version__}\n")
     assert "serve" in ran(image, "--help").stdout
 
 
-def test_what_it_does_by_itself_is_serve_and_it_says_so_o2(image: str) -> None:
+def test_what_it_does_by_itself_is_serve_and_it_says_so(image: str) -> None:
     [inspected] = json.loads(podman("image", "inspect", image).stdout)
     settings: dict[str, Any] = inspected["Config"]
     assert settings["User"] == f"{SANDBOX_UID}:{SANDBOX_UID}"
@@ -85,18 +85,18 @@ def test_what_it_does_by_itself_is_serve_and_it_says_so_o2(image: str) -> None:
     assert not [one for one in settings["Env"] if one.startswith("PIP_")], "how it was built stays behind"
 
 
-def test_it_runs_as_a_user_without_rights_o2(image: str) -> None:
+def test_it_runs_as_a_user_without_rights(image: str) -> None:
     lines = shell(image, "id -u; id -g; grep CapEff /proc/self/status").split()
     assert lines == [str(SANDBOX_UID), str(SANDBOX_UID), "CapEff:", "0" * 16]
 
 
-def test_there_is_no_compiler_and_nothing_else_of_the_build_in_it_o2(image: str) -> None:
+def test_there_is_no_compiler_and_nothing_else_of_the_build_in_it(image: str) -> None:
     programs = "cc gcc g++ c++ clang tcc as ld make cmake cargo rustc go"
     assert shell(image, f"for one in {programs}; do command -v $one; done; true") == ""
     assert shell(image, LEFT) == ""
 
 
-def test_nothing_in_it_can_be_written_but_state_and_scratch_o2(image: str) -> None:
+def test_nothing_in_it_can_be_written_but_state_and_scratch(image: str) -> None:
     assert shell(image, WRITABLE).split() == ["/var/lib/hummingbird", "/var/lib/hummingbird/state", "/tmp"]
 
 
@@ -104,7 +104,7 @@ def test_nobody_else_may_change_what_runs_in_it(image: str) -> None:
     assert shell(image, f"find /opt/hummingbird /usr/local/bin -user {SANDBOX_UID} -o -perm -002 ! -type l") == ""
 
 
-def test_kubectl_is_where_the_sandboxes_look_for_it_x5(image: str) -> None:
+def test_kubectl_is_where_the_sandboxes_look_for_it(image: str) -> None:
     assert ran(image, options=("--entrypoint=kubectl",)).stdout == "stand-in\n"
 
 
@@ -134,7 +134,7 @@ def given(configuration: Path, *variables: str) -> tuple[str, ...]:
     return (f"--volume={configuration}:/etc/hummingbird:ro", *(f"--env={one}={VARIABLES[one]}" for one in variables))
 
 
-def test_the_configuration_of_the_manifests_is_sound_to_it_g2(image: str, configuration: Path) -> None:
+def test_the_configuration_of_the_manifests_is_sound_to_it(image: str, configuration: Path) -> None:
     good = ran(image, "config", "check", options=given(configuration, *VARIABLES))
     assert good.returncode == 0, good.stderr
     assert "k8spool" in configuration.joinpath("hummingbird.yaml").read_text()
@@ -144,7 +144,7 @@ def test_the_configuration_of_the_manifests_is_sound_to_it_g2(image: str, config
     assert "GITLAB_TOKEN_RO" in bad.stdout + bad.stderr
 
 
-def test_it_does_not_serve_the_world_without_a_secret_e1(image: str) -> None:
+def test_it_does_not_serve_the_world_without_a_secret(image: str) -> None:
     said = ran(image)
     assert said.returncode != 0
     assert "Webhooks on 0.0.0.0 could come from anybody" in said.stderr
@@ -166,7 +166,7 @@ def asked(container: str, path: str) -> str:
     return podman("exec", container, "/opt/hummingbird/bin/python", "-c", ASK, path).stdout.strip()
 
 
-def test_it_serves_tells_how_it_is_and_ends_when_it_is_told_to_o1_e4(image: str) -> None:
+def test_it_serves_tells_how_it_is_and_ends_when_it_is_told_to(image: str) -> None:
     """With the paths that the manifests' probes ask for."""
     [agent] = found(rendered(BASE), "Deployment", "hummingbird")["spec"]["template"]["spec"]["containers"]
     alive, ready = (agent[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe"))
@@ -179,4 +179,7 @@ def test_it_serves_tells_how_it_is_and_ends_when_it_is_told_to_o1_e4(image: str)
         assert json.loads(asked(container, ready)) == {"status": "ready"}
         podman("stop", "--time=30", container)
         ended = podman("inspect", "--format={{.State.ExitCode}}", container).stdout.strip()
-        assert (ended, "Ended: everything is done or parked." in podman("logs", container).stderr) == ("0", True)
+        assert (ended, "The service has ended; all work is done or parked." in podman("logs", container).stderr) == (
+            "0",
+            True,
+        )

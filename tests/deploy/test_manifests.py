@@ -1,4 +1,4 @@
-"""O2: the manifests are sound by the API's own description, and say what the code counts on, compared with it."""
+"""The manifests are sound by the API's own description, and say what the code counts on, compared with it."""
 
 import copy
 import json
@@ -18,23 +18,23 @@ import yaml
 from click.testing import CliRunner
 
 from hummingbird import __version__
-from hummingbird.adapters.sandboxes.manifest import role
-from hummingbird.adapters.sandboxes.registry import POOL
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.assembly.http_door import check_reach
-from hummingbird.assembly.serving import gate_of
+from hummingbird.app.clock import SystemClock
+from hummingbird.app.http_server import check_exposure
+from hummingbird.app.service import create_webhook_gate
 from hummingbird.cli.main import commands
 from hummingbird.cli.serve import serve
 from hummingbird.config.configuration import Configuration
-from hummingbird.config.load import FILE_NAME, PATH_VARIABLE, load
-from hummingbird.config.needed import SECRET_VARIABLE, needs
-from hummingbird.config.starting import embedded
-from hummingbird.domain.errors import ConfigurationBroken, MissingSetting
-from hummingbird.domain.limits import PARKING_S, SANDBOX_UID, SERVE_CLOSING_S, SERVE_GRACE_S
-from hummingbird.lab.kubernetes import pod_security
-from tests.adapters.sandboxes.kube import KUBECONFIG
+from hummingbird.config.env_requirements import SECRET_VARIABLE, list_requirements
+from hummingbird.config.loader import FILE_NAME, PATH_VARIABLE, load_config
+from hummingbird.config.template import load_embedded
+from hummingbird.core.errors import ConfigurationError, MissingSetting
+from hummingbird.core.limits import PARKING_S, SANDBOX_UID, SERVE_CLOSING_S, SERVE_GRACE_S
+from hummingbird.sandboxes.kubernetes_manifest import build_role
+from hummingbird.sandboxes.registry import POOL
 from tests.deploy.kustomize import BASE, EXAMPLE, ROOT, SECRET, Raw, documents, found, kustomization, rendered
 from tests.deploy.pool_file import FILE, IMAGE, expected, written
+from tests.sandboxes.kube import KUBECONFIG
+from tests.standins.kubernetes import pod_security
 
 PROJECT = Path(__file__).parents[2]
 CONTAINERFILE = (PROJECT / "deploy" / "Containerfile").read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def container(made: list[Raw]) -> Raw:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @FOLDERS
-def test_every_document_is_one_that_the_api_knows_o2(folder: Path, version: str) -> None:
+def test_every_document_is_one_that_the_api_knows(folder: Path, version: str) -> None:
     for one in [*rendered(folder), *documents(SECRET)]:
         kubernetes_validate.validate(one, version, strict=True)
 
@@ -72,7 +72,7 @@ def test_a_field_that_does_not_exist_would_be_noticed(base: list[Raw]) -> None:
 
 
 @FOLDERS
-def test_kubectl_makes_the_same_of_it_o2(folder: Path) -> None:
+def test_kubectl_makes_the_same_of_it(folder: Path) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
     done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, check=True, timeout=60)
@@ -102,7 +102,7 @@ def test_the_template_of_secrets_is_applied_by_nobody(folder: Path) -> None:
     assert not [one for one in rendered(folder) if one["kind"] == "Secret"]
 
 
-def test_a_rollout_never_has_fewer_agents_and_runs_have_time_to_end_o2(base: list[Raw]) -> None:
+def test_a_rollout_never_has_fewer_agents_and_runs_have_time_to_end(base: list[Raw]) -> None:
     spec = agent(base)["spec"]
     assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     grace = spec["template"]["spec"]["terminationGracePeriodSeconds"]
@@ -141,7 +141,7 @@ def test_the_agent_has_no_rights_on_its_node_and_writes_to_two_volumes_alone(bas
         assert amounts.keys() == {"cpu", "memory", "ephemeral-storage"}
 
 
-def test_ports_are_those_of_serve_and_the_probes_ask_there_o1(base: list[Raw]) -> None:
+def test_ports_are_those_of_serve_and_the_probes_ask_there(base: list[Raw]) -> None:
     [port] = [one["containerPort"] for one in container(base)["ports"]]
     [default] = [one.default for one in serve.params if one.name == "port"]
     assert port == default
@@ -163,18 +163,18 @@ def test_state_and_configuration_are_mounted_where_the_image_looks(base: list[Ra
 
 
 @FOLDERS
-def test_the_agent_may_do_in_the_sandboxes_namespace_what_the_code_does_i5(folder: Path) -> None:
-    """I5: and what O2 lists; the code's own role is what every test of sandboxes runs with."""
+def test_the_agent_may_do_in_the_sandboxes_namespace_what_the_code_does(folder: Path) -> None:
+    """And what O2 lists; the code's own role is what every test of sandboxes runs with."""
     made = rendered(folder)
     own = found(made, "Role", SANDBOXES)
-    assert own["rules"] == role()["rules"]
-    assert own["metadata"]["name"] == role()["metadata"]["name"]
+    assert own["rules"] == build_role()["rules"]
+    assert own["metadata"]["name"] == build_role()["metadata"]["name"]
     granted = {resource: rule["verbs"] for rule in own["rules"] for resource in rule["resources"]}
     assert granted == {"pods": ["create", "get", "list", "delete", "patch"], "pods/exec": ["create", "get"]}
 
 
 @FOLDERS
-def test_nothing_is_bound_but_that_role_in_that_namespace_to_that_account_i5(folder: Path) -> None:
+def test_nothing_is_bound_but_that_role_in_that_namespace_to_that_account(folder: Path) -> None:
     made = rendered(folder)
     rights = [one for one in made if one["apiVersion"].startswith("rbac.authorization.k8s.io/")]
     assert sorted(one["kind"] for one in rights) == ["Role", "RoleBinding"], "nothing for the whole cluster"
@@ -186,14 +186,14 @@ def test_nothing_is_bound_but_that_role_in_that_namespace_to_that_account_i5(fol
 
 
 @FOLDERS
-def test_everything_has_a_namespace_or_is_one_i5(folder: Path) -> None:
+def test_everything_has_a_namespace_or_is_one(folder: Path) -> None:
     made = rendered(folder)
     spaces = {one["metadata"]["name"] for one in made if one["kind"] == "Namespace"}
     assert spaces == {AGENT, SANDBOXES}
     assert all(one["metadata"]["namespace"] in spaces for one in made if one["kind"] != "Namespace")
 
 
-def test_no_packet_goes_into_a_sandbox_or_out_of_it_i3(base: list[Raw]) -> None:
+def test_no_packet_goes_into_a_sandbox_or_out_of_it(base: list[Raw]) -> None:
     policies = policies_of(base, SANDBOXES)
     assert len(policies) == 1, "a second one could only allow more"
     assert policies[0]["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
@@ -239,7 +239,7 @@ def amount(text: str) -> int:
 @pytest.mark.thorough
 @FOLDERS
 def test_the_quota_has_room_for_every_run_and_a_rollout(folder: Path, mounted: Path) -> None:
-    made, settings = rendered(folder), load(mounted, None).settings
+    made, settings = rendered(folder), load_config(mounted, None).settings
     hard = found(made, "ResourceQuota", "sandboxes")["spec"]["hard"]
     pool = found(made, "Deployment", "hummingbird-sandbox-pool")["spec"]
     working = (agent(made)["spec"]["replicas"] + 1) * settings.max_concurrent_agents
@@ -268,8 +268,8 @@ def test_the_limits_of_a_sandbox_are_those_that_the_code_asks_for(folder: Path) 
     assert pod == {"type": "Pod", "max": resources["limits"]}
 
 
-def test_the_pool_is_the_one_that_the_code_claims_from_x6(base: list[Raw]) -> None:
-    """X6: to renew the file, `python -m tests.deploy.pool_file`."""
+def test_the_pool_is_the_one_that_the_code_claims_from(base: list[Raw]) -> None:
+    """To renew the file, `python -m tests.deploy.pool_file`."""
     assert found(base, "Deployment", "hummingbird-sandbox-pool") == expected()
     assert FILE.read_text(encoding="utf-8") == written()
     assert (expected()["spec"]["replicas"], expected()["spec"]["revisionHistoryLimit"]) == (3, 2)
@@ -303,13 +303,13 @@ def mounted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / FILE_NAME
 
 
-def test_the_configuration_in_the_config_map_is_sound_g2(mounted: Path) -> None:
+def test_the_configuration_in_the_config_map_is_sound(mounted: Path) -> None:
     said = CliRunner().invoke(commands, ["config", "check", "--no-environment", "--config", str(mounted)])
     assert said.exit_code == 0, said.output
 
 
-def test_it_is_made_for_many_agents_and_for_the_pool_beside_it_o3(mounted: Path) -> None:
-    settings = load(mounted, None).settings
+def test_it_is_made_for_many_agents_and_for_the_pool_beside_it(mounted: Path) -> None:
+    settings = load_config(mounted, None).settings
     assert settings.sqs_fifo_queue_url
     assert settings.session_store.startswith("s3://")
     assert (settings.sandbox.backend, settings.sandbox.namespace) == (POOL, SANDBOXES)
@@ -317,7 +317,7 @@ def test_it_is_made_for_many_agents_and_for_the_pool_beside_it_o3(mounted: Path)
 
 def test_the_prompts_are_those_that_init_writes() -> None:
     texts = found(rendered(BASE), "ConfigMap", AGENT)["data"]
-    assert {name: texts[f"{name}.md"] for name in embedded().prompts} == dict(embedded().prompts)
+    assert {name: texts[f"{name}.md"] for name in load_embedded().prompts} == dict(load_embedded().prompts)
 
 
 @pytest.mark.thorough
@@ -337,12 +337,12 @@ def secret() -> dict[str, str]:
 
 
 def needed(configuration: Configuration) -> set[str]:
-    return {need.usual for need in needs(configuration)}
+    return {need.default_variable for need in list_requirements(configuration)}
 
 
 @pytest.mark.thorough
 def test_the_template_of_secrets_names_every_variable_that_is_needed(mounted: Path) -> None:
-    configuration = load(mounted, None)
+    configuration = load_config(mounted, None)
     assert configuration.settings.model.startswith("anthropic:")
     assert {*needed(configuration), SECRET_VARIABLE, "ANTHROPIC_API_KEY", "HUMMINGBIRD_DASHBOARD_TOKEN"} == {*secret()}
 
@@ -350,11 +350,11 @@ def test_the_template_of_secrets_names_every_variable_that_is_needed(mounted: Pa
 @pytest.mark.thorough
 def test_a_template_that_nobody_filled_in_is_refused(mounted: Path) -> None:
     """By the configuration, and by a door that anybody could enter."""
-    with pytest.raises(ConfigurationBroken, match="expected these environment variables to be set: GITLAB_TOKEN_RO"):
-        load(mounted, secret())
-    assert not [need for need in needs(load(mounted, None)) if need.used(secret())]
+    with pytest.raises(ConfigurationError, match="expected these environment variables to be set: GITLAB_TOKEN_RO"):
+        load_config(mounted, secret())
+    assert not [need for need in list_requirements(load_config(mounted, None)) if need.find_set_variable(secret())]
     with pytest.raises(MissingSetting, match=SECRET_VARIABLE):
-        check_reach("0.0.0.0", guarded=not gate_of(secret(), SystemClock()).is_open)
+        check_exposure("0.0.0.0", guarded=not create_webhook_gate(secret(), SystemClock()).is_open)
 
 
 def test_no_file_names_a_tag_that_moves() -> None:
@@ -396,7 +396,7 @@ def kubectl(*arguments: str, given: list[Raw] | None = None) -> subprocess.Compl
     return subprocess.run(argv, input=text.encode(), env=environment, capture_output=True, check=True, timeout=120)
 
 
-def test_a_real_cluster_takes_all_of_it_o2(spaces: Callable[[Raw], Raw]) -> None:
+def test_a_real_cluster_takes_all_of_it(spaces: Callable[[Raw], Raw]) -> None:
     """With Pod Security enforced and nothing to warn of; nothing is kept."""
     rest = [spaces(one) for one in [*rendered(BASE), *documents(SECRET)] if one["kind"] != "Namespace"]
     done = kubectl("apply", "--dry-run=server", "-f", "-", given=rest)

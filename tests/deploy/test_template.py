@@ -1,4 +1,4 @@
-"""O2: the template of queues and bucket is sound by cfn-lint, says what the code counts on, and works when set up."""
+"""The template of queues and bucket is sound by cfn-lint, says what the code counts on, and works when set up."""
 
 import asyncio
 import json
@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.queues.sqs import SqsQueue
-from hummingbird.adapters.queues.sqs_calls import SqsCalls
-from hummingbird.adapters.queues.sqs_inbox import SqsInbox
-from hummingbird.assembly.doctor.examination import conducted
-from hummingbird.assembly.doctor.finding import Standing
-from hummingbird.assembly.doctor.workplace import place_checks
-from hummingbird.domain.limits import QUEUE_BODY_BYTES, QUEUE_RECEIVES, QUEUE_TAKEN_S
-from hummingbird.ports.queue import Message
-from hummingbird.service.envelopes import Delivery, from_sqs
-from hummingbird.service.intake import CONFIDENTIAL, read
-from tests.assembly.doctor.examining import patient, tried
+from hummingbird.app.doctor.check import CheckStatus
+from hummingbird.app.doctor.platform_checks import platform_checks
+from hummingbird.app.doctor.runner import run_checks
+from hummingbird.core.limits import QUEUE_BODY_BYTES, QUEUE_RECEIVES, QUEUE_TAKEN_S
+from hummingbird.core.protocols.queues import QueueMessage
+from hummingbird.queues.sqs import SqsClient, SqsInbox, SqsQueue
+from hummingbird.service.envelopes import EventDelivery, delivery_from_sqs
+from hummingbird.service.event_parser import CONFIDENTIAL_NOTE, parse_event
+from tests.app.doctor.examining import patient, tried
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS
 from tests.deploy.stack import TEMPLATE, TRANSFORM, Stack, properties, stacked, template
 
@@ -40,7 +38,7 @@ def linted(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.thorough
-def test_cfn_lint_finds_nothing_to_say_o2() -> None:
+def test_cfn_lint_finds_nothing_to_say() -> None:
     said = linted(TEMPLATE)
     assert (said.returncode, said.stdout) == (0, "")
 
@@ -60,14 +58,14 @@ def test_it_is_a_template_of_sam_that_plain_cloudformation_can_create() -> None:
     assert not [kind for kind in kinds if kind.startswith("AWS::Serverless")]
 
 
-def test_events_are_held_for_a_minute_and_work_for_half_an_hour_o2() -> None:
+def test_events_are_held_for_a_minute_and_work_for_half_an_hour() -> None:
     assert properties("EventsQueue")["VisibilityTimeout"] == 60
     assert properties("WorkQueue")["VisibilityTimeout"] == 1800
     assert properties("WorkQueue")["VisibilityTimeout"] >= QUEUE_TAKEN_S, "what `serve` asks for itself"
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_what_fails_as_often_as_the_code_tries_is_a_dead_letter_e3(queue: str) -> None:
+def test_what_fails_as_often_as_the_code_tries_is_a_dead_letter(queue: str) -> None:
     redrive = properties(queue)["RedrivePolicy"]
     assert redrive["maxReceiveCount"] == QUEUE_RECEIVES
     assert redrive["deadLetterTargetArn"] == {"Fn::GetAtt": [QUEUES[queue], "Arn"]}
@@ -82,9 +80,9 @@ def test_each_queue_is_encrypted_and_carries_what_the_code_sends() -> None:
         assert properties(name)["MaximumMessageSize"] == QUEUE_BODY_BYTES
 
 
-def test_the_subscription_lets_every_event_in_that_the_code_reads_e1() -> None:
+def test_the_subscription_lets_every_event_in_that_the_code_reads() -> None:
     subscription = properties("EventsSubscription")
-    assert set(subscription["FilterPolicy"]["event_type"]) == {"pipeline", "merge_request", "note", CONFIDENTIAL}
+    assert set(subscription["FilterPolicy"]["event_type"]) == {"pipeline", "merge_request", "note", CONFIDENTIAL_NOTE}
     assert subscription["FilterPolicyScope"] == "MessageAttributes"
     assert subscription["RawMessageDelivery"] is False
 
@@ -150,8 +148,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**SURROUNDINGS, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}.items():
             patch.setenv(name, value)
-        patch.setattr("hummingbird.adapters.queues.sqs.QUEUE_POLL_S", 1.0)  # closing waits for the end of a poll
-        patch.setattr("hummingbird.adapters.queues.sqs_inbox.QUEUE_POLL_S", 1.0)
+        patch.setattr("hummingbird.queues.sqs.QUEUE_POLL_S", 1.0)  # closing waits for the end of a poll
+        patch.setattr("hummingbird.queues.sqs.QUEUE_POLL_S", 1.0)
         with stacked(tmp_path_factory.mktemp("stack")) as made:
             patch.setenv("AWS_ENDPOINT_URL", made.endpoint)
             yield made
@@ -163,11 +161,13 @@ def settings(stack: Stack) -> str:
 
 
 @pytest.mark.thorough
-def test_doctor_is_content_with_what_was_set_up_g7(stack: Stack, tmp_path: Path) -> None:
+def test_doctor_is_content_with_what_was_set_up(stack: Stack, tmp_path: Path) -> None:
     parts = ("queue", "events' queue", "store")
-    found = tried(lambda of: [one for one in place_checks(of) if one.part in parts], patient(tmp_path, settings(stack)))
+    found = tried(
+        lambda of: [one for one in platform_checks(of) if one.part in parts], patient(tmp_path, settings(stack))
+    )
     assert {one.part for one in found} == set(parts)
-    assert {one.standing for one in found} == {Standing.OK}, found
+    assert {one.standing for one in found} == {CheckStatus.OK}, found
 
 
 def test_every_output_that_is_a_setting_says_which_one() -> None:
@@ -177,16 +177,16 @@ def test_every_output_that_is_a_setting_says_which_one() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("attributes", [{}, {"source": "gitlab"}], ids=["no-source", "gitlab"])
-async def test_an_internal_note_comes_through_the_topic_into_our_inbox_e1(
+async def test_an_internal_note_comes_through_the_topic_into_our_inbox(
     stack: Stack, attributes: Mapping[str, str]
 ) -> None:
-    stack.publish(NOTE, event_type=CONFIDENTIAL, **attributes)
+    stack.publish(NOTE, event_type=CONFIDENTIAL_NOTE, **attributes)
     inbox = SqsInbox(stack.outputs["EventsQueueUrl"], region=REGION, endpoint=stack.endpoint)
     try:
         [letter] = await inbox.receive(5)
-        delivery = from_sqs(letter.body, letter.attributes)
-        assert isinstance(delivery, Delivery)
-        assert read(delivery.body) == read(NOTE.encode())
+        delivery = delivery_from_sqs(letter.body, letter.attributes)
+        assert isinstance(delivery, EventDelivery)
+        assert parse_event(delivery.body) == parse_event(NOTE.encode())
         await inbox.delete(letter)
     finally:
         await inbox.close()
@@ -205,7 +205,7 @@ async def test_events_of_other_kinds_and_sources_do_not_come_through(stack: Stac
 
 
 @pytest.mark.thorough
-async def test_work_goes_through_the_queue_once_and_into_its_dead_letters_e3(stack: Stack) -> None:
+async def test_work_goes_through_the_queue_once_and_into_its_dead_letters(stack: Stack) -> None:
     queue = SqsQueue(stack.outputs["WorkQueueUrl"], QUEUE_TAKEN_S, region=REGION, endpoint=stack.endpoint)
     try:
         await queue.check()
@@ -216,15 +216,15 @@ async def test_work_goes_through_the_queue_once_and_into_its_dead_letters_e3(sta
             assert (message.body, message.group) == ("work", "session")
             await queue.postpone(message, 0)
         assert await queue.receive(1, 1) == []
-        [letter] = await queue.dead()
+        [letter] = await queue.list_dead_letters()
         assert letter.body == "work"
-        await queue.drop(letter.id)
-        assert await queue.dead() == []
+        await queue.delete_dead_letter(letter.id)
+        assert await queue.list_dead_letters() == []
     finally:
         await queue.close()
 
 
-async def received(queue: SqsQueue) -> Message:
+async def received(queue: SqsQueue) -> QueueMessage:
     [message] = await queue.receive(1, 5)
     return message
 
@@ -235,16 +235,16 @@ async def test_the_agent_may_do_with_each_queue_what_it_does_there(
 ) -> None:
     """Every verb of the port is played, the calls are listened to, and the policy allows those and no other."""
     done: dict[str, set[str]] = {}
-    answer = SqsCalls._answer
+    answer = SqsClient._call_blocking
 
-    def overheard(self: SqsCalls, verb: str, arguments: Mapping[str, Any]) -> Any:
+    def overheard(self: SqsClient, verb: str, arguments: Mapping[str, Any]) -> Any:
         queue = str(arguments.get("QueueUrl") or arguments.get("QueueName")).rpartition("/")[2]
         done.setdefault(queue, set()).add("sqs:" + "".join(part.capitalize() for part in verb.split("_")))
         return answer(self, verb, arguments)
 
-    monkeypatch.setattr(SqsCalls, "_answer", overheard)
+    monkeypatch.setattr(SqsClient, "_call_blocking", overheard)
     await play_work(SqsQueue(stack.outputs["WorkQueueUrl"], QUEUE_TAKEN_S, region=REGION, endpoint=stack.endpoint))
-    stack.publish(NOTE, event_type=CONFIDENTIAL)
+    stack.publish(NOTE, event_type=CONFIDENTIAL_NOTE)
     leaving, inbox = (
         SqsInbox(stack.outputs["EventsQueueUrl"], region=REGION, endpoint=stack.endpoint) for _ in range(2)
     )
@@ -255,8 +255,8 @@ async def test_the_agent_may_do_with_each_queue_what_it_does_there(
     [letter] = await inbox.receive(5)
     await inbox.delete(letter)
     await inbox.close()
-    events = [one for one in place_checks(patient(tmp_path, settings(stack))) if one.part == "events' queue"]
-    assert [one.standing async for one in conducted(events, 30)] == [Standing.OK]
+    events = [one for one in platform_checks(patient(tmp_path, settings(stack))) if one.part == "events' queue"]
+    assert [one.standing async for one in run_checks(events, 30)] == [CheckStatus.OK]
     allowed = {name: granted()[json.dumps({"Fn::GetAtt": [name, "Arn"]})] for name in (*QUEUES, "WorkDeadLetters")}
     assert {name: done[stack.outputs[f"{name}Url"].rpartition("/")[2]] for name in allowed} == allowed
 
@@ -267,11 +267,11 @@ async def play_work(queue: SqsQueue) -> None:
     await queue.send("play", group="play", dedup_id="play")
     for _ in range(QUEUE_RECEIVES):
         message = await received(queue)
-        await queue.keep(message, 60)
+        await queue.extend_lease(message, 60)
         await queue.postpone(message, 0)
     assert await queue.receive(1, 1) == []
-    [letter] = await queue.dead()
-    await queue.retry(letter.id)
+    [letter] = await queue.list_dead_letters()
+    await queue.retry_dead_letter(letter.id)
     await queue.delete(await received(queue))
     await queue.close()
 

@@ -5,7 +5,7 @@ from inspect import cleandoc
 
 import click
 
-from hummingbird.cli.main import commands
+from hummingbird.cli.main import COMMANDS, commands
 
 PROGRAM = "hummingbird"
 HEAD = """\
@@ -25,7 +25,9 @@ def page() -> str:
 
 
 def _visible() -> list[tuple[str, click.Command]]:
-    return [(name, each) for name, each in sorted(commands.commands.items()) if not each.hidden]
+    top = click.Context(commands)
+    loaded = [(name, commands.get_command(top, name)) for name in sorted(COMMANDS)]
+    return [(name, each) for name, each in loaded if each is not None and not each.hidden]
 
 
 def _parts(command: click.Command, name: str, parent: click.Context, depth: int) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from hummingbird.config.defaults import reference
+from hummingbird.config.defaults import reference_markdown
 from tests.docs import commands_page, costs_page, journal_page
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +16,7 @@ TABLE_OF_KEYS = "| key | default | meaning |"
 
 def keys(text: str) -> str:
     """The page with the table of all keys below what people wrote."""
-    return text[: text.index(TABLE_OF_KEYS)] + reference()
+    return text[: text.index(TABLE_OF_KEYS)] + reference_markdown()
 
 
 PAGES: Mapping[str, Callable[[str], str]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""docs/reference/journal.md, made of the types in domain/journal.py: every kind of entry, and what is inside them."""
+"""docs/reference/journal.md, made of the types in core/journal.py: every kind of entry, and what is inside them."""
 
 import dataclasses
 import enum
@@ -10,13 +10,13 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from hummingbird.domain.journal import EndReason, Entry, RunEnded, SessionOpened, UserSaid, dump
-from hummingbird.domain.limits import JOURNAL_FORMAT
+from hummingbird.core.journal import EndReason, JournalEntry, RunEnded, SessionOpened, UserSaid, dump_entry
+from hummingbird.core.limits import JOURNAL_FORMAT
 
 HEAD = f"""\
 # The journal
 
-Made of the types in `domain/journal.py` by `make docs`. A session is a list of entries, `journal.jsonl`: one JSON
+Made of the types in `core/journal.py` by `make docs`. A session is a list of entries, `journal.jsonl`: one JSON
 object a line, appended and never edited ([where it is](../sessions.md)). An entry that announces an effect is written
 before it, the one that settles it after. `hummingbird sessions show ID --json` prints them.
 
@@ -47,12 +47,12 @@ _PLAIN = {
 
 
 def page() -> str:
-    kinds = get_args(Entry)
+    kinds = get_args(JournalEntry)
     values = _inside(kinds)
     parts = [
         HEAD,
         "As lines:\n",
-        *(f"    {dump(entry).decode().strip()}" for entry in _examples()),
+        *(f"    {dump_entry(entry).decode().strip()}" for entry in _examples()),
         "\n## Kinds of entries\n",
         *(part for kind in kinds for part in _entry(kind)),
         "## Values within entries\n",
@@ -61,7 +61,7 @@ def page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _examples() -> tuple[Entry, ...]:
+def _examples() -> tuple[JournalEntry, ...]:
     return (
         SessionOpened(session_id="3f2a8c", system="You are Hummingbird …", format=JOURNAL_FORMAT, at=1_790_000_000.0),
         UserSaid(text="Since when?", at=1_790_000_000.1),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.config.load import FILE_NAME
-from hummingbird.config.starting import PROMPTS_FOLDER, embedded, starting
-from hummingbird.lab.case import find
+from hummingbird.config.loader import FILE_NAME
+from hummingbird.config.template import PROMPTS_FOLDER, load_embedded, render_template
+from hummingbird.lab.case import find_case
 from tests.cli import typing_in
 from tests.docs.reading import DOCUMENTS, name_of
 from tests.docs.typed import PROGRAM, Typed, fault, typed
@@ -80,10 +80,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("newcomer")
     for place in (folder, folder / "deploy"):
         (place / PROMPTS_FOLDER).mkdir(parents=True)
-        (place / FILE_NAME).write_text(starting(), encoding="utf-8")
-        for name, prompt in embedded().prompts.items():
+        (place / FILE_NAME).write_text(render_template(), encoding="utf-8")
+        for name, prompt in load_embedded().prompts.items():
             (place / PROMPTS_FOLDER / f"{name}.md").write_text(prompt, encoding="utf-8")
-    logs = sorted(find("failing-test").folder.glob("logs/*.log"))
+    logs = sorted(find_case("failing-test").folder.glob("logs/*.log"))
     (folder / "job.log").write_bytes(logs[-1].read_bytes())
     (folder / "last-green.log.gz").write_bytes(gzip.compress(logs[0].read_bytes()))
     return folder

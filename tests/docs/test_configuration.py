@@ -1,11 +1,11 @@
-"""The example in docs/configuration.md is sound, and means what it says (G10). Its table is in test_generated.py."""
+"""The example in docs/configuration.md is sound, and means what it says. Its table is in test_generated.py."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.config.load import load
-from hummingbird.config.starting import PROMPTS_FOLDER, embedded
+from hummingbird.config.loader import load_config
+from hummingbird.config.template import PROMPTS_FOLDER, load_embedded
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -20,9 +20,9 @@ def test_the_documents_example_is_a_sound_configuration(text: str, tmp_path: Pat
     path = tmp_path / "hummingbird.yaml"
     path.write_text(rest.partition("```")[0], encoding="utf-8")
     (tmp_path / PROMPTS_FOLDER).mkdir()
-    for name, prompt in embedded().prompts.items():
+    for name, prompt in load_embedded().prompts.items():
         (tmp_path / PROMPTS_FOLDER / f"{name}.md").write_text(prompt, encoding="utf-8")
-    gears = load(path, None).applied("analyze-failures", "acme/gears")
+    gears = load_config(path, None).resolve("analyze-failures", "acme/gears")
     assert gears is not None
     assert gears.because["max_runs_per_mr"] == "project"
     assert gears.because["max_iterations"] == "workflow"

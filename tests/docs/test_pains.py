@@ -24,80 +24,77 @@ PAINS = {
     ),
     "calls without results brick a session": (
         "agent/test_compaction.py::test_a_call_and_its_results_are_never_separated",
-        "domain/test_compactions.py::test_nothing_is_lost_by_compacting_anywhere_in_any_journal",
+        "core/test_compactions.py::test_nothing_is_lost_by_compacting_anywhere_in_any_journal",
     ),
     "empty answers poison a session": ("agent/test_retention.py::test_empty_answers_poison_no_session",),
     "the bill is wrong": (
         "agent/test_bill.py::test_every_attempt_is_a_line_also_failed_and_retried_ones",
         "agent/test_compaction.py::test_a_summary_is_on_the_bill_and_no_turn",
-        "assembly/test_delegating.py::test_what_sub_agents_paid_is_on_the_bill_however_they_end_l15",
+        "app/test_sub_agents.py::test_what_sub_agents_paid_is_on_the_bill_however_they_end",
     ),
     "nothing caps what is spent": (
         "agent/test_budgets.py::test_each_budget_warns_once_at_eighty_percent_and_ends_with_a_final_call",
-        "assembly/test_delegating.py::test_money_is_drawn_from_what_the_parent_has_left_l6",
+        "app/test_sub_agents.py::test_money_is_drawn_from_what_the_parent_has_left",
     ),
-    "most of each call is overhead": (
-        "assembly/test_prompt_size.py::test_the_default_chat_weighs_at_most_16_000_bytes",
-    ),
+    "most of each call is overhead": ("app/test_prompt_size.py::test_the_default_chat_weighs_at_most_16_000_bytes",),
     "caches miss": (
         "agent/test_prefix.py::test_prompt_and_tools_are_byte_identical_across_resumes_in_another_process",
-        "assembly/test_partner.py::test_the_prompt_that_a_chat_began_with_stays_while_memory_changes_c7",
+        "app/test_partner.py::test_the_prompt_that_a_chat_began_with_stays_while_memory_changes",
     ),
     "loops of calls are not stopped": (
-        "agent/test_guard.py::test_at_five_the_run_ends_as_no_progress_with_a_final_text_turn",
-        "agent/test_guard.py::test_a_repeating_cycle_is_noticed_at_three_and_ends_at_five",
+        "agent/test_repeated_calls.py::test_at_five_the_run_ends_as_no_progress_with_a_final_text_turn",
+        "agent/test_repeated_calls.py::test_a_repeating_cycle_is_noticed_at_three_and_ends_at_five",
     ),
     "done is said and not true": (
-        "assembly/test_delegating.py::test_nothing_found_is_not_told_as_if_something_were_c8",
-        "assembly/test_delegating.py::test_only_files_that_are_there_are_artefacts",
+        "app/test_sub_agents.py::test_nothing_found_is_not_told_as_if_something_were",
+        "app/test_sub_agents.py::test_only_files_that_are_there_are_artefacts",
     ),
     "delegation freezes the parent or vanishes": (
-        "assembly/test_delegating.py::test_what_was_found_before_the_time_was_up_is_not_lost_c8",
-        "assembly/test_delegating.py::test_one_is_cancelled_by_its_number_and_the_others_go_on_c8",
-        "assembly/test_delegating.py::test_an_interrupt_does_not_wait_for_sub_agents_l19",
+        "app/test_sub_agents.py::test_what_was_found_before_the_time_was_up_is_not_lost",
+        "app/test_sub_agents.py::test_one_is_cancelled_by_its_number_and_the_others_go_on",
+        "app/test_sub_agents.py::test_an_interrupt_does_not_wait_for_sub_agents",
     ),
     "approvals are passed by": (
-        "assembly/test_chat_rules.py::test_catastrophes_are_refused_before_anybody_is_asked",
-        "assembly/test_delegating.py::test_plan_mode_and_the_list_of_catastrophes_hold_below_c6",
+        "app/test_chat_permissions.py::test_catastrophes_are_refused_before_anybody_is_asked",
+        "app/test_sub_agents.py::test_plan_mode_and_the_list_of_catastrophes_hold_below",
     ),
     "a yes means more than was asked": (
-        "assembly/test_chat_rules.py::test_a_rule_that_denies_is_absolute_and_a_grant_is_for_one_call",
+        "app/test_chat_permissions.py::test_a_rule_that_denies_is_absolute_and_a_grant_is_for_one_call",
         "config/effects/test_chat.py::test_rules_for_paths_hold_for_every_way_to_a_file",
     ),
     "who may be asked leaks through the process": (
-        "assembly/test_chat_rules.py::test_where_nobody_can_be_asked_and_nothing_kept_there_is_no_place_for_it",
+        "app/test_chat_permissions.py::test_where_nobody_can_be_asked_and_nothing_kept_there_is_no_place_for_it",
     ),
     "secrets are in the environment of commands": (
-        "security/test_chat_canaries.py"
-        "::test_no_credential_is_anywhere_after_a_conversation_that_is_full_of_them_i1_i2",
-        "adapters/host/test_sealed.py::test_i1_a_command_of_the_same_user_cannot_read_our_environment",
+        "security/test_chat_canaries.py::test_no_credential_is_anywhere_after_a_conversation_that_is_full_of_them",
+        "sandboxes/host/test_hidden_environment.py::test_a_command_of_the_same_user_cannot_read_our_environment",
     ),
     "what was read gives orders": (
         "agent/test_compaction.py::test_what_a_summariser_writes_is_fenced_as_anybody_s_words",
         "security/test_chat_doors.py::test_the_configuration_of_a_folder_is_read_only_if_it_is_named",
     ),
     "the database is corrupt": (
-        "stores/test_index_damage.py::test_what_is_damaged_while_it_is_used_is_begun_anew",
-        "journeys/chat/test_bad_circumstances.py::test_s4_a_damaged_index_is_made_anew",
+        "storage/test_index_damage.py::test_what_is_damaged_while_it_is_used_is_begun_anew",
+        "journeys/chat/test_bad_circumstances.py::test_a_damaged_index_is_made_anew",
     ),
     "an interrupt is ignored, or eats the next message": (
-        "journeys/chat/test_interrupts.py::test_l19_the_model_is_interrupted_while_it_streams_is_silent_or_rests",
-        "assembly/test_partner.py::test_an_interrupt_counts_also_before_the_message_was_sent_l19",
+        "journeys/chat/test_interrupts.py::test_the_model_is_interrupted_while_it_streams_is_silent_or_rests",
+        "app/test_partner.py::test_an_interrupt_counts_also_before_the_message_was_sent",
     ),
     "processes are left behind": (
-        "adapters/host/test_terminal_leftovers.py::test_c5_nothing_outlives_us_however_we_end",
-        "adapters/host/test_terminal.py::test_c5_what_a_command_leaves_running_holds_nobody_up_and_gets_a_number",
+        "sandboxes/host/test_terminal_leftovers.py::test_nothing_outlives_us_however_we_end",
+        "sandboxes/host/test_terminal.py::test_what_a_command_leaves_running_holds_nobody_up_and_gets_a_number",
     ),
     "fallbacks hang, or stick": (
         "agent/test_fallback.py::test_the_primary_is_tried_again_at_the_next_user_message_after_sixty_seconds",
-        "assembly/test_partner.py::test_a_chosen_model_is_taken_also_right_after_a_fallback_c3",
+        "app/test_partner.py::test_a_chosen_model_is_taken_also_right_after_a_fallback",
     ),
     "one question exits with 0 whatever happened": (
         "journeys/chat/test_one_question.py"
-        "::test_l12_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_to_do",
+        "::test_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_to_do",
     ),
     "what was lost on the way is done twice": (
-        "domain/test_conversation.py"
+        "core/test_conversation.py"
         "::test_a_call_that_had_started_is_of_unknown_outcome_and_one_that_had_not_was_not_run",
     ),
     "memory is polluted": (
@@ -107,8 +104,8 @@ PAINS = {
         "config/effects/test_chat.py::test_reason_and_name_of_a_rule_are_what_the_model_and_the_journal_read",
     ),
     "plan mode is a wish": (
-        "assembly/test_chat_rules.py::test_in_plan_mode_every_tool_that_changes_or_sends_is_denied_whatever_else_holds",
-        "journeys/chat/test_working.py::test_c6_plan_mode_changes_nothing_although_the_configuration_allows_everything",
+        "app/test_chat_permissions.py::test_in_plan_mode_every_tool_that_changes_or_sends_is_denied_whatever_else_holds",
+        "journeys/chat/test_working.py::test_plan_mode_changes_nothing_although_the_configuration_allows_everything",
     ),
 }
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hummingbird.config.load import FILE_NAME, examine
+from hummingbird.config.loader import FILE_NAME, examine_config
 from hummingbird.config.settings import Settings
-from hummingbird.config.starting import PROMPTS_FOLDER, embedded, starting
+from hummingbird.config.template import PROMPTS_FOLDER, load_embedded, render_template
 from tests.docs.reading import DOCUMENTS, ROOT, Block, blocks, name_of
 
 OURS = {"settings", "workflows", "chat"}
@@ -54,12 +54,12 @@ def faults(text: str, folder: Path) -> list[str]:
         return []
     if not names <= OURS and names <= set(Settings.model_fields):
         written = {"settings": written}
-    whole = {**yaml.safe_load(starting()), **written}
+    whole = {**yaml.safe_load(render_template()), **written}
     (folder / FILE_NAME).write_text(yaml.safe_dump(whole), encoding="utf-8")
     (folder / PROMPTS_FOLDER).mkdir(exist_ok=True)
-    for name, prompt in embedded().prompts.items():
+    for name, prompt in load_embedded().prompts.items():
         (folder / PROMPTS_FOLDER / f"{name}.md").write_text(prompt, encoding="utf-8")
-    return [str(fault) for fault in examine(folder / FILE_NAME, None).faults]
+    return [str(fault) for fault in examine_config(folder / FILE_NAME, None).faults]
 
 
 @pytest.mark.parametrize("block", snippets(*YAML_WORDS))

@@ -1,6 +1,6 @@
 """Lines for every rule: one that it must speak for, and one that only looks like it. Shortened or made up."""
 
-from hummingbird.evidence.regions import Class
+from hummingbird.evidence.regions import FailureClass
 
 NETWORK = {
     "dns-failure": (
@@ -331,9 +331,9 @@ TESTS = {
 EXAMPLES = NETWORK | MACHINE | CONFIGURATION | CODE | CHANCE | TESTS
 
 BLAMED = {
-    Class.INFRASTRUCTURE: {*NETWORK, *MACHINE},
-    Class.CONFIGURATION: {*CONFIGURATION},
-    Class.CODE: {*CODE},
-    Class.FLAKY: {*CHANCE},
-    Class.TEST: {*TESTS},
+    FailureClass.INFRASTRUCTURE: {*NETWORK, *MACHINE},
+    FailureClass.CONFIGURATION: {*CONFIGURATION},
+    FailureClass.CODE: {*CODE},
+    FailureClass.FLAKY: {*CHANCE},
+    FailureClass.TEST: {*TESTS},
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hummingbird.evidence.regions import Class, Kind
+from hummingbird.evidence.regions import FailureClass, RegionKind
 
 _NOISE = (
     "Downloading package-{n}.tar.gz ({n}.4 kB)",
@@ -27,8 +27,8 @@ def around(lines: list[str], before: int = 200, after: int = 120) -> str:
 class Sample:
     said: str
     decisive: str
-    kinds: frozenset[Kind]
-    classes: frozenset[Class]
+    kinds: frozenset[RegionKind]
+    classes: frozenset[FailureClass]
     after: int = 120  # lines of noise behind it
 
     @property
@@ -36,14 +36,14 @@ class Sample:
         return around(self.said.splitlines(), after=self.after)
 
 
-def _of(decisive: str, kinds: set[Kind], classes: set[Class], said: str, after: int = 120) -> Sample:
+def _of(decisive: str, kinds: set[RegionKind], classes: set[FailureClass], said: str, after: int = 120) -> Sample:
     return Sample(said.strip("\n"), decisive, frozenset(kinds), frozenset(classes), after)
 
 
-_CODE, _TESTS, _MACHINE = {Class.CODE}, {Class.TEST, Class.CODE}, {Class.INFRASTRUCTURE}
+_CODE, _TESTS, _MACHINE = {FailureClass.CODE}, {FailureClass.TEST, FailureClass.CODE}, {FailureClass.INFRASTRUCTURE}
 
 COMPILERS = {
-    "gcc": _of("src/parser.c:42:13: error: 'depth' undeclared", {Kind.COMPILER}, _CODE, """
+    "gcc": _of("src/parser.c:42:13: error: 'depth' undeclared", {RegionKind.COMPILER}, _CODE, """
 gcc -O2 -Wall -c -o parser.o src/parser.c
 src/parser.c: In function 'parse_block':
 src/parser.c:42:13: error: 'depth' undeclared (first use in this function)
@@ -51,7 +51,7 @@ src/parser.c:42:13: error: 'depth' undeclared (first use in this function)
       |            ^~~~~
 make: *** [Makefile:17: parser.o] Error 1
 """),
-    "rustc": _of("error[E0308]: mismatched types", {Kind.COMPILER}, _CODE, """
+    "rustc": _of("error[E0308]: mismatched types", {RegionKind.COMPILER}, _CODE, """
    Compiling world v0.1.0 (/builds/game/world)
 error[E0308]: mismatched types
   --> world/src/lib.rs:88:21
@@ -65,7 +65,7 @@ error: could not compile `world` (lib) due to 1 previous error
 """),
     "javac": _of(
         "/builds/shop/src/main/java/org/example/Cart.java:[31,24] cannot find symbol",
-        {Kind.COMPILER}, _CODE, """
+        {RegionKind.COMPILER}, _CODE, """
 [INFO] --- maven-compiler-plugin:3.11.0:compile (default-compile) @ shop ---
 [INFO] Compiling 14 source files to /builds/shop/target/classes
 [ERROR] COMPILATION ERROR :
@@ -80,7 +80,7 @@ error: could not compile `world` (lib) due to 1 previous error
 [ERROR] For more information about the errors and possible solutions, please read the following articles:
 [ERROR] [Help 1] http://cwiki.apache.org/confluence/display/MAVEN/MojoFailureException
 """),
-    "tsc": _of("src/cart.ts(12,7): error TS2322", {Kind.COMPILER}, _CODE, """
+    "tsc": _of("src/cart.ts(12,7): error TS2322", {RegionKind.COMPILER}, _CODE, """
 > shop@1.0.0 build
 > tsc -p .
 
@@ -92,7 +92,7 @@ npm ERR! Exit status 2
 npm ERR! A complete log of this run can be found in:
 npm ERR!     /home/ci/.npm/_logs/2024-01-01T00_00_00_000Z-debug.log
 """),
-    "go": _of("./server.go:27:9: undefined: newRouter", {Kind.COMPILER}, _CODE, """
+    "go": _of("./server.go:27:9: undefined: newRouter", {RegionKind.COMPILER}, _CODE, """
 go build ./...
 # example.com/shop/server
 ./server.go:27:9: undefined: newRouter
@@ -101,7 +101,7 @@ make: *** [Makefile:8: build] Error 1
 }  # fmt: skip
 
 TESTS = {
-    "pytest": _of("E       assert 2 == 3", {Kind.TEST, Kind.TRACE}, _TESTS, """
+    "pytest": _of("E       assert 2 == 3", {RegionKind.TEST, RegionKind.TRACE}, _TESTS, """
 =================================== FAILURES ===================================
 _________________________________ test_totals __________________________________
 
@@ -118,7 +118,7 @@ FAILED tests/test_cart.py::test_totals - assert 2 == 3
 """),
     "gradle": _of(
         "org.opentest4j.AssertionFailedError: expected: <3> but was: <2>",
-        {Kind.TEST, Kind.TRACE}, _TESTS, """
+        {RegionKind.TEST, RegionKind.TRACE}, _TESTS, """
 > Task :test
 
 CartTest > totals() FAILED
@@ -136,14 +136,14 @@ FAILURE: Build failed with an exception.
 Execution failed for task ':test'.
 > There were failing tests. See the report at: file:///builds/shop/build/reports/tests/test/index.html
 """),
-    "go test": _of("cart_test.go:31: total: got 2, want 3", {Kind.TEST}, _TESTS, """
+    "go test": _of("cart_test.go:31: total: got 2, want 3", {RegionKind.TEST}, _TESTS, """
 === RUN   TestTotals
     cart_test.go:31: total: got 2, want 3
 --- FAIL: TestTotals (0.00s)
 FAIL
 FAIL	example.com/shop/cart	0.012s
 """),
-    "jest": _of("Expected: 3", {Kind.TEST}, _TESTS, """
+    "jest": _of("Expected: 3", {RegionKind.TEST}, _TESTS, """
  FAIL  src/cart.test.js
   Cart
     ✕ totals what is in it (4 ms)
@@ -162,7 +162,7 @@ FAIL	example.com/shop/cart	0.012s
 
 Tests:       1 failed, 41 passed, 42 total
 """),
-    "rspec": _of("expected: 3", {Kind.TEST}, _TESTS, """
+    "rspec": _of("expected: 3", {RegionKind.TEST}, _TESTS, """
 Failures:
 
   1) Cart totals what is in it
@@ -177,7 +177,7 @@ Failures:
 Finished in 0.12 seconds (files took 0.3 seconds to load)
 42 examples, 1 failure
 """),
-    "TAP": _of("not ok 3 - totals what is in it", {Kind.TEST}, _TESTS, """
+    "TAP": _of("not ok 3 - totals what is in it", {RegionKind.TEST}, _TESTS, """
 ok 1 - is empty at first
 ok 2 - takes a thing
 not ok 3 - totals what is in it
@@ -191,7 +191,7 @@ ok 4 - forgets
 }  # fmt: skip
 
 TRACES = {
-    "python": _of("KeyError: 'currency'", {Kind.TRACE}, {*_CODE, *_TESTS, Class.UNKNOWN}, """
+    "python": _of("KeyError: 'currency'", {RegionKind.TRACE}, {*_CODE, *_TESTS, FailureClass.UNKNOWN}, """
 Traceback (most recent call last):
   File "/builds/shop/run.py", line 9, in <module>
     main()
@@ -203,7 +203,7 @@ KeyError: 'currency'
 """),
     "java": _of(
         "Caused by: java.lang.IllegalStateException: no currency is set",
-        {Kind.TRACE}, {*_CODE, Class.UNKNOWN}, """
+        {RegionKind.TRACE}, {*_CODE, FailureClass.UNKNOWN}, """
 Exception in thread "main" java.lang.RuntimeException: could not price the cart
 	at org.example.Shop.price(Shop.java:31)
 	at org.example.Shop.main(Shop.java:9)
@@ -214,7 +214,7 @@ Caused by: java.lang.IllegalStateException: no currency is set
 """),
     "go": _of(
         "panic: runtime error: index out of range [3] with length 3",
-        {Kind.TRACE, Kind.TEST}, {*_CODE, *_TESTS}, """
+        {RegionKind.TRACE, RegionKind.TEST}, {*_CODE, *_TESTS}, """
 panic: runtime error: index out of range [3] with length 3
 
 goroutine 1 [running]:
@@ -227,7 +227,8 @@ exit status 2
 }  # fmt: skip
 
 MACHINES = {
-    "summary": _of("FAILURE: Build failed with an exception.", {Kind.SUMMARY, Kind.EXIT, Kind.TEST}, set(Class), """
+    "summary": _of("FAILURE: Build failed with an exception.",
+        {RegionKind.SUMMARY, RegionKind.EXIT, RegionKind.TEST}, set(FailureClass), """
 FAILURE: Build failed with an exception.
 
 * What went wrong:
@@ -240,46 +241,47 @@ Execution failed for task ':shop:assemble'.
 BUILD FAILED in 41s
 12 actionable tasks: 9 executed, 3 up-to-date
 """, 3),
-    "exit status": _of("ERROR: Job failed: exit code 1", {Kind.EXIT}, set(Class), """
+    "exit status": _of("ERROR: Job failed: exit code 1", {RegionKind.EXIT}, set(FailureClass), """
 Cleaning up project directory and file based variables
 ERROR: Job failed: exit code 1
 """, 0),
-    "memory": _of("Out of memory: Killed process 4211", {Kind.MEMORY}, _MACHINE, """
+    "memory": _of("Out of memory: Killed process 4211", {RegionKind.MEMORY}, _MACHINE, """
 [ 4211.123456] Out of memory: Killed process 4211 (cc1plus) total-vm:8123456kB, anon-rss:7912345kB
 c++: fatal error: Killed signal terminated program cc1plus
 make: *** [Makefile:40: big.o] Error 1
 """, 5),
     "timeout": _of(
         "ERROR: Job failed: execution took longer than 1h0m0s seconds",
-        {Kind.TIMEOUT, Kind.EXIT}, {Class.INFRASTRUCTURE, Class.FLAKY}, """
+        {RegionKind.TIMEOUT, RegionKind.EXIT}, {FailureClass.INFRASTRUCTURE, FailureClass.FLAKY}, """
 still waiting for the database
 ERROR: Job failed: execution took longer than 1h0m0s seconds
 """, 0),
     "slow test": _of(
         "Error: Timeout of 2000ms exceeded",
-        {Kind.TIMEOUT, Kind.TEST}, {Class.TEST, Class.FLAKY, Class.CODE}, """
+        {RegionKind.TIMEOUT, RegionKind.TEST}, {FailureClass.TEST, FailureClass.FLAKY, FailureClass.CODE}, """
   1) Cart totals what is in it:
      Error: Timeout of 2000ms exceeded. For async tests and hooks, ensure "done()" is called
       at listOnTimeout (internal/timers.js:549:17)
 """),
     "missing module": _of(
         "ModuleNotFoundError: No module named 'pricing'",
-        {Kind.DEPENDENCY}, {Class.CONFIGURATION}, """
+        {RegionKind.DEPENDENCY}, {FailureClass.CONFIGURATION}, """
 Traceback (most recent call last):
   File "/builds/shop/run.py", line 2, in <module>
     import pricing
 ModuleNotFoundError: No module named 'pricing'
 """),
-    "missing package": _of("E: Unable to locate package libshop-dev", {Kind.DEPENDENCY}, {Class.CONFIGURATION}, """
+    "missing package": _of("E: Unable to locate package libshop-dev",
+        {RegionKind.DEPENDENCY}, {FailureClass.CONFIGURATION}, """
 Reading package lists...
 Building dependency tree...
 E: Unable to locate package libshop-dev
 """, 4),
-    "network": _of("Could not resolve host: git.example.com", {Kind.NETWORK}, _MACHINE, """
+    "network": _of("Could not resolve host: git.example.com", {RegionKind.NETWORK}, _MACHINE, """
 Cloning into 'shop'...
 fatal: unable to access 'https://git.example.com/shop.git/': Could not resolve host: git.example.com
 """, 4),
-    "disk": _of("No space left on device", {Kind.QUOTA}, _MACHINE, """
+    "disk": _of("No space left on device", {RegionKind.QUOTA}, _MACHINE, """
 tar: shop/data.bin: Cannot write: No space left on device
 tar: Exiting with failure status due to previous errors
 """, 4),

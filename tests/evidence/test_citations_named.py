@@ -1,4 +1,4 @@
-"""Places, jobs and links of an answer beside what was fetched (N6)."""
+"""Places, jobs and links of an answer beside what was fetched."""
 
 import json
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hummingbird.domain.citation_limits import CITED_CHARS
-from hummingbird.domain.journal import Entry
-from hummingbird.evidence.citations import checking
-from hummingbird.evidence.citations.checking import BROKEN, TOO_LONG, checked
-from hummingbird.evidence.citations.mentions import MARK
+from hummingbird.core.journal import JournalEntry
+from hummingbird.evidence.bounds import CITED_CHARS
+from hummingbird.evidence.citations import checker
+from hummingbird.evidence.citations.checker import ANSWER_TOO_LONG, CHECK_FAILED, check_answer
+from hummingbird.evidence.citations.references import NOT_FOUND_MARK
 from tests.evidence.cited import ORDER, URL, call, jobs, log, preview, printed, whole
 from tests.thoroughly import ALL, tries
 
@@ -20,7 +20,7 @@ TRACE = [
     'File "/builds/acme/tests/test_a.py", line 61, in test_b',
     "src/main.rs:73:26",
 ]
-ENTRIES: list[Entry] = [
+ENTRIES: list[JournalEntry] = [
     ORDER,
     *jobs((70011, "unit tests", "failed"), (70012, "lint", "success")),
     *whole("gitlab_get_mr_unified_diff", DIFF),
@@ -29,9 +29,9 @@ ENTRIES: list[Entry] = [
 ]
 
 
-def text_of(answer: str, entries: list[Entry] = ENTRIES) -> str:
-    done = checked(answer, entries)
-    assert checked(done.text, entries).text == done.text
+def text_of(answer: str, entries: list[JournalEntry] = ENTRIES) -> str:
+    done = check_answer(answer, entries)
+    assert check_answer(done.text, entries).text == done.text
     return done.text
 
 
@@ -74,7 +74,7 @@ def test_what_was_fetched_is_left_as_it_is(named: str) -> None:
     ],
 )
 def test_what_was_not_is_marked_where_it_stands(named: str) -> None:
-    assert text_of(f"It is {named}, surely.") == f"It is {named}{MARK}, surely."
+    assert text_of(f"It is {named}, surely.") == f"It is {named}{NOT_FOUND_MARK}, surely."
 
 
 def test_a_place_of_a_diff_that_comes_as_json_is_known_and_no_other_is() -> None:
@@ -82,21 +82,21 @@ def test_a_place_of_a_diff_that_comes_as_json_is_known_and_no_other_is() -> None
         {"diff": "@@ -10,3 +12,4 @@\n a\n b\n+c\n d\n", "new_path": "src/parse.py", "old_path": "src/old.py"},
         {"old_path": "src/b.py", "new_path": "src/b.py", "diff": "@@ -0,0 +1,2 @@\n+a\n+b\n"},
     ]
-    lines: list[Entry] = [*whole("gitlab_get_mr_diff", "\n".join(map(json.dumps, rows)))]
+    lines: list[JournalEntry] = [*whole("gitlab_get_mr_diff", "\n".join(map(json.dumps, rows)))]
     for entries in (lines, [*whole("mcp_diffs", json.dumps({"changes": rows}))]):
         for named in ("src/parse.py:12-15", "`src/old.py:10`", "src/b.py:2"):
             assert text_of(f"It is {named}.", entries) == f"It is {named}."
         for lie in ("src/parse.py:16", "src/old.py:13", "src/b.py:3", "src/c.py:1", "src/parse.py:1"):
-            assert text_of(f"It is {lie}.", entries) == f"It is {lie}{MARK}."
+            assert text_of(f"It is {lie}.", entries) == f"It is {lie}{NOT_FOUND_MARK}."
 
 
 def test_a_place_that_only_a_command_printed_is_marked() -> None:
-    assert MARK in text_of("See src/x.py:5.", [*printed("src/x.py:5: it broke")])
+    assert NOT_FOUND_MARK in text_of("See src/x.py:5.", [*printed("src/x.py:5: it broke")])
 
 
 @settings(max_examples=tries(100), suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.integers(1, 40), st.integers(0, 20))
-def test_no_range_reaches_beyond_what_was_fetched_i11(first: int, more: int) -> None:
+def test_no_range_reaches_beyond_what_was_fetched(first: int, more: int) -> None:
     """Before the change lines 10 to 12, after it 12 to 15."""
     last = first + more
     within = (first >= 10 and last <= 12) or (first >= 12 and last <= 15)
@@ -137,22 +137,22 @@ def test_a_link_to_what_was_told_or_is_made_of_its_ids_stays(address: str) -> No
     ],
 )
 def test_any_other_link_is_taken_out_and_its_words_stay(address: str) -> None:
-    done = checked(f"See [**here** and `x`]({address}) now.", ENTRIES)
+    done = check_answer(f"See [**here** and `x`]({address}) now.", ENTRIES)
     assert done.text == "See **here** and `x` now."
     assert (done.tallies.links, done.tallies.links_removed) == (1, 1)
 
 
 def test_a_line_that_a_log_does_not_have_is_no_place_to_lead_to() -> None:
     assert text_of(f"[x]({URL}/-/jobs/70011#L4)") == f"[x]({URL}/-/jobs/70011)"
-    long: list[Entry] = [*jobs((5, "a", "failed")), *preview([(3, "abcdef")], 900, job_id=5)]
+    long: list[JournalEntry] = [*jobs((5, "a", "failed")), *preview([(3, "abcdef")], 900, job_id=5)]
     assert text_of(f"[x]({URL}/-/jobs/5#L900)", long) == f"[x]({URL}/-/jobs/5#L900)"
     assert text_of(f"[x]({URL}/-/jobs/5#L901)", long) == f"[x]({URL}/-/jobs/5)"
 
 
 def test_an_address_that_stands_for_itself_becomes_code_with_a_mark_and_images_go_too() -> None:
-    assert text_of("At https://x.example/a.") == f"At `https://x.example/a`{MARK}."
-    assert text_of("At <https://x.example/a>.") == f"At `https://x.example/a`{MARK}."
-    assert text_of("At `https://x.example/a`.") == f"At `https://x.example/a`{MARK}."
+    assert text_of("At https://x.example/a.") == f"At `https://x.example/a`{NOT_FOUND_MARK}."
+    assert text_of("At <https://x.example/a>.") == f"At `https://x.example/a`{NOT_FOUND_MARK}."
+    assert text_of("At `https://x.example/a`.") == f"At `https://x.example/a`{NOT_FOUND_MARK}."
     assert text_of("![pic](https://x.example/a.png)") == "pic"
     assert text_of("[a][1] b\n\n[1]: https://x.example/a\n") == "[a][1] b\n\n\n"
     assert text_of(f"At {URL}/-/jobs/70011.") == f"At {URL}/-/jobs/70011."
@@ -160,24 +160,24 @@ def test_an_address_that_stands_for_itself_becomes_code_with_a_mark_and_images_g
 
 def test_what_the_model_put_into_a_call_is_not_told_by_its_answer() -> None:
     lie = "https://x.example/made-up"
-    entries: list[Entry] = [*call("gitlab_get_baseline_job_log", f"No job {lie} was green.", job_name=lie)]
+    entries: list[JournalEntry] = [*call("gitlab_get_baseline_job_log", f"No job {lie} was green.", job_name=lie)]
     assert lie not in text_of(f"[log]({lie})", entries)
 
 
 @pytest.mark.thorough
-def test_n6_a_hostile_answer_is_checked_and_one_that_is_too_long_says_that_it_was_not_checked() -> None:
+def test_a_hostile_answer_is_checked_and_one_that_is_too_long_says_that_it_was_not_checked() -> None:
     hostile = (
         "[" * 50 + "`" * 5 + "a](b) > * " + "src/a.py:1 job 123 https://x.y/z " + "\n- > ```\n9: x…y…z\n"
     ) * 2_000
-    done = checked(hostile[: CITED_CHARS if ALL else CITED_CHARS // 10], ENTRIES)
-    assert done.tallies.unchecked != BROKEN
-    assert checked("a" * 1_000_000, ENTRIES).tallies.unchecked == TOO_LONG
+    done = check_answer(hostile[: CITED_CHARS if ALL else CITED_CHARS // 10], ENTRIES)
+    assert done.tallies.unchecked != CHECK_FAILED
+    assert check_answer("a" * 1_000_000, ENTRIES).tallies.unchecked == ANSWER_TOO_LONG
 
 
-def test_n6_a_fault_in_the_check_leaves_the_answer_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_the_check_leaves_the_answer_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(checking, "recorded", broken)
-    done = checked("It broke.", ENTRIES)
-    assert (done.text, done.tallies.unchecked) == ("It broke.", BROKEN)
+    monkeypatch.setattr(checker, "build_record", broken)
+    done = check_answer("It broke.", ENTRIES)
+    assert (done.text, done.tallies.unchecked) == ("It broke.", CHECK_FAILED)

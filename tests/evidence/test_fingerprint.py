@@ -1,4 +1,4 @@
-"""A fingerprint is equal for the same failure in two runs, and differs for another failure (V6)."""
+"""A fingerprint is equal for the same failure in two runs, and differs for another failure."""
 
 import subprocess
 import sys
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.domain.limits import FINGERPRINT_LINE_CHARS, FINGERPRINT_LINES, FINGERPRINT_WORDS
-from hummingbird.evidence.fingerprint import fingerprint, normalised
+from hummingbird.core.limits import FINGERPRINT_LINE_CHARS, FINGERPRINT_LINES, FINGERPRINT_WORDS
+from hummingbird.evidence.fingerprints import compute_fingerprint, normalise_line
 
 CHUNKS = Path(__file__).parent.parent / "fixtures" / "evidence"
 NAMES = ("rxjava", "lantern", "conda", "ripgrep", "mapview", "bootstrap", "electron")
@@ -22,19 +22,17 @@ def lines(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_real_runs_with_the_same_failure_are_equal(name: str) -> None:
-    """V6"""
-    assert fingerprint(lines(f"{name}-a")) == fingerprint(lines(f"{name}-b"))
+    assert compute_fingerprint(lines(f"{name}-a")) == compute_fingerprint(lines(f"{name}-b"))
 
 
 @pytest.mark.parametrize("name", ["rxjava", "mapview", "electron"])
 def test_a_failure_that_looks_much_like_another_differs(name: str) -> None:
-    """V6: Another test of the same name, another property of the same view, another module that is missing."""
-    assert fingerprint(lines(f"{name}-a")) != fingerprint(lines(f"{name}-c"))
+    """Another test of the same name, another property of the same view, another module that is missing."""
+    assert compute_fingerprint(lines(f"{name}-a")) != compute_fingerprint(lines(f"{name}-c"))
 
 
 def test_no_two_of_the_real_failures_are_equal() -> None:
-    """V6"""
-    assert len({fingerprint(lines(f"{name}-a")) for name in NAMES}) == len(NAMES)
+    assert len({compute_fingerprint(lines(f"{name}-a")) for name in NAMES}) == len(NAMES)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +82,7 @@ def test_no_two_of_the_real_failures_are_equal() -> None:
     ],
 )
 def test_what_the_next_run_writes_differently_is_left_out(one: str, other: str) -> None:
-    """V6"""
-    assert normalised(one) == normalised(other) != ""
+    assert normalise_line(one) == normalise_line(other) != ""
 
 
 @pytest.mark.parametrize(
@@ -118,8 +115,7 @@ def test_what_the_next_run_writes_differently_is_left_out(one: str, other: str) 
     ],
 )
 def test_what_tells_failures_apart_is_kept(one: str, other: str) -> None:
-    """V6"""
-    assert normalised(one) != normalised(other)
+    assert normalise_line(one) != normalise_line(other)
 
 
 NUMBER = st.integers(0, 10**12)
@@ -140,106 +136,103 @@ WORDS = st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=9, max_size=12),
 def test_any_moment_in_any_place_is_left_out(
     place: Callable[[str], str], one: object, other: object, form: str
 ) -> None:
-    """V6"""
     first, second = (place(f"{moment:{form}}") for moment in (one, other))
-    assert normalised(first) == normalised(second)
+    assert normalise_line(first) == normalise_line(second)
 
 
 @given(st.sampled_from(CLOCKS), NUMBER, NUMBER, HEX, HEX)
 def test_any_number_and_any_address_is_left_out(
     place: Callable[[str], str], one: int, other: int, here: str, there: str
 ) -> None:
-    """V6: But not an address that looks like a status of Windows, as long as it has just eight digits."""
-    assert normalised(place(f"line {one}")) == normalised(place(f"line {other}"))
+    """But not an address that looks like a status of Windows, as long as it has just eight digits."""
+    assert normalise_line(place(f"line {one}")) == normalise_line(place(f"line {other}"))
     if len(here) > 10 and len(there) > 10:
-        assert normalised(place(here)) == normalised(place(there))
+        assert normalise_line(place(here)) == normalise_line(place(there))
 
 
 @given(WORDS, st.randoms(use_true_random=False))
 def test_the_order_and_the_number_of_equal_lines_do_not_matter(words: list[str], dice: "object") -> None:
-    """V6"""
     region = [f"error: cannot do {word} with {word}" for word in words]
     mixed = [*region, region[0]]
     dice.shuffle(mixed)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
-    assert fingerprint(region) == fingerprint(mixed)
+    assert compute_fingerprint(region) == compute_fingerprint(mixed)
 
 
 @given(WORDS, st.integers(0, 7))
 def test_every_word_of_a_message_counts(words: list[str], at: int) -> None:
-    """V6"""
     other = [*words]
     other[at % len(words)] = "elsewhere"
-    assert fingerprint([f"error: {' '.join(words)}"]) != fingerprint([f"error: {' '.join(other)}"])
+    assert compute_fingerprint([f"error: {' '.join(words)}"]) != compute_fingerprint([f"error: {' '.join(other)}"])
 
 
 @pytest.mark.thorough
 @given(WORDS)
 def test_a_line_more_at_the_edge_that_says_nothing_wrong_does_not_matter(words: list[str]) -> None:
-    """V6: as long as the error itself says enough."""
+    """As long as the error itself says enough."""
     region = [f"error: parcel lantern gauge {' '.join(words)}"]
     for line in ("------", "Running the next one", "make: *** [all] Error 2", "    at Thing.run (thing.js:12:3)", "\t"):
-        assert fingerprint([line, *region]) == fingerprint([*region, line]) == fingerprint(region)
+        assert (
+            compute_fingerprint([line, *region]) == compute_fingerprint([*region, line]) == compute_fingerprint(region)
+        )
 
 
 def test_lines_around_count_when_the_error_alone_says_too_little() -> None:
-    """V6"""
     error = "java.lang.NullPointerException: null"
-    one = fingerprint([error, "\tat org.example.Reader.read(Reader.java:12)"])
-    assert one != fingerprint([error, "\tat org.example.Writer.write(Writer.java:12)"])
-    assert one == fingerprint([error, "\tat org.example.Reader.read(Reader.java:99)"])
+    one = compute_fingerprint([error, "\tat org.example.Reader.read(Reader.java:12)"])
+    assert one != compute_fingerprint([error, "\tat org.example.Writer.write(Writer.java:12)"])
+    assert one == compute_fingerprint([error, "\tat org.example.Reader.read(Reader.java:99)"])
 
 
 def test_what_an_error_announces_belongs_to_it() -> None:
-    """V6"""
     head = "PackagesNotFoundError: The following packages are not available from current channels:"
     one = [head, "", "  - numpy=1.10", "  - scipy=0.16", "Done with it"]
-    assert fingerprint(one) == fingerprint([head, "  - scipy=0.17", "  - numpy=1.10"])
-    assert fingerprint(one) != fingerprint([head, "", "  - pillow=4.0", "  - scipy=0.16"])
+    assert compute_fingerprint(one) == compute_fingerprint([head, "  - scipy=0.17", "  - numpy=1.10"])
+    assert compute_fingerprint(one) != compute_fingerprint([head, "", "  - pillow=4.0", "  - scipy=0.16"])
 
 
 @pytest.mark.parametrize("region", [[], [""], ["----", "12:34", "100%"]])
 def test_a_region_without_words_has_no_fingerprint(region: list[str]) -> None:
-    """V6"""
-    assert fingerprint(region) == ""
+    assert compute_fingerprint(region) == ""
 
 
 def test_what_only_any_failure_says_is_better_than_nothing() -> None:
-    """V6"""
-    assert fingerprint(["The command exited with 1."]) != fingerprint(["Process completed with exit code 2"]) != ""
+    assert (
+        compute_fingerprint(["The command exited with 1."])
+        != compute_fingerprint(["Process completed with exit code 2"])
+        != ""
+    )
 
 
 @pytest.mark.thorough
 @given(st.lists(st.text(max_size=200), max_size=20))
 def test_any_text_has_a_fingerprint_of_one_form(region: list[str]) -> None:
-    """V6"""
-    found = fingerprint(region)
+    found = compute_fingerprint(region)
     assert found == "" or (len(found) == 16 and set(found) <= set("0123456789abcdef"))
 
 
 @pytest.mark.thorough
 def test_long_lines_and_long_regions_are_bounded() -> None:
-    """V6"""
     line = "error: cannot read the configuration "
-    assert normalised(line.ljust(FINGERPRINT_LINE_CHARS) + "tail") == normalised(line)
+    assert normalise_line(line.ljust(FINGERPRINT_LINE_CHARS) + "tail") == normalise_line(line)
     region = [line] * FINGERPRINT_LINES
-    assert fingerprint([*region, "error: something else entirely went wrong"]) == fingerprint(region)
+    assert compute_fingerprint([*region, "error: something else entirely went wrong"]) == compute_fingerprint(region)
 
 
 def test_where_a_long_line_is_cut_does_not_depend_on_where_the_checkout_lies() -> None:
-    """V6: a compiler's command has hundreds of paths in it."""
+    """A compiler's command has hundreds of paths in it."""
     here, there = ("error: cc " + f"{place}/src/file.c " * 300 for place in ("/builds/o/p", "/home/runner/work/p/p"))
     assert len(here) > FINGERPRINT_LINE_CHARS
-    assert normalised(here) == normalised(there)
-    assert len(normalised(here).split()) == FINGERPRINT_WORDS
+    assert normalise_line(here) == normalise_line(there)
+    assert len(normalise_line(here).split()) == FINGERPRINT_WORDS
 
 
 @pytest.mark.thorough
 def test_the_fingerprint_of_a_text_never_changes() -> None:
-    """V6: Remembered fingerprints are compared with new ones by other processes and other versions of Python. If the
+    """Remembered fingerprints are compared with new ones by other processes and other versions of Python. If the
     rules change on purpose, `_RULES` has to change with them."""
     code = (
-        "from hummingbird.evidence.fingerprint import fingerprint;"
-        "print(fingerprint(['FAIL: TestParallelPreferChained (2.62s)', 'Ошибка: utf8 /builds/a/b/c/d.go:12']))"
+        "from hummingbird.evidence.fingerprints import compute_fingerprint;"
+        "print(compute_fingerprint(['FAIL: TestParallelPreferChained (2.62s)', 'Ошибка: utf8 /builds/a/b/c/d.go:12']))"
     )
     told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}

@@ -1,4 +1,4 @@
-"""Lists with one object a line, as sources give them (T5, D1)."""
+"""Lists with one object a line, as sources give them."""
 
 import json
 from collections.abc import Iterable
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain import limits
-from hummingbird.evidence.structured import ObjectPreview
+from hummingbird.core import limits
+from hummingbird.evidence.report_preview import ObjectPreview
 
 TEKTON = Path(__file__).parent.parent / "fixtures" / "evidence" / "tekton"
 
@@ -25,7 +25,7 @@ def job(number: int, status: str) -> dict[str, Any]:
     return {"id": number, "name": f"job-{number}", "status": status, "web_url": f"https://forge/-/jobs/{number}"}
 
 
-def test_of_a_list_of_jobs_the_failed_ones_are_shown_with_their_lines_and_the_others_counted_t5() -> None:
+def test_of_a_list_of_jobs_the_failed_ones_are_shown_with_their_lines_and_the_others_counted() -> None:
     text = shown(job(number, "failed" if number in {17, 63} else "success") for number in range(1, 121))
     assert text.splitlines()[0] == "A list of 120 lines: 118 success, 2 failed"
     assert '17: {"id": 17, "name": "job-17", "status": "failed"' in text
@@ -34,13 +34,13 @@ def test_of_a_list_of_jobs_the_failed_ones_are_shown_with_their_lines_and_the_ot
 
 
 @pytest.mark.parametrize("piece", [1, 7, 100, 10_000])
-def test_how_a_list_is_cut_into_chunks_changes_nothing_t5(piece: int) -> None:
+def test_how_a_list_is_cut_into_chunks_changes_nothing(piece: int) -> None:
     lines = [job(1, "success"), job(2, "failed"), {"incomplete": "The archive did not answer."}]
     assert shown(lines, piece) == shown(lines)
     assert shown(lines).splitlines()[0] == "Incomplete: The archive did not answer."
 
 
-def test_tekton_objects_one_a_line_are_read_as_in_a_list_and_passed_ones_counted_t5() -> None:
+def test_tekton_objects_one_a_line_are_read_as_in_a_list_and_passed_ones_counted() -> None:
     failed = json.loads((TEKTON / "derived_taskrun_build_container_failed.json").read_text())
     passed = json.loads((TEKTON / "pipelinerun_test_succeeded.json").read_text())
     copies = [{**passed, "metadata": {**passed["metadata"], "uid": f"u{number}"}} for number in range(40)]
@@ -51,7 +51,7 @@ def test_tekton_objects_one_a_line_are_read_as_in_a_list_and_passed_ones_counted
     assert "step build: exit code 1" in text
 
 
-def test_a_list_far_longer_than_what_is_read_whole_is_still_recognised_and_what_is_kept_is_bounded_t5() -> None:
+def test_a_list_far_longer_than_what_is_read_whole_is_still_recognised_and_what_is_kept_is_bounded() -> None:
     lines = [{**job(number, "failed"), "pad": "x" * 4_000} for number in range(1_000)]
     assert sum(len(json.dumps(line)) for line in lines) > 3 * limits.OBJECT_BYTES
     text = shown(lines, 64 * 1024)
@@ -60,7 +60,7 @@ def test_a_list_far_longer_than_what_is_read_whole_is_still_recognised_and_what_
     assert len(text.encode()) <= limits.PREVIEW_BYTES
 
 
-def test_a_line_that_is_too_long_is_counted_and_the_next_one_read_t5() -> None:
+def test_a_line_that_is_too_long_is_counted_and_the_next_one_read() -> None:
     text = shown([job(1, "success"), {"status": "failed", "pad": "x" * limits.OBJECT_BYTES}, job(3, "failed")])
     assert "1 too long to be read" in text
     assert "job-3" in text

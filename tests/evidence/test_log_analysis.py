@@ -1,4 +1,4 @@
-"""A log becomes ranked regions: what each looks like, what is to blame and what it is recognised by (V3, V5, V6)."""
+"""A log becomes ranked regions: what each looks like, what is to blame and what it is recognised by."""
 
 import re
 from itertools import pairwise
@@ -8,23 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hummingbird.evidence import analyse, preview
-from hummingbird.evidence.regions import Analysis, Class, Kind, Region
+from hummingbird.evidence.regions import EvidenceAnalysis, FailureClass, Region, RegionKind
 from tests.evidence.sample_logs import COMPILERS, MACHINES, SAMPLES, TESTS, TRACES, around, noise
 from tests.thoroughly import tries
 
 
-def place(found: Analysis, said: str) -> int:
+def place(found: EvidenceAnalysis, said: str) -> int:
     return next((at for at, region in enumerate(found.regions) if said in region.excerpt), 99)
 
 
-def together(found: Analysis) -> list[Region]:
+def together(found: EvidenceAnalysis) -> list[Region]:
     """The first region, and another that touches it or stands around it: one error, seen as two."""
     first = found.regions[0]
     return [region for region in found.regions if region.first <= first.last + 1 and region.last >= first.first - 1]
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_first_region_holds_the_line_that_decides_v3(name: str) -> None:
+def test_the_first_region_holds_the_line_that_decides(name: str) -> None:
     sample, found = SAMPLES[name], analyse(SAMPLES[name].text)
 
     assert sample.decisive in "\n".join(region.excerpt for region in together(found))
@@ -32,23 +32,23 @@ def test_the_first_region_holds_the_line_that_decides_v3(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_line_that_decides_is_in_a_small_preview_v3(name: str) -> None:
+def test_the_line_that_decides_is_in_a_small_preview(name: str) -> None:
     sample = SAMPLES[name]
     assert sample.decisive in preview(sample.text, 2_048)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_region_and_the_whole_log_have_a_class_with_a_rule_and_a_sentence_v5(name: str) -> None:
+def test_a_region_and_the_whole_log_have_a_class_with_a_rule_and_a_sentence(name: str) -> None:
     sample, found = SAMPLES[name], analyse(SAMPLES[name].text)
 
     assert found.regions[0].blame.class_ in sample.classes
-    assert found.blame.class_ in {*sample.classes, Class.UNKNOWN}
+    assert found.blame.class_ in {*sample.classes, FailureClass.UNKNOWN}
     for blame in (found.blame, *(region.blame for region in found.regions)):
         assert re.fullmatch(r"[a-z0-9-]+", blame.rule)
         assert blame.why[0].isupper()
         assert blame.why.endswith(".")
-        assert 0 <= blame.sure <= 1
-        assert (blame.class_ is Class.UNKNOWN) <= (blame.sure < 0.75)
+        assert 0 <= blame.confidence <= 1
+        assert (blame.class_ is FailureClass.UNKNOWN) <= (blame.confidence < 0.75)
 
 
 def test_regions_are_ordered_numbered_and_do_not_overlap() -> None:
@@ -71,7 +71,7 @@ def test_regions_are_ordered_numbered_and_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize("name", ["python", "java"])
-def test_a_stack_trace_is_kept_whole_with_its_innermost_cause_v3(name: str) -> None:
+def test_a_stack_trace_is_kept_whole_with_its_innermost_cause(name: str) -> None:
     sample = TRACES[name]
     first = analyse(sample.text).regions[0]
     assert [line for line in sample.said.splitlines() if line not in first.excerpt] == []
@@ -87,7 +87,7 @@ DRAGGED = {
 
 
 @pytest.mark.parametrize("name", DRAGGED)
-def test_the_first_cause_ranks_above_what_it_drags_along_v3(name: str) -> None:
+def test_the_first_cause_ranks_above_what_it_drags_along(name: str) -> None:
     """Far apart, so that each is a region of its own."""
     cause, dragged = COMPILERS[name].decisive, DRAGGED[name]
     (caused,) = [line for line in COMPILERS[name].said.splitlines() if cause in line]
@@ -101,13 +101,13 @@ def test_the_first_cause_ranks_above_what_it_drags_along_v3(name: str) -> None:
 
 @pytest.mark.parametrize("times", [40, 400])
 @pytest.mark.parametrize("rare", ["ERROR shop: no currency is set for order 7", "src/a.c:3:1: error: no currency"])
-def test_what_is_rare_is_shown_among_what_a_log_says_all_the_time_v3(times: int, rare: str) -> None:
+def test_what_is_rare_is_shown_among_what_a_log_says_all_the_time(times: int, rare: str) -> None:
     chatter = [f"ERROR metrics: could not send sample {n}" for n in range(times)]
     lines = [*chatter[: times // 2], rare, *chatter[times // 2 :]]
     assert rare in preview("\n".join(lines), 1_500)
 
 
-def test_a_rare_error_ranks_above_one_that_a_log_repeats_v3() -> None:
+def test_a_rare_error_ranks_above_one_that_a_log_repeats() -> None:
     chatter = [f"src/b.c:{n}:1: error: no sample" for n in range(40)]
     lines = [*chatter[:20], "src/a.c:3:1: error: no currency", *chatter[20:]]
     assert place(analyse("\n".join(lines)), "no currency") == 0
@@ -124,7 +124,7 @@ def test_a_rare_error_ranks_above_one_that_a_log_repeats_v3() -> None:
         "Finished: FAILURE",
     ],
 )
-def test_the_step_that_failed_counts_and_not_what_ran_after_it_v3(end: str) -> None:
+def test_the_step_that_failed_counts_and_not_what_ran_after_it(end: str) -> None:
     cause, later = "src/a.c:3:1: error: unknown type name 'money'", "src/b.c:9:1: error: unknown type name 'coin'"
     before = [*noise(100), cause, *noise(5, 300)]
     after = [*noise(400, 500), later, *noise(3, 1_000)]
@@ -147,13 +147,13 @@ def run(which: int, said: str, before: int) -> str:
 
 
 @pytest.mark.parametrize("said", ["'depth' undeclared here", "unknown type name 'money'"])
-def test_the_same_failure_of_another_run_has_the_same_fingerprint_v6(said: str) -> None:
+def test_the_same_failure_of_another_run_has_the_same_fingerprint(said: str) -> None:
     one, other = (analyse(run(which, said, before)).regions for which, before in ((0, 150), (1, 230)))
     assert said in one[0].excerpt
     assert one[0].fingerprint == other[0].fingerprint != ""
 
 
-def test_another_failure_has_another_fingerprint_v6() -> None:
+def test_another_failure_has_another_fingerprint() -> None:
     """But for logs that only say that the job failed, and not why."""
     told = {name: sample for name, sample in SAMPLES.items() if "Job failed" not in sample.said}
     prints = {name: analyse(sample.text).regions[0].fingerprint for name, sample in told.items()}
@@ -162,11 +162,11 @@ def test_another_failure_has_another_fingerprint_v6() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \n\t\n", "all is well", "\n".join(noise(500))])
-def test_where_nothing_stands_out_there_are_no_regions_and_no_blame_v5(text: str) -> None:
+def test_where_nothing_stands_out_there_are_no_regions_and_no_blame(text: str) -> None:
     found = analyse(text)
     assert found.regions == ()
-    assert (found.blame.class_, found.blame.sure) == (Class.UNKNOWN, 0.0)
-    assert not found.sure
+    assert (found.blame.class_, found.blame.confidence) == (FailureClass.UNKNOWN, 0.0)
+    assert not found.is_confident
     assert found.size == len(text.encode())
 
 
@@ -183,18 +183,18 @@ def test_any_text_is_analysed_and_never_raises(lines: list[str]) -> None:
     text = "\n".join(lines)
     found = analyse(text)
     assert found.size == len(text.encode("utf-8", "replace"))
-    assert all(region.lines and region.kind in Kind for region in found.regions)
+    assert all(region.lines and region.kind in RegionKind for region in found.regions)
 
 
-def test_a_killed_compiler_is_out_of_memory_and_no_error_in_code_v3() -> None:
+def test_a_killed_compiler_is_out_of_memory_and_no_error_in_code() -> None:
     text = around(["c++: fatal error: Killed signal terminated program cc1plus", "compilation terminated."], after=3)
     first = analyse(text).regions[0]
-    assert (first.kind, first.blame.class_) == (Kind.MEMORY, Class.INFRASTRUCTURE)
+    assert (first.kind, first.blame.class_) == (RegionKind.MEMORY, FailureClass.INFRASTRUCTURE)
 
 
-def test_a_failed_test_of_tap_stands_out_v3() -> None:
+def test_a_failed_test_of_tap_stands_out() -> None:
     assert "not ok 3 - totals" in preview(around(["ok 2 - takes", "not ok 3 - totals", "ok 4 - forgets"]), 600)
 
 
-def test_a_missing_module_is_a_missing_dependency_v3() -> None:
-    assert analyse(MACHINES["missing module"].text).regions[0].kind is Kind.DEPENDENCY
+def test_a_missing_module_is_a_missing_dependency() -> None:
+    assert analyse(MACHINES["missing module"].text).regions[0].kind is RegionKind.DEPENDENCY

@@ -1,4 +1,4 @@
-"""With the same job's green log at hand, what it said too is no news (V3)."""
+"""With the same job's green log at hand, what it said too is no news."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def place(text: str, said: str, baseline: str | None) -> int:
 
 
 @pytest.mark.parametrize("red", [RED, RED_TURNED])
-def test_an_error_that_the_green_log_has_too_ranks_below_one_that_is_new_v3(red: str) -> None:
+def test_an_error_that_the_green_log_has_too_ranks_below_one_that_is_new(red: str) -> None:
     assert place(red, NEW, GREEN) == 0
     assert place(red, OLD, GREEN) > 0
     assert NEW in preview(red, 200, baseline=GREEN)
@@ -36,7 +36,7 @@ def test_the_green_log_decides_and_not_the_place() -> None:
     assert place(RED, NEW, log(NEW)) > 0
 
 
-def test_numbers_and_times_do_not_make_news_v3() -> None:
+def test_numbers_and_times_do_not_make_news() -> None:
     green = log(f"2024-01-01T00:00:00.0000000Z {OLD.replace('17:3', '99:12')}")
     for red in (RED, RED_TURNED):
         assert place(red, NEW, green) == 0
@@ -44,16 +44,18 @@ def test_numbers_and_times_do_not_make_news_v3() -> None:
 
 
 def test_a_green_log_fed_in_pieces_is_the_same_as_the_whole() -> None:
-    whole, pieces = Baseline.of(GREEN), Baseline()
+    whole, pieces = Baseline.from_text(GREEN), Baseline()
     for at in range(0, len(GREEN), 7):
         pieces.feed(GREEN.encode()[at : at + 7])
     texts = [OLD, NEW, *noise(20)]
-    assert pieces.weighed(texts, [0.0] * 22) == whole.weighed(texts, [0.0] * 22)
-    assert whole.weighed([OLD], [0.0]) < whole.weighed([NEW], [0.0])
+    assert pieces.adjust_scores(texts, [0.0] * 22) == whole.adjust_scores(texts, [0.0] * 22)
+    assert whole.adjust_scores([OLD], [0.0]) < whole.adjust_scores([NEW], [0.0])
 
 
 def test_the_last_line_of_a_green_log_counts_without_its_end_too() -> None:
-    assert Baseline.of(f"fine\n{OLD}").weighed([OLD], [0.0]) == Baseline.of(f"{OLD}\nfine\n").weighed([OLD], [0.0])
+    assert Baseline.from_text(f"fine\n{OLD}").adjust_scores([OLD], [0.0]) == Baseline.from_text(
+        f"{OLD}\nfine\n"
+    ).adjust_scores([OLD], [0.0])
 
 
 @pytest.mark.parametrize("green", ["", "\n", "\x00\x01", "x" * 100_000])
@@ -66,6 +68,6 @@ def test_a_log_in_which_all_is_known_still_shows_something() -> None:
 
 
 def test_a_preview_while_it_streams_takes_a_green_log_too() -> None:
-    reading = LogPreview(Baseline.of(GREEN))
+    reading = LogPreview(Baseline.from_text(GREEN))
     reading.feed(RED.encode())
     assert reading.text(200) == preview(RED, 200, baseline=GREEN)

@@ -1,4 +1,4 @@
-"""What machines add to a line is taken away, and every line keeps its number in the file (V2)."""
+"""What machines add to a line is taken away, and every line keeps its number in the file."""
 
 import re
 
@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hummingbird.evidence import LogPreview, analyse, preview
-from hummingbird.evidence.logs.cleaning import cleaned
+from hummingbird.evidence.logs.log_reader import clean_log_line
 from tests.evidence.sample_logs import COMPILERS, noise
 from tests.thoroughly import also
 
@@ -41,13 +41,13 @@ PREFIXES = {
 
 
 @pytest.mark.parametrize("name", PREFIXES)
-def test_what_machines_put_around_a_line_is_taken_away_v2(name: str) -> None:
-    assert cleaned(PREFIXES[name].format(ERROR).encode()) == ERROR
+def test_what_machines_put_around_a_line_is_taken_away(name: str) -> None:
+    assert clean_log_line(PREFIXES[name].format(ERROR).encode()) == ERROR
 
 
 @pytest.mark.parametrize("name", PREFIXES)
 @pytest.mark.parametrize("end", [also("\n"), "\r\n"])
-def test_a_line_keeps_its_number_and_is_found_below_any_prefix_v2(name: str, end: str) -> None:
+def test_a_line_keeps_its_number_and_is_found_below_any_prefix(name: str, end: str) -> None:
     lines = [*noise(200), *COMPILERS["gcc"].said.splitlines(), *noise(120, 1_000)]
     number = lines.index(ERROR) + 1
     text = end.join(PREFIXES[name].format(line) for line in lines) + end
@@ -58,11 +58,11 @@ def test_a_line_keeps_its_number_and_is_found_below_any_prefix_v2(name: str, end
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_every_number_is_the_place_in_the_file_v2(end: str) -> None:
+def test_every_number_is_the_place_in_the_file(end: str) -> None:
     lines = [*noise(90), "", "section_end:1700000009:get_sources\r\x1b[0K", "1%\r100%", ERROR, *noise(90), "", ""]
     for line in preview(end.join(lines) + end, 4_000).split("\n"):
         number, _, text = line.partition(": ")
-        assert cleaned(lines[int(number) - 1].encode()) == text
+        assert clean_log_line(lines[int(number) - 1].encode()) == text
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_every_number_is_the_place_in_the_file_v2(end: str) -> None:
         ("nul\x00s and \x07bells", "nuls and bells"),
     ],
 )
-def test_what_is_left_of_a_line_v2(raw: str, left: str) -> None:
-    assert cleaned(raw.encode()) == left
+def test_what_is_left_of_a_line(raw: str, left: str) -> None:
+    assert clean_log_line(raw.encode()) == left
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_what_is_left_of_a_line_v2(raw: str, left: str) -> None:
         "1 failed, 2 passed",
     ],
 )
-def test_what_the_author_of_a_line_wrote_stays_v2(said: str) -> None:
-    assert cleaned(said.encode()) == said
+def test_what_the_author_of_a_line_wrote_stays(said: str) -> None:
+    assert clean_log_line(said.encode()) == said
 
 
 @given(st.binary(max_size=300))
@@ -114,7 +114,7 @@ def test_what_the_author_of_a_line_wrote_stays_v2(said: str) -> None:
 @example(b"\x08" * 50 + b"a" * 50 + b"\x08" * 60)
 @example("\ufeff\u202e\u2066\ud7ff".encode())
 def test_any_bytes_become_text_without_their_codes(raw: bytes) -> None:
-    text = cleaned(raw.replace(b"\n", b""))
+    text = clean_log_line(raw.replace(b"\n", b""))
 
     assert text == text.rstrip()
     assert "\x08" not in text
@@ -125,22 +125,22 @@ def test_any_bytes_become_text_without_their_codes(raw: bytes) -> None:
 
 @given(st.text("ab\b", max_size=60))
 @example("\ba\b\bb")
-def test_a_backspace_takes_the_letter_before_it_and_nothing_where_there_is_none_v2(said: str) -> None:
+def test_a_backspace_takes_the_letter_before_it_and_nothing_where_there_is_none(said: str) -> None:
     left = said
     while (shorter := re.sub("[ab]\b", "", left)) != left:
         left = shorter
-    assert cleaned(said.encode()) == left.replace("\b", "")
+    assert clean_log_line(said.encode()) == left.replace("\b", "")
 
 
-def test_a_long_row_of_backspaces_is_read_in_one_pass_v1() -> None:
+def test_a_long_row_of_backspaces_is_read_in_one_pass() -> None:
     """Minutes, and so the time limit of a test, if each backspace cost the whole line."""
-    assert cleaned(b"a" * 300_000 + b"\x08" * 299_999) == "a"
+    assert clean_log_line(b"a" * 300_000 + b"\x08" * 299_999) == "a"
 
 
 @pytest.mark.thorough
 @given(st.text(st.characters(categories=["L", "Nd", "Po", "Zs"], exclude_characters="\u0085"), max_size=80))
 def test_text_without_codes_or_prefixes_is_left_alone(said: str) -> None:
-    assert cleaned(f"> {said}".encode()) == f"> {said}".rstrip()
+    assert clean_log_line(f"> {said}".encode()) == f"> {said}".rstrip()
 
 
 def test_a_raw_line_of_bytes_that_are_no_text_is_shown_with_marks_for_them() -> None:
@@ -150,7 +150,7 @@ def test_a_raw_line_of_bytes_that_are_no_text_is_shown_with_marks_for_them() -> 
 
 
 @pytest.mark.thorough
-def test_a_line_written_over_many_times_shows_what_stood_there_last_v2() -> None:
+def test_a_line_written_over_many_times_shows_what_stood_there_last() -> None:
     """Also where that had stood there before, and however many pieces there are: not each is held against each."""
-    assert cleaned(b"one\rtwo\rthree\rfour\rone") == "one"
-    assert cleaned(b"\r".join(b"piece %d" % number for number in range(200_000))) == "piece 199999"
+    assert clean_log_line(b"one\rtwo\rthree\rfour\rone") == "one"
+    assert clean_log_line(b"\r".join(b"piece %d" % number for number in range(200_000))) == "piece 199999"

@@ -1,11 +1,11 @@
-"""The lines that explain a failure are shown whole, in order and within any budget (V4, T5)."""
+"""The lines that explain a failure are shown whole, in order and within any budget."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hummingbird.evidence import LogPreview, preview
-from hummingbird.evidence.logs.cleaning import cleaned
+from hummingbird.evidence.logs.log_reader import clean_log_line
 from tests.evidence.sample_logs import SAMPLES, around, noise
 from tests.thoroughly import ALL, tries
 
@@ -37,7 +37,11 @@ def blocks(shown: str, lines: list[str]) -> list[tuple[int, str]]:
     for line in shown.split("\n"):
         number, colon, text = line.partition(": ")
         told = found[-1] if found else None
-        if told and "\n" in cleaned(lines[told[0] - 1].encode()) and told[1] != cleaned(lines[told[0] - 1].encode()):
+        if (
+            told
+            and "\n" in clean_log_line(lines[told[0] - 1].encode())
+            and told[1] != clean_log_line(lines[told[0] - 1].encode())
+        ):
             found[-1] = (told[0], f"{told[1]}\n{line}")
         elif not (line.startswith("[… ") and line.endswith(LEFT_OUT)):
             assert colon, line
@@ -47,7 +51,7 @@ def blocks(shown: str, lines: list[str]) -> list[tuple[int, str]]:
 
 @settings(max_examples=tries(150), deadline=None)
 @given(TEXTS, st.integers(0, 10_000))
-def test_a_preview_is_never_over_its_budget_v4(text: str, budget: int) -> None:
+def test_a_preview_is_never_over_its_budget(text: str, budget: int) -> None:
     reading = LogPreview()
     reading.feed(text.encode("utf-8", "replace"))
     assert len(preview(text, budget).encode()) <= budget
@@ -55,7 +59,7 @@ def test_a_preview_is_never_over_its_budget_v4(text: str, budget: int) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_budget_is_kept_v4(name: str) -> None:
+def test_every_budget_is_kept(name: str) -> None:
     reading = LogPreview()
     reading.feed(SAMPLES[name].text.encode())
     for budget in (*range(0, 400, 1 if ALL else 23), *range(400, 10_000, 93 if ALL else 1_931)):
@@ -66,7 +70,7 @@ def test_every_budget_is_kept_v4(name: str) -> None:
 @pytest.mark.thorough
 @settings(max_examples=tries(150), deadline=None)
 @given(TEXTS, st.integers(0, 6_000))
-def test_every_line_that_is_shown_is_a_whole_line_or_says_that_it_was_cut_v4(text: str, budget: int) -> None:
+def test_every_line_that_is_shown_is_a_whole_line_or_says_that_it_was_cut(text: str, budget: int) -> None:
     lines = text.replace("\r\n", "\n").split("\n")
     shown = preview(text, budget)
     if not shown:
@@ -74,11 +78,11 @@ def test_every_line_that_is_shown_is_a_whole_line_or_says_that_it_was_cut_v4(tex
     found = blocks(shown, lines)
     assert [number for number, _ in found] == sorted({number for number, _ in found})
     for number, told in found:
-        whole = cleaned(lines[number - 1].encode("utf-8", "replace"))
+        whole = clean_log_line(lines[number - 1].encode("utf-8", "replace"))
         assert told == whole or (told.endswith("…") and whole.startswith(told[:-1]) and len(told) > 200)
 
 
-def test_a_long_line_is_cut_and_says_so_v4() -> None:
+def test_a_long_line_is_cut_and_says_so() -> None:
     shown = preview(around(["error: " + "long " * 400]), 1_000)
     (line,) = [line for line in shown.split("\n") if "error: long" in line]
     assert line.startswith("201: error: long long")
@@ -86,7 +90,7 @@ def test_a_long_line_is_cut_and_says_so_v4() -> None:
     assert 200 < len(line) < 300
 
 
-def test_a_line_that_is_wide_because_of_blanks_is_shown_whole_v4() -> None:
+def test_a_line_that_is_wide_because_of_blanks_is_shown_whole() -> None:
     wide = "src/parser.c:42:13: error: no" + " " * 230 + "such column"
     assert f"201: {wide}" in preview(around([wide]), 1_000).split("\n")
 
@@ -97,19 +101,19 @@ OTHERS = ["src/parser.c:42:13: error: 'depth' undeclared", "FAILED tests/test_ca
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("at", [0, 100, 200])
-def test_another_failure_is_heard_before_the_same_one_again_v4(other: str, at: int) -> None:
+def test_another_failure_is_heard_before_the_same_one_again(other: str, at: int) -> None:
     """200 failures that differ in a number, and one that is another."""
     shown = preview(around([*SAME[:at], other, *SAME[at:]]), 1_500)
     assert other in shown
     assert "--- FAIL: TestTotals" in shown
 
 
-def test_the_very_same_line_is_shown_once_v4() -> None:
+def test_the_very_same_line_is_shown_once() -> None:
     shown = preview(around(["error: no currency is set", *noise(30, 3_000)] * 200), 1_500)
     assert shown.count("error: no currency is set") == 1
 
 
-def test_several_failures_are_all_shown_before_one_is_shown_at_length_v4() -> None:
+def test_several_failures_are_all_shown_before_one_is_shown_at_length() -> None:
     names = ["Totals", "Discounts", "Shipping", "Currency", "Taxes"]
     failures = [
         [f"    {name.lower()}_test.go:31: got 2, want 3", f"--- FAIL: Test{name} (0.00s)", *noise(40, 100 * at)]
@@ -120,7 +124,7 @@ def test_several_failures_are_all_shown_before_one_is_shown_at_length_v4() -> No
 
 
 @pytest.mark.parametrize("lines", [2, 50, 5_000])
-def test_where_nothing_stands_out_head_and_tail_are_shown_with_what_is_left_out_t5(lines: int) -> None:
+def test_where_nothing_stands_out_head_and_tail_are_shown_with_what_is_left_out(lines: int) -> None:
     reading = LogPreview()
     said = [f"all is well {n}" for n in range(1, lines + 1)]
     reading.feed("\n".join(said).encode())
@@ -136,7 +140,7 @@ def test_where_nothing_stands_out_head_and_tail_are_shown_with_what_is_left_out_
 
 
 @pytest.mark.thorough
-def test_head_and_tail_keep_every_budget_v4() -> None:
+def test_head_and_tail_keep_every_budget() -> None:
     for text in ("a\n" * 60, "\n" * 60, "all is well\n" * 60, "é" * 300 + "\n" + "ok\n" * 40):
         reading = LogPreview()
         reading.feed(text.encode())
@@ -162,12 +166,12 @@ def test_what_is_nearly_nothing_is_shown_as_it_is(text: str, shown: str) -> None
     assert preview(text, 0) == ""
 
 
-def test_a_failure_is_shown_without_the_ends_unless_they_are_asked_for_t5() -> None:
+def test_a_failure_is_shown_without_the_ends_unless_they_are_asked_for() -> None:
     reading = LogPreview()
     reading.feed(SAMPLES["test: pytest"].text.encode())
     with_ends = reading.text(4_000, ends=True).split("\n")
     assert with_ends[0].startswith("1: ")
-    assert with_ends[-1].startswith(f"{reading.looked().total}: ")
+    assert with_ends[-1].startswith(f"{reading.score().total}: ")
     assert not reading.text(900).startswith("1: ")
 
 
@@ -199,7 +203,7 @@ HOSTILE = {
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_line_made_to_hurt_is_got_over_and_hides_nothing_v1(kind: str) -> None:
+def test_a_line_made_to_hurt_is_got_over_and_hides_nothing(kind: str) -> None:
     """As a line of its own, at the beginning of an error, behind one, and as the end of the log."""
     bad = HOSTILE[kind]
     cause = "src/parser.c:42:13: error: 'depth' undeclared"

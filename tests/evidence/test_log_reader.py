@@ -1,4 +1,4 @@
-"""A log is read once, in pieces of any size, and costs little memory whatever it is (V1)."""
+"""A log is read once, in pieces of any size, and costs little memory whatever it is."""
 
 import subprocess
 import sys
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hummingbird.domain.limits import LOG_BLOCK_BYTES, LOG_KEPT_BYTES, LOG_LINE_BYTES
+from hummingbird.core.limits import LOG_BLOCK_BYTES, LOG_KEPT_BYTES, LOG_LINE_BYTES
 from hummingbird.evidence import LogPreview
-from hummingbird.evidence.logs import reader
-from hummingbird.evidence.logs.reader import Reader
+from hummingbird.evidence.logs import log_reader
+from hummingbird.evidence.logs.log_reader import LogReader
 from tests.evidence.sample_logs import COMPILERS, SAMPLES, noise
 from tests.thoroughly import ALL, also, tries
 
@@ -20,7 +20,7 @@ BUDGETS = (0, 200, 1_500, 4_608)
 GROWTH = """
 import random, string, sys
 from hummingbird.evidence import LogPreview
-from hummingbird.evidence.logs.analysing import analysed
+from hummingbird.evidence.logs.log_analysis import analyse_scored
 
 def most():
     with open("/proc/self/status") as status:
@@ -62,7 +62,7 @@ def read(kind, size):
     for chunk in chunks(kind, size):
         reading.feed(chunk)
     text = reading.text(4_608)
-    analysed(reading.looked())
+    analyse_scored(reading.score())
     return text
 
 read("ordinary", 100_000)
@@ -101,7 +101,7 @@ def shown(content: bytes, sizes: list[int]) -> list[str]:
 
 @settings(max_examples=tries(40), deadline=None)
 @given(st.sampled_from(sorted(SAMPLES)), st.lists(st.integers(1, 3_000), min_size=1, max_size=5))
-def test_pieces_of_any_size_give_the_same_preview_as_the_whole_v1(name: str, sizes: list[int]) -> None:
+def test_pieces_of_any_size_give_the_same_preview_as_the_whole(name: str, sizes: list[int]) -> None:
     content = SAMPLES[name].text.encode()
     assert shown(content, sizes) == shown(content, [len(content)])
 
@@ -125,7 +125,7 @@ LINES = st.sampled_from(
     st.lists(LINES | st.binary(max_size=40), max_size=60).map(b"\n".join),
     st.lists(st.integers(1, 50), min_size=1, max_size=4),
 )
-def test_any_bytes_in_any_pieces_give_the_same_preview_v1(content: bytes, sizes: list[int]) -> None:
+def test_any_bytes_in_any_pieces_give_the_same_preview(content: bytes, sizes: list[int]) -> None:
     assert shown(content, sizes) == shown(content, [max(1, len(content))])
 
 
@@ -133,7 +133,7 @@ def test_any_bytes_in_any_pieces_give_the_same_preview_v1(content: bytes, sizes:
 @pytest.mark.parametrize(
     "long", [LOG_LINE_BYTES, LOG_BLOCK_BYTES - 3, LOG_BLOCK_BYTES, 2 * LOG_BLOCK_BYTES + 9, 900_000]
 )
-def test_lines_longer_than_what_is_read_at_once_are_the_same_in_any_pieces_v1(size: int, long: int) -> None:
+def test_lines_longer_than_what_is_read_at_once_are_the_same_in_any_pieces(size: int, long: int) -> None:
     """Trouble at the end of the long line counts, or does not, however it arrives."""
     lines = [
         *noise(300),
@@ -149,27 +149,27 @@ def test_lines_longer_than_what_is_read_at_once_are_the_same_in_any_pieces_v1(si
 
 
 @pytest.mark.thorough
-def test_what_is_kept_of_more_trouble_than_fits_is_the_same_in_any_pieces_v1(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_of_more_trouble_than_fits_is_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of it has to be forgotten here: lines that are all different, and more of them than are kept."""
     part = 1 if ALL else 10
-    monkeypatch.setattr(reader, "LOG_KEPT_BYTES", LOG_KEPT_BYTES // part)
+    monkeypatch.setattr(log_reader, "LOG_KEPT_BYTES", LOG_KEPT_BYTES // part)
     words = [f"{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyzabcd"]
     lines = [f"error: {one} and {other} failed {'because ' * 32}" for one in words for other in words[: 50 // part]]
     content = "\n".join(lines).encode()
     assert len(content) > LOG_KEPT_BYTES // part
-    whole, pieces = Reader(), Reader()
+    whole, pieces = LogReader(), LogReader()
     whole.feed(content)
     for at in range(0, len(content), 60_001):
         pieces.feed(content[at : at + 60_001])
-    kept = whole.kept().lines
-    assert pieces.kept().lines == kept
+    kept = whole.finish().lines
+    assert pieces.finish().lines == kept
     assert len(kept) < len(lines)
     assert {1, 100, len(lines)} <= kept.keys()
 
 
 def test_the_last_line_counts_with_and_without_its_end() -> None:
     for content in (b"one\nerror: two", b"one\nerror: two\n", b"one\r\nerror: two\r\n"):
-        assert fed(content, [3]).looked().total == 2
+        assert fed(content, [3]).score().total == 2
         assert "2: error: two" in fed(content, [3]).text(100).split("\n")
 
 
@@ -181,7 +181,7 @@ def test_lines_behind_an_endless_one_have_their_own_numbers() -> None:
 def test_a_step_that_failed_is_one_step_however_its_last_line_says_it() -> None:
     """So that the last lines of the second one are looked at too."""
     ends = [b"ERROR: Job failed: exit code 1", b"##[error]Process completed with exit code 2.", b"Finished: FAILURE"]
-    assert fed(b"fine\n" + b"\nfine\n".join(ends), [9]).looked().steps.failed == [2, 4, 6]
+    assert fed(b"fine\n" + b"\nfine\n".join(ends), [9]).score().steps.failed == [2, 4, 6]
 
 
 @pytest.mark.parametrize("number", [1, 2, 60, 320])
@@ -195,7 +195,7 @@ def test_a_failure_is_found_wherever_it_stands(number: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", [kind if kind in USUALLY else also(kind) for kind in KINDS])
-def test_memory_does_not_grow_with_the_log_v1(kind: str) -> None:
+def test_memory_does_not_grow_with_the_log(kind: str) -> None:
     size, most = KINDS[kind]
     size = size if ALL else USUALLY[kind]
     done = subprocess.run(

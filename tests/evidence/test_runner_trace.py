@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.evidence.logs.runner_trace import RunnerTrace
-from hummingbird.lab.case import find
+from hummingbird.evidence.gitlab_jobs import RunnerTrace
+from hummingbird.lab.case import find_case
 
 
 def section(name: str, *lines: str) -> str:
@@ -77,7 +77,7 @@ def test_nothing_printed_takes_the_script_back(lines: list[str]) -> None:
     ],
 )
 def test_real_logs(case: str, name: str, expected: bool) -> None:
-    content = (find(case).folder / "logs" / f"{name}.log").read_bytes()
+    content = (find_case(case).folder / "logs" / f"{name}.log").read_bytes()
     trace = RunnerTrace()
     trace.feed(content)
     assert trace.only_runner_wrote is expected

@@ -1,4 +1,4 @@
-"""XML that is hostile, broken or mislabelled: kept as far as it goes, never an error, never expanded (V1, V7)."""
+"""XML that is hostile, broken or mislabelled: kept as far as it goes, never an error, never expanded."""
 
 import tracemalloc
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hummingbird.domain.limits import XML_DEPTH, XML_PIECE_BYTES, XML_TOKEN_BYTES
-from hummingbird.evidence.reports.junit import ReportReader, read
-from hummingbird.evidence.reports.testcases import Report
+from hummingbird.core.limits import XML_DEPTH, XML_PIECE_BYTES, XML_TOKEN_BYTES
+from hummingbird.evidence.reports.junit import ReportReader, read_report
+from hummingbird.evidence.reports.report_cases import ParsedReport
 from tests.evidence import sample_reports
 from tests.thoroughly import ALL
 
@@ -17,7 +17,7 @@ MEBIBYTE = 1024 * 1024
 FAILED = '<testcase name="größe"><failure message="zu groß">日本 ✗</failure></testcase>'
 
 
-def peak_of(chunks: Iterable[bytes]) -> tuple[Report, int]:
+def peak_of(chunks: Iterable[bytes]) -> tuple[ParsedReport, int]:
     """What reading costs at most, beyond what is there before."""
     reader = ReportReader()
     tracemalloc.start()
@@ -33,27 +33,27 @@ def test_entities_are_refused_before_anything_is_expanded() -> None:
     laughs = b"<!DOCTYPE t [<!ENTITY a 'aaaaaaaaaa'>" + b"".join(
         b"<!ENTITY %c '%s'>" % (98 + n, b"&%c;" % (97 + n) * 10) for n in range(9)
     )
-    report = read([laughs + b"]><testsuite><testcase name='&j;'><failure/></testcase></testsuite>"])
-    assert "entities" in report.broke
+    report = read_report([laughs + b"]><testsuite><testcase name='&j;'><failure/></testcase></testsuite>"])
+    assert "entities" in report.read_error
     assert report.cases == ()
 
 
 def test_a_file_named_by_an_entity_is_not_read() -> None:
-    report = read(
+    report = read_report(
         [b'<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/hostname">]><testsuite><testcase name="&x;"/></testsuite>']
     )
-    assert "entities" in report.broke
+    assert "entities" in report.read_error
     assert report.totals.cases == 0
 
 
 def test_a_document_type_without_entities_does_no_harm() -> None:
-    report = read([b'<!DOCTYPE testsuite SYSTEM "junit.dtd"><testsuite><testcase name="t"/></testsuite>'])
-    assert (report.broke, report.totals.passed) == ("", 1)
+    report = read_report([b'<!DOCTYPE testsuite SYSTEM "junit.dtd"><testsuite><testcase name="t"/></testsuite>'])
+    assert (report.read_error, report.totals.passed) == ("", 1)
 
 
 def test_elements_without_end_are_given_up_at_a_depth() -> None:
-    report = read([b"<testsuite><testcase name='t'><failure message='kept'/></testcase>", b"<a>" * 3_000_000])
-    assert str(XML_DEPTH) in report.broke
+    report = read_report([b"<testsuite><testcase name='t'><failure message='kept'/></testcase>", b"<a>" * 3_000_000])
+    assert str(XML_DEPTH) in report.read_error
     assert [case.message for case in report.cases] == ["kept"]
 
 
@@ -61,12 +61,12 @@ def test_elements_without_end_are_given_up_at_a_depth() -> None:
 def test_a_tag_or_comment_without_end_is_given_up_before_it_is_held(start: bytes) -> None:
     chunk = b"x" * MEBIBYTE
     report, peak = peak_of([b"<testsuite>" + start, *[chunk] * 40])
-    assert str(XML_TOKEN_BYTES) in report.broke
+    assert str(XML_TOKEN_BYTES) in report.read_error
     assert peak < 8 * XML_TOKEN_BYTES
 
 
 @pytest.mark.thorough
-def test_a_report_of_any_size_costs_the_same_v1() -> None:
+def test_a_report_of_any_size_costs_the_same() -> None:
     case = b"<testcase name='t'><failure message='m'>" + b"a line of a trace\n" * 50_000 + b"</failure></testcase>"
     passed = b"<testcase name='p'><system-out>" + b"a line of output\n" * 50_000 + b"</system-out></testcase>"
     chunks = [(case + passed)[at : at + 65_536] for at in range(0, len(case + passed), 65_536)]
@@ -77,24 +77,24 @@ def test_a_report_of_any_size_costs_the_same_v1() -> None:
     assert peak_of_many < peak + MEBIBYTE // 4
 
 
-def test_a_report_that_ends_early_keeps_what_came_and_says_so_v7() -> None:
+def test_a_report_that_ends_early_keeps_what_came_and_says_so() -> None:
     whole = sample_reports.SUREFIRE
     cut = whole[: whole.index(b'<testcase name="loads"') + 30]
-    report = read([cut])
+    report = read_report([cut])
     assert report.recognised
     assert report.totals.failed == 1
-    assert "ends before" in report.broke
+    assert "ends before" in report.read_error
 
 
-def test_a_report_that_stops_being_xml_keeps_what_came_and_names_the_line_v7() -> None:
-    report = read([b"<testsuite>\n<testcase name='a'><failure/></testcase>\n<testcase name=b/></testsuite>"])
+def test_a_report_that_stops_being_xml_keeps_what_came_and_names_the_line() -> None:
+    report = read_report([b"<testsuite>\n<testcase name='a'><failure/></testcase>\n<testcase name=b/></testsuite>"])
     assert report.totals.failed == 1
-    assert "line 3" in report.broke
+    assert "line 3" in report.read_error
 
 
 def test_what_follows_the_root_is_not_our_business() -> None:
-    report = read([b"<testsuite><testcase name='a'/></testsuite>\nJob succeeded & <gone>"])
-    assert (report.broke, report.totals.passed) == ("", 1)
+    report = read_report([b"<testsuite><testcase name='a'/></testsuite>\nJob succeeded & <gone>"])
+    assert (report.read_error, report.totals.passed) == ("", 1)
 
 
 @pytest.mark.parametrize(
@@ -114,21 +114,21 @@ def test_what_follows_the_root_is_not_our_business() -> None:
 )
 def test_the_declared_encoding_is_believed_only_when_it_can_be_true(declared: str, real: str) -> None:
     text = f'<?xml version="1.0" encoding="{declared}"?>\n<testsuite>{FAILED}</testsuite>'
-    report = read([text.encode(real)])
-    assert report.broke == ""
+    report = read_report([text.encode(real)])
+    assert report.read_error == ""
     assert (report.cases[0].name, report.cases[0].message) == ("größe", "zu groß")
     assert report.cases[0].body[0].text == "日本 ✗"
 
 
 def test_bytes_of_another_encoding_than_declared_cost_a_character_and_not_the_report() -> None:
-    report = read(
+    report = read_report(
         ['<?xml version="1.0" encoding="UTF-8"?><testsuite><testcase name="größe"/></testsuite>'.encode("latin-1")]
     )
-    assert (report.broke, report.totals.passed) == ("", 1)
+    assert (report.read_error, report.totals.passed) == ("", 1)
 
 
 def test_white_space_before_the_declaration_does_not_matter() -> None:
-    assert read([b'\n  <?xml version="1.0"?><testsuite><testcase name="a"/></testsuite>']).totals.passed == 1
+    assert read_report([b'\n  <?xml version="1.0"?><testsuite><testcase name="a"/></testsuite>']).totals.passed == 1
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_white_space_before_the_declaration_does_not_matter() -> None:
     ],
 )
 def test_what_is_no_test_report_is_not_recognised(content: bytes) -> None:
-    report = read([content])
+    report = read_report([content])
     assert not report.recognised
     assert report.totals.cases == 0
 
@@ -156,7 +156,7 @@ def test_what_is_no_test_report_is_not_recognised(content: bytes) -> None:
 )
 @example(content=b"&#" + b"9" * 40 + b";", prefix=b"<testsuite>")
 def test_any_bytes_give_a_report_and_never_an_error(content: bytes, prefix: bytes) -> None:
-    assert read([prefix + content]).totals.cases >= 0
+    assert read_report([prefix + content]).totals.cases >= 0
 
 
 @pytest.mark.thorough
@@ -167,7 +167,7 @@ def test_any_chunking_of_a_damaged_report_gives_the_same(draw: st.DataObject) ->
         content[draw.draw(st.integers(0, len(content) - 1))] = draw.draw(st.integers(0, 255))
     step = draw.draw(st.integers(1, 700))
     pieces = [bytes(content[at : at + step]) for at in range(0, len(content), step)]
-    assert read(pieces) == read([bytes(content)])
+    assert read_report(pieces) == read_report([bytes(content)])
 
 
 @pytest.mark.parametrize("step", [1, 7, XML_PIECE_BYTES - 1, XML_PIECE_BYTES + 1])
@@ -176,8 +176,8 @@ def test_a_report_longer_than_a_piece_reads_the_same_however_it_is_cut(step: int
         "<testsuite>" + FAILED.replace("zu groß", "zu groß &amp; &#27;[1mmehr &lt;") * 400 + "</testsuite>"
     ).encode()
     pieces = [content[at : at + step] for at in range(0, len(content), step)]
-    report = read(pieces)
-    assert report == read([content])
+    report = read_report(pieces)
+    assert report == read_report([content])
     assert report.totals.failed == 400
 
 
@@ -192,6 +192,6 @@ def test_asking_in_between_changes_nothing(encoding: str, step: int) -> None:
     for at in range(0, len(content), step):
         reader.feed(content[at : at + step])
         assert reader.report.totals.cases <= 1
-    assert reader.report == read([content])
+    assert reader.report == read_report([content])
     assert reader.report.totals.failed == 1
     assert reader.report.cases[0].name == "größe"

@@ -9,31 +9,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hummingbird.adapters.sources.gitlab.settings import GitLabSettings
-from hummingbird.adapters.sources.konflux.settings import KonfluxSettings
-from hummingbird.adapters.sources.registry import Declared, sources
-from hummingbird.adapters.sources.testing_farm.settings import TestingFarmSettings
-from hummingbird.agent.looking.gathering import Gathered, Subject, gathered
-from hummingbird.agent.looking.reading import Reads
-from hummingbird.assembly.library import Agent
-from hummingbird.domain.events import Event, Recorded
-from hummingbird.domain.journal import Entry, ToolFinished, ToolStarted
-from hummingbird.domain.secrets import Secrets
-from hummingbird.evidence.verdicts.judging import judge
-from hummingbird.lab.case import find
+from hummingbird import Agent, AgentConfig
+from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, ToolReader, gather_facts
+from hummingbird.app.source_registry import SourceDeclarations, create_sources
+from hummingbird.core.events import EntryRecorded, RunEvent
+from hummingbird.core.journal import JournalEntry, ToolFinished, ToolStarted
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.tools import ToolToken
+from hummingbird.evidence.verdict_rules import judge_failures
+from hummingbird.gitlab.read.settings import GitLabSettings
+from hummingbird.konflux.settings import KonfluxSettings
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.ports.source import ToolToken
-from hummingbird.service.verdict_wording import for_model
+from hummingbird.service.note_text import verdict_for_model
+from hummingbird.testing_farm.settings import TestingFarmSettings
 
 
 @dataclass
 class Told:
     """Everything that happened in a session."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Recorded):
+    def __call__(self, event: RunEvent) -> None:
+        if isinstance(event, EntryRecorded):
             self.entries.append(event.entry)
 
     @property
@@ -48,19 +47,19 @@ class Told:
         return told
 
 
-def declared(scene: Scene, folder: Path) -> Declared:
+def declared(scene: Scene, folder: Path) -> SourceDeclarations:
     world = scene.worlds.gitlab
     gitlab = GitLabSettings(scene.url("gitlab"), ToolToken(scene.read_token), world.project.path)
-    if not scene.case.files("konflux"):
-        return Declared(gitlab)
+    if not scene.case.list_files("konflux"):
+        return SourceDeclarations(gitlab)
     konflux = KonfluxSettings(
         scene.cluster_url,
-        kubeconfig=str(scene.kubeconfig(folder / "kubeconfig")),
+        kubeconfig=str(scene.write_kubeconfig(folder / "kubeconfig")),
         kubearchive_url=scene.url("kubearchive"),
     )
     artifacts = (f"{scene.url('artifacts')}/",)
     farm = TestingFarmSettings(scene.url("testing_farm"), artifacts, private_addresses=True)
-    return Declared(gitlab, konflux, farm)
+    return SourceDeclarations(gitlab, konflux, farm)
 
 
 def order(scene: Scene) -> str:
@@ -72,7 +71,7 @@ def order(scene: Scene) -> str:
         "project": world.project.path,
         "mr_iid": request.iid,
         "sha": request.sha,
-        "pipeline_id": scene.case.about["event"].get("pipeline"),
+        "pipeline_id": scene.case.description["event"].get("pipeline"),
         "target_branch": request.target_branch,
     }
     return json.dumps({name: value for name, value in told.items() if value is not None})
@@ -81,19 +80,19 @@ def order(scene: Scene) -> str:
 def judged_order(scene: Scene, folder: Path) -> str:
     """The same, with what rules say of it."""
     world = scene.worlds.gitlab
-    request, pipeline = world.merge_request, scene.case.about["event"].get("pipeline") or 0
-    subject = Subject(
+    request, pipeline = world.merge_request, scene.case.description["event"].get("pipeline") or 0
+    subject = FailureSubject(
         mr_iid=request.iid, sha=request.sha or "", pipeline_id=pipeline, target_branch=request.target_branch
     )
-    verdict = judge(asyncio.run(looked(scene, folder, subject)).facts)
+    verdict = judge_failures(asyncio.run(looked(scene, folder, subject)).facts)
     told = json.loads(order(scene))
-    return json.dumps({**told, "judged_by_rules": for_model(verdict)} if verdict.jobs else told)
+    return json.dumps({**told, "judged_by_rules": verdict_for_model(verdict)} if verdict.jobs else told)
 
 
-async def looked(scene: Scene, folder: Path, subject: Subject) -> Gathered:
-    found = sources(declared(scene, folder), os.environ)
+async def looked(scene: Scene, folder: Path, subject: FailureSubject) -> GatheredFacts:
+    found = create_sources(declared(scene, folder), os.environ)
     try:
-        return await gathered(Reads([tool for one in found for tool in one.tools], Secrets()), subject)
+        return await gather_facts(ToolReader([tool for one in found for tool in one.tools], Secrets()), subject)
     finally:
         for one in found:
             await one.close()
@@ -102,9 +101,10 @@ async def looked(scene: Scene, folder: Path, subject: Subject) -> Gathered:
 @contextmanager
 def on_stage(case: str, folder: Path, *, model: str = "digest") -> Iterator[tuple[Scene, Agent, Told]]:
     told = Told()
-    with Scene(find(case)) as scene:
-        found = sources(declared(scene, folder), os.environ)
+    with Scene(find_case(case)) as scene:
+        found = create_sources(declared(scene, folder), os.environ)
+        config = AgentConfig(on_event=told)
         with Agent(
-            model, sources=found, sandbox="bubblewrap", sessions_dir=folder / "sessions", on_event=told
+            model, sources=found, sandbox="bubblewrap", sessions_dir=folder / "sessions", config=config
         ) as agent:
             yield scene, agent, told

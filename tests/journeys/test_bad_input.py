@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from hummingbird import Agent
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.agent.tools.function import FunctionTool
-from hummingbird.domain.conversation import Conversation
-from hummingbird.domain.errors import BrokenTool, MissingSetting, OperatorError, UnknownModel, UsageFault
-from hummingbird.domain.history import problems
-from hummingbird.domain.journal import Entry, HistoryImported, ModelFailed
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.lab.scripted import ScriptedClock
-from hummingbird.lab.vendors.script import Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird import Agent, AgentConfig
+from hummingbird.agent.tools.registry import FunctionTool
+from hummingbird.core.conversation import Conversation
+from hummingbird.core.errors import MissingSetting, OperatorError, ToolDefinitionError, UnknownModel, UsageError
+from hummingbird.core.journal import HistoryImported, JournalEntry, ModelFailed
+from hummingbird.core.messages import find_problems
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.lab.model_script import ScriptedClock
+from hummingbird.storage.journals import FileJournal
+from tests.standins.vendors.script import Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 KEYS = {"ANTHROPIC_API_KEY": "k"}
 DONE = Turn(text="The disk was full.")
 
 
-def loaded(folder: Path, session_id: str) -> Sequence[Entry]:
+def loaded(folder: Path, session_id: str) -> Sequence[JournalEntry]:
     """The journal as another process would read it, proven to be a valid conversation."""
     journal = FileJournal(folder / session_id / "journal.jsonl")
     entries = list(journal.entries())
     journal.close()
-    assert not list(problems(Conversation.of(entries).view()))
+    assert not list(find_problems(Conversation.from_entries(entries).view()))
     return entries
 
 
@@ -46,9 +46,8 @@ def loaded(folder: Path, session_id: str) -> Sequence[Entry]:
 def test_what_is_not_set_is_named_before_anything_runs(
     model: str, environment: dict[str, str], kind: type[OperatorError], words: list[str], tmp_path: Path
 ) -> None:
-    """M1, M6"""
     with pytest.raises(kind) as caught:
-        Agent(model, environment=environment, sessions_dir=tmp_path)
+        Agent(model, sessions_dir=tmp_path, config=AgentConfig(environment=environment))
     sentence = str(caught.value)
     assert all(word in sentence for word in words), sentence
     assert "\n" not in sentence
@@ -67,25 +66,18 @@ def test_what_is_not_set_is_named_before_anything_runs(
     ],
 )
 def test_a_tool_with_a_broken_schema_is_named_before_anything_runs(schema: dict[str, Any], words: str) -> None:
-    """T1"""
     tool = FunctionTool(ToolSpec("look", "Looks.", schema), lambda x: x)
-    with pytest.raises(BrokenTool, match=words):
-        Agent("anthropic:claude-sonnet-5-5", environment=KEYS, tools=[tool])
+    with pytest.raises(ToolDefinitionError, match=words):
+        Agent("anthropic:claude-sonnet-5-5", tools=[tool], config=AgentConfig(environment=KEYS))
 
 
 def agent_on(lab: VendorLab, folder: Path, *, streaming: bool = False) -> Agent:
     environment = {**KEYS, "ANTHROPIC_BASE_URL": lab.anthropic_url}
-    return Agent(
-        "anthropic:claude-sonnet-5-5",
-        environment=environment,
-        sessions_dir=folder,
-        streaming=streaming,
-        clock=ScriptedClock(),
-    )
+    config = AgentConfig(environment=environment, streaming=streaming, clock=ScriptedClock())
+    return Agent("anthropic:claude-sonnet-5-5", sessions_dir=folder, config=config)
 
 
 def test_a_malformed_history_is_repaired_and_the_repairs_are_on_record(tmp_path: Path) -> None:
-    """L4"""
     history: list[Any] = [
         {"role": "assistant", "content": "I begin."},
         {"role": "tool", "tool_call_id": "nobody", "content": "?"},
@@ -120,7 +112,7 @@ def test_a_malformed_history_is_repaired_and_the_repairs_are_on_record(tmp_path:
 def test_a_reply_that_cannot_be_read_is_tried_again_and_on_record(
     fault: Fault, words: str, streaming: bool, tmp_path: Path
 ) -> None:
-    """L13, L16: nothing of the broken answer enters the history."""
+    """Nothing of the broken answer enters the history."""
     with VendorLab(Script([fault, DONE])) as lab, agent_on(lab, tmp_path, streaming=streaming) as agent:
         result = agent.run_conversation("Why?")
         lab.script.assert_consumed()
@@ -132,7 +124,6 @@ def test_a_reply_that_cannot_be_read_is_tried_again_and_on_record(
 
 
 def test_a_provider_that_never_recovers_ends_the_run_with_its_last_sentence(tmp_path: Path) -> None:
-    """L12, L13"""
     with VendorLab(Script([Fault("garbage")] * 5)) as lab, agent_on(lab, tmp_path) as agent:
         result = agent.run_conversation("Why?")
         lab.script.assert_consumed()
@@ -147,5 +138,5 @@ def test_a_session_id_cannot_leave_its_folder(name: str, tmp_path: Path) -> None
     with VendorLab(Script([DONE])) as lab:
         agent = agent_on(lab, tmp_path)
         agent.session_id = name
-        with agent, pytest.raises(UsageFault, match="Session id"):
+        with agent, pytest.raises(UsageError, match="Session id"):
             agent.chat("hello")

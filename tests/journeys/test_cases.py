@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from hummingbird.lab.case import find, names
+from hummingbird.lab.case import case_names, find_case
 from tests.journeys.staging import judged_order, on_stage, order
 
-FAILED = [name for name in names() if find(name).about["expected"].get("evidence")]
+FAILED = [name for name in case_names() if find_case(name).description["expected"].get("evidence")]
 
 
 def expected(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = find(name).about["expected"]
+    found: dict[str, Any] = find_case(name).description["expected"]
     return found
 
 
 @pytest.mark.parametrize("name", FAILED)
-def test_a_report_quotes_the_evidence_of_its_case_and_finds_what_is_to_blame_d2(name: str, tmp_path: Path) -> None:
+def test_a_report_quotes_the_evidence_of_its_case_and_finds_what_is_to_blame(name: str, tmp_path: Path) -> None:
     with on_stage(name, tmp_path / "stage") as (scene, agent, _):
         report = agent.chat(judged_order(scene, tmp_path / "judged"))
     failures = [expected(name), *expected(name).get("also", ())]
@@ -37,7 +37,7 @@ def test_a_case_in_which_nothing_failed_ends_well_and_says_so(name: str, tmp_pat
 
 
 @pytest.mark.thorough
-def test_konflux_and_testing_farm_are_followed_to_the_log_of_the_failed_test_d5_d6(tmp_path: Path) -> None:
+def test_konflux_and_testing_farm_are_followed_to_the_log_of_the_failed_test(tmp_path: Path) -> None:
     with on_stage("konflux-build-and-test", tmp_path) as (scene, agent, told):
         agent.chat(order(scene))
     wanted = {

@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import jsonschema_rs
 
-from hummingbird.lab.case import Case, find, names
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.case import LabCase, case_names, find_case
+from hummingbird.lab.gitlab.server import GitLabLab
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "gitlab"
 # the tree that the schemas were taken from, so that their references can be followed
@@ -44,23 +44,23 @@ class Answers:
 
 
 @contextmanager
-def asking(case: Case, token: str = GitLabLab.write_token) -> Iterator[tuple[GitLabLab, httpx2.Client]]:
+def asking(case: LabCase, token: str = GitLabLab.write_token) -> Iterator[tuple[GitLabLab, httpx2.Client]]:
     headers = {"PRIVATE-TOKEN": token} if token else {}
     with GitLabLab(case) as lab, httpx2.Client(base_url=f"{lab.url}/api/v4", headers=headers) as client:
         yield lab, client
 
 
-def addresses(case: Case) -> tuple[str, str]:
+def addresses(case: LabCase) -> tuple[str, str]:
     """Of its project and its merge request."""
-    project = f"/projects/{case.json('gitlab/project.json')['id']}"
-    return project, f"{project}/merge_requests/{case.json('gitlab/merge_request.json')['iid']}"
+    project = f"/projects/{case.read_json('gitlab/project.json')['id']}"
+    return project, f"{project}/merge_requests/{case.read_json('gitlab/merge_request.json')['iid']}"
 
 
 def every_case() -> list[Answers]:
-    return [_answers(find(name)) for name in names()]
+    return [_answers(find_case(name)) for name in case_names()]
 
 
-def _answers(case: Case) -> Answers:
+def _answers(case: LabCase) -> Answers:
     project, request = addresses(case)
     with asking(case) as (_lab, client):
         shown = _get(client, request)

@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from hummingbird.lab.case import Case
+from hummingbird.lab.case import LabCase
 
 
-def grown(case: Case, folder: Path, *, threads: int = 0, statuses: int = 0, changed_bytes: int = 0) -> Case:
+def grown(case: LabCase, folder: Path, *, threads: int = 0, statuses: int = 0, changed_bytes: int = 0) -> LabCase:
     """A copy with so many more threads and external statuses, and a new file whose diff is at least that long.
 
     Statuses go to a pipeline of the merge request's head: GitLab lists those of a commit's pipelines alone."""
-    found = Case(Path(shutil.copytree(case.folder, folder / case.name)), case.addresses)
+    found = LabCase(Path(shutil.copytree(case.folder, folder / case.name)), case.addresses)
     people, request = _read(found, "users"), _read(found, "merge_request")
     at = request["updated_at"]
     pipeline = next((each["id"] for each in _read(found, "pipelines") if each["sha"] == request["sha"]), 0)
@@ -25,11 +25,11 @@ def grown(case: Case, folder: Path, *, threads: int = 0, statuses: int = 0, chan
     return found
 
 
-def _read(case: Case, name: str) -> Any:
-    return case.json(f"gitlab/{name}.json", [])
+def _read(case: LabCase, name: str) -> Any:
+    return case.read_json(f"gitlab/{name}.json", [])
 
 
-def _add(case: Case, name: str, more: list[dict[str, Any]]) -> None:
+def _add(case: LabCase, name: str, more: list[dict[str, Any]]) -> None:
     if more:
         (case.folder / f"gitlab/{name}.json").write_text(json.dumps([*_read(case, name), *more]), encoding="utf-8")
 

@@ -2,7 +2,7 @@
 
 import os
 
-from hummingbird.lab.serving import listener
+from hummingbird.lab.http_server import open_listener
 
 _FIRST, _ROWS, _LONG = 15_000, 3_000, 5
 
@@ -13,7 +13,7 @@ def free_row() -> int:
         first = _FIRST + (os.getpid() * 7 + turn) % _ROWS * _LONG
         try:
             for at in range(_LONG):
-                listener(first + at).close()
+                open_listener(first + at).close()
         except OSError:
             continue
         return first

@@ -1,4 +1,4 @@
-"""Every case as a whole: five servers that know each other, and the event that begins it (D2)."""
+"""Every case as a whole: five servers that know each other, and the event that begins it."""
 
 import json
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from hummingbird.lab.case import FOLDER, find, names
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
-from hummingbird.lab.kubernetes import kubeconfig
-from hummingbird.lab.scene import NAMES, Scene
-from hummingbird.lab.serving import listener
+from hummingbird.lab.case import CASES_FOLDER, case_names, find_case
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.lab.http_server import open_listener
+from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.scene import SERVER_NAMES, Scene
 from tests.lab.ports import free_row
 
 KONFLUX = "konflux-build-and-test"
@@ -21,15 +21,15 @@ EVENTS = {"pipeline": "Pipeline Hook", "merge_request": "Merge Request Hook", "n
 NO_REQUEST = "/v0.1/requests/00000000-0000-0000-0000-000000000000"
 
 
-@pytest.fixture(params=names())
+@pytest.fixture(params=case_names())
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
-    with Scene(find(request.param)) as running:
+    with Scene(find_case(request.param)) as running:
         yield running
 
 
 @pytest.fixture
 def konflux() -> Iterator[Scene]:
-    with Scene(find(KONFLUX)) as running:
+    with Scene(find_case(KONFLUX)) as running:
         yield running
 
 
@@ -47,13 +47,13 @@ def test_all_five_addresses_answer(scene: Scene) -> None:
         assert httpx2.get(scene.url(name) + runs, headers=bearer).json()["kind"].endswith("List"), name
     assert httpx2.get(scene.url("testing_farm") + NO_REQUEST).json()["message"] == "No such entity."
     assert httpx2.get(scene.url("artifacts") + "/none/").status_code == 404
-    assert len(set(scene.addresses.values())) == len(NAMES)
+    assert len(set(scene.addresses.values())) == len(SERVER_NAMES)
 
 
 @pytest.mark.thorough
 def test_the_event_is_of_the_declared_kind_and_its_ids_exist(scene: Scene) -> None:
-    headers, body = scene.event()
-    told, event = json.loads(body), scene.case.about["event"]
+    headers, body = scene.webhook_event()
+    told, event = json.loads(body), scene.case.description["event"]
     assert headers["X-Gitlab-Event"] == EVENTS[event["kind"]]
     assert headers["X-Gitlab-Instance"] == scene.url("gitlab")
     assert told["object_kind"] == event["kind"]
@@ -74,8 +74,10 @@ def test_no_placeholder_is_left_in_what_is_served(scene: Scene) -> None:
     request = scene.worlds.gitlab.merge_request
     paths = ["", f"/merge_requests/{request.iid}", f"/merge_requests/{request.iid}/discussions?per_page=100"]
     paths += [f"/repository/commits/{request.sha}/statuses?all=true"] if request.sha else []
-    seen = json.dumps([gitlab(scene, f"/projects/{project}{path}") for path in paths]) + scene.event()[1].decode()
-    assert not [name for name in NAMES if "{{" + name + "}}" in seen]
+    seen = (
+        json.dumps([gitlab(scene, f"/projects/{project}{path}") for path in paths]) + scene.webhook_event()[1].decode()
+    )
+    assert not [name for name in SERVER_NAMES if "{{" + name + "}}" in seen]
 
 
 @pytest.mark.thorough
@@ -88,7 +90,7 @@ def test_the_servers_name_each_others_served_addresses(konflux: Scene) -> None:
     shown = httpx2.get(runs, headers=bearer).text
     assert konflux.url("gitlab") in shown
     assert "{{" not in shown
-    [file] = (FOLDER / KONFLUX / "testing_farm/requests").glob("*.json")
+    [file] = (CASES_FOLDER / KONFLUX / "testing_farm/requests").glob("*.json")
     answer = httpx2.get(f"{konflux.url('testing_farm')}/v0.1/requests/{file.stem}").json()
     assert answer["run"]["artifacts"].startswith(konflux.url("artifacts"))
     assert httpx2.get(answer["run"]["artifacts"] + "/").status_code == 200
@@ -96,11 +98,11 @@ def test_the_servers_name_each_others_served_addresses(konflux: Scene) -> None:
 
 @pytest.mark.thorough
 def test_kubeconfig_files_lead_to_the_cluster_and_are_private(konflux: Scene, tmp_path: Path) -> None:
-    ours, theirs = konflux.kubeconfig(tmp_path / "ours"), konflux.kubectl_config(tmp_path / "theirs")
+    ours, theirs = konflux.write_kubeconfig(tmp_path / "ours"), konflux.write_kubectl_config(tmp_path / "theirs")
     assert {each.stat().st_mode & 0o777 for each in (ours, theirs)} == {0o600}
-    wanted = kubeconfig.Access(konflux.url("konflux"), konflux.konflux_token, konflux.worlds.konflux.namespace)
-    assert kubeconfig.read(ours) == wanted
-    carrying = kubeconfig.read(theirs)
+    wanted = kubeconfig.ClusterAccess(konflux.url("konflux"), konflux.konflux_token, konflux.worlds.konflux.namespace)
+    assert kubeconfig.read_kubeconfig(ours) == wanted
+    carrying = kubeconfig.read_kubeconfig(theirs)
     assert (carrying.token, carrying.namespace) == (wanted.token, wanted.namespace)
     path = f"/apis/tekton.dev/v1/namespaces/{carrying.namespace}/pipelineruns"
     assert httpx2.get(carrying.server + path).status_code == 200
@@ -109,12 +111,12 @@ def test_kubeconfig_files_lead_to_the_cluster_and_are_private(konflux: Scene, tm
 
 def test_a_port_means_five_in_a_row_and_one_that_is_taken_frees_the_others() -> None:
     first = free_row()
-    with Scene(find("disk-full"), port=first) as scene:
-        assert [scene.url(name) for name in NAMES] == [f"http://127.0.0.1:{first + at}" for at in range(5)]
-    with listener(first + 3), pytest.raises(OSError, match="in use"):
-        Scene(find("disk-full"), port=first).__enter__()
+    with Scene(find_case("disk-full"), port=first) as scene:
+        assert [scene.url(name) for name in SERVER_NAMES] == [f"http://127.0.0.1:{first + at}" for at in range(5)]
+    with open_listener(first + 3), pytest.raises(OSError, match="in use"):
+        Scene(find_case("disk-full"), port=first).__enter__()
     for at in range(5):
-        listener(first + at).close()
+        open_listener(first + at).close()
 
 
 def test_a_broken_case_leaves_no_listener_behind(tmp_path: Path) -> None:
@@ -122,15 +124,15 @@ def test_a_broken_case_leaves_no_listener_behind(tmp_path: Path) -> None:
     (tmp_path / "gitlab").mkdir()
     (tmp_path / "gitlab/project.json").write_text("{")
     with pytest.raises(ValueError, match="is not JSON"):
-        Scene(replace(find("disk-full"), folder=tmp_path), port=first).__enter__()
-    listener(first).close()
+        Scene(replace(find_case("disk-full"), folder=tmp_path), port=first).__enter__()
+    open_listener(first).close()
 
 
 def test_what_is_sent_is_the_event_itself(scene: Scene) -> None:
-    scene.send_to("http://127.0.0.1:1/")
-    hooks = hooks_of(scene.worlds.gitlab)
-    hooks.settle()
-    headers, body = scene.event()
+    scene.send_event_to("http://127.0.0.1:1/")
+    hooks = webhook_sender(scene.worlds.gitlab)
+    hooks.wait_until_sent()
+    headers, body = scene.webhook_event()
     [sent] = [each for each in hooks.deliveries if each.event == headers["X-Gitlab-Event"]]
     assert sent.body == body
     assert (sent.status, sent.problem) == (None, "The receiver did not answer: ConnectionRefusedError.")

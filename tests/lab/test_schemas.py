@@ -1,4 +1,4 @@
-"""What the lab's GitLab sends is what GitLab sends: by GitLab's own schemas, and by answers that were captured (D2).
+"""What the lab's GitLab sends is what GitLab sends: by GitLab's own schemas, and by answers that were captured.
 
 Where an answer may lack something or be null although the captured one is not, the reason stands beside it.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.lab.case import find
+from hummingbird.lab.case import find_case
 from tests.lab.gitlab_answers import (
     NOT_HERE,
     SCHEMAS,
@@ -23,16 +23,16 @@ from tests.lab.gitlab_answers import (
 from tests.lab.growing import grown
 from tests.lab.structure import lacks, paths
 
-PREPARING = {"sha", "diff_refs", "changes_count", "prepared_at"}  # null while GitLab prepares it (facts 2.1)
+PREPARING = {"sha", "diff_refs", "changes_count", "prepared_at"}  # null while GitLab prepares it
 NO_PIPELINE = {"pipeline", "head_pipeline", "latest_build_started_at"}  # null where none has run
-DELETED_FORK = {"source_project_id"}  # null once the fork that it came from is gone (facts 1.2)
+DELETED_FORK = {"source_project_id"}  # null once the fork that it came from is gone
 # nobody wrote a description; merge at any time
 REQUEST_NULLABLE = PREPARING | NO_PIPELINE | DELETED_FORK | {"description", "merge_after"}
 REQUEST_ABSENT = {"approvals_before_merge", *(f"approvals_before_merge.{each}" for each in ("id", "title"))}  # Premium
 NOTE_ABSENT = {"[].notes[].attachment"}  # not in 18.0: its schema of notes allows no such key
 NOTE_NULLABLE = {
     "[].notes[].commit_id",  # only on notes of a commit
-    "[].notes[].position.old_line",  # an added line has no old number (facts 2.4)
+    "[].notes[].position.old_line",  # an added line has no old number
     "[].notes[].position.line_range.end.old_line",
 }
 AUTHOR_ABSENT = {"author.email", "author.created_at"}  # the sample is of 2013; the schema of 18.0 knows neither
@@ -188,8 +188,8 @@ def test_an_exception_is_about_something_that_was_captured(name: str, excepted: 
     assert excepted <= paths(captured(name))
 
 
-def test_pages_carry_the_captured_headers_d2(tmp_path: Path) -> None:
-    case = grown(find("compiler-error"), tmp_path, threads=6)
+def test_pages_carry_the_captured_headers(tmp_path: Path) -> None:
+    case = grown(find_case("compiler-error"), tmp_path, threads=6)
     with asking(case) as (_lab, client):
         answer = client.get(f"{addresses(case)[1]}/discussions?page=2&per_page=3")
     seen = captured("pagination_headers")
@@ -200,9 +200,9 @@ def test_pages_carry_the_captured_headers_d2(tmp_path: Path) -> None:
 
 
 def test_lists_longer_than_a_page_come_in_pages(tmp_path: Path) -> None:
-    case = grown(find("flaky-test"), tmp_path, threads=130, statuses=130)
+    case = grown(find_case("flaky-test"), tmp_path, threads=130, statuses=130)
     project, request = addresses(case)
-    sha = case.json("gitlab/merge_request.json")["sha"]
+    sha = case.read_json("gitlab/merge_request.json")["sha"]
     with asking(case) as (_lab, client):
         for path in (f"{request}/discussions", f"{project}/repository/commits/{sha}/statuses"):
             first = client.get(f"{path}?per_page=500")
@@ -212,7 +212,7 @@ def test_lists_longer_than_a_page_come_in_pages(tmp_path: Path) -> None:
 
 def test_a_long_diff_is_shown_without_its_text(tmp_path: Path) -> None:
     """Facts 2.2: an empty diff does not mean that nothing changed."""
-    case = grown(find("compiler-error"), tmp_path, changed_bytes=120_000)
+    case = grown(find_case("compiler-error"), tmp_path, changed_bytes=120_000)
     with asking(case) as (_lab, client):
         files = client.get(f"{addresses(case)[1]}/diffs").json()
     [long] = [each for each in files if each["new_path"] == "grown.txt"]

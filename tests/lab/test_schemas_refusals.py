@@ -1,4 +1,4 @@
-"""The lab's GitLab refuses in GitLab's words: every shape of facts 2.8 that a reader or writer can meet (D8).
+"""The lab's GitLab refuses in GitLab's words: every shape of facts 2.8 that a reader or writer can meet.
 
 Those that no request of ours brings about are planned as faults, and must look the same.
 """
@@ -10,20 +10,20 @@ from typing import Any
 import httpx2
 import pytest
 
-from hummingbird.lab.case import find
-from hummingbird.lab.gitlab import faults
-from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.planned import Fault
+from hummingbird.lab.case import find_case
+from hummingbird.lab.fault_injection import Fault
+from hummingbird.lab.gitlab import error_responses
+from hummingbird.lab.gitlab.server import GitLabLab
 from tests.lab.gitlab_answers import addresses, asking, captured
 from tests.lab.structure import lacks
 
-CASE = find("compiler-error")
+CASE = find_case("compiler-error")
 PROJECT, REQUEST = addresses(CASE)
 SHAPES = {each["when"]: each for each in captured("error_shapes")}
 READ, WRITE, EXPIRED = GitLabLab.read_token, GitLabLab.write_token, GitLabLab.expired_token
 NO_SUCH = "f" * 40
-SYSTEM = next(each for each in CASE.json("gitlab/discussions.json") if each["notes"][0]["system"])
-THREAD = next(each for each in CASE.json("gitlab/discussions.json") if not each["individual_note"])
+SYSTEM = next(each for each in CASE.read_json("gitlab/discussions.json") if each["notes"][0]["system"])
+THREAD = next(each for each in CASE.read_json("gitlab/discussions.json") if not each["individual_note"])
 TOO_LONG = "x" * 1_000_001
 NOT_PLAYED = {"model validation"}  # of a person's profile, which nobody here writes
 
@@ -68,10 +68,10 @@ WRITING = {
     "note body was quick actions only": Asked("POST", f"{REQUEST}/notes", {"body": "/close"}),
 }
 PLANNED: dict[str, Callable[[], Fault]] = {
-    "application limiter (notes)": faults.limiter,
-    "rack-attack, text/plain": faults.rack_attack,
-    "unhandled": lambda: faults.server_error(500),
-    "lock": faults.locked,
+    "application limiter (notes)": error_responses.rate_limit_fault,
+    "rack-attack, text/plain": error_responses.rack_attack_fault,
+    "unhandled": lambda: error_responses.server_error_fault(500),
+    "lock": error_responses.resource_lock_fault,
 }
 
 
@@ -110,7 +110,7 @@ def test_an_award_has_all_that_was_captured() -> None:
 
 
 def test_a_new_note_and_a_new_thread_look_like_the_captured_ones() -> None:
-    """What is written is shown as what is read; only a note that can be resolved says whether it is (facts 2.3)."""
+    """What is written is shown as what is read; only a note that can be resolved says whether it is."""
     [seen] = [each for each in captured("discussions_list_mr") if not each["individual_note"]]
     with asking(CASE) as (_lab, client):
         note = client.post(f"{REQUEST}/notes", json={"body": "One **note**."})

@@ -12,12 +12,12 @@ import signal
 import sys
 from pathlib import Path
 
-from hummingbird.adapters.queues import sqs
-from hummingbird.adapters.stores.folder_objects import FolderObjects
-from hummingbird.domain.orders import Arrived, WorkOrder
-from hummingbird.service.ingress import Ingress
-from hummingbird.service.stages import Later
+from hummingbird.core.orders import EventEnvelope, WorkOrder
+from hummingbird.queues import sqs
+from hummingbird.service.event_ingress import EventIngress
+from hummingbird.service.protocols import RetryLater
 from hummingbird.service.worker import Worker
+from hummingbird.storage.folder_objects import FolderObjectStore
 from tests.contracts.queues.worker import opened
 
 SLOTS = 2  # few, so that orders have to wait for one
@@ -26,7 +26,7 @@ POLL_S = 1.0  # shorter than what is left of a lease: ministack goes on giving m
 
 
 class Labour:
-    """Fulfils service.stages.Stages."""
+    """Both stages of the service: each order takes WORK_S, and the file says who worked on it."""
 
     def __init__(self, name: str, file: Path) -> None:
         self._name = name
@@ -36,10 +36,10 @@ class Labour:
     def tell(self, what: str) -> None:
         os.write(self._fd, f"{self._name} {what}\n".encode())  # short enough to be written in one piece
 
-    async def arrived(self, event: Arrived) -> tuple[WorkOrder, ...]:
+    async def process_event(self, event: EventEnvelope) -> tuple[WorkOrder, ...]:
         raise AssertionError("only orders are sent")
 
-    async def ordered(self, order: WorkOrder, *, last_try: bool) -> Later | None:
+    async def process_order(self, order: WorkOrder, *, last_try: bool) -> RetryLater | None:
         if f" has done {order.id}\n" in self._file.read_text():
             return None
         self.tell(f"begins {order.id}")
@@ -54,8 +54,17 @@ async def main(name: str, file: Path, visibility_s: int, words: list[str]) -> No
     setattr(sqs, "QUEUE_POLL_S", POLL_S)  # noqa: B010 - the type checker lets nobody assign what a module imported
     queue, _ = opened(visibility_s, words)
     labour = Labour(name, file)
-    ingress = Ingress(queue, FolderObjects(file.parent / "objects"), lambda: 0.0)
-    worker = Worker(queue, labour, ingress, lambda: SLOTS, visibility_s=visibility_s, grace_s=10.0, slot_pause_s=1.0)
+    ingress = EventIngress(queue, FolderObjectStore(file.parent / "objects"), lambda: 0.0)
+    worker = Worker(
+        queue,
+        ingress,
+        lambda: SLOTS,
+        process_event=labour.process_event,
+        process_order=labour.process_order,
+        visibility_s=visibility_s,
+        grace_s=10.0,
+        slot_pause_s=1.0,
+    )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
     labour.tell("ready")
     await worker.run()

@@ -1,4 +1,4 @@
-"""E1–E4, N3: a burst of webhooks through the whole service: HTTP, SQLite, bubblewrap, a model over HTTP, GitLab.
+"""A burst of webhooks through the whole service: HTTP, SQLite, bubblewrap, a model over HTTP, GitLab.
 
 Every merge request is one session with a failed pipeline; several replies in a thread are one session with several
 orders.
@@ -18,18 +18,18 @@ import pytest
 
 from benchmarks.service.burst import configuration
 from benchmarks.service.crowd import CASE, ENDS, Crowd, EndlessScript, Hook, Seen, most_at_once
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.domain.notes import Part
-from hummingbird.lab.case import find
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.lab.vendors.script import Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from tests.assembly.test_serving import environment, served
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from tests.app.test_service import environment, served
+from tests.standins.vendors.script import Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
 from tests.thoroughly import ALL
 
 PATIENCE_S = 100.0
 LANES = 8
-PLACEHOLDER = Part.PLACEHOLDER.value
+PLACEHOLDER = NoteKind.PLACEHOLDER.value
 
 
 class StalledScript(Script):
@@ -48,7 +48,7 @@ class Stage:
 
 @contextmanager
 def staged(folder: Path, script: Script, requests: int, slots: int) -> Iterator[Stage]:
-    with Scene(find(CASE)) as scene, VendorLab(script) as vendor:
+    with Scene(find_case(CASE)) as scene, VendorLab(script) as vendor:
         (folder / "look.md").write_text("Find out why the pipeline failed.")
         file = folder / "hummingbird.yaml"
         file.write_text(configuration(scene.url("gitlab"), slots))
@@ -84,14 +84,14 @@ def ended(number: int) -> Callable[[list[Seen]], bool]:
 
 async def nothing_left(stage: Stage) -> None:
     queue = SqliteQueue(Path(stage.given["HUMMINGBIRD_HOME"]) / "queue.sqlite", 60)
-    assert not await queue.dead()
+    assert not await queue.list_dead_letters()
     assert not await queue.receive(10, 0)
     await queue.close()
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("slots", [4, 16])
-async def test_a_burst_is_answered_exactly_once_within_the_slots_e3_e4_n3(tmp_path: Path, slots: int) -> None:
+async def test_a_burst_is_answered_exactly_once_within_the_slots(tmp_path: Path, slots: int) -> None:
     requests = 40
     with staged(tmp_path, EndlessScript(0.1), requests, slots) as stage:
         hooks = stage.crowd.failures()
@@ -102,13 +102,13 @@ async def test_a_burst_is_answered_exactly_once_within_the_slots_e3_e4_n3(tmp_pa
         await nothing_left(stage)
     wanted = {hook.about for hook in hooks}
     assert Counter((note.iid, note.part) for note in seen) == Counter(
-        (iid, part) for iid in wanted for part in (PLACEHOLDER, Part.RESULT.value)
+        (iid, part) for iid in wanted for part in (PLACEHOLDER, NoteKind.RESULT.value)
     )
     assert 2 <= most_at_once(seen) <= slots
 
 
 @pytest.mark.thorough
-async def test_replies_of_many_threads_are_answered_in_the_order_of_each_e2(tmp_path: Path) -> None:
+async def test_replies_of_many_threads_are_answered_in_the_order_of_each(tmp_path: Path) -> None:
     threads, each = 6, 3
     with staged(tmp_path, EndlessScript(), threads, 4) as stage:
         async with served(stage.file, stage.given) as serving:
@@ -124,7 +124,7 @@ async def test_replies_of_many_threads_are_answered_in_the_order_of_each_e2(tmp_
     assert dict(answers) == {iid: [f"reply-{at}" for at in range(each)] for iid in answers}
 
 
-async def test_full_slots_hold_up_nobody_who_needs_none_e4(tmp_path: Path) -> None:
+async def test_full_slots_hold_up_nobody_who_needs_none(tmp_path: Path) -> None:
     """Every run hangs at its model; questions for help are answered all the same."""
     requests, questions, slots = (40, 10, 4) if ALL else (12, 5, 4)
     with staged(tmp_path, StalledScript(), requests, slots) as stage:

@@ -1,4 +1,4 @@
-"""E2–E4: ten processes at one queue, and one of them is killed: nothing twice, nothing lost, every group in order."""
+"""Ten processes at one queue, and one of them is killed: nothing twice, nothing lost, every group in order."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ async def put_in(site: Site) -> None:
 async def left(site: Site) -> set[str]:
     """The orders that are still there, taken from the queue. None of them is dead."""
     queue, found = site.open(LEASE_S), set[str]()
-    assert not await queue.dead()
+    assert not await queue.list_dead_letters()
     while messages := await queue.receive(10, 0):
         for message in messages:
             await queue.delete(message)
@@ -98,7 +98,7 @@ def done_in_order(told: Told) -> None:
 
 
 @pytest.mark.thorough
-async def test_ten_processes_do_everything_once_and_every_group_in_order_e3(tmp_path: Path, site: Site) -> None:
+async def test_ten_processes_do_everything_once_and_every_group_in_order(tmp_path: Path, site: Site) -> None:
     told = Told(tmp_path / "told")
     names = [f"p{number}" for number in range(PROCESSES)]
     async with at_work(names, site, told):
@@ -111,7 +111,7 @@ async def test_ten_processes_do_everything_once_and_every_group_in_order_e3(tmp_
 
 
 @pytest.mark.thorough
-async def test_what_a_killed_process_had_is_taken_over_in_order_e3(tmp_path: Path, site: Site) -> None:
+async def test_what_a_killed_process_had_is_taken_over_in_order(tmp_path: Path, site: Site) -> None:
     told = Told(tmp_path / "told")
     await put_in(site)
     async with at_work(["stuck"], site, told, SHORT_LEASE_S) as stuck:

@@ -1,6 +1,6 @@
 """Breaks each invariant on purpose and looks whether a test turns red: `python -m tests.mutations.run` (make mutate).
 
-    --only I3      the mutations of one invariant; may be given several times
+    --only sandbox      the mutations of one invariant; may be given several times
     --jobs 2       so many at once, each in a room of its own
     --no-baseline  without running the same tests on the unbroken copy first
 

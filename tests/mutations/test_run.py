@@ -11,12 +11,12 @@ from tests.mutations.room import SOURCES, Room, StaleMutation, changed
 from tests.mutations.run import main
 
 FENCE = "tests/agent/test_fence.py::test_content_stays_as_it_is_and_cannot_close_its_fence"
-FILE = "hummingbird/agent/tools/fence.py"
+FILE = "hummingbird/agent/tools/results.py"
 MARK = '    mark = _digest(text.encode("utf-8", "replace"))\n'
 
 
 def mutation(new: str, *, old: str = MARK, tests: tuple[str, ...] = (FENCE,)) -> Mutation:
-    return Mutation("I9", "Something is otherwise", FILE, old, new, tests)
+    return Mutation("outsiders", "Something is otherwise", FILE, old, new, tests)
 
 
 CAUGHT = mutation('    mark = _digest(b"")\n    seen = ""\n')
@@ -31,7 +31,7 @@ def test_a_mutation_that_a_test_notices_is_caught_and_the_page_says_by_which(
     before = (SOURCES / FILE).read_bytes()
     assert main(["--jobs", "1"], (CAUGHT,), document) == 0
     assert "1 caught" in capsys.readouterr().out
-    row = f"| I9 | Something is otherwise | `{FILE}` | caught | `{FENCE.removeprefix('tests/')}` |"
+    row = f"| outsiders | Something is otherwise | `{FILE}` | caught | `{FENCE.removeprefix('tests/')}` |"
     assert row in document.read_text(encoding="utf-8")
     assert (SOURCES / FILE).read_bytes() == before, "the sources themselves are never touched"
 
@@ -48,7 +48,7 @@ def test_a_mutation_that_no_test_notices_survives_and_the_run_fails(
 @pytest.mark.thorough
 def test_a_broken_copy_is_what_every_program_sees_that_a_test_starts(tmp_path: Path) -> None:
     room = Room(tmp_path)
-    code = "from hummingbird.agent.tools import fence; print(fence._digest(b''))"
+    code = "from hummingbird.agent.tools import results; print(results._digest(b''))"
     words = [str(room.python), "-I", "-c", code]
     broken = mutation('    return "0" * 16', old="    return sha256(content).hexdigest()[:MARK_CHARS]")
     with room.broken(broken):

@@ -15,7 +15,7 @@ from tests.mutations.table import INVARIANTS, TABLE
 
 pytestmark = pytest.mark.every_case
 
-_ROW = re.compile(r"^\| (I\d+) \| (.+?) \| `(.+?)` \| (.+?) \|", re.MULTILINE)
+_ROW = re.compile(r"^\| ([a-z-]+) \| (.+?) \| `(.+?)` \| (.+?) \|", re.MULTILINE)
 on_every_mutation = pytest.mark.parametrize("mutation", TABLE, ids=lambda each: f"{each.invariant} {each.broken}")
 
 

@@ -10,12 +10,11 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from hummingbird.adapters.sandboxes.bubblewrap import BubblewrapPlace
-from hummingbird.adapters.sandboxes.bubblewrap_options import Room
-from hummingbird.adapters.sandboxes.command import CommandSandbox
-from hummingbird.adapters.sandboxes.link import Place
-from hummingbird.adapters.sandboxes.podman import PodmanPlace
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes.backend import SandboxBackend
+from hummingbird.sandboxes.bubblewrap import BubblewrapBackend, BubblewrapLimits
+from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.sandboxes.podman import PodmanBackend
 from tests.sandbox_image import sandbox_image
 from tests.security.attempt import MAKER, Attempt, Lack, Outcome, Verdict, order, outcomes
 from tests.security.host import Host
@@ -24,7 +23,7 @@ from tests.thoroughly import also
 
 T = TypeVar("T")
 MIB = 1024**2
-TIGHT = Room(memory_bytes=96 * MIB, space_bytes=64 * MIB, inodes=4000, locks=1000)
+TIGHT = BubblewrapLimits(memory_bytes=96 * MIB, space_bytes=64 * MIB, inodes=4000, locks=1000)
 TOO_MUCH = {
     "memory": 320,
     "space": 128,
@@ -39,37 +38,37 @@ MAKING = f"rm -rf /tmp/data/* /dev/shm/*; exec python3 -I -c {shlex.quote(MAKER)
 class Backend(Protocol):
     name: str
 
-    def place(self) -> Place: ...
+    def place(self) -> SandboxBackend: ...
 
-    def tight(self) -> Place: ...
+    def tight(self) -> SandboxBackend: ...
 
-    def weak(self, lacking: frozenset[Lack], host: Host) -> Place: ...
+    def weak(self, lacking: frozenset[Lack], host: Host) -> SandboxBackend: ...
 
 
 class Bubblewrap:
     name = "bubblewrap"
 
-    def place(self) -> Place:
-        return BubblewrapPlace()
+    def place(self) -> SandboxBackend:
+        return BubblewrapBackend()
 
-    def tight(self) -> Place:
-        return BubblewrapPlace(TIGHT)
+    def tight(self) -> SandboxBackend:
+        return BubblewrapBackend(TIGHT)
 
-    def weak(self, lacking: frozenset[Lack], host: Host) -> Place:
+    def weak(self, lacking: frozenset[Lack], host: Host) -> SandboxBackend:
         return WeakBubblewrap(lacking, host)
 
 
 class Podman:
     name = "podman"
 
-    def place(self) -> Place:
-        return PodmanPlace(self._image(), environment=os.environ)
+    def place(self) -> SandboxBackend:
+        return PodmanBackend(self._image(), environment=os.environ)
 
-    def tight(self) -> Place:
+    def tight(self) -> SandboxBackend:
         memory, space = TIGHT.memory_bytes, TIGHT.space_bytes
-        return PodmanPlace(self._image(), environment=os.environ, memory_bytes=memory, space_bytes=space)
+        return PodmanBackend(self._image(), environment=os.environ, memory_bytes=memory, space_bytes=space)
 
-    def weak(self, lacking: frozenset[Lack], host: Host) -> Place:
+    def weak(self, lacking: frozenset[Lack], host: Host) -> SandboxBackend:
         return WeakPodman(self._image(), lacking, host)
 
     @staticmethod
@@ -89,7 +88,7 @@ on_both_backends = pytest.mark.parametrize("backend", BACKENDS, ids=_name)
 on_every_backend = pytest.mark.parametrize("backend", [BACKENDS[0], *map(also, BACKENDS[1:])], ids=_name)
 
 
-def with_sandbox(place: Place, story: Callable[[Sandbox], Awaitable[T]]) -> T:
+def with_sandbox(place: SandboxBackend, story: Callable[[Sandbox], Awaitable[T]]) -> T:
     """A story from the start of a sandbox to its end."""
 
     async def whole() -> T:
@@ -113,7 +112,7 @@ async def attempted(sandbox: Sandbox, attempts: Sequence[Attempt], world: Mappin
 
 
 async def in_a_sandbox(
-    place: Place,
+    place: SandboxBackend,
     attempts: Sequence[Attempt],
     world: Mapping[str, Any],
     lacking: frozenset[Lack] = frozenset(),

@@ -23,20 +23,20 @@ import boto3.session
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hummingbird.cli.lines import OneLine
+from hummingbird.app.console import OneLineFormatter
 from hummingbird.lab import scene as scenes
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
-from hummingbird.lab.gitlab.records import Token
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.konflux.world import READ_RULES, reader
-from hummingbird.lab.kubernetes import kubeconfig
-from hummingbird.lab.planned import Answer, Body
-from hummingbird.lab.vendors.recording import Recorded
-from hummingbird.lab.vendors.script import Call, Fault, Step, Turn
+from hummingbird.lab.fault_injection import FaultResponse, StreamedBody
+from hummingbird.lab.gitlab.records import AccessToken
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.konflux.world import READ_RULES, reader_account
+from hummingbird.lab.kubernetes_api import kubeconfig
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 from tests.journeys.service.stage import Ours, Stage, staged
 from tests.security.canaries import TIERS, ways
 from tests.security.canary_log import log_pieces
+from tests.standins.vendors.recording import Recorded
+from tests.standins.vendors.script import Call, Fault, Step, Turn
 
 CASE, JOB, BOT, READER = "failing-test", 70011, 91, 92
 REQUEST = "6b2f0c1e-5d3a-4f6e-9c38-0a7d52e1b9f4"
@@ -117,7 +117,7 @@ class Keeping(logging.Handler):
     def __init__(self, trail: Trail) -> None:
         super().__init__(logging.DEBUG)
         self._trail = trail
-        self.setFormatter(OneLine("%(levelname)s %(name)s %(message)s"))
+        self.setFormatter(OneLineFormatter("%(levelname)s %(name)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         self._trail.records.append(record)
@@ -150,13 +150,15 @@ def armed(stage: Stage, patch: pytest.MonkeyPatch) -> None:
         patch.setenv(name, value)
     stage.ask(_known_to_gitlab)
     cluster = stage.scene.worlds.konflux
-    cluster.access.accounts[TIERS["konflux"]] = reader(cluster.namespace, READ_RULES)
-    kubeconfig.write(stage.folder / "kubeconfig", stage.scene.url("konflux"), TIERS["konflux"], cluster.namespace)
+    cluster.access.accounts[TIERS["konflux"]] = reader_account(cluster.namespace, READ_RULES)
+    kubeconfig.write_kubeconfig(
+        stage.folder / "kubeconfig", stage.scene.url("konflux"), TIERS["konflux"], cluster.namespace
+    )
 
 
-def _known_to_gitlab(world: World) -> None:
-    world.tokens.append(Token(TIERS["orchestrator of the project"], BOT, ("api",)))
-    world.tokens.append(Token(TIERS["tool"], READER, ("read_api",)))
+def _known_to_gitlab(world: GitLabWorld) -> None:
+    world.tokens.append(AccessToken(TIERS["orchestrator of the project"], BOT, ("api",)))
+    world.tokens.append(AccessToken(TIERS["tool"], READER, ("read_api",)))
 
 
 def sources(stage: Stage) -> dict[str, Any]:
@@ -175,8 +177,8 @@ def sources(stage: Stage) -> dict[str, Any]:
 def signed(stage: Stage) -> None:
     """The hook sends both of what opens the door."""
 
-    def change(world: World) -> None:
-        hook = hooks_of(world).hooks[0]
+    def change(world: GitLabWorld) -> None:
+        hook = webhook_sender(world).hooks[0]
         hook.token, hook.signing_token = TIERS["webhook"], TIERS["signing"]
 
     stage.ask(change)
@@ -186,14 +188,18 @@ def refusals(stage: Stage) -> None:
     """Everybody repeats, when refusing, what they were asked with; and GitLab has the log in pieces."""
     worlds, log = stage.scene.worlds, stage.scene.case.folder / "logs" / "build-test-deploy.log"
     gitlab = worlds.gitlab.faults.plan
-    gitlab("*/discussions", Answer(502, f"upstream got {TIERS['orchestrator of the project']}"), method="GET")
-    gitlab("*/discussions", Answer(403, {"message": f"not with {TIERS['orchestrator of the project']}"}), method="POST")
-    gitlab("*/trace", Answer(500, {"message": f"no such token {TIERS['tool']}"}))
-    gitlab("*/trace", Body(lambda: log_pieces(log.read_bytes()), {"content-type": "text/plain"}))
+    gitlab("*/discussions", FaultResponse(502, f"upstream got {TIERS['orchestrator of the project']}"), method="GET")
+    gitlab(
+        "*/discussions",
+        FaultResponse(403, {"message": f"not with {TIERS['orchestrator of the project']}"}),
+        method="POST",
+    )
+    gitlab("*/trace", FaultResponse(500, {"message": f"no such token {TIERS['tool']}"}))
+    gitlab("*/trace", StreamedBody(lambda: log_pieces(log.read_bytes()), {"content-type": "text/plain"}))
     cluster = {"kind": "Status", "status": "Failure", "code": 403, "message": f"Bearer {TIERS['konflux']} may not"}
-    worlds.konflux.cluster_faults.plan("*/pipelineruns", Answer(403, cluster))
+    worlds.konflux.cluster_faults.plan("*/pipelineruns", FaultResponse(403, cluster))
     worlds.testing_farm.api_faults.plan(
-        "*", Answer(401, {"code": 401, "message": f"bad token {TIERS['testing farm']}"})
+        "*", FaultResponse(401, {"code": 401, "message": f"bad token {TIERS['testing farm']}"})
     )
 
 
@@ -252,7 +258,7 @@ async def _stumbled(stage: Stage) -> None:
         raise Bug(f"cannot go on with {OF_THE_PROCESS}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hummingbird.service.runs.task", broken)
+        patch.setattr("hummingbird.service.run_stage.task_text", broken)
         await stage.write("hsato", "/hummingbird analyze-failures and again")
         await stage.until(lambda: stage.dead() == 1)
         await stage.idle()
@@ -357,7 +363,7 @@ def in_trouble(stage: Stage, commands: Commands) -> None:
     commands.run("doctor", "doctor", "-v")
     stage.script.extend(Fault("status", status=401, type="authentication_error", message=f"no: {TIERS['vendor']}"))
     commands.run("run before a vendor that refuses", *run)
-    refused = Answer(401, {"message": f"401 of {TIERS['orchestrator of the project']}"})
+    refused = FaultResponse(401, {"message": f"401 of {TIERS['orchestrator of the project']}"})
     stage.world.faults.plan("*", refused)
     commands.run("run before a GitLab that refuses", *run, "--execute")
     stage.environment["ANTHROPIC_BASE_URL"] = f"http://u:{TIERS['vendor']}@127.0.0.1:99999/"
@@ -372,13 +378,13 @@ async def _staged(
     folder: Path, trail: Trail, patch: pytest.MonkeyPatch, settings: Mapping[str, str]
 ) -> AsyncIterator[Stage]:
     """The service, with everything that anybody says to anybody kept in the trail."""
-    made = scenes._applications
+    made = scenes._create_applications
 
-    def overheard(worlds: scenes.Worlds) -> dict[str, object]:
+    def overheard(worlds: scenes.LabWorlds) -> dict[str, object]:
         every = cast("dict[str, ASGIApp]", made(worlds))
         return {server: Overhearing(server, application, trail.heard) for server, application in every.items()}
 
-    patch.setattr(scenes, "_applications", overheard)
+    patch.setattr(scenes, "_create_applications", overheard)
     public = {"internal_notes": False, **settings}
     async with staged(CASE, folder, settings=public, turns=turns(), begin=False) as stage:
         armed(stage, patch)

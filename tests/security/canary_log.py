@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator
 
-from hummingbird.domain.limits import HTTP_PIECE_BYTES
+from hummingbird.core.limits import HTTP_PIECE_BYTES
 from tests.security.canaries import TIERS, ways
 
 _FREQUENT = 16 * 1024  # a credential lies across each multiple of it, so across the borders of all larger pieces

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hummingbird.domain.limits import SANDBOX_UID
+from hummingbird.core.limits import SANDBOX_UID
 
 GREETING = "good day from the host"
 TOKEN_NAME = "HUMMINGBIRD_ATTEMPTED_TOKEN"

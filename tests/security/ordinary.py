@@ -5,7 +5,7 @@ import asyncio
 import json
 import sys
 
-from hummingbird.adapters.sandboxes.bubblewrap import BubblewrapPlace
+from hummingbird.sandboxes.bubblewrap import BubblewrapBackend
 from tests.security.attempts.table import LIGHT
 from tests.security.backends import in_a_sandbox
 
@@ -14,7 +14,7 @@ ORDINARY_UID = 54321
 
 def main() -> None:
     attempts = [attempt for attempt in LIGHT if attempt.is_for("bubblewrap")]
-    found = asyncio.run(in_a_sandbox(BubblewrapPlace(), attempts, json.load(sys.stdin)))
+    found = asyncio.run(in_a_sandbox(BubblewrapBackend(), attempts, json.load(sys.stdin)))
     sys.stdout.write(json.dumps({name: [outcome.verdict.value, outcome.words] for name, outcome in found.items()}))
 
 

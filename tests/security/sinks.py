@@ -15,11 +15,20 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from hummingbird.domain.journal import Happening, ModelFailed, RunEnded, ToolFinished, ToolOutcome, UserSaid, dump, load
-from hummingbird.lab.vendors.recording import Recorded
+from hummingbird.core.journal import (
+    ModelFailed,
+    ModelFailureKind,
+    RunEnded,
+    ToolFinished,
+    ToolOutcome,
+    UserSaid,
+    dump_entry,
+    load_entry,
+)
 from tests.journeys.service.stage import Ours
 from tests.security.canaries import TIERS, found
 from tests.security.canary_journey import LOOKUPS, SEEN, TROUBLES, Bug, Heard, Trail
+from tests.standins.vendors.recording import Recorded
 
 Parts = Mapping[str, bytes]  # by where they stand
 _GZIP = b"\x1f\x8b"
@@ -226,7 +235,7 @@ def _journals(trail: Trail) -> Iterable[tuple[str, bytes]]:
 
 def _sentences(lines: Sequence[bytes]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
-        match load(line, number):
+        match load_entry(line, number):
             case ModelFailed(sentence=sentence) | RunEnded(sentence=sentence) if sentence:
                 yield sentence
             case ToolFinished(text=text, outcome=ToolOutcome.ERROR | ToolOutcome.MISTAKE):
@@ -280,11 +289,13 @@ def _into_bucket(name: str) -> Callable[[Trail, str], None]:
 
 
 def _said(text: str) -> bytes:
-    return dump(UserSaid(text=f"I use {text}"))
+    return dump_entry(UserSaid(text=f"I use {text}"))
 
 
 def _failed(text: str) -> bytes:
-    return dump(ModelFailed(call_id="1", model="m", happening=Happening.CREDENTIAL, sentence=f"Refused: {text}"))
+    return dump_entry(
+        ModelFailed(call_id="1", model="m", happening=ModelFailureKind.CREDENTIAL, sentence=f"Refused: {text}")
+    )
 
 
 def _as_text(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Every attempt to get out of a sandbox fails in it, and succeeds in one that lacks what kept it in (X3, X4, I3)."""
+"""Every attempt to get out of a sandbox fails in it, and succeeds in one that lacks what kept it in."""
 
 import asyncio
 import errno
@@ -39,7 +39,7 @@ def meant_for(backend: Backend, lacking: frozenset[Lack] | None = None) -> list[
 
 
 @on_both_backends
-def test_every_attempt_fails_in_a_sandbox_as_it_is_i3(backend: Backend, host: Host, subtests: pytest.Subtests) -> None:
+def test_every_attempt_fails_in_a_sandbox_as_it_is(backend: Backend, host: Host, subtests: pytest.Subtests) -> None:
     attempts = meant_for(backend)
     found = asyncio.run(in_a_sandbox(backend.place(), attempts, host.world))
     for attempt in attempts:

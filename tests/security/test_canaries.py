@@ -1,4 +1,4 @@
-"""I1, I2: a value for every tier of tokens, looked for at every sink that a journey leads to. None is found, unless one
+"""A value for every tier of tokens, looked for at every sink that a journey leads to. None is found, unless one
 is planted.
 
 Two journeys, one with sessions in a folder and one with them in a bucket: `canary_journey` says what happens on them,
@@ -23,14 +23,14 @@ def empty(folder: Path) -> Trail:
     return Trail(folder / "state", folder / "exported")
 
 
-async def test_no_credential_is_at_any_sink_of_a_journey_that_ends_in_a_folder_i1_i2(
+async def test_no_credential_is_at_any_sink_of_a_journey_that_ends_in_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(await to_a_folder(tmp_path, monkeypatch), FOLDER)
 
 
 @pytest.mark.thorough
-async def test_no_credential_is_at_any_sink_of_a_journey_that_ends_in_a_bucket_i1_i2(
+async def test_no_credential_is_at_any_sink_of_a_journey_that_ends_in_a_bucket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cloud: Ministack
 ) -> None:
     judge(await to_a_bucket(tmp_path, monkeypatch, cloud), BUCKET)

@@ -1,4 +1,4 @@
-"""I1, I2: where what people, models and bugs say loses the credentials that we know, and nothing else."""
+"""Where what people, models and bugs say loses the credentials that we know, and nothing else."""
 
 import json
 import logging
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.adapters.stores.journal import MemoryJournal
-from hummingbird.agent.loop import Loop
-from hummingbird.agent.setup import Setup
+from hummingbird.agent.loop import AgentLoop
+from hummingbird.agent.loop_config import LoopConfig
+from hummingbird.agent.reply_mask import mask_reply
 from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.agent.untold import untold
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.assembly.secrets import secrets_of
-from hummingbird.cli.faults import explain
-from hummingbird.cli.lines import OneLine
-from hummingbird.domain.journal import Source, UserSaid
-from hummingbird.domain.messages import AssistantMessage, Echo, ToolCall
-from hummingbird.domain.secrets import MASK, Secrets
-from hummingbird.lab.scripted import ScriptedModel, says
+from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import OneLineFormatter
+from hummingbird.app.environment_secrets import environment_secrets
+from hummingbird.cli.error_output import report_error
+from hummingbird.core.journal import MessageSource, UserSaid
+from hummingbird.core.masking import MASK, Secrets
+from hummingbird.core.messages import AssistantMessage, ProviderEcho, ToolCall
+from hummingbird.lab.model_script import ScriptedModel, text_reply
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.storage.journals import MemoryJournal
 from tests.security.canaries import TIERS, files, found, spellings, ways
 
 SECRETS = Secrets(TIERS.values())
@@ -28,20 +28,20 @@ THEIRS = "psql postgres://user:password@localhost; curl -H 'Authorization: Beare
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_known_value_is_masked_in_every_spelling_and_what_others_call_their_own_is_left_i1_i2(tier: str) -> None:
+def test_a_known_value_is_masked_in_every_spelling_and_what_others_call_their_own_is_left(tier: str) -> None:
     for spelt in spellings(TIERS[tier]):
         assert SECRETS.mask_known(f"{THEIRS}: {spelt}!") == f"{THEIRS}: {MASK}!"
     assert MASK in SECRETS.mask(THEIRS), "as a tool's output it would be masked"
 
 
-def test_an_answer_that_tells_nothing_is_the_very_same_i1() -> None:
+def test_an_answer_that_tells_nothing_is_the_very_same() -> None:
     call = ToolCall("1", "sandbox_exec", json.dumps({"command": THEIRS, "sign": "\u00e9\n"}))
-    message = AssistantMessage("Look.", "Hm.", (call,), Echo("wire", "model", [{"signature": "s"}]))
-    assert untold(message, SECRETS.mask_known) is message
+    message = AssistantMessage("Look.", "Hm.", (call,), ProviderEcho("wire", "model", [{"signature": "s"}]))
+    assert mask_reply(message, SECRETS.mask_known) is message
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_an_answer_loses_a_credential_from_words_thoughts_and_calls_and_its_echo_with_it_i1_i2(tier: str) -> None:
+def test_an_answer_loses_a_credential_from_words_thoughts_and_calls_and_its_echo_with_it(tier: str) -> None:
     value = TIERS[tier]
     escaped = "".join(f"\\u{ord(sign):04x}" for sign in value)
     calls = (
@@ -49,8 +49,8 @@ def test_an_answer_loses_a_credential_from_words_thoughts_and_calls_and_its_echo
         ToolCall("2", value, f'{{"command": "echo {escaped}"}}'),
         ToolCall("3", "sandbox_exec", f'{{"command": "echo {ways(value)["in JSON"]}'),
     )
-    told = untold(
-        AssistantMessage(f"So {value}.", f"Hm, {value}.", calls, Echo("wire", "m", [value])), SECRETS.mask_known
+    told = mask_reply(
+        AssistantMessage(f"So {value}.", f"Hm, {value}.", calls, ProviderEcho("wire", "m", [value])), SECRETS.mask_known
     )
     assert (told.text, told.reasoning, told.echo) == (f"So {MASK}.", f"Hm, {MASK}.", None)
     assert [call.name for call in told.calls] == ["sandbox_exec", MASK, "sandbox_exec"]
@@ -59,29 +59,29 @@ def test_an_answer_loses_a_credential_from_words_thoughts_and_calls_and_its_echo
     assert told.calls[2].arguments == f'{{"command": "echo {MASK}'
 
 
-def test_an_echo_alone_that_holds_a_credential_is_not_replayed_i2() -> None:
-    message = AssistantMessage("So.", echo=Echo("wire", "m", [{"text": TIERS["dashboard"]}]))
-    assert untold(message, SECRETS.mask_known) == AssistantMessage("So.")
+def test_an_echo_alone_that_holds_a_credential_is_not_replayed() -> None:
+    message = AssistantMessage("So.", echo=ProviderEcho("wire", "m", [{"text": TIERS["dashboard"]}]))
+    assert mask_reply(message, SECRETS.mask_known) == AssistantMessage("So.")
 
 
-@pytest.mark.parametrize("source", Source)
-async def test_what_a_person_says_is_written_without_our_credentials_i1_i2(source: Source) -> None:
+@pytest.mark.parametrize("source", MessageSource)
+async def test_what_a_person_says_is_written_without_our_credentials(source: MessageSource) -> None:
     journal = MemoryJournal()
-    setup = Setup([ScriptedModel([says("Done.")])], Toolbox([]), "Be brief.", SystemClock(), secrets=SECRETS)
-    await Loop(journal, setup).run(f"{THEIRS} with {' '.join(TIERS.values())}", source=source)
+    setup = LoopConfig([ScriptedModel([text_reply("Done.")])], Toolbox([]), "Be brief.", SystemClock(), secrets=SECRETS)
+    await AgentLoop(journal, setup).run(f"{THEIRS} with {' '.join(TIERS.values())}", source=source)
     (said,) = [entry for entry in journal.entries() if isinstance(entry, UserSaid)]
     assert said == UserSaid(text=f"{THEIRS} with {' '.join(MASK for _ in TIERS)}", source=source, at=said.at)
 
 
-def test_a_key_that_begins_with_a_slash_is_secret_and_a_path_to_one_is_not_i2(tmp_path: Path) -> None:
+def test_a_key_that_begins_with_a_slash_is_secret_and_a_path_to_one_is_not(tmp_path: Path) -> None:
     """One of 64 keys of AWS begins so."""
     file = tmp_path / "key.json"
     file.write_text("{}")
     given = {"AWS_SECRET_ACCESS_KEY": TIERS["aws"], "GOOGLE_APPLICATION_CREDENTIALS": str(file), "LONG_KEY": "/" * 5000}
-    assert secrets_of(given).mask(f"{TIERS['aws']} {file}") == f"{MASK} {file}"
+    assert environment_secrets(given).mask(f"{TIERS['aws']} {file}") == f"{MASK} {file}"
 
 
-def test_no_line_of_a_log_tells_a_credential_of_the_environment_not_even_in_a_trace_i1_i2(
+def test_no_line_of_a_log_tells_a_credential_of_the_environment_not_even_in_a_trace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ORCHESTRATOR_GITLAB_TOKEN", TIERS["orchestrator of all"])
@@ -91,17 +91,17 @@ def test_no_line_of_a_log_tells_a_credential_of_the_environment_not_even_in_a_tr
         record = logging.LogRecord(
             "a", logging.ERROR, "a.py", 1, "no %s", (TIERS["orchestrator of all"],), sys.exc_info()
         )
-    line = OneLine("%(message)s").format(record)
+    line = OneLineFormatter("%(message)s").format(record)
     assert found(line) == []
     assert line.startswith(f"no {MASK}\nTraceback")
     assert line.endswith(f"KeyError: '{MASK}'")
 
 
-def test_neither_a_sentence_nor_the_traceback_of_a_command_tells_one_i1_i2(
+def test_neither_a_sentence_nor_the_traceback_of_a_command_tells_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", TIERS["vendor"])
-    assert explain(RuntimeError(f"it said {TIERS['vendor']}"), ["hummingbird", "-v"]) == 1
+    assert report_error(RuntimeError(f"it said {TIERS['vendor']}"), ["hummingbird", "-v"]) == 1
     told = capsys.readouterr().err
     assert found(told) == []
     assert told.count(f"RuntimeError: it said {MASK}") == 2

@@ -1,4 +1,4 @@
-"""I1, I2 in a conversation: the person pastes credentials, files and commands print them, the model repeats them, a
+"""Credentials in a chat: the person pastes credentials, files and commands print them, the model repeats them, a
 server of tools asks for them. They reach no file of ours, no model, no screen, no pipe and no command."""
 
 import json
@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hummingbird.lab.vendors.script import Call, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
 from tests.cli.typing_in import typed
 from tests.security.canaries import files
+from tests.standins.vendors.script import Call, Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 VALUES = {
     "ORCHESTRATOR_GITLAB_TOKEN": "glpat-chatWrites0123456789",
@@ -58,7 +58,7 @@ def turns(key: str) -> list[Turn]:
     ]
 
 
-def test_no_credential_is_anywhere_after_a_conversation_that_is_full_of_them_i1_i2(tmp_path: Path) -> None:
+def test_no_credential_is_anywhere_after_a_conversation_that_is_full_of_them(tmp_path: Path) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     workspace.mkdir()
     (workspace / "secrets.env").write_text("".join(f"{name}={value}\n" for name, value in VALUES.items()))

@@ -1,13 +1,13 @@
-"""A repository that somebody cloned cannot make a conversation in it start programs or allow commands (I7, I8)."""
+"""A repository that somebody cloned cannot make a conversation in it start programs or allow commands."""
 
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.vendors.script import Call, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
 from tests.cli.typing_in import typed
+from tests.standins.vendors.script import Call, Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 EVIL = """\
 settings: {{session_store: "{folder}/stolen"}}

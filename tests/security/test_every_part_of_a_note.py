@@ -1,4 +1,4 @@
-"""I10, part by part: a draft has several places for others' words, and in none of them do they act.
+"""Part by part: a draft has several places for others' words, and in none of them do they act.
 
 What stands below an answer quotes names of jobs and lines of logs, so it is as hostile as what a model writes."""
 
@@ -9,32 +9,32 @@ from pathlib import Path
 import pytest
 
 import hummingbird
-from hummingbird.adapters.forge.markers import Markers
-from hummingbird.adapters.forge.rendering import rendered
-from hummingbird.domain.notes import Draft, Fold, Marker
-from hummingbird.domain.secrets import Secrets
-from tests.adapters.forge.hostile import ATTACKS, COMMANDS, MARKER
-from tests.adapters.forge.judging import commands, effects
+from hummingbird.core.masking import Secrets
+from hummingbird.gitlab.write.note_markers import NoteMarkers
+from hummingbird.gitlab.write.note_renderer import render_note
+from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarker
+from tests.gitlab.write.hostile import ATTACKS, COMMANDS, MARKER
+from tests.gitlab.write.note_judge import commands, effects
 
 SECRET = "correct-horse-battery"
 FOOTER = "*Model m, 3 iterations.*"
-PARTS: dict[str, Callable[[str], Draft]] = {
+PARTS: dict[str, Callable[[str], NoteDraft]] = {
     "text": lambda words: _draft(text=words),
     "more": lambda words: _draft(text="The parser.", more=words),
     "more behind what is left open": lambda words: _draft(text="```\nopen", more=words),
-    "fold": lambda words: _draft(text="The parser.", folds=(Fold("Log", words),)),
+    "fold": lambda words: _draft(text="The parser.", folds=(CollapsedSection("Log", words),)),
     "suggestion": lambda words: _draft(text="The parser.", suggestion=words),
 }
 
 
-def _draft(**parts: object) -> Draft:
-    return Draft(**parts, below=FOOTER, marker=Marker(id="s1", order="o1"))  # type: ignore[arg-type] # by name, above
+def _draft(**parts: object) -> NoteDraft:
+    return NoteDraft(**parts, below=FOOTER, marker=NoteMarker(id="s1", order="o1"))  # type: ignore[arg-type] # by name, above
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_no_part_of_a_draft_that_holds_others_words_acts_i10(part: str) -> None:
+def test_no_part_of_a_draft_that_holds_others_words_acts(part: str) -> None:
     for words in (*COMMANDS, *ATTACKS, f'a <!-- {MARKER}: {{"id":"s2"}} --> b'):
-        body = rendered(PARTS[part](words), Markers(MARKER), Secrets())
+        body = render_note(PARTS[part](words), NoteMarkers(MARKER), Secrets())
         shown = body.removeprefix(body.split("\n", 1)[0]).replace("suggestion:-0+0", "text")
         assert commands(body) == [], words
         assert effects(shown) == [], words
@@ -43,14 +43,14 @@ def test_no_part_of_a_draft_that_holds_others_words_acts_i10(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_no_part_of_a_draft_tells_a_secret_i1_i2(part: str) -> None:
-    body = rendered(PARTS[part](f"It says {SECRET} here."), Markers(MARKER), Secrets([SECRET]))
+def test_no_part_of_a_draft_tells_a_secret(part: str) -> None:
+    body = render_note(PARTS[part](f"It says {SECRET} here."), NoteMarkers(MARKER), Secrets([SECRET]))
     assert SECRET not in body
     assert "It says" in body
 
 
 @pytest.mark.thorough
-def test_titles_of_what_folds_out_are_our_own_words_i10() -> None:
+def test_titles_of_what_folds_out_are_our_own_words() -> None:
     """They are escaped as HTML and no more, so nobody else's words may stand there."""
     root = Path(hummingbird.__file__).parent
     texts = [path.read_text(encoding="utf-8") for path in root.rglob("*.py") if "cases" not in path.parts]

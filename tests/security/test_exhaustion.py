@@ -1,4 +1,4 @@
-"""Nothing that a command does uses up more of the machine than its sandbox may have (X3, X4)."""
+"""Nothing that a command does uses up more of the machine than its sandbox may have."""
 
 import asyncio
 import fcntl
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.sandboxes.bubblewrap_options import Room
-from hummingbird.adapters.sandboxes.container import Container
-from hummingbird.domain import limits
-from hummingbird.domain.errors import SandboxBroken
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core import limits
+from hummingbird.core.errors import SandboxBroken
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes.bubblewrap import BubblewrapLimits
+from hummingbird.sandboxes.podman import ContainerSpec
 from tests.security.attempt import Lack, Verdict, order
 from tests.security.attempts.table import HEAVY, by_lack
 from tests.security.backends import (
@@ -77,7 +77,7 @@ def test_a_sandbox_with_much_room_gives_as_much(
 
 
 @pytest.mark.thorough
-def test_a_container_with_too_much_in_sockets_is_ended_or_says_that_it_is_broken_x8(host: Host) -> None:
+def test_a_container_with_too_much_in_sockets_is_ended_or_says_that_it_is_broken(host: Host) -> None:
     """No process of it is charged with that memory, so that the kernel may end the wrong one."""
     attempt = next(each for each in HEAVY if each.name == "memory in sockets")
     try:
@@ -125,7 +125,7 @@ def test_ordinary_locks_and_pipes_are_let() -> None:
 def test_the_room_of_a_sandbox_is_what_the_limits_say() -> None:
     """The attempts above run in a smaller room, to spare the machine."""
     wanted = (limits.SANDBOX_MEMORY_BYTES, limits.SANDBOX_SPACE_BYTES, limits.SANDBOX_PROCESSES)
-    room, container = Room(), Container("any")
+    room, container = BubblewrapLimits(), ContainerSpec("any")
     assert (room.memory_bytes, room.space_bytes, room.processes) == wanted
     assert (container.memory_bytes, container.space_bytes, container.processes) == wanted
     assert (room.inodes, room.locks) == (limits.SANDBOX_INODES, limits.SANDBOX_LOCKS)

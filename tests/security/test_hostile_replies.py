@@ -1,5 +1,5 @@
 """Whoever took over the program inside can say what he likes: it makes a broken sandbox, never a large memory, a wait
-without end, or the outcome of a command (X8)."""
+without end, or the outcome of a command."""
 
 import asyncio
 import json
@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import pytest
 
-from hummingbird.adapters.sandboxes import bubblewrap, command, talk
-from hummingbird.adapters.sandboxes.bubblewrap import SocketLink
-from hummingbird.adapters.sandboxes.command import CommandSandbox
-from hummingbird.domain.errors import SandboxBroken
-from hummingbird.domain.limits import EXEC_KEPT_BYTES, FRAME_BYTES
+from hummingbird.core.errors import SandboxBroken
+from hummingbird.core.limits import EXEC_KEPT_BYTES, FRAME_BYTES
+from hummingbird.sandboxes import bubblewrap, command_sandbox
+from hummingbird.sandboxes.bubblewrap import SocketLink
+from hummingbird.sandboxes.command_sandbox import CommandSandbox
 
 Speech = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 MUCH = 64 * 1024 * 1024
@@ -133,17 +133,21 @@ LIES: dict[str, Speech] = {
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "CLIENT_SLACK_S", 0.2)
-    monkeypatch.setattr(command, "KILL_GRACE_S", 0.0)
-    monkeypatch.setattr(command, "PROBE_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(talk, "TRANSFER_STALL_S", 0.3)
+    monkeypatch.setattr(command_sandbox, "CLIENT_SLACK_S", 0.2)
+    monkeypatch.setattr(command_sandbox, "KILL_GRACE_S", 0.0)
+    monkeypatch.setattr(command_sandbox, "PROBE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(command_sandbox, "TRANSFER_STALL_S", 0.3)
     monkeypatch.setattr(bubblewrap, "CLIENT_LEAVING_S", 0.2)
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever tells the truth is believed although the machine is busy."""
-    for module, name in ((command, "CLIENT_SLACK_S"), (command, "PROBE_TIMEOUT_S"), (talk, "TRANSFER_STALL_S")):
+    for module, name in (
+        (command_sandbox, "CLIENT_SLACK_S"),
+        (command_sandbox, "PROBE_TIMEOUT_S"),
+        (command_sandbox, "TRANSFER_STALL_S"),
+    ):
         monkeypatch.setattr(module, name, 60.0)
 
 
@@ -157,13 +161,13 @@ async def told(speech: Speech, verb: str) -> object:
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_lie_of_the_program_inside_is_a_broken_sandbox_x8(lie: str, verb: str) -> None:
+async def test_a_lie_of_the_program_inside_is_a_broken_sandbox(lie: str, verb: str) -> None:
     with pytest.raises(SandboxBroken):
         await told(LIES[lie], verb)
 
 
 @pytest.mark.parametrize("verb", ["exec", "stream_to_file"])
-async def test_more_output_than_was_asked_for_is_a_broken_sandbox_x8(verb: str) -> None:
+async def test_more_output_than_was_asked_for_is_a_broken_sandbox(verb: str) -> None:
     with pytest.raises(SandboxBroken):
         await told(repeating(frame(b"O", b"x" * 10_000)), verb)
 

@@ -1,4 +1,4 @@
-"""The same attempts where a sandbox is started by an ordinary user, who has no rights to give up first (X3, I3)."""
+"""The same attempts where a sandbox is started by an ordinary user, who has no rights to give up first."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def _is_usable(python: str) -> bool:
 
 
 @pytest.mark.thorough
-def test_every_attempt_fails_in_an_ordinary_users_sandbox_i3(host: Host, subtests: pytest.Subtests) -> None:
+def test_every_attempt_fails_in_an_ordinary_users_sandbox(host: Host, subtests: pytest.Subtests) -> None:
     if os.geteuid() != 0:
         pytest.skip("whoever runs the tests is an ordinary user, so that all of them are this one")
     done = as_ordinary_user(usable_python(), "-m", "tests.security.ordinary", given=json.dumps(host.world))

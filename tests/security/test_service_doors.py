@@ -1,5 +1,5 @@
-"""The doors of the service, and its walls inside: what comes in becomes no line of a log and no place on the disk (E1),
-and nothing that runs a model can so much as name the side that writes (I1)."""
+"""The doors of the service, and its walls inside: what comes in becomes no line of a log and no place on the disk,
+and nothing that runs a model can so much as name the side that writes."""
 
 import io
 import json
@@ -13,10 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from hummingbird.cli.lines import OneLine
-from hummingbird.domain.errors import EventUnreadable
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
-from hummingbird.service.intake import read
+from hummingbird.app.console import OneLineFormatter
+from hummingbird.core.errors import EventUnreadable
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.service.event_parser import parse_event
 from tests.journeys.service.conftest import in_a_hurry  # noqa: F401 - a fixture
 from tests.journeys.service.stage import SECRET, Stage, staged
 from tests.thoroughly import also
@@ -42,18 +42,18 @@ def first_event(stage: Stage) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", ODD_PATHS)
-def test_a_project_whose_path_gitlab_would_not_give_is_none_e1(path: str) -> None:
+def test_a_project_whose_path_gitlab_would_not_give_is_none(path: str) -> None:
     event = {"object_kind": "pipeline", "project": {"id": 1, "path_with_namespace": path}}
     event |= {"object_attributes": {"id": 1, "status": "failed", "sha": "a" * 40, "ref": "main"}, "user": {"id": 1}}
     with pytest.raises(EventUnreadable):
-        read(json.dumps(event).encode())
+        parse_event(json.dumps(event).encode())
 
 
-async def test_nothing_that_is_sent_begins_a_line_of_the_log_of_its_own_e1(tmp_path: Path) -> None:
+async def test_nothing_that_is_sent_begins_a_line_of_the_log_of_its_own(tmp_path: Path) -> None:
     """Not by a name, a status, a branch, an action, a kind of event or a header, with or without the secret."""
     lines, log = io.StringIO(), logging.getLogger("hummingbird")
     shown, level = logging.StreamHandler(lines), log.level
-    shown.setFormatter(OneLine("%(levelname)s %(message)s"))
+    shown.setFormatter(OneLineFormatter("%(levelname)s %(message)s"))
     log.addHandler(shown)
     log.setLevel(logging.DEBUG)
     bad = f"x\r\n{FORGED}"
@@ -81,8 +81,8 @@ async def test_nothing_that_is_sent_begins_a_line_of_the_log_of_its_own_e1(tmp_p
     assert not [line for line in written if line and not line.startswith(("DEBUG", "INFO", "WARNING", "ERROR"))]
 
 
-def test_a_message_is_one_line_and_a_trace_is_not_hidden_e1() -> None:
-    said = OneLine("%(levelname)s %(message)s")
+def test_a_message_is_one_line_and_a_trace_is_not_hidden() -> None:
+    said = OneLineFormatter("%(levelname)s %(message)s")
     record = logging.LogRecord("x", logging.INFO, "", 0, "of %s", (f"a\nb\x1b[2J\u2028{FORGED}",), None)
     assert said.format(record).count("\n") == 0
     assert "\x1b" not in said.format(record)
@@ -95,7 +95,7 @@ def test_a_message_is_one_line_and_a_trace_is_not_hidden_e1() -> None:
 
 
 @pytest.mark.thorough
-async def test_a_delivery_that_is_sent_again_does_nothing_again_e1(tmp_path: Path) -> None:
+async def test_a_delivery_that_is_sent_again_does_nothing_again(tmp_path: Path) -> None:
     """Whoever heard a command once can repeat its bytes under another key for as long as they like."""
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         await stage.write("hsato", "/hummingbird analyze-failures")
@@ -107,14 +107,14 @@ async def test_a_delivery_that_is_sent_again_does_nothing_again_e1(tmp_path: Pat
 
 
 @pytest.mark.thorough
-async def test_a_project_that_nobody_configured_gets_no_answer_and_no_request_e1(tmp_path: Path) -> None:
+async def test_a_project_that_nobody_configured_gets_no_answer_and_no_request(tmp_path: Path) -> None:
     only = {"analyze-failures": {"trigger": "pipeline", "projects": {"labri-progress/cidiff": {}}}}
     async with staged("failing-test", tmp_path, settings=PUBLIC, workflows=only) as stage:
         stage.ask(lambda world: setattr(world.projects[0], "path", "somebody/else"))
         await stage.begin_case()
         await stage.write("hsato", "/hummingbird analyze-failures")
         await stage.idle()
-        assert len(stage.ask(lambda world: hooks_of(world).deliveries)) == 2
+        assert len(stage.ask(lambda world: webhook_sender(world).deliveries)) == 2
         assert stage.requests("/") == []
         assert stage.ours() == []
 
@@ -132,13 +132,13 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("agent/loop.py", "from hummingbird.ports.forge import Forge"),
-        also("agent/tools/findings.py", "from hummingbird.ports.forge import OrchestratorToken"),
-        also("adapters/sources/registry.py", "from hummingbird.ports.forge import OrchestratorToken"),
-        also("assembly/investigating.py", "from hummingbird.assembly.forges import token_of"),
+        ("agent/loop.py", "from hummingbird.gitlab.write.protocol import GitLabWriter"),
+        also("agent/tools/finding_report.py", "from hummingbird.gitlab.write.protocol import OrchestratorToken"),
+        also("gitlab/read/source.py", "from hummingbird.gitlab.write.protocol import OrchestratorToken"),
+        also("app/investigation.py", "from hummingbird.gitlab.write.protocol import OrchestratorToken"),
     ],
 )
-def test_nothing_that_runs_a_model_can_name_the_side_that_writes_i1(module: str, line: str, tmp_path: Path) -> None:
+def test_nothing_that_runs_a_model_can_name_the_side_that_writes(module: str, line: str, tmp_path: Path) -> None:
     """The contracts say so, and notice when it is broken."""
     copytree(
         ROOT / "src", tmp_path / "src", ignore=lambda _, names: [n for n in names if n in ("cases", "__pycache__")]

@@ -1,4 +1,4 @@
-"""I1, I2: what writes is known to the forge alone, what reads to the sources alone, and neither is written anywhere.
+"""What writes is known to the forge alone, what reads to the sources alone, and neither is written anywhere.
 
 The whole service runs before the lab's GitLab; its model looks around in the sandbox as an intruder would."""
 
@@ -15,24 +15,24 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.forge.markers import Markers
-from hummingbird.adapters.forge.rendering import rendered
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.adapters.sandboxes.registry import Sandboxes
-from hummingbird.adapters.sources.registry import sources
-from hummingbird.assembly.library import Agent
-from hummingbird.domain.journal import ToolFinished
-from hummingbird.domain.notes import Draft
-from hummingbird.domain.secrets import Secrets
-from hummingbird.lab.gitlab.faults import server_error
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
-from hummingbird.lab.gitlab.records import Token
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.planned import Answer
-from hummingbird.lab.vendors.script import Call, Fault, Step, Turn
+from hummingbird.app.library import Agent
+from hummingbird.app.source_registry import create_sources
+from hummingbird.core.journal import ToolFinished
+from hummingbird.core.masking import Secrets
+from hummingbird.gitlab.write.note_markers import NoteMarkers
+from hummingbird.gitlab.write.note_renderer import render_note
+from hummingbird.gitlab.write.protocol import NoteDraft
+from hummingbird.lab.fault_injection import FaultResponse
+from hummingbird.lab.gitlab.error_responses import server_error_fault
+from hummingbird.lab.gitlab.records import AccessToken
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.sandboxes.registry import SandboxRegistry
 from tests.journeys.service.conftest import in_a_hurry  # noqa: F401 - a fixture
 from tests.journeys.service.stage import Stage, staged
 from tests.security.canaries import CANARIES, files, found, spellings
+from tests.standins.vendors.script import Call, Fault, Step, Turn
 
 PUBLIC = {"internal_notes": False}
 CASE, JOB, BOT, READER = "failing-test", 70011, 91, 92
@@ -57,16 +57,16 @@ def armed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.ask(_known)
 
 
-def _known(world: World) -> None:
-    world.tokens.append(Token(CANARIES["orchestrator of the project"], BOT, ("api",)))
-    world.tokens.append(Token(CANARIES["tool"], READER, ("read_api",)))
+def _known(world: GitLabWorld) -> None:
+    world.tokens.append(AccessToken(CANARIES["orchestrator of the project"], BOT, ("api",)))
+    world.tokens.append(AccessToken(CANARIES["tool"], READER, ("read_api",)))
 
 
 def signed(stage: Stage) -> None:
     """The hook sends both of what opens the door."""
 
-    def change(world: World) -> None:
-        hook = hooks_of(world).hooks[0]
+    def change(world: GitLabWorld) -> None:
+        hook = webhook_sender(world).hooks[0]
         hook.token, hook.signing_token = CANARIES["webhook"], CANARIES["signing"]
 
     stage.ask(change)
@@ -89,7 +89,7 @@ def commanded(stage: Stage, *arguments: str) -> str:
 
 
 @pytest.mark.thorough
-async def test_no_credential_is_written_down_or_told_wherever_a_journey_leads_i1_i2(
+async def test_no_credential_is_written_down_or_told_wherever_a_journey_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -115,10 +115,10 @@ async def test_no_credential_is_written_down_or_told_wherever_a_journey_leads_i1
         await stage.serve()
         signed(stage)
         plan = stage.world.faults.plan
-        plan("*/discussions", server_error(502), times=2, method="GET")
-        plan("*/trace", Answer(500, {"message": f"no such token {CANARIES['tool']}"}))
+        plan("*/discussions", server_error_fault(502), times=2, method="GET")
+        plan("*/trace", FaultResponse(500, {"message": f"no such token {CANARIES['tool']}"}))
         own = CANARIES["orchestrator of the project"]
-        plan("*/discussions", Answer(403, {"message": f"not with {own}"}), method="POST")
+        plan("*/discussions", FaultResponse(403, {"message": f"not with {own}"}), method="POST")
         await stage.begin_case()
         _, result = await stage.notes(2)
         await stage.write("hsato", "Which line?", thread=result.thread)
@@ -165,7 +165,7 @@ def written(record: logging.LogRecord) -> str:
     return f"{record.getMessage()} {record.args!r} {trace}"
 
 
-async def test_the_forge_asks_with_the_token_that_writes_and_the_sources_with_the_one_that_reads_i1_i2(
+async def test_the_forge_asks_with_the_token_that_writes_and_the_sources_with_the_one_that_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The project's own token goes before the one for all, which nobody knows here."""
@@ -178,16 +178,16 @@ async def test_the_forge_asks_with_the_token_that_writes_and_the_sources_with_th
         await stage.notes(2)
         seen = stage.ask(lambda world: list(world.requests))
         bot, reader = (stage.world.user(each).username for each in (BOT, READER))
-    assert {one.who for one in seen} == {bot, reader}
+    assert {one.username for one in seen} == {bot, reader}
     assert all(one.status != 401 for one in seen)
-    assert {one.method for one in seen if one.who == reader} == {"GET"}
-    assert {one.who for one in seen if one.path.endswith("/trace")} == {reader}
-    assert {one.who for one in seen if one.path.endswith("/user") or one.method == "POST"} == {bot}
-    assert {one.who for one in seen if one.path.endswith("/discussions") and one.method == "GET"} == {bot, reader}
+    assert {one.method for one in seen if one.username == reader} == {"GET"}
+    assert {one.username for one in seen if one.path.endswith("/trace")} == {reader}
+    assert {one.username for one in seen if one.path.endswith("/user") or one.method == "POST"} == {bot}
+    assert {one.username for one in seen if one.path.endswith("/discussions") and one.method == "GET"} == {bot, reader}
 
 
 @pytest.mark.thorough
-async def test_what_runs_a_model_is_given_nothing_that_writes_or_opens_a_door_i1(
+async def test_what_runs_a_model_is_given_nothing_that_writes_or_opens_a_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither the agent, nor the sources, nor what starts and removes sandboxes."""
@@ -195,17 +195,17 @@ async def test_what_runs_a_model_is_given_nothing_that_writes_or_opens_a_door_i1
 
     def watched(name: str, make: Callable[..., Any], at: int | str) -> Callable[..., Any]:
         def made(*parts: Any, **named: Any) -> Any:
-            given[name] = dict(named[at] if isinstance(at, str) else parts[at])
+            given[name] = dict(named[at].environment if isinstance(at, str) else parts[at])
             return make(*parts, **named)
 
         return made
 
     for name, make, at in (
-        ("investigating.Agent", Agent, "environment"),
-        ("investigating.sources", sources, 1),
-        ("serving.Sandboxes", Sandboxes, 1),
+        ("investigation.Agent", Agent, "config"),
+        ("investigation.create_sources", create_sources, 1),
+        ("service.SandboxRegistry", SandboxRegistry, 1),
     ):
-        monkeypatch.setattr(f"hummingbird.assembly.{name}", watched(name, make, at))
+        monkeypatch.setattr(f"hummingbird.app.{name}", watched(name, make, at))
     async with staged(CASE, tmp_path, settings=PUBLIC, turns=[Turn(text="Done.")], begin=False) as stage:
         armed(stage, monkeypatch)
         await stage.serve()
@@ -220,7 +220,7 @@ async def test_what_runs_a_model_is_given_nothing_that_writes_or_opens_a_door_i1
 
 
 @pytest.mark.thorough
-async def test_a_report_that_spells_a_credential_in_any_usual_way_is_posted_without_it_i1_i2(
+async def test_a_report_that_spells_a_credential_in_any_usual_way_is_posted_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second wall: even if a model knew one, it could not have the bot tell it."""
@@ -239,11 +239,11 @@ async def test_a_report_that_spells_a_credential_in_any_usual_way_is_posted_with
     assert found(result.body) == []
 
 
-def test_our_own_words_tell_no_credential_either_i1_i2() -> None:
+def test_our_own_words_tell_no_credential_either() -> None:
     """They quote what others complained about: a store, a sandbox, a vendor."""
     secrets = Secrets(CANARIES.values())
     for name, value in CANARIES.items():
-        draft = Draft(text="Done.", above=f"Of `{value}`.", below=f"- `The bucket refused {value}.`")
-        body = rendered(draft, Markers("hummingbird-session"), secrets)
+        draft = NoteDraft(text="Done.", above=f"Of `{value}`.", below=f"- `The bucket refused {value}.`")
+        body = render_note(draft, NoteMarkers("hummingbird-session"), secrets)
         assert found(body, [name]) == []
         assert "The bucket refused" in body

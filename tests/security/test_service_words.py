@@ -1,4 +1,4 @@
-"""I10 in the whole service: whatever a model, a log, a branch or a vendor says, on GitLab it is words and does nothing.
+"""The whole service: whatever a model, a log, a branch or a vendor says, on GitLab it is words and does nothing.
 
 The judges are those of the sanitizer, and a GitLab that carries out what it takes for a command."""
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.notes import Part
-from hummingbird.lab.gitlab.records import Change
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.vendors.script import Call, Fault, Step, Turn
-from tests.adapters.forge.hostile import ATTACKS, COMMANDS, notes
-from tests.adapters.forge.judging import OpenTags, commands, effects, html
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.gitlab.records import WorldChange
+from hummingbird.lab.gitlab.world import GitLabWorld
+from tests.gitlab.write.hostile import ATTACKS, COMMANDS, notes
+from tests.gitlab.write.note_judge import OpenTags, commands, effects, html
 from tests.journeys.service.conftest import in_a_hurry  # noqa: F401 - a fixture
 from tests.journeys.service.stage import Stage, staged
+from tests.standins.vendors.script import Call, Fault, Step, Turn
 
 PUBLIC = {"internal_notes": False}
 CASE, REVIEWED, FILE = "failing-test", "merge-request-review", "src/ledger/statements.py"
@@ -31,8 +31,8 @@ def reports() -> list[str]:
     return ["\n\n".join([*COMMANDS, *ATTACKS]), *("\n\n".join(generated[at : at + 40]) for at in range(0, 240, 40))]
 
 
-def listened(stage: Stage) -> list[Change]:
-    heard: list[Change] = []
+def listened(stage: Stage) -> list[WorldChange]:
+    heard: list[WorldChange] = []
     stage.ask(lambda world: world.listeners.append(heard.append))
     return heard
 
@@ -42,7 +42,7 @@ def our_effects(body: str) -> list[str]:
     return [effect for effect in effects(body) if effect != "draws suggestion:-0+0"]
 
 
-def untouched(stage: Stage, heard: Sequence[Change]) -> None:
+def untouched(stage: Stage, heard: Sequence[WorldChange]) -> None:
     """Nothing but notes was written, and no note of ours does anything where it is shown."""
     assert {each.kind for each in heard} <= {"note", "emoji"}  # emoji that the bot itself puts there
     request = stage.world.merge_request
@@ -58,7 +58,7 @@ def untouched(stage: Stage, heard: Sequence[Change]) -> None:
         assert note.body.count("<!-- hummingbird-session") == 1, "not even in code"
 
 
-async def test_no_report_thought_call_or_argument_of_a_model_acts_i10(tmp_path: Path) -> None:
+async def test_no_report_thought_call_or_argument_of_a_model_acts(tmp_path: Path) -> None:
     first, *others = reports()
     calls = (
         Call("sandbox_exec", {"command": f"echo '{first}'"}),
@@ -81,7 +81,7 @@ async def test_no_report_thought_call_or_argument_of_a_model_acts_i10(tmp_path: 
     assert sum("evil.example" in note.body for note in ours) > 1, "what was said can be read"
 
 
-async def test_no_finding_suggestion_or_path_acts_i10(tmp_path: Path) -> None:
+async def test_no_finding_suggestion_or_path_acts(tmp_path: Path) -> None:
     attacks = reports()
 
     def finding(line: int, text: str, **more: str) -> Call:
@@ -102,11 +102,11 @@ async def test_no_finding_suggestion_or_path_acts_i10(tmp_path: Path) -> None:
         await stage.idle()
         untouched(stage, heard)
         parts = [note.part for note in stage.marked()]
-    assert parts.count(Part.FINDING) >= 2
+    assert parts.count(NoteKind.FINDING) >= 2
 
 
 @pytest.mark.thorough
-async def test_no_vendors_complaint_acts_i10(tmp_path: Path) -> None:
+async def test_no_vendors_complaint_acts(tmp_path: Path) -> None:
     refusal = Fault("status", status=400, type="invalid_request_error", message=NASTY)
     async with staged(CASE, tmp_path, settings=PUBLIC, turns=[refusal]) as stage:
         heard = listened(stage)
@@ -116,7 +116,7 @@ async def test_no_vendors_complaint_acts_i10(tmp_path: Path) -> None:
     assert "close" in end.body, "it was quoted"
 
 
-def named(world: World) -> None:
+def named(world: GitLabWorld) -> None:
     """Everything that has a name is called like an attack; a job of the target branch fails under the same one."""
     request = world.merge_request
     request.source_branch = request.target_branch = NASTY
@@ -129,7 +129,7 @@ def named(world: World) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("case", "who"), [(CASE, "hsato"), ("hostile", "dev")])
-async def test_no_name_of_a_branch_a_job_or_a_test_acts_i10(case: str, who: str, tmp_path: Path) -> None:
+async def test_no_name_of_a_branch_a_job_or_a_test_acts(case: str, who: str, tmp_path: Path) -> None:
     """By rules alone, which quote more than any model: titles of failures, lines of logs, names of jobs."""
     async with staged(case, tmp_path, settings=PUBLIC) as stage:
         heard = listened(stage)
@@ -141,7 +141,7 @@ async def test_no_name_of_a_branch_a_job_or_a_test_acts_i10(case: str, who: str,
 
 
 @pytest.mark.thorough
-async def test_no_answer_to_a_command_repeats_what_acts_i10(tmp_path: Path) -> None:
+async def test_no_answer_to_a_command_repeats_what_acts(tmp_path: Path) -> None:
     async with staged(CASE, tmp_path, settings=PUBLIC) as stage:
         heard = listened(stage)
         for text in (

@@ -1,4 +1,4 @@
-"""I2, I8, I9 through the sources: what outsiders say is not heard, what is secret is not told, and nobody is asked whom
+"""Sources: what outsiders say is not heard, what is secret is not told, and nobody is asked whom
 the operator did not name. The hostile case holds one of everything."""
 
 import json
@@ -9,14 +9,13 @@ from shutil import copytree
 
 import pytest
 
-from hummingbird.adapters.sources.registry import sources
 from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.domain.errors import ArgumentsInvalid, CallDenied, SourceRefused
-from hummingbird.domain.transcript import transcript
-from hummingbird.lab.case import find
+from hummingbird.app.source_registry import create_sources
+from hummingbird.core.errors import ArgumentsInvalid, CallDenied, SourceRefused
+from hummingbird.core.projections import render_transcript
+from hummingbird.core.protocols.tools import ByteStream, DataSource, Tool, ToolContext
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.ports.source import Source
-from hummingbird.ports.tool import ByteStream, Tool, ToolContext
 from tests.journeys.staging import declared, on_stage, order
 
 CONTEXT = ToolContext("session", "call")
@@ -33,7 +32,7 @@ ADDRESSES = (
 
 async def asked(scene: Scene, folder: Path, tool: str, **arguments: object) -> str:
     """What the tool itself gives, before anybody shortens or fences it."""
-    found = sources(declared(scene, folder), {})
+    found = create_sources(declared(scene, folder), {})
     try:
         call = next(each for source in found for each in source.tools if each.spec.name == tool)
         output = await call(arguments, CONTEXT)
@@ -45,8 +44,8 @@ async def asked(scene: Scene, folder: Path, tool: str, **arguments: object) -> s
             await source.close()
 
 
-async def test_not_a_word_of_outsiders_notes_comes_through_i9(tmp_path: Path) -> None:
-    with Scene(find("hostile")) as scene:
+async def test_not_a_word_of_outsiders_notes_comes_through(tmp_path: Path) -> None:
+    with Scene(find_case("hostile")) as scene:
         world = scene.worlds.gitlab
         request = world.merge_request
         told = await asked(scene, tmp_path, "gitlab_get_mr_discussions", mr_iid=request.iid)
@@ -78,7 +77,7 @@ async def test_not_a_word_of_outsiders_notes_comes_through_i9(tmp_path: Path) ->
 
 def leaking(case: str, log: str, folder: Path, *tokens: str) -> Path:
     """The case with a job that prints the very tokens with which its log is read, where the failure is."""
-    copy = Path(copytree(find(case).folder, folder / "case"))
+    copy = Path(copytree(find_case(case).folder, folder / "case"))
     file = copy / log
     lines = "".join(f"error: cannot log in with {token}\n" for token in tokens)
     file.write_bytes(file.read_bytes().replace(b"error", lines.encode() + b"error", 1))
@@ -96,7 +95,7 @@ def leaking(case: str, log: str, folder: Path, *tokens: str) -> Path:
         ),
     ],
 )
-def test_no_token_of_the_sources_stands_in_a_journal_a_transcript_or_a_report_i2(
+def test_no_token_of_the_sources_stands_in_a_journal_a_transcript_or_a_report(
     case: str, log: str, tool: str, tmp_path: Path
 ) -> None:
     tokens = [Scene.read_token, Scene.konflux_token] if "konflux" in case else [Scene.read_token]
@@ -105,22 +104,22 @@ def test_no_token_of_the_sources_stands_in_a_journal_a_transcript_or_a_report_i2
     assert told.results[tool].count("cannot log in with [masked]") >= len(tokens)
     kept = "".join(file.read_text("utf-8", "replace") for file in (tmp_path / "sessions").rglob("*.jsonl"))
     assert tool in kept
-    for text in (kept, report, transcript(told.entries), repr(told.entries)):
+    for text in (kept, report, render_transcript(told.entries), repr(told.entries)):
         assert not [token for token in tokens if token in text]
 
 
 @pytest.mark.thorough
-def test_a_token_that_a_job_prints_is_masked_on_its_way_i2(tmp_path: Path) -> None:
+def test_a_token_that_a_job_prints_is_masked_on_its_way(tmp_path: Path) -> None:
     with on_stage("hostile", tmp_path) as (scene, agent, told):
         agent.chat(order(scene))
-        log = scene.case.files("logs", "*.log")[0].read_text("utf-8", "replace")
+        log = scene.case.list_files("logs", "*.log")[0].read_text("utf-8", "replace")
     planted = re.findall(r"glpat-[\w-]{10,}", log)
     assert planted
     assert not [token for token in planted if token in repr(told.entries)]
 
 
-def offered(scene: Scene, folder: Path) -> tuple[list[Source], dict[str, Tool]]:
-    found = sources(declared(scene, folder), {})
+def offered(scene: Scene, folder: Path) -> tuple[list[DataSource], dict[str, Tool]]:
+    found = create_sources(declared(scene, folder), {})
     return found, {tool.spec.name: tool for source in found for tool in source.tools}
 
 
@@ -134,8 +133,8 @@ async def refused(found: dict[str, Tool], name: str, arguments: Mapping[str, obj
     pytest.fail(f"{name} took {arguments}")
 
 
-async def test_every_project_but_the_events_is_refused_by_every_tool_that_takes_one_i8(tmp_path: Path) -> None:
-    with Scene(find("konflux-build-and-test")) as scene:
+async def test_every_project_but_the_events_is_refused_by_every_tool_that_takes_one(tmp_path: Path) -> None:
+    with Scene(find_case("konflux-build-and-test")) as scene:
         own = scene.worlds.gitlab.project.path
         found, tools = offered(scene, tmp_path)
         takers = [name for name, tool in tools.items() if "project" in tool.spec.schema["properties"]]
@@ -144,14 +143,14 @@ async def test_every_project_but_the_events_is_refused_by_every_tool_that_takes_
             needed = {each: GOOD[each] for each in tools[name].spec.schema["required"]}
             for project in (*OTHER_PROJECTS, f"{own}.git", f"{own} ", f"{own}%2f..", f"{own}/../x", f"{own}\0"):
                 await refused(tools, name, {**needed, "project": project})
-        assert scene.ask(lambda worlds: list(worlds.gitlab.requests)) == []
+        assert scene.run_in_server(lambda worlds: list(worlds.gitlab.requests)) == []
         for source in found:
             await source.close()
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
-async def test_addresses_that_the_operator_did_not_name_are_refused_i8(url: str, tmp_path: Path) -> None:
-    with Scene(find("konflux-build-and-test")) as scene:
+async def test_addresses_that_the_operator_did_not_name_are_refused(url: str, tmp_path: Path) -> None:
+    with Scene(find_case("konflux-build-and-test")) as scene:
         found, tools = offered(scene, tmp_path)
         takers = [name for name, tool in tools.items() if "url" in tool.spec.schema["properties"]]
         assert takers == ["tf_get_test_log"], "a new tool that takes an address must be tried with these"

@@ -1,4 +1,4 @@
-"""How a sandbox is started shows nothing of ours, inside or out: no token, no path, no descriptor (I1, I2, I3)."""
+"""How a sandbox is started shows nothing of ours, inside or out: no token, no path, no descriptor."""
 
 import asyncio
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.sandboxes.bubblewrap import BubblewrapPlace
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes.bubblewrap import BubblewrapBackend
 from tests.security.attempt import Lack
 from tests.security.backends import Backend, members, on_every_backend, shown, with_sandbox
 from tests.security.host import PROJECT, Host
@@ -50,7 +50,7 @@ def _everybody_else() -> list[int]:
 
 
 @on_every_backend
-def test_no_process_of_a_sandbox_has_a_token_of_ours_i3(backend: Backend, host: Host) -> None:
+def test_no_process_of_a_sandbox_has_a_token_of_ours(backend: Backend, host: Host) -> None:
     assert "".join(host.token).encode() not in with_sandbox(backend.place(), shown_by_all)
 
 
@@ -71,9 +71,9 @@ def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_bubblewrap_starts_with_nothing_of_ours_i3() -> None:
+def test_bubblewrap_starts_with_nothing_of_ours() -> None:
     """Its own environment and its words, and those of process 1, as anybody on this machine can list them."""
-    for words in with_sandbox(BubblewrapPlace(), of_bubblewrap):
+    for words in with_sandbox(BubblewrapBackend(), of_bubblewrap):
         line, _, environment = words.partition(b"\0\0")
         assert line
         assert str(PROJECT).encode() not in line
@@ -105,7 +105,7 @@ async def open_inside(sandbox: Sandbox) -> list[str]:
 
 @pytest.mark.thorough
 @on_every_backend
-def test_a_command_has_three_descriptors_and_none_of_ours_i3(backend: Backend, host: Host) -> None:
+def test_a_command_has_three_descriptors_and_none_of_ours(backend: Backend, host: Host) -> None:
     with open_secret(host):
         assert sorted(with_sandbox(backend.place(), open_inside)) == ["0", "1", "2"]
 
@@ -118,7 +118,7 @@ def test_a_descriptor_that_is_handed_on_would_be_seen(host: Host) -> None:
 
 
 @pytest.mark.thorough
-def test_high_descriptors_do_not_arrive_either_i3() -> None:
+def test_high_descriptors_do_not_arrive_either() -> None:
     """With thousands of files open here, those that bubblewrap is started with have large numbers."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < MANY + 100:
@@ -128,6 +128,6 @@ def test_high_descriptors_do_not_arrive_either_i3() -> None:
         with ExitStack() as held:
             for _ in range(MANY):
                 held.callback(os.close, os.open(os.devnull, os.O_RDONLY))
-            assert sorted(with_sandbox(BubblewrapPlace(), open_inside)) == ["0", "1", "2"]
+            assert sorted(with_sandbox(BubblewrapBackend(), open_inside)) == ["0", "1", "2"]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

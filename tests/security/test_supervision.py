@@ -1,14 +1,14 @@
-"""Commands against those who look after them: the sandbox goes on, or says that it is broken (X2, X8)."""
+"""Commands against those who look after them: the sandbox goes on, or says that it is broken."""
 
 import asyncio
 import time
 
 import pytest
 
-from hummingbird.adapters.sandboxes import bubblewrap, client, command
-from hummingbird.domain.errors import SandboxBroken
-from hummingbird.domain.limits import EXEC_KEPT_BYTES, OVERFLOW_BYTES
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.errors import SandboxBroken
+from hummingbird.core.limits import EXEC_KEPT_BYTES, OVERFLOW_BYTES
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes import bubblewrap, command_sandbox, runner_client
 from tests.security.attempt import Lack
 from tests.security.backends import BACKENDS, Backend, on_every_backend, with_sandbox
 from tests.security.host import Host
@@ -37,9 +37,9 @@ def test_process_1_survives_every_signal_from_inside(backend: Backend) -> None:
 
 @pytest.mark.thorough
 @on_every_backend
-def test_a_supervisor_that_is_stopped_is_a_broken_sandbox_x8(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "CLIENT_SLACK_S", 1.0)
-    for module in (bubblewrap, client):
+def test_a_supervisor_that_is_stopped_is_a_broken_sandbox(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_sandbox, "CLIENT_SLACK_S", 1.0)
+    for module in (bubblewrap, runner_client):
         monkeypatch.setattr(module, "CLIENT_LEAVING_S", 1.0)
 
     async def story(sandbox: Sandbox) -> bool:
@@ -52,7 +52,7 @@ def test_a_supervisor_that_is_stopped_is_a_broken_sandbox_x8(backend: Backend, m
 
 @pytest.mark.thorough
 @on_every_backend
-def test_a_loop_without_end_is_ended_in_time_x2(backend: Backend) -> None:
+def test_a_loop_without_end_is_ended_in_time(backend: Backend) -> None:
     async def story(sandbox: Sandbox) -> bool:
         done = await sandbox.exec("trap '' TERM; while :; do :; done", timeout_s=0.5)
         assert done.timed_out
@@ -68,7 +68,7 @@ async def daemons_left(sandbox: Sandbox) -> int:
 
 @pytest.mark.thorough
 @on_every_backend
-def test_no_process_outlives_its_command_x2(backend: Backend) -> None:
+def test_no_process_outlives_its_command(backend: Backend) -> None:
     assert with_sandbox(backend.place(), daemons_left) == 0
 
 
@@ -78,7 +78,7 @@ def test_a_process_outlives_its_command_where_nobody_ends_it(host: Host) -> None
 
 
 @pytest.mark.thorough
-def test_a_command_that_forks_without_end_stops_no_other_x2() -> None:
+def test_a_command_that_forks_without_end_stops_no_other() -> None:
     """Beside it files go in and commands run; with it, all of its processes end."""
 
     async def story(sandbox: Sandbox) -> bool:
@@ -103,7 +103,7 @@ async def flooded(sandbox: Sandbox) -> tuple[int, int, int]:
 
 @pytest.mark.thorough
 @on_every_backend
-def test_of_a_flood_of_output_a_little_is_kept_here_x2(backend: Backend) -> None:
+def test_of_a_flood_of_output_a_little_is_kept_here(backend: Backend) -> None:
     kept, size, filed = with_sandbox(backend.place(), flooded)
     assert (kept, size, filed) == (EXEC_KEPT_BYTES, 20_000_000, 20_000_000)
     assert filed < OVERFLOW_BYTES
@@ -111,7 +111,7 @@ def test_of_a_flood_of_output_a_little_is_kept_here_x2(backend: Backend) -> None
 
 @pytest.mark.thorough
 def test_all_of_it_would_be_kept_without_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "EXEC_KEPT_BYTES", 64 * 1024 * 1024)
+    monkeypatch.setattr(command_sandbox, "EXEC_KEPT_BYTES", 64 * 1024 * 1024)
 
     async def story(sandbox: Sandbox) -> int:
         return len((await sandbox.exec("head -c 20000000 /dev/zero")).stdout)

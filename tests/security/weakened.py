@@ -11,18 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from hummingbird.adapters.sandboxes import bubblewrap, bubblewrap_program, client, command, podman, source
-from hummingbird.adapters.sandboxes.bubblewrap import BubblewrapPlace
-from hummingbird.adapters.sandboxes.bubblewrap_options import Room
-from hummingbird.adapters.sandboxes.bubblewrap_program import Launch
-from hummingbird.adapters.sandboxes.client import ClientLink
-from hummingbird.adapters.sandboxes.container import Container, run_arguments
-from hummingbird.adapters.sandboxes.podman import PodmanPlace
+from hummingbird.sandboxes import bubblewrap, command_sandbox, podman, runner_client
+from hummingbird.sandboxes import bubblewrap as bubblewrap_program
+from hummingbird.sandboxes.bubblewrap import BubblewrapBackend, BubblewrapLimits, LaunchSpec
+from hummingbird.sandboxes.podman import ContainerSpec, PodmanBackend, run_arguments
+from hummingbird.sandboxes.runner_client import SubprocessLink
 from tests.security.attempt import Lack
 from tests.security.host import RESOLVER, Host
 
 _MUCH = 4 * 1024**3
-_MUCH_ROOM = Room(memory_bytes=_MUCH, space_bytes=_MUCH, processes=1000, inodes=10**7, locks=10**7)
+_MUCH_ROOM = BubblewrapLimits(memory_bytes=_MUCH, space_bytes=_MUCH, processes=1000, inodes=10**7, locks=10**7)
 _HEADER = 8  # digits before the program that say how long it is
 # What is written in the program inside, and what a weakened one has there
 _OTHER_WORDS: dict[Lack, dict[str, str]] = {
@@ -36,7 +34,7 @@ ALWAYS_THERE = {("bubblewrap", Lack.NO_NEW_RIGHTS): "bubblewrap itself sets no_n
 _WAITING = "\nimport time\nwhile True: time.sleep(60)\n"
 
 
-class WeakBubblewrap(BubblewrapPlace):
+class WeakBubblewrap(BubblewrapBackend):
     def __init__(self, lacking: frozenset[Lack], host: Host) -> None:
         super().__init__(_MUCH_ROOM if lacking & {Lack.ROOM, Lack.PROCESSES} else None)
         self._lacking = lacking
@@ -46,23 +44,23 @@ class WeakBubblewrap(BubblewrapPlace):
         with patch.object(bubblewrap, "launch", self._way), patch.object(bubblewrap, "program", self._text):
             await super()._launch(control)
 
-    def _way(self, program: Path, held: ExitStack) -> Launch:
-        way = bubblewrap_program.launch(program, held)
+    def _way(self, program: Path, held: ExitStack) -> LaunchSpec:
+        way = bubblewrap_program.launch_without_privileges(program, held)
         if Lack.RIGHTS in self._lacking:
             way = replace(way, identity={})
         if Lack.CLEAN_START in self._lacking:
             way = replace(way, environment={**os.environ, **way.environment})
         if Lack.FORGETTING in self._lacking:
-            way = replace(way, fds=(*way.fds, bubblewrap_program._opened(self._host.folder, held)))
+            way = replace(way, fds=(*way.fds, bubblewrap_program._open_path(self._host.folder, held)))
         return way
 
     def _text(self, *arguments: str) -> bytes:
         return _program(arguments, self._lacking)
 
-    def _options(self, seccomp: int, written: dict[str, int], brought: int | None) -> list[str]:
+    def _build_options(self, seccomp: int, written: dict[str, int], brought: int | None) -> list[str]:
         replaced = {Lack.RESOLVER: "nsswitch.conf", Lack.PASSWD: "passwd"}
         kept = {name: fd for name, fd in written.items() if name not in {replaced.get(each) for each in self._lacking}}
-        found = super()._options(seccomp, kept, brought)
+        found = super()._build_options(seccomp, kept, brought)
         for lack in sorted(self._lacking, key=lambda each: each.value):
             found = _without(found, lack)
         at = found.index("--remount-ro") if "--remount-ro" in found else len(found)
@@ -120,7 +118,7 @@ def _without(options: Sequence[str], lack: Lack) -> list[str]:
     return found
 
 
-class WeakPodman(PodmanPlace):
+class WeakPodman(PodmanBackend):
     def __init__(self, image: str, lacking: frozenset[Lack], host: Host) -> None:
         much = {"memory_bytes": _MUCH, "space_bytes": _MUCH} if Lack.ROOM in lacking else {}
         super().__init__(image, environment=os.environ, arguments=self._weak_arguments, **much)
@@ -129,15 +127,15 @@ class WeakPodman(PodmanPlace):
         if Lack.CLEAN_START in lacking:
             self._podman.environment = dict(os.environ)
 
-    async def _run(self) -> None:
+    async def _run_container(self) -> None:
         with patch.object(podman, "greeting_of", lambda *_: None):  # it would refuse such a container
-            await super()._run()
+            await super()._run_container()
 
-    async def connect(self) -> ClientLink:
-        with patch.object(client, "program", lambda *arguments: _program(arguments, self._lacking)):
+    async def connect(self) -> SubprocessLink:
+        with patch.object(runner_client, "program", lambda *arguments: _program(arguments, self._lacking)):
             return await super().connect()
 
-    def _weak_arguments(self, container: Container, name: str) -> list[str]:
+    def _weak_arguments(self, container: ContainerSpec, name: str) -> list[str]:
         if Lack.ROOM in self._lacking:
             container = replace(container, processes=1000)
         *options, image = (found := run_arguments(container, name))[: found.index(container.image) + 1]
@@ -184,7 +182,7 @@ def _greeting_alone(text: str) -> str:
 
 
 def _program(arguments: Sequence[str], lacking: frozenset[Lack]) -> bytes:
-    text = source.program(*arguments)[_HEADER:].decode()
+    text = runner_client.runner_source(*arguments)[_HEADER:].decode()
     for lack in lacking:
         for old, new in _OTHER_WORDS.get(lack, {}).items():
             assert old in text, f"{old} is not in the program inside any more"
@@ -195,6 +193,6 @@ def _program(arguments: Sequence[str], lacking: frozenset[Lack]) -> bytes:
 @contextmanager
 def without_command_limits(lacking: frozenset[Lack]) -> Iterator[None]:
     """What each command is limited to is told to the program inside with each request."""
-    limits = {} if Lack.COMMAND_LIMITS in lacking else command.LIMITS
-    with patch.object(command, "LIMITS", limits):
+    limits = {} if Lack.COMMAND_LIMITS in lacking else command_sandbox.PROCESS_LIMITS
+    with patch.object(command_sandbox, "PROCESS_LIMITS", limits):
         yield

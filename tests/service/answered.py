@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from hummingbird.config.configuration import Applied, Configuration
-from hummingbird.domain.findings import Finding
-from hummingbird.domain.orders import WorkOrder
-from hummingbird.ports.tool import Tool
-from hummingbird.service.investigating import NO_OPINION, NOT_LOOKED, Conducted, Looked, Opinion
+from hummingbird.config.configuration import Configuration, ResolvedWorkflow
+from hummingbird.core.findings import ReviewFinding
+from hummingbird.core.orders import WorkOrder
+from hummingbird.core.protocols.tools import Tool
+from hummingbird.service.protocols import NO_OPINION, NO_RULE_INPUT, InvestigationResult, RuleInput, RuleOpinion
 from tests.service.publication.stage import conducted
 
 
@@ -16,33 +16,33 @@ class Answered:
     """Fulfils service.investigating.Investigator. `findings` can be told only with a tool for them."""
 
     text: str = "The struct lacks a field."
-    findings: Sequence[Finding] = ()
+    findings: Sequence[ReviewFinding] = ()
     ran: list[WorkOrder] = field(default_factory=list)
 
-    async def known(self, order: WorkOrder) -> bool:
+    async def has_session(self, order: WorkOrder) -> bool:
         return True
 
-    async def look(
+    async def gather_facts(
         self,
         order: WorkOrder,
         configuration: Configuration,
-        applied: Applied,
+        applied: ResolvedWorkflow,
         target_branch: str,
         *,
         bot_ids: frozenset[int] = frozenset(),
-    ) -> Looked:
-        return NOT_LOOKED
+    ) -> RuleInput:
+        return NO_RULE_INPUT
 
-    async def conduct(
+    async def investigate(
         self,
         order: WorkOrder,
         configuration: Configuration,
-        applied: Applied,
+        applied: ResolvedWorkflow,
         text: str,
         *,
         tools: Sequence[Tool] = (),
         bot_ids: frozenset[int] = frozenset(),
-        opinion: Opinion = NO_OPINION,
-    ) -> Conducted:
+        opinion: RuleOpinion = NO_OPINION,
+    ) -> InvestigationResult:
         self.ran.append(order)
         return replace(conducted(self.text), findings=self.findings if tools else ())

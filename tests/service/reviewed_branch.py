@@ -5,18 +5,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from hummingbird.agent.tools.findings import ReportFinding
-from hummingbird.domain.diffs import Comparison, FileDiff
-from hummingbird.domain.errors import CallDenied, ForgeMissing
-from hummingbird.domain.findings import Finding, Severity, fingerprint
-from hummingbird.domain.incoming import Change
-from hummingbird.domain.notes import Marker, Part
-from hummingbird.domain.orders import Cause, WorkOrder
-from hummingbird.ports.forge import Forge, MergeRequest, NoteSeen, Thread
-from hummingbird.ports.tool import ToolContext
-from hummingbird.service.lifecycle import Followed, Review, State, following
-from hummingbird.service.review_end import ReviewEnd
-from tests.domain.git_trees import between, committed
+from hummingbird.agent.tools.finding_report import ReportFindingTool
+from hummingbird.core.diffs import CommitComparison, FileDiff
+from hummingbird.core.errors import CallDenied, GitLabNotFound
+from hummingbird.core.findings import ReviewFinding, Severity, finding_fingerprint
+from hummingbird.core.orders import OrderCause, WorkOrder
+from hummingbird.core.protocols.tools import ToolContext
+from hummingbird.gitlab.webhook_events import MergeRequestState
+from hummingbird.gitlab.write.protocol import (
+    GitLabWriter,
+    MergeRequestDetails,
+    MergeRequestThread,
+    NoteKind,
+    NoteMarker,
+    ThreadNote,
+)
+from hummingbird.service.finding_lifecycle import FindingState, ReviewContext, TrackedFinding, track_findings
+from hummingbird.service.findings import FindingsStatus
+from tests.core.git_trees import between, committed
 
 WORKFLOW, DEFECT = "code-review", "defect"
 
@@ -28,8 +34,8 @@ class Branch:
     folder: Path
     target: dict[str, str]
     feature: dict[str, str]
-    threads: list[Thread] = field(default_factory=list)
-    followed: tuple[Followed, ...] = ()
+    threads: list[MergeRequestThread] = field(default_factory=list)
+    followed: tuple[TrackedFinding, ...] = ()
     base: str = ""
     head: str = ""
     rounds: int = 0
@@ -38,51 +44,51 @@ class Branch:
     async def diffs(self, iid: int) -> tuple[FileDiff, ...]:
         return between(self.folder, self.base, self.head)
 
-    async def compare(self, old: str, new: str) -> Comparison:
+    async def compare_commits(self, old: str, new: str) -> CommitComparison:
         if old in self.forgotten:
-            raise ForgeMissing("It is not there.")
-        return Comparison(between(self.folder, old, new))
+            raise GitLabNotFound("It is not there.")
+        return CommitComparison(between(self.folder, old, new))
 
     async def reviewed(self) -> list[str]:
         """One round; the lines that were newly said something of."""
         self.rounds += 1
         self.base, self.head = committed(self.folder, self.target), committed(self.folder, self.feature)
         order = _order(self.rounds, self.head)
-        review = await following(cast(Forge, self), order, self.request, self.threads)
-        self.followed = review.followed
+        review = await track_findings(cast(GitLabWriter, self), order, self.request, self.threads)
+        self.followed = review.tracked
         said = [code for finding, code in await self._found(review) if self._posted(review, order, finding, code)]
-        end = ReviewEnd(review.followed)
-        mended, back = ({thread.id for thread in some} for some in (end.mended(), end.back()))
+        end = FindingsStatus(review.tracked)
+        mended, back = ({thread.id for thread in some} for some in (end.threads_to_resolve(), end.threads_to_reopen()))
         self.threads = [_ended(thread, thread.id in mended, thread.id in back) for thread in self.threads]
         return said
 
     @property
-    def request(self) -> MergeRequest:
-        change = Change(7, self.head, "feature", "main", False, "opened")
-        return MergeRequest(
+    def request(self) -> MergeRequestDetails:
+        change = MergeRequestState(7, self.head, "feature", "main", False, "opened")
+        return MergeRequestDetails(
             change=change, project="p", author="a", title="", url="", base_sha=self.base, start_sha=self.base
         )
 
-    async def _found(self, review: Review) -> list[tuple[Finding, str]]:
+    async def _found(self, review: ReviewContext) -> list[tuple[ReviewFinding, str]]:
         """What the tool has taken."""
-        tool, codes = ReportFinding(review.diff, review.earlier), dict[tuple[str, int], str]()
-        for path, line, code in review.diff.lines():
+        tool, codes = ReportFindingTool(review.diff, review.earlier), dict[tuple[str, int], str]()
+        for path, line, code in review.diff.iter_lines():
             if DEFECT in code:
                 codes[path, line] = code
                 await _reported(tool, path, line, f"In round {self.rounds}: {code.split()[-1]} is wrong.")
-        return [(finding, codes[finding.path, finding.line]) for finding in review.fresh(tool.findings)]
+        return [(finding, codes[finding.path, finding.line]) for finding in review.new_findings(tool.findings)]
 
-    def _posted(self, review: Review, order: WorkOrder, finding: Finding, code: str) -> bool:
-        marker = Marker(
+    def _posted(self, review: ReviewContext, order: WorkOrder, finding: ReviewFinding, code: str) -> bool:
+        marker = NoteMarker(
             id=order.session_id,
             wf=WORKFLOW,
             sha=self.head,
             order=order.id,
-            part=Part.FINDING,
-            finding=fingerprint(finding, code),
+            part=NoteKind.FINDING,
+            finding=finding_fingerprint(finding, code),
         )
         number = 100 * self.rounds + len(self.threads)
-        note = NoteSeen(
+        note = ThreadNote(
             id=number,
             author_id=1,
             by_bot=True,
@@ -92,23 +98,23 @@ class Branch:
             line=finding.line,
             at=self.head,
         )
-        self.threads.append(Thread(id=f"t{number}", notes=(note,), individual=False, resolved=False))
-        return review.diff.spot(finding.path, finding.line) is not None
+        self.threads.append(MergeRequestThread(id=f"t{number}", notes=(note,), individual=False, resolved=False))
+        return review.diff.find_position(finding.path, finding.line) is not None
 
     def traced(self) -> None:
         """As GitLab does it: the notes of lines that stand in the new diff say where they are now."""
-        now = {one.thread.id: one for one in self.followed if one.line and one.state is not State.FIXED}
+        now = {one.thread.id: one for one in self.followed if one.line and one.state is not FindingState.FIXED}
         self.threads = [_traced(thread, now.get(thread.id), self.head) for thread in self.threads]
 
-    def dismiss(self, thread: Thread) -> None:
+    def dismiss(self, thread: MergeRequestThread) -> None:
         """By a person."""
         self.threads = [replace(each, resolved=True) if each.id == thread.id else each for each in self.threads]
 
-    def states(self) -> list[State]:
+    def states(self) -> list[FindingState]:
         return [one.state for one in self.followed]
 
 
-async def _reported(tool: ReportFinding, path: str, line: int, text: str) -> None:
+async def _reported(tool: ReportFindingTool, path: str, line: int, text: str) -> None:
     given = {"file": path, "line": line, "severity": str(Severity.MAJOR), "text": text}
     try:
         await tool(given, ToolContext("session", "call"))
@@ -120,7 +126,7 @@ def _order(number: int, head: str) -> WorkOrder:
     return WorkOrder(
         id=f"order-{number}",
         session_id=f"session-{number}",
-        cause=Cause.MERGE_REQUEST,
+        cause=OrderCause.MERGE_REQUEST,
         workflow=WORKFLOW,
         project="p",
         mr_iid=7,
@@ -128,13 +134,13 @@ def _order(number: int, head: str) -> WorkOrder:
     )
 
 
-def _ended(thread: Thread, mended: bool, back: bool) -> Thread:
+def _ended(thread: MergeRequestThread, mended: bool, back: bool) -> MergeRequestThread:
     if mended:
         return replace(thread, resolved=True, resolved_by_bot=True)
     return replace(thread, resolved=False, resolved_by_bot=False) if back else thread
 
 
-def _traced(thread: Thread, now: Followed | None, head: str) -> Thread:
+def _traced(thread: MergeRequestThread, now: TrackedFinding | None, head: str) -> MergeRequestThread:
     if now is None:
         return thread
     first, *others = thread.notes

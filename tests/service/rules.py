@@ -3,15 +3,13 @@
 from types import MappingProxyType
 from typing import Any
 
-from hummingbird.config.chat import ChatSettings
-from hummingbird.config.configuration import Applied, Configuration
-from hummingbird.config.settings import Settings
-from hummingbird.config.workflows import Project, Workflow
-from hummingbird.domain.incoming import (
-    Change,
+from hummingbird.config.configuration import Configuration, ResolvedWorkflow
+from hummingbird.config.settings import ChatSettings, ProjectSettings, Settings, WorkflowSettings
+from hummingbird.gitlab.webhook_events import (
+    GitLabUser,
     MergeRequestChanged,
+    MergeRequestState,
     NoteWritten,
-    Person,
     PipelineChanged,
     ProjectRef,
 )
@@ -19,7 +17,7 @@ from hummingbird.domain.incoming import (
 PROJECT = "acme/widgets"
 BOT = 99
 BOTS = frozenset({BOT, 98})
-ADA = Person(11, "ada")
+ADA = GitLabUser(11, "ada")
 HEAD = "a" * 40
 WORKFLOWS: dict[str, dict[str, Any]] = {
     "analyze-failures": {
@@ -38,9 +36,9 @@ WORKFLOWS: dict[str, dict[str, Any]] = {
 def configured(
     workflows: dict[str, dict[str, Any]] | None = None, projects: tuple[str, ...] = ("*",), **settings: Any
 ) -> Configuration:
-    everywhere = {path: Project() for path in projects}
+    everywhere = {path: ProjectSettings() for path in projects}
     made = {
-        name: Workflow(**{"prompt": "look.md", "projects": everywhere, **values})
+        name: WorkflowSettings(**{"prompt": "look.md", "projects": everywhere, **values})
         for name, values in (WORKFLOWS if workflows is None else workflows).items()
     }
     chosen = {"models_allowed": ("fast", "vendor:large"), **settings}
@@ -48,27 +46,27 @@ def configured(
     return Configuration("test", Settings(**chosen), MappingProxyType(made), ChatSettings(), prompts)
 
 
-def applied(name: str, configuration: Configuration | None = None) -> Applied:
-    found = (configuration or configured()).applied(name, PROJECT)
+def applied(name: str, configuration: Configuration | None = None) -> ResolvedWorkflow:
+    found = (configuration or configured()).resolve(name, PROJECT)
     assert found is not None
     return found
 
 
-def pipeline(status: str = "failed", *, actor: Person = ADA, ref: str = "topic", iid: int = 7) -> PipelineChanged:
+def pipeline(status: str = "failed", *, actor: GitLabUser = ADA, ref: str = "topic", iid: int = 7) -> PipelineChanged:
     return PipelineChanged(ProjectRef(101, PROJECT), 9001, status, HEAD, ref, "merge_request_event", iid, actor)
 
 
-def change(*, draft: bool = False, state: str = "opened", branch: str = "topic", head: str = HEAD) -> Change:
-    return Change(7, head, branch, "main", draft, state, 11)
+def change(*, draft: bool = False, state: str = "opened", branch: str = "topic", head: str = HEAD) -> MergeRequestState:
+    return MergeRequestState(7, head, branch, "main", draft, state, 11)
 
 
 def merge_request(
-    action: str = "update", *, pushed: bool = False, actor: Person = ADA, about: Change | None = None
+    action: str = "update", *, pushed: bool = False, actor: GitLabUser = ADA, about: MergeRequestState | None = None
 ) -> MergeRequestChanged:
     return MergeRequestChanged(ProjectRef(101, PROJECT), about or change(), action, pushed, actor)
 
 
 def note(
-    text: str, *, reply: bool = False, edited: bool = False, author: Person = ADA, discussion_id: str = "d" * 40
+    text: str, *, reply: bool = False, edited: bool = False, author: GitLabUser = ADA, discussion_id: str = "d" * 40
 ) -> NoteWritten:
     return NoteWritten(ProjectRef(101, PROJECT), change(), 77, discussion_id, text, False, reply, edited, author)

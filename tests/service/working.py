@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hummingbird.adapters.stores.folder_objects import FolderObjects
-from hummingbird.domain.orders import Arrived, Cause, WorkOrder, written
-from hummingbird.ports.queue import Message, Queue
-from hummingbird.service.ingress import Ingress
-from hummingbird.service.stages import Later
+from hummingbird.core.orders import EventEnvelope, OrderCause, WorkOrder, encode_envelope
+from hummingbird.core.protocols.queues import Queue, QueueMessage
+from hummingbird.service.event_ingress import EventIngress
+from hummingbird.service.protocols import RetryLater
 from hummingbird.service.worker import Worker
+from hummingbird.storage.folder_objects import FolderObjectStore
 
 PATIENCE_S = 30.0
 LONG_S = 60  # in flight for as long as a test lasts
-Deed = Callable[[WorkOrder], Awaitable[Later | None]]
+Deed = Callable[[WorkOrder], Awaitable[RetryLater | None]]
 
 
 def order(name: str, session: str = "s", **more: Any) -> WorkOrder:
-    return WorkOrder(id=name, session_id=session, cause=Cause.REPLY, workflow="w", project="a/b", mr_iid=1, **more)
+    return WorkOrder(id=name, session_id=session, cause=OrderCause.REPLY, workflow="w", project="a/b", mr_iid=1, **more)
 
 
 async def sent(queue: Queue, *orders: WorkOrder) -> None:
     for one in orders:
-        await queue.send(written(one), group=one.session_id, dedup_id=one.id)
+        await queue.send(encode_envelope(one), group=one.session_id, dedup_id=one.id)
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Play:
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
     on_event: Deed | None = None
 
-    async def arrived(self, event: Arrived) -> tuple[WorkOrder, ...]:
+    async def process_event(self, event: EventEnvelope) -> tuple[WorkOrder, ...]:
         self.events.append(event.identity)
         await self._tell()
         if self.on_event:
             await self.on_event(order("unused"))
         return self.orders_of.get(event.identity, ())
 
-    async def ordered(self, one: WorkOrder, *, last_try: bool) -> Later | None:
+    async def process_order(self, one: WorkOrder, *, last_try: bool) -> RetryLater | None:
         self.begun.append((one.id, one.waits, last_try))
         await self._tell()
         deeds = self.deeds[one.id]
@@ -82,7 +82,7 @@ class Seen:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.queue, name)
 
-    async def receive(self, most: int, wait_s: float) -> Sequence[Message]:
+    async def receive(self, most: int, wait_s: float) -> Sequence[QueueMessage]:
         if self.faults:
             raise self.faults.pop(0)
         if self.once and self.receives:
@@ -108,8 +108,8 @@ def made(queue: Any, play: Play, folder: Path, **more: Any) -> Worker:
         "pauses_s": (0, 0),
         **more,
     }
-    ingress = Ingress(queue, FolderObjects(folder / "objects"), lambda: 0.0)
-    return Worker(queue, play, ingress, **settings)
+    ingress = EventIngress(queue, FolderObjectStore(folder / "objects"), lambda: 0.0)
+    return Worker(queue, ingress, process_event=play.process_event, process_order=play.process_order, **settings)
 
 
 @asynccontextmanager
@@ -126,13 +126,13 @@ async def at_work(worker: Worker) -> AsyncIterator[Worker]:
         await asyncio.wait((running,))
 
 
-async def waits(one: WorkOrder) -> Later:
-    return Later(1.0, one, "a test wants it")
+async def waits(one: WorkOrder) -> RetryLater:
+    return RetryLater(1.0, one, "a test wants it")
 
 
 async def breaks(one: WorkOrder) -> None:
     raise RuntimeError("a bug")
 
 
-async def left(queue: Queue) -> list[Message]:
+async def left(queue: Queue) -> list[QueueMessage]:
     return list(await queue.receive(10, 0))

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hummingbird.domain.journal import ModelAnswered, dump, load
-from hummingbird.domain.messages import AssistantMessage, Message
-from hummingbird.ports.model import ModelRequest
+from hummingbird.core.journal import ModelAnswered, dump_entry, load_entry
+from hummingbird.core.messages import AssistantMessage, Message
+from hummingbird.core.protocols.model import ModelRequest
 from tests.wire.dialogue import TOOLS
 
 
@@ -21,6 +21,6 @@ def reread(messages: Sequence[Message]) -> list[Message]:
 
 
 def _reread(message: AssistantMessage) -> AssistantMessage:
-    entry = load(dump(ModelAnswered(call_id="c", model="m", message=message)), 1)
+    entry = load_entry(dump_entry(ModelAnswered(call_id="c", model="m", message=message)), 1)
     assert isinstance(entry, ModelAnswered)
     return entry.message

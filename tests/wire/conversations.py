@@ -9,20 +9,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hummingbird.adapters.models.anthropic.wire import AnthropicWire
-from hummingbird.adapters.models.gemini.wire import GeminiWire
-from hummingbird.adapters.models.openai_chat.wire import OpenAIChatWire
-from hummingbird.adapters.models.openai_responses.wire import OpenAIResponsesWire
-from hummingbird.adapters.models.wire import Profile, Wire
-from hummingbird.domain.messages import (
-    AssistantMessage,
-    Message,
-    Notice,
-    NoticeKind,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from hummingbird.core.messages import AssistantMessage, Message, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
+from hummingbird.models.anthropic import AnthropicWire
+from hummingbird.models.gemini import GeminiWire
+from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.wire_format import ModelProfile, WireFormat
 from tests.wire.asked import asked
 
 # One step of a conversation: what is said or called, and whether an answer is this model's own.
@@ -37,7 +29,7 @@ _steps = st.lists(
     ),
     max_size=14,
 )
-_WIRES: dict[str, Wire] = {
+_WIRES: dict[str, WireFormat] = {
     "anthropic": AnthropicWire(),
     "gemini": GeminiWire(),
     "openai_chat": OpenAIChatWire("OpenAI"),
@@ -73,7 +65,7 @@ def _told(steps: Sequence[tuple[str, object, bool]], wire: str, model: str) -> l
 
 def own_answer(wire: str, model: str, number: int, text: str, calls: Sequence[str] = ()) -> AssistantMessage:
     """With thinking, and an echo that holds what the provider wants back."""
-    profile = Profile(model, 1, echo_keys=("reasoning_content",))
+    profile = ModelProfile(model, 1, echo_keys=("reasoning_content",))
     request = asked([UserMessage("go")], call_id=f"call-{number}")
     message = _WIRES[wire].decode(_ANSWERS[wire](number, text, list(calls)), request, profile).message
     assert message.echo is not None

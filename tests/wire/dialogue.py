@@ -6,10 +6,17 @@ Keeps messages, the cache mark and the memo of bytes as `Conversation` does; kno
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hummingbird.domain.encoded import Encoded
-from hummingbird.domain.messages import AssistantMessage, Message, Notice, NoticeKind, ToolMessage, UserMessage
-from hummingbird.domain.tools import ToolDefinition
-from hummingbird.ports.model import Listen, Model, ModelReply, ModelRequest
+from hummingbird.core.messages import (
+    AssistantMessage,
+    EncodedMessages,
+    Message,
+    Notice,
+    NoticeKind,
+    ToolMessage,
+    UserMessage,
+)
+from hummingbird.core.protocols.model import DeltaListener, Model, ModelReply, ModelRequest
+from hummingbird.core.tool_spec import ToolDefinition
 
 TOOLS = (
     ToolDefinition(
@@ -29,7 +36,7 @@ class Dialogue:
     system: str = SYSTEM
     cached: int = 0
     calls: int = 0
-    encoded: Encoded = field(default_factory=Encoded)
+    encoded: EncodedMessages = field(default_factory=EncodedMessages)
 
     def request(self, *, disable_tools: bool = False) -> ModelRequest:
         self.calls += 1
@@ -39,14 +46,14 @@ class Dialogue:
             messages=self.messages,
             session_id="s1",
             call_id=f"c{self.calls}",
-            cached=self.cached,
+            cached_messages=self.cached,
             disable_tools=disable_tools,
             encoded=self.encoded,
             call_ids={c.id for m in self.messages if isinstance(m, AssistantMessage) for c in m.calls},
         )
 
     async def ask(
-        self, model: Model, listen: Listen | None = None, *, disable_tools: bool = False, keep: bool = True
+        self, model: Model, listen: DeltaListener | None = None, *, disable_tools: bool = False, keep: bool = True
     ) -> ModelReply:
         request = self.request(disable_tools=disable_tools)
         sent = len(self.messages)

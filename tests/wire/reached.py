@@ -3,20 +3,20 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hummingbird.adapters.models.anthropic.wire import AnthropicWire
-from hummingbird.adapters.models.endpoints import (
+from hummingbird.models.anthropic import AnthropicWire
+from hummingbird.models.endpoints import (
     AnthropicEndpoint,
     GeminiEndpoint,
     VertexAnthropicEndpoint,
     VertexGeminiEndpoint,
 )
-from hummingbird.adapters.models.gemini.wire import GeminiWire
-from hummingbird.adapters.models.http_model import HttpModel
-from hummingbird.adapters.models.prices import free
-from hummingbird.adapters.models.profiles import profile_for
-from hummingbird.adapters.models.transport import Transport
-from hummingbird.adapters.models.wire import Endpoint, Wire
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.models.gemini import GeminiWire
+from hummingbird.models.http_model import HttpModel
+from hummingbird.models.prices import zero_price
+from hummingbird.models.registry import profile_for
+from hummingbird.models.transport import ModelTransport
+from hummingbird.models.wire_format import ModelEndpoint, WireFormat
+from tests.standins.vendors.server import VendorLab
 
 
 class Tokens:
@@ -25,7 +25,7 @@ class Tokens:
     def __init__(self, token: str) -> None:
         self._token = token
 
-    async def token(self) -> str:
+    async def get_token(self) -> str:
         return self._token
 
     async def refresh(self) -> bool:
@@ -43,8 +43,8 @@ async def reached(
         wire=wire,
         endpoint=endpoint,
         profile=profile_for(provider, model),
-        transport=Transport(lambda: 0.0, stall_timeout_s=patience_s, whole_timeout_s=patience_s),
-        price=free,
+        transport=ModelTransport(lambda: 0.0, stall_timeout_s=patience_s, whole_timeout_s=patience_s),
+        price=zero_price,
     )
     try:
         yield made
@@ -52,7 +52,7 @@ async def reached(
         await made.close()
 
 
-def _door(lab: VendorLab, provider: str, key: str) -> tuple[Wire, Endpoint]:
+def _door(lab: VendorLab, provider: str, key: str) -> tuple[WireFormat, ModelEndpoint]:
     match provider:
         case "anthropic":
             return AnthropicWire(), AnthropicEndpoint(key, lab.anthropic_url)

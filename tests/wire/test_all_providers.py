@@ -6,12 +6,12 @@ from itertools import permutations
 
 import pytest
 
-from hummingbird.adapters.models.registry import Models
-from hummingbird.domain.events import Delta
-from hummingbird.domain.messages import AssistantMessage
-from hummingbird.lab.vendors.script import Call, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from hummingbird.lab.vendors.surfaces import Conduct
+from hummingbird.core.events import Delta
+from hummingbird.core.messages import AssistantMessage
+from hummingbird.models.registry import ModelRegistry
+from tests.standins.vendors.script import Call, Script, Turn
+from tests.standins.vendors.server import VendorLab
+from tests.standins.vendors.surfaces import Conduct
 from tests.wire.asked import reread
 from tests.wire.dialogue import Dialogue
 
@@ -32,7 +32,7 @@ FOUND = Turn(text="The disk is full.")
 class Tokens:
     """A Google login that always works."""
 
-    async def token(self) -> str:
+    async def get_token(self) -> str:
         return "ya29.token"
 
     async def refresh(self) -> bool:
@@ -40,7 +40,7 @@ class Tokens:
 
 
 @asynccontextmanager
-async def at(lab: VendorLab) -> AsyncIterator[Models]:
+async def at(lab: VendorLab) -> AsyncIterator[ModelRegistry]:
     environment = {
         "ANTHROPIC_API_KEY": "key",
         "ANTHROPIC_BASE_URL": lab.anthropic_url,
@@ -52,7 +52,7 @@ async def at(lab: VendorLab) -> AsyncIterator[Models]:
         "OPENAI_API_KEY": "key",
         "OPENAI_BASE_URL": lab.openai_url,
     }
-    models = Models(environment, model_regions={"": "europe-west1"}, tokens=Tokens())
+    models = ModelRegistry(environment, model_regions={"": "europe-west1"}, tokens=Tokens())
     try:
         yield models
     finally:
@@ -62,7 +62,7 @@ async def at(lab: VendorLab) -> AsyncIterator[Models]:
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_name_is_enough_for_a_tool_loop_with_a_known_price(name: str, streamed: bool) -> None:
-    """M1, M7: usage is unknown only in a stream of a server that may not be asked for it."""
+    """Usage is unknown only in a stream of a server that may not be asked for it."""
     with VendorLab(Script([LOOK, FOUND]), conduct=COMPATIBLE) as lab:
         async with at(lab) as models:
             model = models.resolve(name)
@@ -75,14 +75,14 @@ async def test_a_name_is_enough_for_a_tool_loop_with_a_known_price(name: str, st
         lab.script.assert_consumed()
     assert second.message.text == "The disk is full."
     chat = name.startswith("openai-chat")
-    assert [first.counted, second.counted] == [not (streamed and chat)] * 2
+    assert [first.usage_known, second.usage_known] == [not (streamed and chat)] * 2
     assert (cost is None) is chat, "nobody knows what a server of one's own costs"
     assert cost is None or cost > 0
 
 
 @pytest.mark.parametrize(("before", "after"), list(permutations(NAMES, 2)))
 async def test_a_session_moves_from_one_provider_to_another_in_the_middle(before: str, after: str) -> None:
-    """L3, L14: calls, results and text go along; signed blocks of the other wire are left out."""
+    """Calls, results and text go along; signed blocks of the other wire are left out."""
     with VendorLab(Script([LOOK, LOOK, FOUND]), conduct=COMPATIBLE) as lab:
         async with at(lab) as models:
             talk = Dialogue()

@@ -1,13 +1,19 @@
-"""Thinking that comes in many pieces, and errors that Google puts into Claude's streams (M3)."""
+"""Thinking that comes in many pieces, and errors that Google puts into Claude's streams."""
 
 from typing import Any
 
 import pytest
 
-from hummingbird.domain.errors import CredentialRefused, HummingbirdError, RequestRefused, ThinkingRefused, Unavailable
-from hummingbird.domain.messages import AssistantMessage
-from hummingbird.lab.vendors.script import Call, Fault, Part, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.core.errors import (
+    CredentialRefused,
+    HummingbirdError,
+    ProviderRequestRefused,
+    ProviderUnavailable,
+    ThinkingRefused,
+)
+from hummingbird.core.messages import AssistantMessage
+from tests.standins.vendors.script import Call, Fault, Part, Script, Turn
+from tests.standins.vendors.server import VendorLab
 from tests.wire.asked import reread
 from tests.wire.dialogue import Dialogue
 from tests.wire.reached import reached
@@ -39,7 +45,7 @@ def listener(streamed: bool) -> Any:
 async def test_whatever_stands_between_thinking_can_be_sent_back(
     parts: tuple[Part, ...], place: str, streamed: bool
 ) -> None:
-    """M3, L3, L4: turn after turn, and in another process."""
+    """Turn after turn, and in another process."""
     mixed = Turn(parts=parts, calls=CALLS)
     with VendorLab(Script([mixed, mixed, FOUND])) as lab:
         async with reached(lab, place, MODEL) as model:
@@ -59,7 +65,7 @@ async def test_whatever_stands_between_thinking_can_be_sent_back(
 
 
 async def test_white_space_that_is_refused_all_the_same_means_to_replay_without_thinking() -> None:
-    """M3: what is known of this is not certain, so there is a second way."""
+    """What is known of this is not certain, so there is a second way."""
     words = "messages.1.content.0: text content blocks must be non-empty"
     with VendorLab(Script([Fault("status", 400, message=words)])) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
@@ -70,10 +76,10 @@ async def test_white_space_that_is_refused_all_the_same_means_to_replay_without_
 @pytest.mark.parametrize(
     ("status", "word", "error"),
     [
-        (429, "RESOURCE_EXHAUSTED", Unavailable),
-        (503, "UNAVAILABLE", Unavailable),
+        (429, "RESOURCE_EXHAUSTED", ProviderUnavailable),
+        (503, "UNAVAILABLE", ProviderUnavailable),
         (403, "PERMISSION_DENIED", CredentialRefused),
-        (400, "INVALID_ARGUMENT", RequestRefused),
+        (400, "INVALID_ARGUMENT", ProviderRequestRefused),
         (0, "PERMISSION_DENIED", CredentialRefused),
         (7, "PERMISSION_DENIED", CredentialRefused),
     ],
@@ -81,7 +87,7 @@ async def test_white_space_that_is_refused_all_the_same_means_to_replay_without_
 async def test_an_error_of_googles_inside_a_stream_is_what_it_says(
     status: int, word: str, error: type[HummingbirdError]
 ) -> None:
-    """L13, M6: by its status, or by its word where the number is none."""
+    """By its status, or by its word where the number is none."""
     fault = Fault("error_in_stream", status, type=word, message="it broke", after=2)
     with VendorLab(Script([fault])) as lab:
         async with reached(lab, "vertex-anthropic", MODEL) as model:

@@ -5,25 +5,25 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.errors import (
-    ConnectionLost,
+from hummingbird.core.errors import (
     ContextOverflow,
     CredentialRefused,
     CreditExhausted,
     HummingbirdError,
-    ReplyUnreadable,
-    RequestRefused,
+    ProviderConnectionLost,
+    ProviderReplyUnreadable,
+    ProviderRequestRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
     ThinkingRefused,
-    TimedOut,
-    Unavailable,
 )
-from hummingbird.domain.events import Delta, ReasoningDelta, TextDelta
-from hummingbird.domain.journal import Finish
-from hummingbird.domain.messages import AssistantMessage, NoticeKind, ToolCall, ToolMessage, UserMessage
-from hummingbird.lab.vendors.script import Call, Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from hummingbird.lab.vendors.surfaces import Conduct
-from hummingbird.ports.model import Model, ModelReply
+from hummingbird.core.events import Delta, ReasoningDelta, TextDelta
+from hummingbird.core.journal import FinishReason
+from hummingbird.core.messages import AssistantMessage, NoticeKind, ToolCall, ToolMessage, UserMessage
+from hummingbird.core.protocols.model import Model, ModelReply
+from tests.standins.vendors.script import Call, Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
+from tests.standins.vendors.surfaces import Conduct
 from tests.wire.anthropic_types import check
 from tests.wire.asked import reread
 from tests.wire.dialogue import Dialogue
@@ -67,7 +67,6 @@ def checked(lab: VendorLab) -> list[Any]:
 async def test_a_tool_loop_is_accepted_with_thinking_notices_and_a_final_turn(
     name: str, place: str, streamed: bool
 ) -> None:
-    """M2, M3, L4, L7, L8"""
     with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
         async with reached(lab, place, name) as model:
             replies = await three_steps(Dialogue(), model, listener(streamed))
@@ -83,7 +82,6 @@ async def test_a_tool_loop_is_accepted_with_thinking_notices_and_a_final_turn(
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_streamed_or_not_the_reply_is_the_same(place: str) -> None:
-    """L16"""
     replies: list[list[ModelReply]] = []
     named = Turn(thinking="t", calls=(Call("read", {"path": "a"}, "toolu_1"), Call("wait", {}, "toolu_2")))
     for listen in (None, listener(True)):
@@ -97,7 +95,6 @@ async def test_streamed_or_not_the_reply_is_the_same(place: str) -> None:
 
 
 async def test_text_and_thinking_are_told_while_they_come() -> None:
-    """L16"""
     told: list[Delta] = []
     with VendorLab(Script([FOUND])) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
@@ -108,7 +105,7 @@ async def test_text_and_thinking_are_told_while_they_come() -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_call_reads_from_the_cache_all_that_the_last_one_wrote(place: str) -> None:
-    """M3: notices and parallel calls included, dropped answers too."""
+    """Notices and parallel calls included, dropped answers too."""
     turns = [LOOK, Turn(thinking="hm"), AGAIN, LOOK, AGAIN, FOUND]
     with VendorLab(Script(turns)) as lab:
         async with reached(lab, place, MODEL) as model:
@@ -127,7 +124,7 @@ async def test_every_call_reads_from_the_cache_all_that_the_last_one_wrote(place
 
 
 async def test_a_resumed_run_reads_the_cache_of_the_process_before_it() -> None:
-    """M3, L2: positions come from the journal, echoes survive it."""
+    """Positions come from the journal, echoes survive it."""
     with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
             talk = Dialogue()
@@ -144,7 +141,7 @@ async def test_a_resumed_run_reads_the_cache_of_the_process_before_it() -> None:
 
 
 async def test_thinking_bound_to_another_prompt_is_refused_and_replayed_without() -> None:
-    """M3: the loop answers with a new epoch, messages without echoes."""
+    """The loop answers with a new epoch, messages without echoes."""
     with VendorLab(Script([LOOK, FOUND])) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
             talk = Dialogue()
@@ -164,7 +161,6 @@ async def test_thinking_bound_to_another_prompt_is_refused_and_replayed_without(
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_conversation_from_another_provider_goes_on(place: str) -> None:
-    """L3"""
     calls = (ToolCall("call.1", "read", "{broken"), ToolCall("call.2", "read", '{"path": "b"}'))
     talk = Dialogue([UserMessage("Why?"), AssistantMessage("Let me look.", "hm", calls)])
     talk.answer(["no JSON", ""], failed=True)
@@ -178,7 +174,6 @@ async def test_a_conversation_from_another_provider_goes_on(place: str) -> None:
 
 
 async def test_a_session_whose_tools_are_gone_can_still_be_answered() -> None:
-    """L4"""
     talk = Dialogue(
         [UserMessage("Why?"), AssistantMessage(calls=(ToolCall("a", "gone", "{}"),)), ToolMessage("a", "gone", "x")]
     )
@@ -189,33 +184,31 @@ async def test_a_session_whose_tools_are_gone_can_still_be_answered() -> None:
 
 
 async def test_a_paused_answer_is_sent_back_and_goes_on() -> None:
-    """M3: pause_turn."""
+    """pause_turn."""
     with VendorLab(Script([Turn(text="Working", thinking="hm", stop="pause_turn"), FOUND])) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
             talk = Dialogue()
             first = await talk.ask(model)
             second = await talk.ask(model)
-    assert (first.finish, first.message.paused, second.finish) == (Finish.PAUSE, True, Finish.STOP)
+    assert (first.finish, first.message.paused, second.finish) == (FinishReason.PAUSE, True, FinishReason.STOP)
 
 
 @pytest.mark.parametrize(
     ("stop", "finish"),
     [
-        ("max_tokens", Finish.LENGTH),
-        ("refusal", Finish.REFUSAL),
-        ("model_context_window_exceeded", Finish.WINDOW_FULL),
+        ("max_tokens", FinishReason.LENGTH),
+        ("refusal", FinishReason.REFUSAL),
+        ("model_context_window_exceeded", FinishReason.WINDOW_FULL),
     ],
 )
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_endings_are_understood(stop: str, finish: Finish, streamed: bool) -> None:
-    """M3, L9"""
+async def test_endings_are_understood(stop: str, finish: FinishReason, streamed: bool) -> None:
     with VendorLab(Script([Turn(text="so far", stop=stop)])) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
             assert (await Dialogue().ask(model, listener(streamed))).finish is finish
 
 
 async def test_a_cut_off_answer_is_continued_after_a_notice() -> None:
-    """L9"""
     with VendorLab(Script([Turn(text="The disk", thinking="t", stop="max_tokens"), Turn(text=" is full.")])) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
             talk = Dialogue()
@@ -229,23 +222,22 @@ async def test_a_cut_off_answer_is_continued_after_a_notice() -> None:
     ("fault", "error"),
     [
         (Fault("status", status=400, message="prompt is too long: 2 tokens > 1 maximum"), ContextOverflow),
-        (Fault("status", status=400), RequestRefused),
+        (Fault("status", status=400), ProviderRequestRefused),
         (Fault("status", status=401), CredentialRefused),
         (Fault("status", status=402), CreditExhausted),
-        (Fault("status", status=429, retry_after="7"), Unavailable),
-        (Fault("status", status=500), Unavailable),
-        (Fault("status", status=529), Unavailable),
-        (Fault("truncate"), ConnectionLost),
-        (Fault("truncate", clean=True), ReplyUnreadable),
-        (Fault("garbage"), ReplyUnreadable),
-        (Fault("drop"), ConnectionLost),
-        (Fault("error_in_stream", status=529, type="overloaded_error"), Unavailable),
+        (Fault("status", status=429, retry_after="7"), ProviderUnavailable),
+        (Fault("status", status=500), ProviderUnavailable),
+        (Fault("status", status=529), ProviderUnavailable),
+        (Fault("truncate"), ProviderConnectionLost),
+        (Fault("truncate", clean=True), ProviderReplyUnreadable),
+        (Fault("garbage"), ProviderReplyUnreadable),
+        (Fault("drop"), ProviderConnectionLost),
+        (Fault("error_in_stream", status=529, type="overloaded_error"), ProviderUnavailable),
         (Fault("error_in_stream", status=403, type="permission_error"), CredentialRefused),
-        (Fault("stall", after=2), TimedOut),
+        (Fault("stall", after=2), ProviderTimeout),
     ],
 )
 async def test_each_fault_becomes_its_error(fault: Fault, error: type[HummingbirdError], streamed: bool) -> None:
-    """L13, L14"""
     patience_s = 0.2 if fault.kind == "stall" else 60.0
     with VendorLab(Script([fault])) as lab:
         async with reached(lab, "anthropic", MODEL, patience_s=patience_s) as model:
@@ -255,13 +247,13 @@ async def test_each_fault_becomes_its_error(fault: Fault, error: type[Hummingbir
             lab.script.assert_consumed()
     assert type(raised.value) is error
     if fault.retry_after:
-        assert isinstance(raised.value, Unavailable)
+        assert isinstance(raised.value, ProviderUnavailable)
         assert raised.value.retry_after_s == 7.0
 
 
 @pytest.mark.parametrize(("key", "error"), [("bad-key", CredentialRefused), ("no-credit", CreditExhausted)])
 async def test_keys_that_open_no_door(key: str, error: type[HummingbirdError]) -> None:
-    """L14: and the sentence does not give the key away."""
+    """And the sentence does not give the key away."""
     with VendorLab(Script()) as lab:
         async with reached(lab, "anthropic", MODEL, key=key) as model:
             with pytest.raises(error) as raised:
@@ -271,7 +263,7 @@ async def test_keys_that_open_no_door(key: str, error: type[HummingbirdError]) -
 
 
 async def test_on_vertex_a_refused_token_is_renewed() -> None:
-    """L14: one refresh for 401."""
+    """One refresh for 401."""
     with VendorLab(Script([FOUND]), keys={"renewed"}) as lab:
         async with reached(lab, "vertex-anthropic", MODEL) as model:
             with pytest.raises(CredentialRefused):
@@ -281,7 +273,6 @@ async def test_on_vertex_a_refused_token_is_renewed() -> None:
 
 
 async def test_a_conversation_longer_than_the_window_is_an_overflow() -> None:
-    """L13"""
     with VendorLab(Script(), conduct=Conduct(window_tokens=100)) as lab:
         async with reached(lab, "anthropic", MODEL) as model:
             with pytest.raises(ContextOverflow):

@@ -1,4 +1,4 @@
-"""Chat Completions at other people's servers: what each of them insists on, through the adapter (M5)."""
+"""Chat Completions at other people's servers: what each of them insists on, through the adapter."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,30 +7,30 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.models.endpoints import OpenAIEndpoint
-from hummingbird.adapters.models.http_model import HttpModel
-from hummingbird.adapters.models.openai_chat.wire import OpenAIChatWire
-from hummingbird.adapters.models.prices import free
-from hummingbird.adapters.models.profiles import profile_for
-from hummingbird.adapters.models.transport import Transport
-from hummingbird.domain.conversation import Conversation
-from hummingbird.domain.errors import RequestRefused
-from hummingbird.domain.events import Delta, TextDelta
-from hummingbird.domain.journal import (
+from hummingbird.core.conversation import Conversation
+from hummingbird.core.errors import ProviderRequestRefused
+from hummingbird.core.events import Delta, TextDelta
+from hummingbird.core.journal import (
     EchoesDropped,
-    Entry,
+    JournalEntry,
     ModelAnswered,
     ModelCalled,
     SessionOpened,
     ToolFinished,
     UserSaid,
 )
-from hummingbird.domain.limits import JOURNAL_FORMAT
-from hummingbird.domain.messages import AssistantMessage, Message
-from hummingbird.lab.vendors.script import Call, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from hummingbird.lab.vendors.surfaces import Conduct, Quirk
-from hummingbird.ports.model import Model
+from hummingbird.core.limits import JOURNAL_FORMAT
+from hummingbird.core.messages import AssistantMessage, Message
+from hummingbird.core.protocols.model import Model
+from hummingbird.models.endpoints import OpenAIEndpoint
+from hummingbird.models.http_model import HttpModel
+from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.prices import zero_price
+from hummingbird.models.registry import profile_for
+from hummingbird.models.transport import ModelTransport
+from tests.standins.vendors.script import Call, Script, Turn
+from tests.standins.vendors.server import VendorLab
+from tests.standins.vendors.surfaces import Conduct, Quirk
 from tests.wire.asked import reread
 from tests.wire.dialogue import Dialogue
 from tests.wire.reached import reached
@@ -52,8 +52,8 @@ async def at(lab: VendorLab, host: str = "localhost", model: str = "llama-4") ->
         wire=OpenAIChatWire(host),
         endpoint=OpenAIEndpoint("/chat/completions", "any", lab.openai_url),
         profile=profile_for("openai-chat", model, host),
-        transport=Transport(lambda: 0.0),
-        price=free,
+        transport=ModelTransport(lambda: 0.0),
+        price=zero_price,
     )
     try:
         yield made
@@ -88,7 +88,7 @@ ECHOES = server("echo_reasoning", "reasoning_content")
 async def test_deepseek_gets_the_thinking_of_every_call_back(
     turns: list[Turn], expected: list[str], listen: Any
 ) -> None:
-    """M5, L3: also where there was none."""
+    """Also where there was none."""
     with VendorLab(Script([*turns, FOUND]), conduct=ECHOES) as lab:
         async with at(lab, *DEEPSEEK) as model:
             assert await played(Dialogue(), model, listen) == "The disk is full."
@@ -97,7 +97,7 @@ async def test_deepseek_gets_the_thinking_of_every_call_back(
 
 
 async def test_deepseek_takes_over_what_another_provider_began() -> None:
-    """L3, L14: the other model's readable thinking stands for its own."""
+    """The other model's readable thinking stands for its own."""
     with VendorLab(Script([LOOK, HASTY])) as lab:
         async with reached(lab, "anthropic", "claude-opus-5-5") as claude:
             talk = Dialogue()
@@ -112,13 +112,13 @@ async def test_deepseek_takes_over_what_another_provider_began() -> None:
 
 
 async def test_deepseek_goes_on_after_a_new_epoch() -> None:
-    """L8: echoes are gone then, the readable thinking is not."""
+    """Echoes are gone then, the readable thinking is not."""
     with VendorLab(Script([LOOK, FOUND]), conduct=ECHOES) as lab:
         async with at(lab, *DEEPSEEK) as model:
             talk = Dialogue()
             first = (await talk.ask(model)).message
             assert first.echo is not None
-            entries: list[Entry] = [
+            entries: list[JournalEntry] = [
                 SessionOpened(session_id="s", system="", format=JOURNAL_FORMAT),
                 UserSaid(text="Why did it fail?"),
                 ModelCalled(call_id="c1", model="m", messages=1),
@@ -126,14 +126,14 @@ async def test_deepseek_goes_on_after_a_new_epoch() -> None:
                 *(ToolFinished(call_id=call.id, name=call.name, text="x") for call in first.calls),
                 EchoesDropped(reason="refused"),
             ]
-            view = Conversation.of(entries).view()
+            view = Conversation.from_entries(entries).view()
             assert all(message.echo is None for message in view if isinstance(message, AssistantMessage))
             assert await played(Dialogue(list(view), calls=1), model) == "The disk is full."
         assert echoed(lab) == ["first the log"]
 
 
 async def test_a_server_that_did_not_ask_gets_no_thinking_back() -> None:
-    """M5: the minimal key set."""
+    """The minimal key set."""
     with VendorLab(Script([LOOK, FOUND]), conduct=server("reasoning_content")) as lab:
         async with at(lab) as model:
             await played(Dialogue(), model)
@@ -143,7 +143,7 @@ async def test_a_server_that_did_not_ask_gets_no_thinking_back() -> None:
 @pytest.mark.parametrize("quirk", ["strict_ids", "parses_arguments", "max_tokens_only", "minimal_keys"])
 @pytest.mark.parametrize("listen", [None, list[Delta]().append])
 async def test_what_a_server_insists_on_is_sent(quirk: Quirk, listen: Any) -> None:
-    """M5, L10: also for calls that the model got wrong."""
+    """Also for calls that the model got wrong."""
     broken = Turn(calls=(Call("read", '{"path": '), Call("read", "[1]"), Call("wait", "")))
     with VendorLab(Script([LOOK, broken, FOUND]), conduct=server(quirk)) as lab:
         async with at(lab) as model:
@@ -153,7 +153,6 @@ async def test_what_a_server_insists_on_is_sent(quirk: Quirk, listen: Any) -> No
 
 @pytest.mark.parametrize("quirk", ["strict_ids", "parses_arguments"])
 async def test_what_a_server_insists_on_holds_for_foreign_calls_too(quirk: Quirk) -> None:
-    """L3, L4."""
     with VendorLab(Script([Turn(calls=(Call("read", {"path": "a"}), Call("wait"))), FOUND])) as lab:
         async with reached(lab, "anthropic", "claude-opus-5-5") as claude:
             talk = Dialogue()
@@ -173,10 +172,10 @@ def _damaged(message: Message) -> Message:
 
 @pytest.mark.parametrize("quirk", ["max_tokens_only", "minimal_keys"])
 async def test_keys_for_openai_itself_would_be_refused_there(quirk: Quirk) -> None:
-    """M5: so that the tests before this one prove something."""
+    """So that the tests before this one prove something."""
     with VendorLab(Script([]), conduct=server(quirk)) as lab:
         async with at(lab, "api.openai.com", "gpt-5.4") as model:
-            with pytest.raises(RequestRefused, match="Unrecognized request argument"):
+            with pytest.raises(ProviderRequestRefused, match="Unrecognized request argument"):
                 await Dialogue().ask(model)
 
 
@@ -190,25 +189,25 @@ async def test_keys_for_openai_itself_would_be_refused_there(quirk: Quirk) -> No
     ],
 )
 async def test_usage_in_a_stream_is_known_where_it_may_be_asked_for(host: str, streamed: bool, counted: bool) -> None:
-    """M5, M7: an unknown server is not asked, and what it then does not say is unknown."""
+    """An unknown server is not asked, and what it then does not say is unknown."""
     with VendorLab(Script([FOUND]), conduct=server()) as lab:
         async with at(lab, host) as model:
             reply = await Dialogue().ask(model, list[Delta]().append if streamed else None)
-    assert reply.counted is counted
+    assert reply.usage_known is counted
     assert bool(reply.usage.context) is counted
 
 
 @pytest.mark.parametrize("listen", [None, list[Delta]().append])
 async def test_a_server_that_counts_nothing_costs_unknown(listen: Any) -> None:
-    """L15, M7: zeros that nobody may take for a price."""
+    """Zeros that nobody may take for a price."""
     with VendorLab(Script([FOUND]), conduct=server("no_usage")) as lab:
         async with at(lab, "openrouter.ai") as model:
             reply = await Dialogue().ask(model, listen)
-    assert (reply.counted, reply.raw_usage, reply.usage.context) == (False, {}, 0)
+    assert (reply.usage_known, reply.raw_usage, reply.usage.context) == (False, {}, 0)
 
 
 async def test_a_prompt_cut_from_the_front_shows_in_its_size() -> None:
-    """M5: Ollama says nothing; the count that stops growing does."""
+    """Ollama says nothing; the count that stops growing does."""
     with VendorLab(Script([LOOK, LOOK, FOUND]), conduct=server("front_cut", window=400)) as lab:
         async with at(lab) as model:
             talk, sizes = Dialogue(), []
@@ -219,7 +218,7 @@ async def test_a_prompt_cut_from_the_front_shows_in_its_size() -> None:
 
 
 async def test_content_in_parts_is_read_and_told() -> None:
-    """M5, L16: Mistral's."""
+    """Mistral's."""
     told: list[Delta] = []
     with VendorLab(Script([HASTY, FOUND, FOUND]), conduct=server("content_parts")) as lab:
         async with at(lab) as model:

@@ -4,25 +4,25 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.errors import (
-    ConnectionLost,
+from hummingbird.core.errors import (
     ContextOverflow,
     CredentialRefused,
     CreditExhausted,
     HummingbirdError,
-    ReplyUnreadable,
-    RequestRefused,
+    ProviderConnectionLost,
+    ProviderReplyUnreadable,
+    ProviderRequestRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
     ThinkingRefused,
-    TimedOut,
-    Unavailable,
 )
-from hummingbird.domain.events import CallDelta, Delta, ReasoningDelta, TextDelta
-from hummingbird.domain.journal import Finish
-from hummingbird.domain.messages import AssistantMessage, NoticeKind, ToolCall, UserMessage
-from hummingbird.lab.vendors.script import Call, Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from hummingbird.lab.vendors.surfaces import Conduct
-from hummingbird.ports.model import Model, ModelReply
+from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
+from hummingbird.core.journal import FinishReason
+from hummingbird.core.messages import AssistantMessage, NoticeKind, ToolCall, UserMessage
+from hummingbird.core.protocols.model import Model, ModelReply
+from tests.standins.vendors.script import Call, Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
+from tests.standins.vendors.surfaces import Conduct
 from tests.wire.asked import reread
 from tests.wire.dialogue import Dialogue
 from tests.wire.gemini_types import check
@@ -63,7 +63,6 @@ def checked(lab: VendorLab) -> list[Any]:
 async def test_a_tool_loop_is_accepted_with_signatures_notices_and_a_final_turn(
     name: str, place: str, streamed: bool
 ) -> None:
-    """M2, M4, L4, L7, L8"""
     with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
         async with reached(lab, place, name) as model:
             replies = await three_steps(Dialogue(), model, listener(streamed))
@@ -78,7 +77,7 @@ async def test_a_tool_loop_is_accepted_with_signatures_notices_and_a_final_turn(
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_streamed_or_not_the_reply_is_the_same(place: str) -> None:
-    """L16: but for a signature on text, which streams in a part of its own and stays there."""
+    """But for a signature on text, which streams in a part of its own and stays there."""
     replies: list[list[ModelReply]] = []
     for listen in (None, listener(True)):
         with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
@@ -91,7 +90,6 @@ async def test_streamed_or_not_the_reply_is_the_same(place: str) -> None:
 
 
 async def test_text_thoughts_and_calls_are_told_while_they_come() -> None:
-    """L16"""
     told: list[Delta] = []
     with VendorLab(Script([AGAIN])) as lab:
         async with reached(lab, "gemini", MODEL) as model:
@@ -102,7 +100,7 @@ async def test_text_thoughts_and_calls_are_told_while_they_come() -> None:
 
 
 async def test_cached_tokens_are_counted_and_nothing_is_counted_twice() -> None:
-    """M4: implicit caching."""
+    """Implicit caching."""
     with VendorLab(Script([LOOK, FOUND]), conduct=Conduct(cache_minimum=64)) as lab:
         async with reached(lab, "gemini", MODEL) as model:
             talk = Dialogue()
@@ -115,7 +113,6 @@ async def test_cached_tokens_are_counted_and_nothing_is_counted_twice() -> None:
 
 
 async def test_a_resumed_run_replays_the_signatures_that_the_journal_kept() -> None:
-    """M4, L2"""
     with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
         async with reached(lab, "gemini", MODEL) as model:
             talk = Dialogue()
@@ -130,7 +127,7 @@ async def test_a_resumed_run_replays_the_signatures_that_the_journal_kept() -> N
 
 
 async def test_signatures_of_another_route_are_refused_and_the_history_replayed_without() -> None:
-    """M4, L8: the loop answers with a new epoch, messages without echoes."""
+    """The loop answers with a new epoch, messages without echoes."""
     with VendorLab(Script([LOOK, FOUND])) as lab:
         async with reached(lab, "gemini", MODEL) as model:
             talk = Dialogue()
@@ -149,7 +146,6 @@ async def test_signatures_of_another_route_are_refused_and_the_history_replayed_
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", [MODEL, "gemini-2.5-pro", "gemini-flash-latest", "gemini-pro-latest"])
 async def test_a_conversation_from_another_provider_goes_on(name: str, place: str) -> None:
-    """L3, M4"""
     calls = (ToolCall("toolu_1", "re ad!", "{broken"), ToolCall("toolu_2", "read", '{"path": "b"}'))
     talk = Dialogue([UserMessage("Why?"), AssistantMessage("Let me look.", "hm", calls)])
     talk.answer(["no JSON", ""], failed=True)
@@ -166,15 +162,14 @@ async def test_a_conversation_from_another_provider_goes_on(name: str, place: st
 @pytest.mark.parametrize(
     ("turn", "finish"),
     [
-        (Turn(text="so far", stop="MAX_TOKENS"), Finish.LENGTH),
-        (Turn(calls=(Call("read", "{broken"),)), Finish.MALFORMED),
-        (Turn(stop="MALFORMED_RESPONSE"), Finish.MALFORMED),
-        (Turn(text="x", stop="SAFETY"), Finish.REFUSAL),
-        (Turn(stop="block:PROHIBITED_CONTENT"), Finish.REFUSAL),
+        (Turn(text="so far", stop="MAX_TOKENS"), FinishReason.LENGTH),
+        (Turn(calls=(Call("read", "{broken"),)), FinishReason.MALFORMED),
+        (Turn(stop="MALFORMED_RESPONSE"), FinishReason.MALFORMED),
+        (Turn(text="x", stop="SAFETY"), FinishReason.REFUSAL),
+        (Turn(stop="block:PROHIBITED_CONTENT"), FinishReason.REFUSAL),
     ],
 )
-async def test_endings_are_understood(turn: Turn, finish: Finish, streamed: bool) -> None:
-    """M4, L9"""
+async def test_endings_are_understood(turn: Turn, finish: FinishReason, streamed: bool) -> None:
     with VendorLab(Script([turn])) as lab:
         async with reached(lab, "gemini", MODEL) as model:
             assert (await Dialogue().ask(model, listener(streamed))).finish is finish
@@ -182,36 +177,35 @@ async def test_endings_are_understood(turn: Turn, finish: Finish, streamed: bool
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_call_where_none_is_allowed_is_malformed_and_can_be_asked_again(streamed: bool) -> None:
-    """M4, L7: what a tool-hungry model does on the final turn."""
+    """What a tool-hungry model does on the final turn."""
     hungry = Turn(text="I would look.", calls=(Call("wait"),))
     with VendorLab(Script([hungry, FOUND])) as lab:
         async with reached(lab, "gemini", MODEL) as model:
             talk = Dialogue()
             reply = await talk.ask(model, listener(streamed), disable_tools=True, keep=False)
-            assert (reply.finish, reply.message.text) == (Finish.MALFORMED, "I would look.")
+            assert (reply.finish, reply.message.text) == (FinishReason.MALFORMED, "I would look.")
             talk.notice("No tools now.", NoticeKind.MALFORMED)
-            assert (await talk.ask(model, disable_tools=True)).finish is Finish.STOP
+            assert (await talk.ask(model, disable_tools=True)).finish is FinishReason.STOP
 
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (Fault("status", status=400), RequestRefused),
+        (Fault("status", status=400), ProviderRequestRefused),
         (Fault("status", status=401), CredentialRefused),
-        (Fault("status", status=429, retry_after="7"), Unavailable),
-        (Fault("status", status=500), Unavailable),
-        (Fault("status", status=503), Unavailable),
-        (Fault("truncate"), ConnectionLost),
-        (Fault("truncate", clean=True), ReplyUnreadable),
-        (Fault("garbage"), ReplyUnreadable),
-        (Fault("drop"), ConnectionLost),
-        (Fault("error_in_stream", status=503), Unavailable),
-        (Fault("stall", after=1), TimedOut),
+        (Fault("status", status=429, retry_after="7"), ProviderUnavailable),
+        (Fault("status", status=500), ProviderUnavailable),
+        (Fault("status", status=503), ProviderUnavailable),
+        (Fault("truncate"), ProviderConnectionLost),
+        (Fault("truncate", clean=True), ProviderReplyUnreadable),
+        (Fault("garbage"), ProviderReplyUnreadable),
+        (Fault("drop"), ProviderConnectionLost),
+        (Fault("error_in_stream", status=503), ProviderUnavailable),
+        (Fault("stall", after=1), ProviderTimeout),
     ],
 )
 async def test_each_fault_becomes_its_error(fault: Fault, error: type[HummingbirdError], streamed: bool) -> None:
-    """L13, L14"""
     patience_s = 0.2 if fault.kind == "stall" else 60.0
     with VendorLab(Script([fault])) as lab:
         async with reached(lab, "gemini", MODEL, patience_s=patience_s) as model:
@@ -221,13 +215,13 @@ async def test_each_fault_becomes_its_error(fault: Fault, error: type[Hummingbir
             lab.script.assert_consumed()
     assert type(raised.value) is error
     if fault.retry_after:
-        assert isinstance(raised.value, Unavailable)
+        assert isinstance(raised.value, ProviderUnavailable)
         assert raised.value.retry_after_s == 7.0
 
 
 @pytest.mark.parametrize("key", ["bad-key", "invalid-key"])
 async def test_keys_that_open_no_door(key: str) -> None:
-    """L14: and the sentence does not give the key away."""
+    """And the sentence does not give the key away."""
     with VendorLab(Script()) as lab:
         async with reached(lab, "gemini", MODEL, key=key) as model:
             with pytest.raises(CredentialRefused) as raised:
@@ -237,7 +231,7 @@ async def test_keys_that_open_no_door(key: str) -> None:
 
 
 async def test_on_vertex_a_refused_token_is_renewed() -> None:
-    """L14: one refresh for 401."""
+    """One refresh for 401."""
     with VendorLab(Script([FOUND]), keys={"renewed"}) as lab:
         async with reached(lab, "vertex-gemini", MODEL) as model:
             with pytest.raises(CredentialRefused):
@@ -247,7 +241,7 @@ async def test_on_vertex_a_refused_token_is_renewed() -> None:
 
 
 async def test_a_project_without_billing_is_told_apart_from_a_bad_login() -> None:
-    """L14: another model takes over at once."""
+    """Another model takes over at once."""
     with VendorLab(Script()) as lab:
         async with reached(lab, "vertex-gemini", MODEL, key="no-credit") as model:
             with pytest.raises(CreditExhausted):
@@ -255,7 +249,6 @@ async def test_a_project_without_billing_is_told_apart_from_a_bad_login() -> Non
 
 
 async def test_a_conversation_longer_than_the_window_is_an_overflow() -> None:
-    """L13"""
     with VendorLab(Script(), conduct=Conduct(window_tokens=100)) as lab:
         async with reached(lab, "gemini", MODEL) as model:
             with pytest.raises(ContextOverflow):

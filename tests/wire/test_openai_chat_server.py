@@ -6,31 +6,30 @@ from typing import Any, cast
 
 import pytest
 
-from hummingbird.adapters.models.endpoints import OpenAIEndpoint
-from hummingbird.adapters.models.http_model import HttpModel
-from hummingbird.adapters.models.openai_chat.wire import OpenAIChatWire
-from hummingbird.adapters.models.prices import free
-from hummingbird.adapters.models.profiles import profile_for
-from hummingbird.adapters.models.registry import Models
-from hummingbird.adapters.models.transport import Transport
-from hummingbird.domain.errors import (
-    ConnectionLost,
+from hummingbird.core.errors import (
     ContextOverflow,
     CredentialRefused,
     CreditExhausted,
     HummingbirdError,
-    ReplyUnreadable,
-    RequestRefused,
-    TimedOut,
-    Unavailable,
+    ProviderConnectionLost,
+    ProviderReplyUnreadable,
+    ProviderRequestRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
 )
-from hummingbird.domain.events import Delta, TextDelta
-from hummingbird.domain.journal import Finish
-from hummingbird.domain.messages import NoticeKind
-from hummingbird.lab.vendors.script import Call, Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from hummingbird.lab.vendors.surfaces import Conduct, Quirk
-from hummingbird.ports.model import Model
+from hummingbird.core.events import Delta, TextDelta
+from hummingbird.core.journal import FinishReason
+from hummingbird.core.messages import NoticeKind
+from hummingbird.core.protocols.model import Model
+from hummingbird.models.endpoints import OpenAIEndpoint
+from hummingbird.models.http_model import HttpModel
+from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.prices import zero_price
+from hummingbird.models.registry import ModelRegistry, profile_for
+from hummingbird.models.transport import ModelTransport
+from tests.standins.vendors.script import Call, Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
+from tests.standins.vendors.surfaces import Conduct, Quirk
 from tests.wire.asked import reread
 from tests.wire.dialogue import Dialogue
 from tests.wire.openai_types import check_chat
@@ -48,8 +47,8 @@ async def openai(lab: VendorLab, model: str = "gpt-5.4", **transport: Any) -> As
         wire=OpenAIChatWire("OpenAI"),
         endpoint=OpenAIEndpoint("/chat/completions", "key", lab.openai_url),
         profile=profile_for("openai-chat", model, "api.openai.com"),
-        transport=Transport(lambda: 0.0, **transport),
-        price=free,
+        transport=ModelTransport(lambda: 0.0, **transport),
+        price=zero_price,
     )
     try:
         yield made
@@ -60,7 +59,7 @@ async def openai(lab: VendorLab, model: str = "gpt-5.4", **transport: Any) -> As
 @asynccontextmanager
 async def compatible(lab: VendorLab) -> AsyncIterator[Model]:
     """The model as an operator gets it who names a server of his own."""
-    models = Models({"OPENAI_BASE_URL": lab.openai_url, "OPENAI_API_KEY": "any"})
+    models = ModelRegistry({"OPENAI_BASE_URL": lab.openai_url, "OPENAI_API_KEY": "any"})
     try:
         yield models.resolve("openai-chat:llama-4")
     finally:
@@ -82,7 +81,7 @@ async def three_steps(talk: Dialogue, model: Model, listen: Any) -> list[str]:
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("model", ["gpt-5.4", "gpt-5.6-sol"])
 async def test_a_tool_loop_with_parallel_calls_notices_and_a_final_turn(model: str, streamed: bool) -> None:
-    """M5, L7, L8; gpt-5.6 takes tools here only without reasoning."""
+    """Gpt-5.6 takes tools here only without reasoning."""
     with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
         async with openai(lab, model) as made:
             deltas: list[Delta] = []
@@ -99,7 +98,6 @@ async def test_a_tool_loop_with_parallel_calls_notices_and_a_final_turn(model: s
 
 @pytest.mark.thorough
 async def test_a_streamed_reply_is_the_same_as_one_in_one_piece() -> None:
-    """L16."""
     replies = []
     for listen in (None, list[Delta]().append):
         with VendorLab(Script([LOOK])) as lab:
@@ -110,7 +108,6 @@ async def test_a_streamed_reply_is_the_same_as_one_in_one_piece() -> None:
 
 @pytest.mark.thorough
 async def test_cached_tokens_are_counted() -> None:
-    """M5, M7."""
     with VendorLab(Script([LOOK, FOUND])) as lab:
         async with openai(lab) as model:
             talk = Dialogue()
@@ -125,7 +122,7 @@ async def test_cached_tokens_are_counted() -> None:
 
 @pytest.mark.thorough
 async def test_a_session_goes_on_in_another_process() -> None:
-    """L2, L3: what the journal gives back is sent byte for byte as before."""
+    """What the journal gives back is sent byte for byte as before."""
     with VendorLab(Script([LOOK, AGAIN, FOUND]), conduct=Conduct(openai="compatible")) as lab:
         async with compatible(lab) as model:
             talk = Dialogue()
@@ -154,7 +151,6 @@ QUIRKS: list[frozenset[Quirk]] = [
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("quirks", QUIRKS, ids=lambda quirks: "+".join(sorted(quirks)))
 async def test_servers_with_habits_of_their_own_are_understood(quirks: frozenset[Quirk], streamed: bool) -> None:
-    """M5."""
     with VendorLab(Script([LOOK, AGAIN, FOUND]), conduct=Conduct(openai="compatible", quirks=quirks)) as lab:
         async with compatible(lab) as model:
             talk = Dialogue()
@@ -165,7 +161,6 @@ async def test_servers_with_habits_of_their_own_are_understood(quirks: frozenset
 
 @pytest.mark.thorough
 async def test_reasoning_of_a_server_is_readable() -> None:
-    """L3, M5."""
     conduct = Conduct(openai="compatible", quirks=frozenset({"reasoning"}))
     with VendorLab(Script([LOOK]), conduct=conduct) as lab:
         async with compatible(lab) as model:
@@ -177,38 +172,35 @@ async def test_reasoning_of_a_server_is_readable() -> None:
 @pytest.mark.parametrize(
     ("quirk", "streamed", "expected"),
     [
-        ("plain_text_body", False, ReplyUnreadable),
-        ("plain_text_body", True, ReplyUnreadable),
-        ("error_in_200", False, Unavailable),
-        ("error_in_200", True, Unavailable),
-        ("no_usage+empty_choices", False, ReplyUnreadable),
+        ("plain_text_body", False, ProviderReplyUnreadable),
+        ("plain_text_body", True, ProviderReplyUnreadable),
+        ("error_in_200", False, ProviderUnavailable),
+        ("error_in_200", True, ProviderUnavailable),
+        ("no_usage+empty_choices", False, ProviderReplyUnreadable),
     ],
 )
 async def test_answers_that_are_none_can_be_tried_again(quirk: str, streamed: bool, expected: type[Exception]) -> None:
-    """M5, L13."""
     conduct = Conduct(openai="compatible", quirks=frozenset(cast("list[Quirk]", quirk.split("+"))))
     with VendorLab(Script([FOUND]), conduct=conduct) as lab:
         async with compatible(lab) as model:
-            with pytest.raises(Unavailable) as caught:
+            with pytest.raises(ProviderUnavailable) as caught:
                 await Dialogue().ask(model, list[Delta]().append if streamed else None)
     assert type(caught.value) is expected
 
 
 @pytest.mark.thorough
 async def test_an_empty_answer_that_was_billed_stays_on_the_bill() -> None:
-    """L9, L15."""
     conduct = Conduct(openai="compatible", quirks=frozenset({"empty_choices"}))
     with VendorLab(Script([FOUND]), conduct=conduct) as lab:
         async with compatible(lab) as model:
             reply = await Dialogue().ask(model)
-    assert (reply.finish, reply.counted) == (Finish.MALFORMED, True)
+    assert (reply.finish, reply.usage_known) == (FinishReason.MALFORMED, True)
     assert reply.usage.context > 0
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("quirks", [{"detail_errors"}, {"object_errors"}, set[Quirk]()])
 async def test_an_overflow_is_known_by_its_words(quirks: set[Quirk]) -> None:
-    """L13, M5."""
     conduct = Conduct(openai="compatible", quirks=frozenset(quirks), window_tokens=10)
     with VendorLab(Script(), conduct=conduct) as lab:
         async with compatible(lab) as model:
@@ -219,11 +211,10 @@ async def test_an_overflow_is_known_by_its_words(quirks: set[Quirk]) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("stop", "finish"),
-    [("length", Finish.LENGTH), ("content_filter", Finish.REFUSAL), ("refusal", Finish.REFUSAL)],
+    [("length", FinishReason.LENGTH), ("content_filter", FinishReason.REFUSAL), ("refusal", FinishReason.REFUSAL)],
 )
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_why_the_model_stopped_is_understood(stop: str, finish: Finish, streamed: bool) -> None:
-    """L9."""
+async def test_why_the_model_stopped_is_understood(stop: str, finish: FinishReason, streamed: bool) -> None:
     with VendorLab(Script([Turn(text="As far as", stop=stop)])) as lab:
         async with openai(lab) as model:
             reply = await Dialogue().ask(model, list[Delta]().append if streamed else None)
@@ -235,19 +226,19 @@ FAULTS: list[tuple[Fault, type[HummingbirdError]]] = [
     (Fault("status", 403), CredentialRefused),
     (Fault("status", 402), CreditExhausted),
     (Fault("status", 429, type="insufficient_quota"), CreditExhausted),
-    (Fault("status", 400, message="Invalid schema for function 'read'"), RequestRefused),
-    (Fault("status", 404), RequestRefused),
-    (Fault("status", 408), Unavailable),
-    (Fault("status", 409), Unavailable),
-    (Fault("status", 429), Unavailable),
-    (Fault("status", 500), Unavailable),
-    (Fault("status", 503), Unavailable),
-    (Fault("drop"), ConnectionLost),
-    (Fault("garbage"), ReplyUnreadable),
-    (Fault("truncate", clean=True, after=2), ReplyUnreadable),
-    (Fault("truncate", after=2), ConnectionLost),
-    (Fault("stall"), TimedOut),
-    (Fault("error_in_stream", 503, type="server_error", message="overloaded"), Unavailable),
+    (Fault("status", 400, message="Invalid schema for function 'read'"), ProviderRequestRefused),
+    (Fault("status", 404), ProviderRequestRefused),
+    (Fault("status", 408), ProviderUnavailable),
+    (Fault("status", 409), ProviderUnavailable),
+    (Fault("status", 429), ProviderUnavailable),
+    (Fault("status", 500), ProviderUnavailable),
+    (Fault("status", 503), ProviderUnavailable),
+    (Fault("drop"), ProviderConnectionLost),
+    (Fault("garbage"), ProviderReplyUnreadable),
+    (Fault("truncate", clean=True, after=2), ProviderReplyUnreadable),
+    (Fault("truncate", after=2), ProviderConnectionLost),
+    (Fault("stall"), ProviderTimeout),
+    (Fault("error_in_stream", 503, type="server_error", message="overloaded"), ProviderUnavailable),
 ]
 
 
@@ -257,7 +248,6 @@ FAULTS: list[tuple[Fault, type[HummingbirdError]]] = [
 async def test_each_fault_is_the_error_that_it_is(
     fault: Fault, expected: type[HummingbirdError], streamed: bool
 ) -> None:
-    """L13, L14."""
     stalls = fault.kind == "stall"
     patience_s = 0.3 if stalls else 60.0
     with VendorLab(Script([fault])) as lab:
@@ -272,17 +262,15 @@ async def test_each_fault_is_the_error_that_it_is(
 
 @pytest.mark.thorough
 async def test_a_retry_after_header_is_read() -> None:
-    """L13."""
     with VendorLab(Script([Fault("status", 429, retry_after="7")])) as lab:
         async with openai(lab) as model:
-            with pytest.raises(Unavailable) as caught:
+            with pytest.raises(ProviderUnavailable) as caught:
                 await Dialogue().ask(model)
     assert caught.value.retry_after_s == 7
 
 
 @pytest.mark.thorough
 async def test_malformed_calls_and_made_up_names_can_be_sent_back() -> None:
-    """L10."""
     broken = Turn(calls=(Call("read", '{"path": '), Call("no such tool!", "{}")))
     with VendorLab(Script([broken, FOUND])) as lab:
         async with openai(lab) as model:

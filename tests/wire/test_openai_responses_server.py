@@ -7,31 +7,31 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.models.endpoints import OpenAIEndpoint
-from hummingbird.adapters.models.http_model import HttpModel
-from hummingbird.adapters.models.openai_responses.wire import OpenAIResponsesWire
-from hummingbird.adapters.models.prices import priced
-from hummingbird.adapters.models.profiles import profile_for
-from hummingbird.adapters.models.transport import Transport
-from hummingbird.domain.errors import (
-    ConnectionLost,
+from hummingbird.core.errors import (
     ContextOverflow,
     CredentialRefused,
     CreditExhausted,
     HummingbirdError,
-    ReplyUnreadable,
-    RequestRefused,
+    ProviderConnectionLost,
+    ProviderReplyUnreadable,
+    ProviderRequestRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
     ThinkingRefused,
-    TimedOut,
-    Unavailable,
 )
-from hummingbird.domain.events import Delta, ReasoningDelta, TextDelta
-from hummingbird.domain.journal import Finish
-from hummingbird.domain.messages import AssistantMessage, Echo, Message, NoticeKind, ToolCall, ToolMessage
-from hummingbird.lab.vendors.script import Call, Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from hummingbird.lab.vendors.surfaces import Conduct
-from hummingbird.ports.model import ModelReply
+from hummingbird.core.events import Delta, ReasoningDelta, TextDelta
+from hummingbird.core.journal import FinishReason
+from hummingbird.core.messages import AssistantMessage, Message, NoticeKind, ProviderEcho, ToolCall, ToolMessage
+from hummingbird.core.protocols.model import ModelReply
+from hummingbird.models.endpoints import OpenAIEndpoint
+from hummingbird.models.http_model import HttpModel
+from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.prices import find_price
+from hummingbird.models.registry import profile_for
+from hummingbird.models.transport import ModelTransport
+from tests.standins.vendors.script import Call, Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
+from tests.standins.vendors.surfaces import Conduct
 from tests.wire.asked import reread
 from tests.wire.dialogue import Dialogue
 from tests.wire.openai_types import check_responses
@@ -50,8 +50,8 @@ async def openai(lab: VendorLab, model: str = MODEL, **transport: Any) -> AsyncI
         wire=OpenAIResponsesWire(),
         endpoint=OpenAIEndpoint("/responses", "secret", lab.openai_url),
         profile=profile_for("openai", model),
-        transport=Transport(lambda: 0.0, **transport),
-        price=priced(model, "openai"),
+        transport=ModelTransport(lambda: 0.0, **transport),
+        price=find_price(model, "openai"),
     )
     try:
         yield made
@@ -62,7 +62,7 @@ async def openai(lab: VendorLab, model: str = MODEL, **transport: Any) -> AsyncI
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("model", ["gpt-5.4", "gpt-6.1-sol"])
 async def test_a_tool_loop_replays_its_reasoning(model: str, streamed: bool) -> None:
-    """M5, L3, L7, L8: parallel calls, notices, a final turn without tools."""
+    """Parallel calls, notices, a final turn without tools."""
     deltas: list[Delta] = []
     replies: list[ModelReply] = []
     talk = Dialogue()
@@ -93,7 +93,7 @@ async def test_a_tool_loop_replays_its_reasoning(model: str, streamed: bool) -> 
 
 
 async def test_a_streamed_reply_is_the_same_as_one_in_one_piece() -> None:
-    """L16: but for the ids that the server makes up each time."""
+    """But for the ids that the server makes up each time."""
     replies = []
     for listen in (None, list[Delta]().append):
         with VendorLab(Script([AGAIN])) as lab:
@@ -108,7 +108,7 @@ async def test_a_streamed_reply_is_the_same_as_one_in_one_piece() -> None:
 
 
 async def test_every_turn_reads_what_the_one_before_it_wrote() -> None:
-    """M5: implicit caching, one key for the session."""
+    """Implicit caching, one key for the session."""
     with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
         async with openai(lab) as model:
             talk, usages = Dialogue(), []
@@ -124,7 +124,6 @@ async def test_every_turn_reads_what_the_one_before_it_wrote() -> None:
 
 
 async def test_a_session_goes_on_in_another_process_with_its_reasoning() -> None:
-    """L2, L3."""
     with VendorLab(Script([LOOK, AGAIN, FOUND])) as lab:
         async with openai(lab) as model:
             talk = Dialogue()
@@ -140,14 +139,14 @@ async def test_a_session_goes_on_in_another_process_with_its_reasoning() -> None
 
 
 async def test_reasoning_that_openai_does_not_take_back_is_known_as_such() -> None:
-    """L13: the loop replays without it, once."""
+    """The loop replays without it, once."""
     with VendorLab(Script([LOOK, FOUND])) as lab:
         async with openai(lab) as model:
             talk = Dialogue()
             first = (await talk.ask(model)).message
             assert first.echo is not None
             forged = [{**first.echo.content[0], "encrypted_content": "forged"}, *first.echo.content[1:]]
-            echo = Echo(first.echo.wire, first.echo.model, forged)
+            echo = ProviderEcho(first.echo.wire, first.echo.model, forged)
             talk.messages[-1] = AssistantMessage(first.text, first.reasoning, first.calls, echo)
             talk.answer()
             with pytest.raises(ThinkingRefused):
@@ -161,7 +160,7 @@ async def test_reasoning_that_openai_does_not_take_back_is_known_as_such() -> No
 
 
 async def test_items_whose_reasoning_is_lost_are_sent_without_their_ids() -> None:
-    """M5, L4: named by its id, an item asks for its reasoning."""
+    """Named by its id, an item asks for its reasoning."""
     with VendorLab(Script([LOOK, FOUND])) as lab:
         async with openai(lab) as model:
             talk = Dialogue()
@@ -180,7 +179,7 @@ async def test_items_whose_reasoning_is_lost_are_sent_without_their_ids() -> Non
 
 
 async def test_calls_with_names_and_ids_that_openai_refuses_go_back_in_its_shape() -> None:
-    """L3, L4, L10: made up by the model, or brought from elsewhere."""
+    """Made up by the model, or brought from elsewhere."""
     odd = Turn(calls=(Call("no such tool!"),))
     with VendorLab(Script([odd, FOUND])) as lab:
         async with openai(lab) as model:
@@ -198,10 +197,13 @@ async def test_calls_with_names_and_ids_that_openai_refuses_go_back_in_its_shape
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("stop", "finish"),
-    [("max_output_tokens", Finish.LENGTH), ("content_filter", Finish.REFUSAL), ("refusal", Finish.REFUSAL)],
+    [
+        ("max_output_tokens", FinishReason.LENGTH),
+        ("content_filter", FinishReason.REFUSAL),
+        ("refusal", FinishReason.REFUSAL),
+    ],
 )
-async def test_why_the_model_stopped_is_understood(stop: str, finish: Finish, streamed: bool) -> None:
-    """L9."""
+async def test_why_the_model_stopped_is_understood(stop: str, finish: FinishReason, streamed: bool) -> None:
     with VendorLab(Script([Turn(text="As far as", stop=stop)])) as lab:
         async with openai(lab) as model:
             reply = await Dialogue().ask(model, list[Delta]().append if streamed else None)
@@ -209,7 +211,7 @@ async def test_why_the_model_stopped_is_understood(stop: str, finish: Finish, st
 
 
 async def test_a_cut_off_answer_can_be_continued() -> None:
-    """L9: reasoning that led to nothing is not sent back."""
+    """Reasoning that led to nothing is not sent back."""
     cut = Turn(thinking="long and long", stop="max_output_tokens")
     part = Turn(text="The disk", thinking="hm", stop="max_output_tokens")
     with VendorLab(Script([cut, part, FOUND])) as lab:
@@ -217,7 +219,7 @@ async def test_a_cut_off_answer_can_be_continued() -> None:
             talk = Dialogue()
             assert (await talk.ask(model, keep=False)).message.echo is None
             talk.notice("Be shorter.", NoticeKind.SMALLER)
-            assert (await talk.ask(model)).finish is Finish.LENGTH
+            assert (await talk.ask(model)).finish is FinishReason.LENGTH
             talk.notice("Go on.", NoticeKind.CONTINUE)
             assert (await talk.ask(model)).message.text == "The disk is full."
         lab.script.assert_consumed()
@@ -227,20 +229,20 @@ FAULTS: list[tuple[Fault | Turn, type[HummingbirdError]]] = [
     (Fault("status", 401), CredentialRefused),
     (Fault("status", 402), CreditExhausted),
     (Fault("status", 429, type="insufficient_quota"), CreditExhausted),
-    (Fault("status", 400, message="Invalid schema for function 'read'"), RequestRefused),
+    (Fault("status", 400, message="Invalid schema for function 'read'"), ProviderRequestRefused),
     (Fault("status", 400, code="invalid_encrypted_content", type="invalid_request_error"), ThinkingRefused),
-    (Fault("status", 404), RequestRefused),
-    (Fault("status", 408), Unavailable),
-    (Fault("status", 409), Unavailable),
-    (Fault("status", 429), Unavailable),
-    (Fault("status", 500), Unavailable),
-    (Fault("drop"), ConnectionLost),
-    (Fault("garbage"), ReplyUnreadable),
-    (Fault("truncate", clean=True), ReplyUnreadable),
-    (Fault("truncate"), ConnectionLost),
-    (Fault("stall"), TimedOut),
-    (Fault("error_in_stream", 503, code="server_error"), Unavailable),
-    (Turn(text="x", stop="failed"), Unavailable),
+    (Fault("status", 404), ProviderRequestRefused),
+    (Fault("status", 408), ProviderUnavailable),
+    (Fault("status", 409), ProviderUnavailable),
+    (Fault("status", 429), ProviderUnavailable),
+    (Fault("status", 500), ProviderUnavailable),
+    (Fault("drop"), ProviderConnectionLost),
+    (Fault("garbage"), ProviderReplyUnreadable),
+    (Fault("truncate", clean=True), ProviderReplyUnreadable),
+    (Fault("truncate"), ProviderConnectionLost),
+    (Fault("stall"), ProviderTimeout),
+    (Fault("error_in_stream", 503, code="server_error"), ProviderUnavailable),
+    (Turn(text="x", stop="failed"), ProviderUnavailable),
 ]
 
 
@@ -249,7 +251,6 @@ FAULTS: list[tuple[Fault | Turn, type[HummingbirdError]]] = [
 async def test_each_fault_is_the_error_that_it_is(
     fault: Fault | Turn, expected: type[HummingbirdError], streamed: bool
 ) -> None:
-    """L13, L14."""
     stalls = getattr(fault, "kind", "") == "stall"
     patience_s = 0.3 if stalls else 60.0
     with VendorLab(Script([fault])) as lab:
@@ -263,7 +264,6 @@ async def test_each_fault_is_the_error_that_it_is(
 
 
 async def test_an_overflow_is_known_by_its_code() -> None:
-    """L13."""
     with VendorLab(Script(), conduct=Conduct(window_tokens=10)) as lab:
         async with openai(lab) as model:
             with pytest.raises(ContextOverflow, match="OpenAI"):
@@ -271,8 +271,8 @@ async def test_an_overflow_is_known_by_its_code() -> None:
 
 
 async def test_a_model_that_does_not_exist_is_refused() -> None:
-    """L13: not retried."""
+    """Not retried."""
     with VendorLab(Script()) as lab:
         async with openai(lab, "gpt-3") as model:
-            with pytest.raises(RequestRefused, match="gpt-3"):
+            with pytest.raises(ProviderRequestRefused, match="gpt-3"):
                 await Dialogue().ask(model)

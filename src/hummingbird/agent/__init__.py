@@ -1,6 +1,1 @@
-"""One loop for everything: models and tools through ports.
-
-Owns: the loop, its budgets, notices, recovery and tools.
-May touch: config, ports, evidence, domain.
-Never: adapters, GitLab, queues, terminals.
-"""
+"""The agent: one loop that calls models and tools through protocols, with its budgets, recovery rules and tools."""

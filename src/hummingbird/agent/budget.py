@@ -1,11 +1,11 @@
-"""Budgets (L6) and when they press (L7). Pure: facts in, pressures out."""
+"""Compute how much of each budget a run has used; the functions are pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from hummingbird.domain.journal import EndReason
-from hummingbird.domain.limits import (
+from hummingbird.core.journal import EndReason
+from hummingbird.core.limits import (
     CHAT_ITERATIONS,
     SOFT_SHARE,
     SUBAGENT_ITERATIONS,
@@ -15,8 +15,8 @@ from hummingbird.domain.limits import (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Ceilings of one run; None means none of its own. `warns`: soft notices from 80 % (workflows only)."""
+class RunLimits:
+    """Ceilings of one run; None means no ceiling. `warns` shows soft notices from 80 % on (workflows only)."""
 
     iterations: int = WORKFLOW_ITERATIONS
     context_tokens: int | None = WORKFLOW_CONTEXT_TOKENS
@@ -26,18 +26,18 @@ class Limits:
     warns: bool = True
 
 
-CHAT = Limits(iterations=CHAT_ITERATIONS, context_tokens=None, warns=False)
+CHAT_LIMITS = RunLimits(iterations=CHAT_ITERATIONS, context_tokens=None, warns=False)
 
 
-def for_subagent(limits: Limits, spent_usd: Decimal) -> Limits:
-    """A sub-agent has its own iterations and draws its money from what the parent has left."""
+def sub_agent_limits(limits: RunLimits, spent_usd: Decimal) -> RunLimits:
+    """Return the limits of a sub-agent: its own iterations, and what the parent has left of its money."""
     left = None if limits.usd is None else max(Decimal(0), limits.usd - spent_usd)
     return replace(limits, iterations=SUBAGENT_ITERATIONS, usd=left, warns=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What a run has used so far. `unpriced`: answered calls whose price nobody knows."""
+class BudgetUsage:
+    """What a run has used so far; `unpriced` counts answered calls whose price is not known."""
 
     iterations: int
     context_tokens: int
@@ -49,62 +49,71 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
+class BudgetPressure:
+    """The used share of one budget, and how much is left in words."""
+
     reason: EndReason
     budget: str
     share: float
     left: str
 
     @property
-    def final(self) -> bool:
+    def is_final(self) -> bool:
         return self.share >= 1.0
 
     @property
-    def soft(self) -> bool:
+    def is_soft(self) -> bool:
         return SOFT_SHARE <= self.share < 1.0
 
 
-def pressures(limits: Limits, spent: Spent) -> list[Pressure]:
-    """Every budget's state before a call, the most pressing first."""
-    return sorted(_all(limits, spent), key=lambda pressure: -pressure.share)
+def budget_pressures(limits: RunLimits, spent: BudgetUsage) -> list[BudgetPressure]:
+    """Return the state of every budget before a call, the most pressing first."""
+    return sorted(_all_pressures(limits, spent), key=lambda pressure: -pressure.share)
 
 
-def ceiling(limits: Limits, window: int) -> int:
-    """Tokens that the context may have: the run's own bound, and never more than the model reads."""
+def context_ceiling(limits: RunLimits, window: int) -> int:
+    """Return the tokens that the context may have: the run's own limit, and never more than the model's window."""
     return min(limits.context_tokens or window, window)
 
 
-def _all(limits: Limits, spent: Spent) -> Iterator[Pressure]:
+def _all_pressures(limits: RunLimits, spent: BudgetUsage) -> Iterator[BudgetPressure]:
     left = limits.iterations - spent.iterations
-    # the call that uses up the budget is the final one, so with one left the share counts as full
+    # The call that uses up the budget is the final one, so with one left the share counts as full.
     share = 1.0 if left <= 1 else spent.iterations / limits.iterations
-    yield Pressure(EndReason.MAX_ITERATIONS, "iterations", share, f"{left} of {limits.iterations} turns")
-    most = ceiling(limits, spent.window)
+    yield BudgetPressure(EndReason.MAX_ITERATIONS, "iterations", share, f"{left} of {limits.iterations} turns")
+    most = context_ceiling(limits, spent.window)
     tokens = f"{max(0, most - spent.context_tokens):,} of {most:,} tokens of context"
-    yield Pressure(EndReason.CONTEXT_LIMIT, "context", spent.context_tokens / most, tokens)
+    yield BudgetPressure(EndReason.CONTEXT_LIMIT, "context", spent.context_tokens / most, tokens)
     if limits.usd is not None:
-        yield _money("money", limits.usd, spent.usd, spent.unpriced)
+        yield _money_pressure("money", limits.usd, spent.usd, spent.unpriced)
     if limits.usd_per_day is not None:
-        yield _money("money of the day", limits.usd_per_day, spent.usd_today, spent.unpriced)
+        yield _money_pressure("money of the day", limits.usd_per_day, spent.usd_today, spent.unpriced)
     if limits.seconds is not None:
         time = f"{max(0.0, limits.seconds - spent.seconds):.0f} of {limits.seconds:.0f} seconds"
         share = spent.seconds / limits.seconds if limits.seconds > 0 else 1.0
-        yield Pressure(EndReason.TIME_LIMIT, "time", share, time)
+        yield BudgetPressure(EndReason.TIME_LIMIT, "time", share, time)
 
 
-def no_money(limits: Limits, usd: Decimal, unpriced: int, usd_today: Decimal) -> str:
-    """Which ceiling on money is reached, for a sentence; empty if none is."""
-    if limits.usd is not None and _money("", limits.usd, usd, unpriced).final:
+def money_exhausted_reason(limits: RunLimits, usd: Decimal, unpriced: int, usd_today: Decimal) -> str:
+    """Return which ceiling on money is reached, as part of a sentence; empty if none is."""
+    if limits.usd is not None and _money_pressure("", limits.usd, usd, unpriced).is_final:
         return f"the money of this run (${limits.usd:.2f}) is used up"
-    if limits.usd_per_day is not None and _money("", limits.usd_per_day, usd_today, unpriced).final:
+    if limits.usd_per_day is not None and _money_pressure("", limits.usd_per_day, usd_today, unpriced).is_final:
         return f"the money of the day (${limits.usd_per_day:.2f}) is used up"
     return ""
 
 
-def spent_before(limits: Limits, spent: Spent) -> str:
-    """Why a run of a chat has nothing to begin with, as a sentence; empty if it has. A workflow's last word is worth
-    its money also then, for it has the evidence before it asks anybody."""
-    if limits.warns or spent.iterations or not no_money(replace(limits, usd=None), Decimal(0), 0, spent.usd_today):
+def day_budget_exhausted_reason(limits: RunLimits, spent: BudgetUsage) -> str:
+    """Return why a chat run cannot start on the day's budget, as a sentence; empty if it can.
+
+    A workflow starts anyway: it has gathered its evidence before it asks a model, so its final answer is worth the
+    money.
+    """
+    if (
+        limits.warns
+        or spent.iterations
+        or not money_exhausted_reason(replace(limits, usd=None), Decimal(0), 0, spent.usd_today)
+    ):
         return ""
     return (
         f"The money of the day is used up (${spent.usd_today:.2f} of ${limits.usd_per_day:.2f}), so no model was "
@@ -112,9 +121,11 @@ def spent_before(limits: Limits, spent: Spent) -> str:
     )
 
 
-def _money(budget: str, ceiling: Decimal, usd: Decimal, unpriced: int) -> Pressure:
-    """A ceiling that cannot be checked is treated as reached: the price of the model is unknown."""
+def _money_pressure(budget: str, ceiling: Decimal, usd: Decimal, unpriced: int) -> BudgetPressure:
+    """Treat a ceiling as reached if it cannot be checked, because the price of the model is not known."""
     if unpriced or ceiling <= 0:
-        return Pressure(EndReason.COST_LIMIT, budget, 1.0, "an unknown amount of money" if unpriced else "no money")
+        return BudgetPressure(
+            EndReason.COST_LIMIT, budget, 1.0, "an unknown amount of money" if unpriced else "no money"
+        )
     left = f"${max(Decimal(0), ceiling - usd):.4f} of ${ceiling:.4f}"
-    return Pressure(EndReason.COST_LIMIT, budget, float(usd / ceiling), left)
+    return BudgetPressure(EndReason.COST_LIMIT, budget, float(usd / ceiling), left)

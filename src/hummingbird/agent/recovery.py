@@ -1,16 +1,15 @@
-"""The one recovery table: what happened, what to do about it, how often, and what then (L9, L13, L14).
+"""The recovery table: what to do after a failed call or an unusable answer, how often, and what then.
 
-Failures of a call are keyed by `Happening`, answers that are no answer by `Meaning`. The loop counts each
-key by itself; nothing else in the agent decides how to go on after trouble.
+Failed calls are keyed by `ModelFailureKind`, answers by `ResponseKind`. The loop counts each key separately. Nothing
+else in the agent decides how to go on after trouble.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from random import Random
 
-from hummingbird.agent.meaning import Meaning
-from hummingbird.domain.errors import (
+from hummingbird.core.errors import (
     ContextOverflow,
     CredentialRefused,
     CreditExhausted,
@@ -18,12 +17,12 @@ from hummingbird.domain.errors import (
     InvalidRequest,
     MissingSetting,
     ProviderError,
-    ScriptDeparted,
+    ProviderUnavailable,
+    ReplayMismatch,
     ThinkingRefused,
-    Unavailable,
 )
-from hummingbird.domain.journal import EndReason, Happening
-from hummingbird.domain.limits import (
+from hummingbird.core.journal import EndReason, FinishReason, ModelFailureKind
+from hummingbird.core.limits import (
     CONTINUATIONS,
     CREDENTIAL_REFRESHES,
     EMPTY_NUDGES,
@@ -36,10 +35,54 @@ from hummingbird.domain.limits import (
     RETRY_DELAYS_S,
     RETRY_JITTER,
 )
-from hummingbird.domain.messages import NoticeKind
+from hummingbird.core.messages import AssistantMessage, NoticeKind
 
 
-class Action(Enum):
+class ResponseKind(StrEnum):
+    """What a model's response is: an answer, tool calls, or one of the ways to be neither."""
+
+    TEXT = "text"
+    CALLS = "calls"
+    NOTHING = "nothing"
+    MALFORMED = "malformed"
+    CUT_OFF = "cut_off"
+    CUT_OFF_CALL = "cut_off_call"
+    WINDOW_FULL = "window_full"
+    PAUSED = "paused"
+    REFUSED = "refusal"  # not "refused": as keys of the recovery table, string enums must differ in their values
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the answer becomes part of the conversation.
+
+        A cut-off call never does, because it must not run.
+        """
+        return self in {ResponseKind.TEXT, ResponseKind.CALLS, ResponseKind.CUT_OFF, ResponseKind.PAUSED}
+
+
+def classify_response(message: AssistantMessage, finish: FinishReason) -> ResponseKind:
+    """Return the kind of a response; no other code decides this."""
+    match finish:
+        case FinishReason.REFUSAL:
+            return ResponseKind.REFUSED
+        case FinishReason.MALFORMED:
+            return ResponseKind.MALFORMED
+        case FinishReason.PAUSE:
+            return ResponseKind.PAUSED
+        case FinishReason.WINDOW_FULL:
+            return ResponseKind.WINDOW_FULL
+        case FinishReason.LENGTH if message.calls or not message.text.strip():
+            return ResponseKind.CUT_OFF_CALL  # or thinking used up the limit: there is nothing to continue
+        case FinishReason.LENGTH:
+            return ResponseKind.CUT_OFF
+    if message.calls:
+        return ResponseKind.CALLS
+    return ResponseKind.TEXT if message.text.strip() else ResponseKind.NOTHING
+
+
+class RecoveryAction(Enum):
+    """What the loop does about a failed call or an unusable answer."""
+
     RETRY = auto()  # wait, then the same call again
     REFRESH = auto()  # new credentials, then the same call again
     REBIND = auto()  # open a new wire epoch: replay without signed blocks
@@ -51,57 +94,73 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """Do `action` up to `limit` times, then `then`; the run ends with `reason` if it comes to that."""
+class RecoveryRule:
+    """Do `action` up to `limit` times, then `then`; if the run ends, it ends with `reason`."""
 
-    action: Action
+    action: RecoveryAction
     limit: int
-    then: Action
+    then: RecoveryAction
     reason: EndReason
     notice: NoticeKind | None = None
 
 
-TABLE: Mapping[Happening | Meaning, Rule] = {
-    Happening.UNAVAILABLE: Rule(Action.RETRY, len(RETRY_DELAYS_S), Action.FALL_BACK, EndReason.MODEL_ERROR),
-    Happening.CREDENTIAL: Rule(Action.REFRESH, CREDENTIAL_REFRESHES, Action.FALL_BACK, EndReason.MODEL_ERROR),
-    Happening.CREDIT: Rule(Action.FALL_BACK, 0, Action.FALL_BACK, EndReason.MODEL_ERROR),
-    Happening.REFUSED: Rule(Action.FALL_BACK, 0, Action.FALL_BACK, EndReason.MODEL_ERROR),
-    Happening.OVERFLOW: Rule(Action.WITHHOLD, OVERFLOWS, Action.FALL_BACK, EndReason.CONTEXT_LIMIT),
-    Happening.THINKING: Rule(Action.REBIND, REBINDS, Action.FALL_BACK, EndReason.MODEL_ERROR),
-    Happening.INVALID: Rule(Action.END, 0, Action.END, EndReason.UNEXPECTED_ERROR),
-    Happening.DEPARTED: Rule(Action.END, 0, Action.END, EndReason.MODEL_ERROR),
-    Meaning.NOTHING: Rule(Action.NUDGE, EMPTY_NUDGES, Action.END, EndReason.EMPTY_RESPONSES, NoticeKind.EMPTY),
-    Meaning.MALFORMED: Rule(
-        Action.NUDGE, MALFORMED_NUDGES, Action.END, EndReason.EMPTY_RESPONSES, NoticeKind.MALFORMED
+RECOVERY_TABLE: Mapping[ModelFailureKind | ResponseKind, RecoveryRule] = {
+    ModelFailureKind.UNAVAILABLE: RecoveryRule(
+        RecoveryAction.RETRY, len(RETRY_DELAYS_S), RecoveryAction.FALL_BACK, EndReason.MODEL_ERROR
     ),
-    Meaning.CUT_OFF: Rule(Action.NUDGE, CONTINUATIONS, Action.END, EndReason.MODEL_ERROR, NoticeKind.CONTINUE),
-    Meaning.CUT_OFF_CALL: Rule(Action.NUDGE, CONTINUATIONS, Action.END, EndReason.MODEL_ERROR, NoticeKind.SMALLER),
-    Meaning.PAUSED: Rule(Action.AGAIN, PAUSES, Action.END, EndReason.MODEL_ERROR),
-    Meaning.WINDOW_FULL: Rule(Action.END, 0, Action.END, EndReason.CONTEXT_LIMIT),
-    Meaning.REFUSED: Rule(Action.END, 0, Action.END, EndReason.REFUSED),
+    ModelFailureKind.CREDENTIAL: RecoveryRule(
+        RecoveryAction.REFRESH, CREDENTIAL_REFRESHES, RecoveryAction.FALL_BACK, EndReason.MODEL_ERROR
+    ),
+    ModelFailureKind.CREDIT: RecoveryRule(RecoveryAction.FALL_BACK, 0, RecoveryAction.FALL_BACK, EndReason.MODEL_ERROR),
+    ModelFailureKind.REFUSED: RecoveryRule(
+        RecoveryAction.FALL_BACK, 0, RecoveryAction.FALL_BACK, EndReason.MODEL_ERROR
+    ),
+    ModelFailureKind.OVERFLOW: RecoveryRule(
+        RecoveryAction.WITHHOLD, OVERFLOWS, RecoveryAction.FALL_BACK, EndReason.CONTEXT_LIMIT
+    ),
+    ModelFailureKind.THINKING: RecoveryRule(
+        RecoveryAction.REBIND, REBINDS, RecoveryAction.FALL_BACK, EndReason.MODEL_ERROR
+    ),
+    ModelFailureKind.INVALID: RecoveryRule(RecoveryAction.END, 0, RecoveryAction.END, EndReason.UNEXPECTED_ERROR),
+    ModelFailureKind.DEPARTED: RecoveryRule(RecoveryAction.END, 0, RecoveryAction.END, EndReason.MODEL_ERROR),
+    ResponseKind.NOTHING: RecoveryRule(
+        RecoveryAction.NUDGE, EMPTY_NUDGES, RecoveryAction.END, EndReason.EMPTY_RESPONSES, NoticeKind.EMPTY
+    ),
+    ResponseKind.MALFORMED: RecoveryRule(
+        RecoveryAction.NUDGE, MALFORMED_NUDGES, RecoveryAction.END, EndReason.EMPTY_RESPONSES, NoticeKind.MALFORMED
+    ),
+    ResponseKind.CUT_OFF: RecoveryRule(
+        RecoveryAction.NUDGE, CONTINUATIONS, RecoveryAction.END, EndReason.MODEL_ERROR, NoticeKind.CONTINUE
+    ),
+    ResponseKind.CUT_OFF_CALL: RecoveryRule(
+        RecoveryAction.NUDGE, CONTINUATIONS, RecoveryAction.END, EndReason.MODEL_ERROR, NoticeKind.SMALLER
+    ),
+    ResponseKind.PAUSED: RecoveryRule(RecoveryAction.AGAIN, PAUSES, RecoveryAction.END, EndReason.MODEL_ERROR),
+    ResponseKind.WINDOW_FULL: RecoveryRule(RecoveryAction.END, 0, RecoveryAction.END, EndReason.CONTEXT_LIMIT),
+    ResponseKind.REFUSED: RecoveryRule(RecoveryAction.END, 0, RecoveryAction.END, EndReason.REFUSED),
 }
 
 
-def happening(error: HummingbirdError) -> Happening:
-    """The key under which a failed call is looked up. First match wins, special kinds first."""
-    kinds: tuple[tuple[type[HummingbirdError] | tuple[type[HummingbirdError], ...], Happening], ...] = (
-        (Unavailable, Happening.UNAVAILABLE),
-        (ContextOverflow, Happening.OVERFLOW),
-        (ThinkingRefused, Happening.THINKING),
-        (ProviderError, Happening.REFUSED),
-        ((CredentialRefused, MissingSetting), Happening.CREDENTIAL),
-        (CreditExhausted, Happening.CREDIT),
-        (InvalidRequest, Happening.INVALID),
-        (ScriptDeparted, Happening.DEPARTED),
+def classify_error(error: HummingbirdError) -> ModelFailureKind:
+    """Return the key of a failed call; the first match wins, special kinds come first."""
+    kinds: tuple[tuple[type[HummingbirdError] | tuple[type[HummingbirdError], ...], ModelFailureKind], ...] = (
+        (ProviderUnavailable, ModelFailureKind.UNAVAILABLE),
+        (ContextOverflow, ModelFailureKind.OVERFLOW),
+        (ThinkingRefused, ModelFailureKind.THINKING),
+        (ProviderError, ModelFailureKind.REFUSED),
+        ((CredentialRefused, MissingSetting), ModelFailureKind.CREDENTIAL),
+        (CreditExhausted, ModelFailureKind.CREDIT),
+        (InvalidRequest, ModelFailureKind.INVALID),
+        (ReplayMismatch, ModelFailureKind.DEPARTED),
     )
     for kind, key in kinds:
         if isinstance(error, kind):
             return key
-    return Happening.REFUSED
+    return ModelFailureKind.REFUSED
 
 
 def retry_delay_s(attempt: int, retry_after_s: float | None, random: Random) -> float:
-    """How long to wait after the `attempt`-th failure (1 is the first); the provider's own word wins."""
+    """Return how long to wait after the `attempt`-th failure, counted from 1; the provider's own value wins."""
     if retry_after_s is not None:
         return min(retry_after_s, RETRY_AFTER_CAP_S)
     delay = RETRY_DELAYS_S[min(attempt, len(RETRY_DELAYS_S)) - 1]

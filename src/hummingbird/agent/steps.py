@@ -1,7 +1,7 @@
-"""What the loop can do next, one small value each, and `decide`, the function that chooses (L4–L14).
+"""Decide the next step of the loop, from the journal and the conditions alone.
 
-Pure: the same journal and the same clock give the same step, so every transition can be tested without a
-model, and a run can be continued by whoever holds its journal.
+`decide_step` is pure: the same journal and the same clock give the same step. So every transition can be tested without
+a model, and any process that has a run's journal can continue it.
 """
 
 from collections.abc import Sequence
@@ -10,38 +10,49 @@ from random import Random
 from typing import TypeAlias
 
 from hummingbird.agent import prompts
-from hummingbird.agent.budget import Limits, Pressure, Spent, pressures, spent_before
-from hummingbird.agent.meaning import Meaning
-from hummingbird.agent.recovery import TABLE, Action, Rule, retry_delay_s
-from hummingbird.agent.state import RunState
-from hummingbird.domain.journal import EndReason, ModelFailed
-from hummingbird.domain.limits import FINAL_ATTEMPTS, REPEATS_FATAL, REPEATS_NOTICED, STRIKES
-from hummingbird.domain.messages import AssistantMessage, NoticeKind, ToolCall
+from hummingbird.agent.budget import (
+    BudgetPressure,
+    BudgetUsage,
+    RunLimits,
+    budget_pressures,
+    day_budget_exhausted_reason,
+)
+from hummingbird.agent.recovery import RECOVERY_TABLE, RecoveryAction, RecoveryRule, ResponseKind, retry_delay_s
+from hummingbird.agent.run_state import RunState
+from hummingbird.core.journal import EndReason, ModelFailed
+from hummingbird.core.limits import FINAL_ATTEMPTS, REPEATS_FATAL, REPEATS_NOTICED, STRIKES
+from hummingbird.core.messages import AssistantMessage, NoticeKind, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
-    """`refresh`: get new credentials first, or do `otherwise` when there are none to be had."""
+    """Call the model; `refresh` gets new credentials first, and does `otherwise` if there are none."""
 
     final: bool = False
-    insist: bool = False  # disable tools mechanically (L7: the second final attempt)
+    insist: bool = False  # disable tools in the request itself, at the second final attempt
     wait_s: float = 0.0
     refresh: bool = False
-    otherwise: "SwitchModel | End | None" = None
+    otherwise: "SwitchModel | EndRun | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
+    """Run the open tool calls."""
+
     calls: tuple[ToolCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SkipTools:
+    """Answer the open tool calls without running them."""
+
     calls: tuple[ToolCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class ShowNotice:
+    """Show the model a notice."""
+
     notice: NoticeKind
     text: str
     about: str = ""
@@ -49,167 +60,182 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class SwitchModel:
+    """Continue with another model."""
+
     model: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Rebind:
+class DropEchoes:
+    """Stop replaying the provider's signed blocks."""
+
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class MakeRoom:
-    """Ask the context engine (L20)."""
+class CompactContext:
+    """Ask the context engine to make room."""
 
 
 @dataclass(frozen=True, slots=True)
-class Withhold:
+class WithholdResults:
+    """Take back results that the model has not seen."""
+
     call_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """`answered`: the text the run ends with is the model's answer."""
+class EndRun:
+    """End the run; `answered` means that its text is the model's answer."""
 
     reason: EndReason
     answered: bool = False
     sentence: str = ""
 
 
-Step: TypeAlias = CallModel | RunTools | SkipTools | Show | SwitchModel | Rebind | MakeRoom | Withhold | End
+Step: TypeAlias = (
+    CallModel | RunTools | SkipTools | ShowNotice | SwitchModel | DropEchoes | CompactContext | WithholdResults | EndRun
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What a decision depends on besides the journal. `crowded`: the context engine wants room; `compacts`: it makes
-    some when a provider says that there is none."""
+class LoopConditions:
+    """What a decision depends on besides the journal.
 
-    limits: Limits
+    `crowded` means that the context engine wants to make room; `compacts` means that it does so when a provider reports
+    an overflow.
+    """
+
+    limits: RunLimits
     chain: Sequence[str]  # names of the models, the primary first
-    spent: Spent
+    spent: BudgetUsage
     random: Random
     continuation: str = ""
     crowded: bool = False
     compacts: bool = False
 
 
-def decide(state: RunState, now: Circumstances) -> Step:
-    """The next step of an active run."""
-    if open_calls := tuple(state.conversation.unsettled):
+def decide_step(state: RunState, now: LoopConditions) -> Step:
+    """Return the next step of an active run."""
+    if open_calls := tuple(state.conversation.pending_calls):
         return SkipTools(open_calls) if state.final else RunTools(open_calls)
     if state.failure is not None:
-        return _after_failure(state, state.failure, now)
+        return _step_after_failure(state, state.failure, now)
     if state.answer is not None:
-        return _after_answer(state, state.answer, now)
+        return _step_after_answer(state, state.answer, now)
     if state.final_calls >= FINAL_ATTEMPTS and not state.parts:
-        return _ending(state.final or EndReason.MAX_ITERATIONS)
-    if not state.final and (sentence := spent_before(now.limits, now.spent)):
-        return _ending(EndReason.COST_LIMIT, sentence)
+        return _end_unanswered(state.final or EndReason.MAX_ITERATIONS)
+    if not state.final and (sentence := day_budget_exhausted_reason(now.limits, now.spent)):
+        return _end_unanswered(EndReason.COST_LIMIT, sentence)
     if now.crowded and not state.made_room and not state.final:
-        return MakeRoom()
-    return _notice_due(state, now) or _call(state)
+        return CompactContext()
+    return _next_notice(state, now) or _call_model(state)
 
 
-def _call(state: RunState) -> CallModel:
+def _call_model(state: RunState) -> CallModel:
     return CallModel(final=state.final is not None, insist=state.asked_in_final)
 
 
-def _after_answer(state: RunState, answer: Meaning, now: Circumstances) -> Step:
-    if answer is Meaning.TEXT:
-        return End(state.final or EndReason.COMPLETED, answered=True)
-    rule = TABLE[answer]
-    if rule.action is Action.END:
-        return _ending(rule.reason, _why_ended(answer, state))
-    spent_finals = state.final_calls >= FINAL_ATTEMPTS and answer is not Meaning.CUT_OFF
+def _step_after_answer(state: RunState, answer: ResponseKind, now: LoopConditions) -> Step:
+    if answer is ResponseKind.TEXT:
+        return EndRun(state.final or EndReason.COMPLETED, answered=True)
+    rule = RECOVERY_TABLE[answer]
+    if rule.action is RecoveryAction.END:
+        return _end_unanswered(rule.reason, _end_sentence(answer, state))
+    spent_finals = state.final_calls >= FINAL_ATTEMPTS and answer is not ResponseKind.CUT_OFF
     if state.counts[answer] > rule.limit or spent_finals:
-        return _ending(state.final or rule.reason, _why_ended(answer, state))
+        return _end_unanswered(state.final or rule.reason, _end_sentence(answer, state))
     if rule.notice is not None:
-        text = prompts.nudge(rule.notice, final=state.final is not None)
-        return Show(rule.notice, text, about=str(state.iterations))
-    # sent again as it is: no notice may come between, so a budget that is used up ends the run here
-    spent = None if state.final else _must_finish(state, pressures(now.limits, now.spent))
-    return _call(state) if spent is None else _ending(spent, _why_ended(answer, state))
+        text = prompts.nudge_text(rule.notice, final=state.final is not None)
+        return ShowNotice(rule.notice, text, about=str(state.iterations))
+    # The answer is sent again as it is, and no notice may come between: so an exhausted budget ends the run here.
+    spent = None if state.final else _final_turn_reason(state, budget_pressures(now.limits, now.spent))
+    return _call_model(state) if spent is None else _end_unanswered(spent, _end_sentence(answer, state))
 
 
-def _ending(reason: EndReason, sentence: str = "") -> End:
-    """Not as it should: whatever text there is comes back, but it is not taken for the answer."""
-    return End(reason, sentence=sentence)
+def _end_unanswered(reason: EndReason, sentence: str = "") -> EndRun:
+    """End the run with whatever text there is, but not as an answer."""
+    return EndRun(reason, sentence=sentence)
 
 
 _WHY = {
-    Meaning.NOTHING: "The model answered with nothing {n} times.",
-    Meaning.MALFORMED: "The model made malformed tool calls {n} times.",
-    Meaning.CUT_OFF: "The answer was cut off by the output limit {n} times; what there is may be incomplete.",
-    Meaning.CUT_OFF_CALL: "The model's tool calls were cut off by the output limit {n} times.",
-    Meaning.PAUSED: "The provider paused the answer {n} times without finishing it.",
-    Meaning.WINDOW_FULL: "The model's context window is full.",
-    Meaning.REFUSED: "The model refused to answer.",
+    ResponseKind.NOTHING: "The model answered with nothing {n} times.",
+    ResponseKind.MALFORMED: "The model made malformed tool calls {n} times.",
+    ResponseKind.CUT_OFF: "The answer was cut off by the output limit {n} times; what there is may be incomplete.",
+    ResponseKind.CUT_OFF_CALL: "The model's tool calls were cut off by the output limit {n} times.",
+    ResponseKind.PAUSED: "The provider paused the answer {n} times without finishing it.",
+    ResponseKind.WINDOW_FULL: "The model's context window is full.",
+    ResponseKind.REFUSED: "The model refused to answer.",
 }
 
 
-def _why_ended(answer: Meaning, state: RunState) -> str:
+def _end_sentence(answer: ResponseKind, state: RunState) -> str:
     return _WHY[answer].format(n=state.counts[answer])
 
 
-def _after_failure(state: RunState, failure: ModelFailed, now: Circumstances) -> Step:
-    rule = TABLE[failure.happening]
+def _step_after_failure(state: RunState, failure: ModelFailed, now: LoopConditions) -> Step:
+    rule = RECOVERY_TABLE[failure.happening]
     count = state.failures[failure.happening]
     action = rule.action if count <= rule.limit else rule.then
-    again = _call(state)
+    again = _call_model(state)
     match action:
-        case Action.RETRY:
+        case RecoveryAction.RETRY:
             wait_s = retry_delay_s(count, failure.retry_after_s, now.random)
             if now.limits.seconds is not None and now.spent.seconds + wait_s >= now.limits.seconds:
-                return _next_model(state, failure, rule, now)
+                return _switch_model_or_end(state, failure, rule, now)
             return CallModel(again.final, again.insist, wait_s=wait_s)
-        case Action.REFRESH:
-            return CallModel(again.final, again.insist, refresh=True, otherwise=_next_model(state, failure, rule, now))
-        case Action.REBIND:
-            return Rebind(failure.sentence)
-        case Action.WITHHOLD if now.compacts and not state.made_room:
-            return MakeRoom()
-        case Action.WITHHOLD if state.conversation.unseen_results:
-            return Withhold(state.conversation.unseen_results)
-        case Action.END:
-            return _ending(rule.reason, failure.sentence)
-    return _next_model(state, failure, rule, now)
+        case RecoveryAction.REFRESH:
+            return CallModel(
+                again.final, again.insist, refresh=True, otherwise=_switch_model_or_end(state, failure, rule, now)
+            )
+        case RecoveryAction.REBIND:
+            return DropEchoes(failure.sentence)
+        case RecoveryAction.WITHHOLD if now.compacts and not state.made_room:
+            return CompactContext()
+        case RecoveryAction.WITHHOLD if state.conversation.unseen_results:
+            return WithholdResults(state.conversation.unseen_results)
+        case RecoveryAction.END:
+            return _end_unanswered(rule.reason, failure.sentence)
+    return _switch_model_or_end(state, failure, rule, now)
 
 
-def _next_model(state: RunState, failure: ModelFailed, rule: Rule, now: Circumstances) -> SwitchModel | End:
+def _switch_model_or_end(
+    state: RunState, failure: ModelFailed, rule: RecoveryRule, now: LoopConditions
+) -> SwitchModel | EndRun:
     after = list(now.chain)[now.chain.index(state.model) + 1 :] if state.model in now.chain else []
     if after:
         return SwitchModel(after[0], failure.sentence)
-    return _ending(rule.reason, failure.sentence)
+    return _end_unanswered(rule.reason, failure.sentence)
 
 
-def _notice_due(state: RunState, now: Circumstances) -> Show | None:
-    """The next notice that has to stand before the coming call, if any: lasting ones first."""
+def _next_notice(state: RunState, now: LoopConditions) -> ShowNotice | None:
+    """Return the next notice that must precede the coming call, if any; lasting ones come first."""
     last = state.conversation.view()[-1]
-    if isinstance(last, AssistantMessage) and not last.paused:  # a new epoch took the wish to continue it away
-        return Show(NoticeKind.CONTINUE, prompts.NUDGES[NoticeKind.CONTINUE], about=str(state.iterations))
+    if isinstance(last, AssistantMessage) and not last.paused:  # a new epoch dropped the request to continue it
+        return ShowNotice(NoticeKind.CONTINUE, prompts.NUDGES[NoticeKind.CONTINUE], about=str(state.iterations))
     if state.run.resumed and now.continuation and (NoticeKind.CONTINUATION, "") not in state.shown:
-        return Show(NoticeKind.CONTINUATION, now.continuation)
+        return ShowNotice(NoticeKind.CONTINUATION, now.continuation)
     if state.was_final and not state.final and (NoticeKind.RENEWED, "") not in state.shown:
-        return Show(NoticeKind.RENEWED, prompts.RENEWED)
-    pressing = pressures(now.limits, now.spent)
-    if (reason := state.final or _must_finish(state, pressing)) is not None:
+        return ShowNotice(NoticeKind.RENEWED, prompts.NEW_TURN_NOTICE)
+    pressing = budget_pressures(now.limits, now.spent)
+    if (reason := state.final or _final_turn_reason(state, pressing)) is not None:
         if (NoticeKind.FINAL, reason.value) in state.shown:
             return None
-        return Show(NoticeKind.FINAL, prompts.final_notice(reason), about=reason.value)
-    if state.suspicious >= REPEATS_NOTICED and not state.warned_repeats:
-        return Show(NoticeKind.REPEATING, prompts.NUDGES[NoticeKind.REPEATING], about=str(state.iterations))
-    soft = (p for p in pressing if p.soft and (NoticeKind.SOFT_BUDGET, p.budget) not in state.shown)
+        return ShowNotice(NoticeKind.FINAL, prompts.final_notice(reason), about=reason.value)
+    if state.recent_repeats >= REPEATS_NOTICED and not state.warned_repeats:
+        return ShowNotice(NoticeKind.REPEATING, prompts.NUDGES[NoticeKind.REPEATING], about=str(state.iterations))
+    soft = (p for p in pressing if p.is_soft and (NoticeKind.SOFT_BUDGET, p.budget) not in state.shown)
     if now.limits.warns and (pressure := next(soft, None)) is not None:
-        return Show(NoticeKind.SOFT_BUDGET, prompts.soft_notice(pressure), about=pressure.budget)
+        return ShowNotice(NoticeKind.SOFT_BUDGET, prompts.soft_notice(pressure), about=pressure.budget)
     return None
 
 
-def _must_finish(state: RunState, pressing: Sequence[Pressure]) -> EndReason | None:
+def _final_turn_reason(state: RunState, pressing: Sequence[BudgetPressure]) -> EndReason | None:
     if state.overflowed:
         return EndReason.CONTEXT_LIMIT
     if state.strikes >= STRIKES:
         return EndReason.MODEL_ERROR
     if state.repeats >= REPEATS_FATAL:
         return EndReason.NO_PROGRESS
-    return next((pressure.reason for pressure in pressing if pressure.final), None)
+    return next((pressure.reason for pressure in pressing if pressure.is_final), None)

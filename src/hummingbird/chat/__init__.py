@@ -1,6 +1,1 @@
-"""The agent in a terminal.
-
-Owns: prompt, commands, rendering, questions; the same without a terminal.
-May touch: agent, config, ports, evidence, domain.
-Never: adapters, ports.forge.
-"""
+"""Chat with the agent: the terminal interface, its commands and questions, and chat without a terminal (`headless`)."""

@@ -1,7 +1,7 @@
-"""The commands of a conversation (C3), a table: what each is called, what it does, whether it has to wait for the run.
+"""The slash commands of a conversation, in the table COMMANDS.
 
-A text that begins with a slash is a command only if its first word is one of these, or if it is nothing but one word:
-/etc/hosts is a path, and a message may begin with it.
+A text that starts with a slash is a command only if its first word is in the table, or if it is a single word: a
+message may start with a path like /etc/hosts.
 """
 
 import re
@@ -11,76 +11,74 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
-from hummingbird.chat.limits import HITS_SHOWN, SESSIONS_SHOWN
-from hummingbird.chat.pages import (
+from hummingbird.chat.garbage_collection import freeze_garbage_collector
+from hummingbird.chat.partner import Partner
+from hummingbird.chat.screen import HITS_SHOWN, SESSIONS_SHOWN, Screen, Tone
+from hummingbird.chat.status_text import (
     cost_page,
+    current_time,
     hit_page,
-    now,
     preview_page,
     session_line,
     session_page,
     todo_page,
     tool_page,
 )
-from hummingbird.chat.partner import Partner
-from hummingbird.chat.pauses import settled
-from hummingbird.chat.screen import Screen
-from hummingbird.chat.shown import Tone
-from hummingbird.domain.errors import UsageFault
+from hummingbird.core.errors import UsageError
 
 
-class Conversing(Protocol):
-    """What commands may do beside asking the partner."""
+class CommandContext(Protocol):
+    """What commands can use: the partner, the screen and the conversation."""
 
     @property
     def partner(self) -> Partner: ...
     @property
     def screen(self) -> Screen: ...
     @property
-    def busy(self) -> bool: ...
+    def is_answering(self) -> bool: ...
     @property
-    def start(self) -> Path: ...
+    def start_folder(self) -> Path: ...
 
-    async def confirmed(self, question: str) -> bool: ...
-    def approved(self, answer: str) -> bool:
-        """Answers the open question for permission. False if none is: words for another one are not a command."""
+    async def confirm(self, question: str) -> bool: ...
+    def answer_permission(self, answer: str) -> bool:
+        """Answer the open permission question; return False if there is none."""
         ...
 
-    def next(self, text: str) -> None:
-        """A message to be said before all that wait."""
+    def say_next(self, text: str) -> None:
+        """Send a message before all that are queued."""
         ...
 
-    def typed(self, message: str) -> str:
-        """What was typed, of which this message was made; itself if nobody knows."""
+    def original_text(self, message: str) -> str:
+        """Return the input that the message was made from; the message itself if that is unknown."""
         ...
 
-    def toggled(self) -> bool:
-        """Whether results and reasoning are shown from now on."""
+    def toggle_verbose(self) -> bool:
+        """Switch verbose mode; return True if results and reasoning are shown from now on."""
         ...
 
-    def take_back(self) -> None:
-        """What waits goes back to whoever typed it."""
+    def return_queued(self) -> None:
+        """Give queued messages back to the person who typed them."""
         ...
 
     def leave(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """`anytime`: does not wait for the run under way."""
+class ChatCommand:
+    """A command; with `anytime`, it does not wait for the current run."""
 
     name: str
     argument: str
     help: str
-    run: Callable[[Conversing, str], Awaitable[None]]
+    run: Callable[[CommandContext, str], Awaitable[None]]
     anytime: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """`command` None: it looks like one, and is none."""
+class CommandCall:
+    """A command as typed; `command` is None when there is no command of that name."""
 
-    command: Command | None
+    command: ChatCommand | None
     argument: str
     word: str
 
@@ -88,18 +86,18 @@ class Called:
 _WORD = re.compile(r"/([A-Za-z]\w*)(?:\s+(.*))?\Z", re.DOTALL)
 
 
-def called(text: str) -> Called | None:
-    """None for a message."""
+def parse_command(text: str) -> CommandCall | None:
+    """Return the command that the text calls; None if the text is a message."""
     found = _WORD.match(text.strip())
     if not found:
         return None
     command, argument = COMMANDS.get(found[1].lower()), (found[2] or "").strip()
     if command is None and argument:
         return None
-    return Called(command, argument, found[1])
+    return CommandCall(command, argument, found[1])
 
 
-def unknown(word: str) -> str:
+def unknown_command_text(word: str) -> str:
     near = get_close_matches(word.lower(), COMMANDS, n=3, cutoff=0.4)
     instead = f"Did you mean {' or '.join('/' + name for name in near)}? " if near else ""
     return f"There is no command /{word[:40]}. {instead}/help lists all of them."
@@ -109,155 +107,155 @@ def help_page() -> str:
     shown = {f"/{one.name} {one.argument}".strip(): one.help for one in COMMANDS.values()}
     width = max(map(len, shown))
     keys = (
-        "Enter sends; Alt-Enter or Ctrl-J begin a new line; Up, Down and Ctrl-R look for what was typed before.\n"
-        "Ctrl-C interrupts, twice it leaves; Ctrl-D leaves. @path lets a file go along with the message.\n"
-        "What is sent during a run waits in order; /steer reaches the run itself."
+        "Enter sends; Alt-Enter or Ctrl-J start a new line; Up, Down and Ctrl-R search what you typed before.\n"
+        "Ctrl-C interrupts the run, pressed twice it leaves; Ctrl-D leaves. @path attaches a file to the message.\n"
+        "A message sent during a run waits until the run ends; /steer sends one into the run."
     )
     return "\n".join(f"{name:<{width}}  {text}" for name, text in shown.items()) + f"\n\n{keys}"
 
 
-async def _help(talk: Conversing, _: str) -> None:
+async def _help(talk: CommandContext, _: str) -> None:
     talk.screen.say(help_page())
 
 
-async def _new(talk: Conversing, _: str) -> None:
-    before = talk.partner.standing().session_id
-    session = await talk.partner.new()
+async def _new(talk: CommandContext, _: str) -> None:
+    before = talk.partner.status().session_id
+    session = await talk.partner.start_session()
     talk.screen.say(f"A new session: {session}. The one before is kept: /resume {before}", Tone.DIM)
 
 
-async def _resume(talk: Conversing, argument: str) -> None:
+async def _resume(talk: CommandContext, argument: str) -> None:
     if not argument:
         talk.screen.say("Which one? /resume and the beginning of an id:")
         await _sessions(talk, "")
         return
     found = await talk.partner.resume(argument)
-    settled()
-    talk.screen.say(f"Going on with {session_line(found, now())}", Tone.DIM)
+    freeze_garbage_collector()
+    talk.screen.say(f"Going on with {session_line(found, current_time())}", Tone.DIM)
 
 
-async def _sessions(talk: Conversing, argument: str) -> None:
-    talk.screen.say(session_page(await talk.partner.listed(SESSIONS_SHOWN, argument), now()))
-    if argument and (hits := await talk.partner.search(argument, HITS_SHOWN)):
+async def _sessions(talk: CommandContext, argument: str) -> None:
+    talk.screen.say(session_page(await talk.partner.list_sessions(SESSIONS_SHOWN, argument), current_time()))
+    if argument and (hits := await talk.partner.search_sessions(argument, HITS_SHOWN)):
         talk.screen.say(f"Said there:\n{hit_page(hits)}")
 
 
-async def _model(talk: Conversing, argument: str) -> None:
+async def _model(talk: CommandContext, argument: str) -> None:
     if not argument:
-        talk.screen.say(f"The model is {talk.partner.standing().model}; /model NAME takes another one.")
+        talk.screen.say(f"The model is {talk.partner.status().model}; /model NAME takes another one.")
         return
     talk.screen.say(f"From the next message on: {await talk.partner.switch_model(argument)}", Tone.DIM)
 
 
-async def _tools(talk: Conversing, _: str) -> None:
+async def _tools(talk: CommandContext, _: str) -> None:
     talk.screen.say(tool_page(talk.partner.tools()))
 
 
-async def _compress(talk: Conversing, argument: str) -> None:
+async def _compress(talk: CommandContext, argument: str) -> None:
     if argument == "undo":
-        done = await talk.partner.uncompress()
+        done = await talk.partner.undo_compaction()
         talk.screen.say("The last compaction is taken back." if done else "There is no compaction to take back.")
         return
-    preview = await talk.partner.compress(argument)
+    preview = await talk.partner.preview_compaction(argument)
     if preview.refusal:
         talk.screen.say(preview.refusal)
         return
-    talk.screen.page(preview.summary)
+    talk.screen.show_page(preview.summary)
     talk.screen.say(preview_page(preview))
-    if await talk.confirmed("Put this summary in their place?"):
-        await talk.partner.apply(preview)
+    if await talk.confirm("Put this summary in their place?"):
+        await talk.partner.apply_compaction(preview)
         talk.screen.say("Done; /compress undo takes it back.", Tone.DIM)
     else:
         talk.screen.say("Nothing is changed.", Tone.DIM)
 
 
-async def _undo(talk: Conversing, argument: str) -> None:
+async def _undo(talk: CommandContext, argument: str) -> None:
     if argument == "edit":
         talk.screen.say(await talk.partner.undo_edit())
         return
     if argument:
-        raise UsageFault("/undo takes back the last message, /undo edit the last change of a file.")
-    text = talk.typed(await talk.partner.undo())
+        raise UsageError("/undo takes back the last message, /undo edit the last change of a file.")
+    text = talk.original_text(await talk.partner.undo_message())
     talk.screen.say("The last message and all that came of it are taken back.", Tone.DIM)
-    talk.screen.refill(text)
+    talk.screen.restore_input(text)
 
 
-async def _retry(talk: Conversing, _: str) -> None:
-    talk.next(talk.typed(await talk.partner.undo()))
+async def _retry(talk: CommandContext, _: str) -> None:
+    talk.say_next(talk.original_text(await talk.partner.undo_message()))
 
 
-async def _stop(talk: Conversing, argument: str) -> None:
+async def _stop(talk: CommandContext, argument: str) -> None:
     if not argument:
-        talk.take_back()
+        talk.return_queued()
     talk.screen.say(await talk.partner.stop(argument))
 
 
-async def _cost(talk: Conversing, _: str) -> None:
-    talk.screen.say(cost_page(talk.partner.standing()))
+async def _cost(talk: CommandContext, _: str) -> None:
+    talk.screen.say(cost_page(talk.partner.status()))
 
 
-async def _verbose(talk: Conversing, _: str) -> None:
-    shown = talk.toggled()
+async def _verbose(talk: CommandContext, _: str) -> None:
+    shown = talk.toggle_verbose()
     talk.screen.say(f"Results and reasoning are {'shown' if shown else 'not shown'} from now on.", Tone.DIM)
 
 
-async def _memory(talk: Conversing, _: str) -> None:
-    talk.screen.page(talk.partner.memory())
+async def _memory(talk: CommandContext, _: str) -> None:
+    talk.screen.show_page(talk.partner.memory_text())
 
 
-async def _todo(talk: Conversing, _: str) -> None:
+async def _todo(talk: CommandContext, _: str) -> None:
     talk.screen.say(todo_page(talk.partner.todos()))
 
 
-async def _approve(talk: Conversing, argument: str) -> None:
+async def _approve(talk: CommandContext, argument: str) -> None:
     if argument not in {"", "once", "session", "always", "no"}:
-        raise UsageFault("Say /approve once, /approve session, /approve always or /approve no.")
-    if talk.approved(argument or "once"):
+        raise UsageError("Say /approve once, /approve session, /approve always or /approve no.")
+    if talk.answer_permission(argument or "once"):
         return
     if argument:
-        raise UsageFault("No permission is asked for: there is nothing to approve.")
+        raise UsageError("No permission is asked for: there is nothing to approve.")
     talk.screen.say("\n".join(talk.partner.grants()) or "Nothing was allowed for this session or for always.")
 
 
-async def _steer(talk: Conversing, argument: str) -> None:
+async def _steer(talk: CommandContext, argument: str) -> None:
     if not argument:
-        raise UsageFault("Say what to do: /steer and your words. They reach the run at its next turn.")
-    if not talk.busy:
-        talk.next(argument)
+        raise UsageError("Say what to do: /steer and your words. They reach the run at its next turn.")
+    if not talk.is_answering:
+        talk.say_next(argument)
         return
     talk.partner.steer(argument)
     talk.screen.say(f"» at the next turn: {argument}", Tone.DIM)
 
 
-async def _save(talk: Conversing, argument: str) -> None:
-    folder = argument or str(talk.start / f"hummingbird-{talk.partner.standing().session_id}")
-    talk.screen.say(f"The session is in {await talk.partner.save(folder)}")
+async def _save(talk: CommandContext, argument: str) -> None:
+    folder = argument or str(talk.start_folder / f"hummingbird-{talk.partner.status().session_id}")
+    talk.screen.say(f"The session is in {await talk.partner.export_session(folder)}")
 
 
-async def _quit(talk: Conversing, _: str) -> None:
+async def _quit(talk: CommandContext, _: str) -> None:
     talk.leave()
 
 
 COMMANDS = {
     one.name: one
     for one in (
-        Command("help", "", "what can be typed", _help, anytime=True),
-        Command("new", "", "begins another session; this one is kept", _new),
-        Command("resume", "[ID]", "goes on with a session", _resume),
-        Command("sessions", "[words]", "lists sessions, or looks for words in them", _sessions),
-        Command("model", "[NAME]", "shows or changes the model", _model),
-        Command("tools", "", "lists the tools and what holds for them", _tools, anytime=True),
-        Command("compress", "[focus|undo]", "puts a summary in place of what was said, after showing it", _compress),
-        Command("undo", "[edit]", "takes back the last message, or the last change of a file", _undo),
-        Command("retry", "", "says the last message again", _retry),
-        Command("stop", "[N]", "ends the run and all in the background, or number N of it", _stop, anytime=True),
-        Command("cost", "", "what it cost, and how full the context is", _cost, anytime=True),
-        Command("verbose", "", "shows tool results and reasoning, or hides them", _verbose, anytime=True),
-        Command("memory", "", "what is remembered", _memory, anytime=True),
-        Command("todo", "", "what is to be done", _todo, anytime=True),
-        Command("approve", "[once|session|always|no]", "says yes or no, or lists what is allowed", _approve, True),
-        Command("steer", "TEXT", "tells the run something at its next turn", _steer, anytime=True),
-        Command("save", "[FOLDER]", "exports the session with all its files", _save),
-        Command("quit", "", "leaves", _quit, anytime=True),
+        ChatCommand("help", "", "list the commands", _help, anytime=True),
+        ChatCommand("new", "", "start a new session; this one is kept", _new),
+        ChatCommand("resume", "[ID]", "continue a session", _resume),
+        ChatCommand("sessions", "[words]", "list sessions, or search them", _sessions),
+        ChatCommand("model", "[NAME]", "show or change the model", _model),
+        ChatCommand("tools", "", "list the tools and their permissions", _tools, anytime=True),
+        ChatCommand("compress", "[focus|undo]", "replace the conversation by a summary, after showing it", _compress),
+        ChatCommand("undo", "[edit]", "undo the last message, or the last edit of a file", _undo),
+        ChatCommand("retry", "", "send the last message again", _retry),
+        ChatCommand("stop", "[N]", "stop the run and all background work, or only number N", _stop, anytime=True),
+        ChatCommand("cost", "", "show the cost and how full the context is", _cost, anytime=True),
+        ChatCommand("verbose", "", "show or hide tool results and reasoning", _verbose, anytime=True),
+        ChatCommand("memory", "", "show the agent's memory", _memory, anytime=True),
+        ChatCommand("todo", "", "show the to-do list", _todo, anytime=True),
+        ChatCommand("approve", "[once|session|always|no]", "answer a question, or list permissions", _approve, True),
+        ChatCommand("steer", "TEXT", "send a message into the run, at its next turn", _steer, anytime=True),
+        ChatCommand("save", "[FOLDER]", "export the session with all its files", _save),
+        ChatCommand("quit", "", "leave the chat", _quit, anytime=True),
     )
 }

@@ -1,7 +1,7 @@
-"""A conversation without a terminal (C1): one question, or a line of standard input each. Answers go to standard
-output, nothing else does; the exit code says how it went (L12).
+"""Chat without a terminal: answers one question, or each line of standard input.
 
-Nobody can be asked here: a call that needs a yes is denied, with a sentence that says how to allow it.
+Only answers go to standard output; the exit code tells the outcome. There is nobody to ask: a tool call that needs
+permission is denied, with a sentence that says how to allow it.
 """
 
 import asyncio
@@ -13,37 +13,161 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
-from hummingbird.chat.attachments import Composer, Pastes
-from hummingbird.chat.commands import Called, called, unknown
-from hummingbird.chat.limits import PIPED_BYTES
+import msgspec
+
+from hummingbird.chat.attachments import MessageComposer, PasteStore
+from hummingbird.chat.commands import CommandCall, parse_command, unknown_command_text
 from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.partner import Partner
-from hummingbird.chat.shown import Tone
-from hummingbird.chat.streams import JsonEvents, JsonStreams, Streams, Watched
-from hummingbird.domain.errors import HummingbirdError, InputUnreadable
-from hummingbird.domain.events import Event, Told
-from hummingbird.domain.permissions import Answer, Question
-from hummingbird.domain.runs import Outcome
-from hummingbird.ports.observer import Observer
-from hummingbird.ports.permissions import Asker
-from hummingbird.ports.person import Clarifier
+from hummingbird.chat.screen import PIPED_BYTES, MarkdownBlock, Tone, printable_text
+from hummingbird.core.errors import HummingbirdError, InputUnreadable
+from hummingbird.core.events import (
+    CallDelta,
+    EntryRecorded,
+    ReasoningDelta,
+    RunDetached,
+    RunEvent,
+    RunOutcome,
+    StatusMessage,
+    TextDelta,
+    ToolProgress,
+)
+from hummingbird.core.journal import dump_entry
+from hummingbird.core.permissions import PermissionAnswer, PermissionQuestion
+from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
+from hummingbird.core.protocols.observer import RunObserver
 
-READER_GONE = 141  # as a shell says it of whoever writes to a pipe that nobody reads
+
+class StreamScreen:
+    """A Screen on two streams: answers go to `said`, progress to `told`, or nowhere if that is None.
+
+    Control characters are spelled out only on a terminal: a pipe gets what the model wrote.
+    """
+
+    def __init__(self, said: TextIO, told: TextIO | None) -> None:
+        self._answers = said
+        self._progress = told
+        self.reader_gone = False
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Write plain text, which is a command's answer, to `said`; any other tone is progress or an error."""
+        if tone is Tone.PLAIN:
+            self.write_answer(text)
+        elif self._progress is not None or tone is Tone.BAD:
+            self.write_progress(text)
+
+    def show_block(self, block: MarkdownBlock) -> None:
+        """Do nothing: answers are written when they are complete."""
+
+    def show_page(self, markdown: str) -> None:
+        self.write_answer(markdown)
+
+    def request_redraw(self) -> None:
+        """Do nothing: a stream cannot be redrawn."""
+
+    def restore_input(self, text: str) -> None:
+        self.write_progress(f"Not sent: {text[:200]}")
+
+    def write_progress(self, text: str) -> None:
+        print(printable_text(text), file=self._progress or sys.stderr, flush=True)
+
+    def write_answer(self, text: str) -> None:
+        """Write a text and a newline; do nothing once the reader has closed the pipe."""
+        if self.reader_gone:
+            return
+        if self._answers.isatty():
+            text = printable_text(text)
+        encoding = self._answers.encoding or "utf-8"
+        try:
+            self._answers.buffer.write(f"{text}\n".encode(encoding, "backslashreplace"))
+            self._answers.buffer.flush()
+        except BrokenPipeError:
+            self._discard_output()
+
+    def _discard_output(self) -> None:
+        """Redirect the stream to /dev/null: the interpreter flushes it at exit and would print an error."""
+        self.reader_gone = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._answers.fileno())
+        os.close(nowhere)
+
+
+class ProgressScreen:
+    """A Screen for progress: ignores answers, which are written when they are complete."""
+
+    def __init__(self, streams: StreamScreen) -> None:
+        self._streams = streams
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self._streams.write_progress(text)
+
+    def show_block(self, block: MarkdownBlock) -> None: ...
+
+    def show_page(self, markdown: str) -> None: ...
+
+    def request_redraw(self) -> None: ...
+
+    def restore_input(self, text: str) -> None: ...
+
+
+class JsonScreen(StreamScreen):
+    """A StreamScreen that writes the output of commands as lines of JSON."""
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.write_answer(msgspec.json.encode({"kind": "said", "text": text}).decode())
+
+    def show_page(self, markdown: str) -> None:
+        self.say(markdown)
+
+
+class JsonEventWriter:
+    """A RunObserver that writes each event as a line of JSON: entries as in the journal, and deltas."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    def __call__(self, event: RunEvent) -> None:
+        if isinstance(event, EntryRecorded):
+            self._write(dump_entry(event.entry).decode().rstrip("\n"))
+        elif not isinstance(event, RunDetached):  # a chat is never detached
+            self._write(msgspec.json.encode(_delta_fields(event)).decode())
+
+    def write_result(self, said: Mapping[str, Any]) -> None:
+        """Write the last line of a run."""
+        line = msgspec.json.encode({"kind": "result", **said}, enc_hook=str)
+        self._write(line.decode())
+
+
+def _delta_fields(event: TextDelta | ReasoningDelta | CallDelta | ToolProgress | StatusMessage) -> dict[str, Any]:
+    match event:
+        case TextDelta(text=text):
+            return {"kind": "text_delta", "text": text}
+        case ReasoningDelta(text=text):
+            return {"kind": "reasoning_delta", "text": text}
+        case CallDelta(index=index, name=name, part=part):
+            return {"kind": "call_delta", "index": index, "name": name, "part": part}
+        case ToolProgress(call_id=call_id, name=name, text=text):
+            return {"kind": "progress", "call_id": call_id, "name": name, "text": text}
+        case StatusMessage(sentence=sentence):
+            return {"kind": "told", "text": sentence}
+
+
+READER_GONE_EXIT_CODE = 141  # 128 + SIGPIPE, as a shell reports it
 _CHUNK_BYTES = 64 * 1024
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PartnerOf = Callable[[Observer, Asker, Clarifier | None], Awaitable[Partner]]
-Described = Callable[[Outcome], Mapping[str, Any]]  # the dictionary that the library gives (C2)
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HeadlessPartnerFactory = Callable[[RunObserver, PermissionAsker, Clarifier | None], Awaitable[Partner]]
+OutcomeDescriber = Callable[[RunOutcome], Mapping[str, Any]]  # the same dictionary as the library returns
 
 
-class Nobody:
-    """Asker where there is no person. A question that is no wish for a yes cannot be asked here at all."""
+class DenyingAsker:
+    """A PermissionAsker that denies everything, because there is nobody to ask."""
 
     name = "nobody: there is no terminal"
 
-    async def ask(self, question: Question) -> Answer:
-        return Answer(
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
+        return PermissionAnswer(
             None,
             f"nobody can be asked here. To allow {question.tool}, add a rule to chat.permissions in the configuration "
             f"(action: allow, tool: {question.tool}), or start hummingbird chat in a terminal",
@@ -51,43 +175,45 @@ class Nobody:
 
 
 @dataclass(frozen=True, slots=True)
-class Piping:
-    """`described` is asked for the last line of each run with `as_json`. `watched`: somebody looks at what goes on."""
+class HeadlessSettings:
+    """`describe_outcome` makes the last line of each run with `as_json`; `watched`: progress goes to standard error."""
 
     start: Path
-    described: Described
+    describe_outcome: OutcomeDescriber
     as_json: bool = False
     watched: bool = False
     verbose: bool = False
 
 
-async def answer_one(partner_of: PartnerOf, text: str, piping: Piping, *, typed: bool = True) -> int:
-    """One message; the exit code. What was not `typed` is somebody's text, which mentions no files."""
-    async with _Desk(partner_of, piping) as desk:
-        return await desk.said(text if typed else desk.pastes.keep(text))
+async def answer_one(
+    partner_of: HeadlessPartnerFactory, text: str, piping: HeadlessSettings, *, typed: bool = True
+) -> int:
+    """Answer one message and return the exit code. A text that was not `typed` cannot mention files."""
+    async with HeadlessChat(partner_of, piping) as desk:
+        return await desk.say(text if typed else desk.pastes.keep(text))
 
 
-async def answer_lines(partner_of: PartnerOf, lines: BinaryIO, piping: Piping) -> int:
-    """Each line is a message or a command, until there are no more. The worst of the exit codes."""
+async def answer_lines(partner_of: HeadlessPartnerFactory, lines: BinaryIO, piping: HeadlessSettings) -> int:
+    """Process each line as a message or a command, and return the highest exit code."""
     worst = 0
-    async with _Desk(partner_of, piping) as desk:
-        async for line in _read(lines, desk.streams):
+    async with HeadlessChat(partner_of, piping) as desk:
+        async for line in _read_lines(lines, desk.streams):
             if line.strip():
-                worst = max(worst, await desk.took(line))
-            if desk.left or worst >= 128:
+                worst = max(worst, await desk.process_line(line))
+            if desk.has_left or worst >= 128:
                 break
     return worst
 
 
-def standard_input() -> BinaryIO:
-    """Raises InputUnreadable where it was closed before we began."""
+def open_standard_input() -> BinaryIO:
+    """Return standard input. Raises InputUnreadable if it was closed when the process started."""
     if sys.stdin is None:
         raise InputUnreadable("There is no standard input: ask with -q TEXT, or start hummingbird chat in a terminal.")
     return sys.stdin.buffer
 
 
-def query_text(stdin: BinaryIO) -> str:
-    """All of standard input. Raises InputUnreadable."""
+def read_query(stdin: BinaryIO) -> str:
+    """Read all of standard input. Raises InputUnreadable if it is empty or too long."""
     content = stdin.read(PIPED_BYTES + 1)
     if len(content) > PIPED_BYTES:
         raise InputUnreadable(f"Standard input is longer than {PIPED_BYTES:,} bytes: put it into a file and name that.")
@@ -99,161 +225,161 @@ def query_text(stdin: BinaryIO) -> str:
     return text
 
 
-class _Desk:
-    """Says one thing after the other. What commands may do (`commands.Conversing`)."""
+class HeadlessChat:
+    """Processes one message or command after the other; also their CommandContext."""
 
-    def __init__(self, partner_of: PartnerOf, piping: Piping) -> None:
+    def __init__(self, partner_of: HeadlessPartnerFactory, piping: HeadlessSettings) -> None:
         self._partner_of = partner_of
-        self._piping = piping
-        made = JsonStreams if piping.as_json else Streams
+        self._settings = piping
+        made = JsonScreen if piping.as_json else StreamScreen
         self.streams = made(sys.stdout, sys.stderr if piping.watched else None)
-        self._narrator = Narrator(Watched(self.streams))
+        self._narrator = Narrator(ProgressScreen(self.streams))
         self._narrator.verbose = piping.verbose
-        self._events = JsonEvents(self.streams.write) if piping.as_json else None
-        self.pastes = Pastes()
+        self._events = JsonEventWriter(self.streams.write_answer) if piping.as_json else None
+        self.pastes = PasteStore()
         self._next: list[str] = []
-        self._breaks = 0
-        self.busy = False
-        self.left = False
+        self._interrupts = 0
+        self.is_answering = False
+        self.has_left = False
 
-    async def __aenter__(self) -> "_Desk":
-        self.partner = await self._partner_of(self._observed, Nobody(), None)
-        self._composer = Composer(self._piping.start, self.partner.attach, self.pastes)
+    async def __aenter__(self) -> "HeadlessChat":
+        self.partner = await self._partner_of(self._observe, DenyingAsker(), None)
+        self._composer = MessageComposer(self._settings.start, self.partner.attach, self.pastes)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.partner.close()
 
-    async def took(self, text: str) -> int:
-        """A line. What is wrong with it is told, and the next one is taken."""
+    async def process_line(self, text: str) -> int:
+        """Process a line and return its exit code; report an error, so that the next line can be processed."""
         try:
-            return await self._taken(text)
+            return await self._run_line(text)
         except HummingbirdError as error:
-            self.streams.tell(f"hummingbird: {error}")
+            self.streams.write_progress(f"hummingbird: {error}")
         except Exception as error:  # noqa: BLE001 - the border of a line: whatever broke, the next one is taken
-            self.streams.tell(f"hummingbird: unexpected {type(error).__name__}: {error}")
+            self.streams.write_progress(f"hummingbird: unexpected {type(error).__name__}: {error}")
         self._next.clear()
         return 1
 
-    async def _taken(self, text: str) -> int:
-        meant = called(text)
+    async def _run_line(self, text: str) -> int:
+        meant = parse_command(text)
         if meant is None:
-            return await self.said(text)
+            return await self.say(text)
         if meant.command is None:
-            self.streams.tell(unknown(meant.word))
+            self.streams.write_progress(unknown_command_text(meant.word))
             return 2
-        code = await self._ran(meant)
+        code = await self._run_command(meant)
         while self._next and code == 0:
-            code = await self.said(self._next.pop(0))
+            code = await self.say(self._next.pop(0))
         return code
 
-    async def said(self, text: str) -> int:
-        """And after it what was steered too late."""
-        self.busy, self._breaks = True, 0
+    async def say(self, text: str) -> int:
+        """Send a message, then what was steered too late; return the exit code."""
+        self.is_answering, self._interrupts = True, 0
         try:
             with self._interruptible():
-                outcome = await self.partner.say(await self._composer.composed(text))
+                outcome = await self.partner.say(await self._composer.compose(text))
         except asyncio.CancelledError:
-            if self._breaks < 2:
+            if self._interrupts < 2:
                 raise
             return 128 + signal.SIGINT
         finally:
-            self.busy = False
-            self._narrator.stopped()
-        self._written(outcome)
-        if self.streams.gone:
-            return READER_GONE
+            self.is_answering = False
+            self._narrator.finish_run()
+        self._write_outcome(outcome)
+        if self.streams.reader_gone:
+            return READER_GONE_EXIT_CODE
         for left in outcome.undelivered:
-            await self.said(left)
+            await self.say(left)
         return outcome.exit_code
 
-    def _written(self, outcome: Outcome) -> None:
+    def _write_outcome(self, outcome: RunOutcome) -> None:
         if self._events is not None:
-            self._events.result(self._piping.described(outcome))
+            self._events.write_result(self._settings.describe_outcome(outcome))
             return
         if outcome.text.strip():
-            self.streams.write(outcome.text)
+            self.streams.write_answer(outcome.text)
         if not outcome.answered:
-            self.streams.tell(f"hummingbird: {outcome.sentence or outcome.reason.value}")
+            self.streams.write_progress(f"hummingbird: {outcome.sentence or outcome.reason.value}")
 
-    def _observed(self, event: Event) -> None:
-        """What is told is trouble, and is told whoever watches."""
+    def _observe(self, event: RunEvent) -> None:
+        """Show an event. A StatusMessage reports a problem, so it is shown even if nobody watches."""
         if self._events is not None:
             self._events(event)
-        elif isinstance(event, Told):
-            self.streams.tell(f"hummingbird: {event.sentence}")
-        elif self._piping.watched:
+        elif isinstance(event, StatusMessage):
+            self.streams.write_progress(f"hummingbird: {event.sentence}")
+        elif self._settings.watched:
             self._narrator(event)
-        if self.streams.gone:
+        if self.streams.reader_gone:
             self.partner.interrupt()
 
-    async def _ran(self, meant: Called) -> int:
+    async def _run_command(self, meant: CommandCall) -> int:
         assert meant.command is not None
         try:
             await meant.command.run(self, meant.argument)
         except HummingbirdError as error:
             self.streams.say(str(error), Tone.BAD)
             return 1
-        return READER_GONE if self.streams.gone else 0
+        return READER_GONE_EXIT_CODE if self.streams.reader_gone else 0
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Ctrl-C ends the run, which still tells what it has; a second one ends everything."""
+        """Let Ctrl-C end the run, which still returns what it has; a second Ctrl-C cancels everything."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
         def interrupt() -> None:
-            self._breaks += 1
-            if self._breaks > 1 and task is not None:
+            self._interrupts += 1
+            if self._interrupts > 1 and task is not None:
                 task.cancel()
             self.partner.interrupt()
 
-        for one in _ENDING:
+        for one in _ENDING_SIGNALS:
             loop.add_signal_handler(one, interrupt)
         try:
             yield
         finally:
-            for one in _ENDING:
+            for one in _ENDING_SIGNALS:
                 loop.remove_signal_handler(one)
 
-    # What commands may do.
+    # CommandContext
 
     @property
-    def screen(self) -> Streams:
+    def screen(self) -> StreamScreen:
         return self.streams
 
     @property
-    def start(self) -> Path:
-        return self._piping.start
+    def start_folder(self) -> Path:
+        return self._settings.start
 
-    async def confirmed(self, question: str) -> bool:
-        """Whoever piped the command meant it."""
+    async def confirm(self, question: str) -> bool:
+        """Return True: the person who piped the command meant it."""
         return True
 
-    def approved(self, answer: str) -> bool:
+    def answer_permission(self, answer: str) -> bool:
         return False
 
-    def next(self, text: str) -> None:
+    def say_next(self, text: str) -> None:
         self._next.append(text)
 
-    def typed(self, message: str) -> str:
-        return self._composer.typed(message)
+    def original_text(self, message: str) -> str:
+        return self._composer.original_text(message)
 
-    def toggled(self) -> bool:
+    def toggle_verbose(self) -> bool:
         self._narrator.verbose = not self._narrator.verbose
         return self._narrator.verbose
 
-    def take_back(self) -> None:
-        """Nothing waits here."""
+    def return_queued(self) -> None:
+        """Do nothing: there is no queue."""
 
     def leave(self) -> None:
-        self.left = True
+        self.has_left = True
 
 
-async def _read(source: BinaryIO, streams: Streams) -> AsyncIterator[str]:
-    """A line that never ends is cut where messages are."""
+async def _read_lines(source: BinaryIO, streams: StreamScreen) -> AsyncIterator[str]:
+    """Yield the lines; a line longer than PIPED_BYTES is split there."""
     told, held = False, b""
     while True:
-        chunk = await _chunk(source.fileno())
+        chunk = await _read_chunk(source.fileno())
         *lines, held = (held + chunk).split(b"\n")
         if held and (not chunk or len(held) > PIPED_BYTES):
             lines, held = [*lines, held], b""
@@ -261,14 +387,14 @@ async def _read(source: BinaryIO, streams: Streams) -> AsyncIterator[str]:
             text = line.decode("utf-8", "replace").rstrip("\r")
             if not told and "\ufffd" in text and "\ufffd".encode() not in line:
                 told = True
-                streams.tell("hummingbird: standard input is not all UTF-8; the rest stands as \ufffd")
+                streams.write_progress("hummingbird: standard input is not all UTF-8; the rest stands as \ufffd")
             yield text
         if not chunk:
             return
 
 
-async def _chunk(descriptor: int) -> bytes:
-    """Read in a thread, because a pipe may be silent for long; one that nobody waits for when we end."""
+async def _read_chunk(descriptor: int) -> bytes:
+    """Read in a daemon thread: a pipe may be silent for long, and the process must be able to end meanwhile."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[bytes] = loop.create_future()
 
@@ -281,7 +407,7 @@ async def _chunk(descriptor: int) -> bytes:
             content = os.read(descriptor, _CHUNK_BYTES)
         except OSError:
             content = b""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, nobody waits
             loop.call_soon_threadsafe(tell, content)
 
     threading.Thread(target=read, daemon=True).start()

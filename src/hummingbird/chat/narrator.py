@@ -1,24 +1,27 @@
-"""The events of a run as a person sees them: what is printed for good, and what is there only while it goes on.
-
-Knows no terminal: it writes to a `Screen` and answers, at any time, what is going on (`live`, `doing`).
-"""
+"""Shows the events of a run on a Screen, and says at any time what is happening (`activity`, `activity_lines`)."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hummingbird.chat.blocks import Blocks
-from hummingbird.chat.limits import ARGUMENT_CHARS, DIFF_LINES, RESULT_LINES
-from hummingbird.chat.screen import Screen
-from hummingbird.chat.shown import Tone
-from hummingbird.domain.events import CallDelta, Event, Progressed, ReasoningDelta, Recorded, TextDelta, Told
-from hummingbird.domain.journal import (
+from hummingbird.chat.screen import ARGUMENT_CHARS, DIFF_LINES, RESULT_LINES, BlockSplitter, Screen, Tone
+from hummingbird.core.events import (
+    CallDelta,
+    EntryRecorded,
+    ReasoningDelta,
+    RunEvent,
+    StatusMessage,
+    TextDelta,
+    ToolProgress,
+)
+from hummingbird.core.journal import (
     TURN,
     Compacted,
     CompactionSkipped,
     EndReason,
-    Entry,
-    Finish,
+    FinishReason,
+    JournalEntry,
+    MessageSource,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -27,77 +30,78 @@ from hummingbird.domain.journal import (
     PrefixChanged,
     RunEnded,
     RunStarted,
-    Source,
     ToolDecided,
     ToolFinished,
     ToolOutcome,
     ToolStarted,
     UserSaid,
 )
-from hummingbird.domain.permissions import DENIED
-from hummingbird.domain.text import shortened
+from hummingbird.core.permissions import DENIED
+from hummingbird.core.text import shorten_line
 
-_TODO, _EDIT = "todo", "file_edit"
-_CHANGES, _FILES = ("+", "-", "@@"), ("+++", "---")
+_TODO_TOOL, _EDIT_TOOL = "todo", "file_edit"
+_DIFF_MARKS, _DIFF_FILE_MARKS = ("+", "-", "@@"), ("+++", "---")
 
 
 @dataclass(slots=True)
-class _Running:
+class ToolActivity:
+    """A running tool call; `since` is a time of the narrator's clock."""
+
     name: str
     since: float
     progress: str = ""
 
 
 class Narrator:
-    """An observer (`ports.observer`). `verbose` shows results and reasoning."""
+    """A RunObserver that shows a run to a person; with `verbose`, also tool results and reasoning."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
         self._clock = clock
-        self._blocks = Blocks()
-        self._reasoning = Blocks()
-        self._streamed: list[str] = []  # of the answer that is coming
-        self._last = ""  # the last answer, which a run's end repeats
-        self._running: dict[str, _Running] = {}
+        self._blocks = BlockSplitter()
+        self._reasoning = BlockSplitter()
+        self._streamed: list[str] = []  # pieces of the current answer
+        self._last_answer = ""  # RunEnded repeats it
+        self._running: dict[str, ToolActivity] = {}
         self._calls: dict[int, tuple[str, int]] = {}
-        self._thought = 0
-        self._since = clock()
-        self._doing = ""
+        self._reasoning_chars = 0
+        self._activity_since = clock()
+        self._activity = ""
         self.verbose = False
         self.todos_changed = False
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: RunEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._text(text)
+                self._add_text(text)
             case ReasoningDelta(text=text):
-                self._reason(text)
+                self._add_reasoning(text)
             case CallDelta():
-                self._call_shaped(event)
-            case Progressed():
-                self._progressed(event)
-            case Told(sentence=sentence):
+                self._add_call_delta(event)
+            case ToolProgress():
+                self._update_progress(event)
+            case StatusMessage(sentence=sentence):
                 self._screen.say(f"· {sentence}", Tone.DIM)
-            case Recorded(entry=entry):
-                self._recorded(entry)
-        self._screen.touch()
+            case EntryRecorded(entry=entry):
+                self._show_entry(entry)
+        self._screen.request_redraw()
 
     @property
-    def doing(self) -> str:
-        """Empty when nothing is under way."""
-        if not self._doing:
+    def activity(self) -> str:
+        """What is happening and for how long; empty when nothing is."""
+        if not self._activity:
             return ""
-        return f"{self._doing} {self._clock() - self._since:.0f}s"
+        return f"{self._activity} {self._clock() - self._activity_since:.0f}s"
 
     @property
-    def partial(self) -> str:
-        """What has come of the block that is being written."""
-        if not self._blocks.empty:
+    def partial_text(self) -> str:
+        """The part of the current block that has arrived."""
+        if not self._blocks.is_empty:
             return self._blocks.partial
         return self._reasoning.partial if self.verbose else ""
 
-    def live(self) -> list[str]:
-        """A line for each thing under way beside the answer."""
+    def activity_lines(self) -> list[str]:
+        """Return one line per running tool, or per tool call that the model is writing."""
         now = self._clock()
         lines = [
             f"⋯ {one.name} {now - one.since:.0f}s{': ' + one.progress if one.progress else ''}"
@@ -109,129 +113,130 @@ class Narrator:
             ]
         return lines
 
-    def begun(self) -> None:
-        """Something was sent, and no event has come of it yet."""
-        self._now("sending")
-        self._screen.touch()
+    def show_sending(self) -> None:
+        """Show that a message was sent, before the first event arrives."""
+        self._set_activity("sending")
+        self._screen.request_redraw()
 
-    def stopped(self) -> None:
-        """The run is over, however it ended: nothing of it is left hanging."""
+    def finish_run(self) -> None:
+        """Clean up after a run, however it ended."""
         self._flush()
         self._running.clear()
-        self._doing = ""
-        self._screen.touch()
+        self._activity = ""
+        self._screen.request_redraw()
 
-    def _now(self, doing: str) -> None:
-        if doing != self._doing:
-            self._doing, self._since = doing, self._clock()
+    def _set_activity(self, doing: str) -> None:
+        if doing != self._activity:
+            self._activity, self._activity_since = doing, self._clock()
 
-    def _text(self, text: str) -> None:
-        self._now("answering")
+    def _add_text(self, text: str) -> None:
+        self._set_activity("answering")
         self._flush_reasoning()
         self._streamed.append(text)
         for block in self._blocks.feed(text):
-            self._screen.answer(block)
+            self._screen.show_block(block)
 
-    def _reason(self, text: str) -> None:
-        self._thought += len(text)
-        self._now("thinking")
+    def _add_reasoning(self, text: str) -> None:
+        self._reasoning_chars += len(text)
+        self._set_activity("thinking")
         if self.verbose:
             for block in self._reasoning.feed(text):
                 self._screen.say(block.text, Tone.DIM)
 
-    def _call_shaped(self, delta: CallDelta) -> None:
+    def _add_call_delta(self, delta: CallDelta) -> None:
         name, chars = self._calls.get(delta.index, ("", 0))
         self._calls[delta.index] = (delta.name or name, chars + len(delta.part))
-        self._now("calling tools")
+        self._set_activity("calling tools")
 
-    def _progressed(self, event: Progressed) -> None:
+    def _update_progress(self, event: ToolProgress) -> None:
         if (running := self._running.get(event.call_id)) is not None:
             running.progress = event.text
 
-    def _recorded(self, entry: Entry) -> None:
+    def _show_entry(self, entry: JournalEntry) -> None:
         match entry:
             case RunStarted():
-                self._now("starting")
+                self._set_activity("starting")
             case ModelCalled(purpose=purpose) if purpose != TURN:
-                self._now(f"a model writes a {purpose}")
+                self._set_activity(f"a model writes a {purpose}")
             case ModelAnswered(purpose=purpose) | ModelFailed(purpose=purpose) if purpose != TURN:
-                self._now("thinking")  # what came of it is told by whoever wanted it
+                self._set_activity("thinking")  # whoever asked for it shows the result
             case ModelCalled():
-                self._now("waiting for the model")
+                self._set_activity("waiting for the model")
             case ModelAnswered():
-                self._answered(entry)
+                self._show_answer(entry)
             case ToolStarted(call_id=call_id, name=name, arguments=arguments):
-                self._running[call_id] = _Running(name, self._clock())
+                self._running[call_id] = ToolActivity(name, self._clock())
                 self._calls.clear()
-                self._now("running tools")
-                self._screen.say(f"→ {name} {shortened(arguments, ARGUMENT_CHARS)}", Tone.DIM)
+                self._set_activity("running tools")
+                self._screen.say(f"→ {name} {shorten_line(arguments, ARGUMENT_CHARS)}", Tone.DIM)
             case ToolFinished():
-                self._finished(entry)
-            case UserSaid(source=Source.STEER, text=text):
+                self._show_tool_result(entry)
+            case UserSaid(source=MessageSource.STEER, text=text):
                 self._flush()
                 self._screen.say(f"» {text}", Tone.DIM)
             case RunEnded():
-                self._ended(entry)
+                self._show_end(entry)
             case _:
-                self._remarked(entry)
+                self._show_remark(entry)
 
-    def _answered(self, entry: ModelAnswered) -> None:
-        """Deltas may have shown all of it, a part, or nothing."""
+    def _show_answer(self, entry: ModelAnswered) -> None:
+        """Show what is missing of the answer: deltas may have shown all of it, a part, or nothing."""
         said, text = "".join(self._streamed), entry.message.text
         if text.startswith(said):
             for block in self._blocks.feed(text[len(said) :]):
-                self._screen.answer(block)
+                self._screen.show_block(block)
         self._flush()
         self._calls.clear()
-        self._last = text
-        self._now("thinking")
+        self._last_answer = text
+        self._set_activity("thinking")
         if not entry.kept:
             self._screen.say(f"! that answer is not kept ({entry.finish.value}); it is asked for again", Tone.DIM)
-        elif entry.finish not in {Finish.STOP, Finish.PAUSE}:
+        elif entry.finish not in {FinishReason.STOP, FinishReason.PAUSE}:
             self._screen.say(f"! the model stopped early: {entry.finish.value}", Tone.DIM)
 
-    def _finished(self, entry: ToolFinished) -> None:
+    def _show_tool_result(self, entry: ToolFinished) -> None:
         self._running.pop(entry.call_id, None)
-        self._now("running tools" if self._running else "thinking")
+        self._set_activity("running tools" if self._running else "thinking")
         size = len(entry.text.encode("utf-8", "replace"))
         good = entry.outcome is ToolOutcome.OK
         words = f"  {'✓' if good else '✗'} {entry.name}: {entry.outcome.value}, {size:,} bytes, {entry.seconds:.1f} s"
         self._screen.say(words, Tone.DIM if good else Tone.BAD)
         if self.verbose:
-            self._result(entry.text)
-        elif good and entry.name == _EDIT:
-            self._diff(entry.text)
+            self._show_result_text(entry.text)
+        elif good and entry.name == _EDIT_TOOL:
+            self._show_diff(entry.text)
         elif not good and entry.text:
-            self._screen.say(f"    {shortened(entry.text, 2 * ARGUMENT_CHARS)}", Tone.DIM)
-        self.todos_changed = self.todos_changed or entry.name == _TODO
+            self._screen.say(f"    {shorten_line(entry.text, 2 * ARGUMENT_CHARS)}", Tone.DIM)
+        self.todos_changed = self.todos_changed or entry.name == _TODO_TOOL
 
-    def _diff(self, text: str) -> None:
-        """What an edit changed (C5)."""
-        changed = [line for line in text.splitlines() if line.startswith(_CHANGES) and not line.startswith(_FILES)]
+    def _show_diff(self, text: str) -> None:
+        changed = [
+            line for line in text.splitlines() if line.startswith(_DIFF_MARKS) and not line.startswith(_DIFF_FILE_MARKS)
+        ]
         for line in changed[:DIFF_LINES]:
             tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.DIM
             self._screen.say(f"    {line}", tone)
         if len(changed) > DIFF_LINES:
             self._screen.say(f"    … {len(changed) - DIFF_LINES:,} more lines", Tone.DIM)
 
-    def _result(self, text: str) -> None:
+    def _show_result_text(self, text: str) -> None:
         lines = text.splitlines()
         self._screen.say("\n".join(f"    {line}" for line in lines[:RESULT_LINES]), Tone.DIM)
         if len(lines) > RESULT_LINES:
             self._screen.say(f"    … {len(lines) - RESULT_LINES:,} more lines", Tone.DIM)
 
-    def _remarked(self, entry: Entry) -> None:
+    def _show_remark(self, entry: JournalEntry) -> None:
         match entry:
             case ModelFailed(sentence=sentence, retry_after_s=wait):
                 broke_off = bool(self._streamed)
                 self._flush()
-                self._now("recovering")
+                self._set_activity("recovering")
                 told = f" (it wants {wait:.0f} s of rest)" if wait else ""
                 self._screen.say(f"! {sentence}{told}{' What came until then is above.' * broke_off}", Tone.DIM)
             case ModelSwitched(model=model, reason=reason):
                 self._screen.say(f"! going on with {model}: {reason}", Tone.DIM)
             case NoticeShown(text=text):
-                self._screen.say(f"· {shortened(text, 3 * ARGUMENT_CHARS)}", Tone.DIM)
+                self._screen.say(f"· {shorten_line(text, 3 * ARGUMENT_CHARS)}", Tone.DIM)
             case Compacted(first=first, last=last, tokens_before=before, tokens_after=after):
                 told = f"{last - first} messages became a summary, {before:,} → {after:,} tokens"
                 self._screen.say(f"· {told}; /compress undo takes it back", Tone.DIM)
@@ -244,23 +249,23 @@ class Narrator:
             case _:
                 pass
 
-    def _ended(self, entry: RunEnded) -> None:
+    def _show_end(self, entry: RunEnded) -> None:
         self._flush()
-        self._doing = ""
+        self._activity = ""
         if entry.reason is not EndReason.COMPLETED:
             told = f": {entry.sentence}" if entry.sentence else ""
             self._screen.say(f"■ {entry.reason.value}{told}", Tone.DIM)
-        if entry.text.strip() and entry.text.strip() != self._last.strip() and entry.text != entry.sentence:
-            self._screen.page(entry.text)
-        self._last = ""
+        if entry.text.strip() and entry.text.strip() != self._last_answer.strip() and entry.text != entry.sentence:
+            self._screen.show_page(entry.text)
+        self._last_answer = ""
 
     def _flush(self) -> None:
         self._flush_reasoning()
         for block in self._blocks.end():
-            self._screen.answer(block)
+            self._screen.show_block(block)
         self._streamed = []
 
     def _flush_reasoning(self) -> None:
-        if not self._reasoning.empty:
+        if not self._reasoning.is_empty:
             for block in self._reasoning.end():
                 self._screen.say(block.text, Tone.DIM)

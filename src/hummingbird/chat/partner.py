@@ -1,8 +1,7 @@
-"""What a conversation offers to whoever shows it: a terminal, an editor, a pipe. One partner talks, whatever is on the
-screen; assembly makes one.
+"""The protocol between a conversation and its user interface: a terminal, an editor or a pipe.
 
-Events of a run (entries, deltas, progress) do not come through here: a partner is made with observers. So are questions
-(`ports.permissions.Asker`, `ports.person.Clarifier`).
+hummingbird.app creates partners. Events of a run (entries, deltas, progress) and questions do not pass through this
+protocol: a partner is created with a RunObserver, a PermissionAsker and a Clarifier.
 """
 
 from collections.abc import Sequence
@@ -10,30 +9,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.sessions import Summary
-from hummingbird.domain.todos import Todo
-from hummingbird.domain.usage import Bill
-from hummingbird.ports.session_index import Hit
+from hummingbird.agent.todo_list import Todo
+from hummingbird.core.events import RunOutcome
+from hummingbird.core.protocols.sessions import SearchHit
+from hummingbird.core.sessions import SessionSummary
+from hummingbird.core.usage import Bill
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where the conversation stands, for a status line. `ceiling`: tokens that the context may have. `background`:
-    lines, one for each process or sub-agent that goes on beside the conversation, its number first."""
+class ChatStatus:
+    """The state of the conversation, for a status line.
+
+    `context_limit` is the number of tokens that the context may have. `background` has one line for each background
+    process or sub-agent, its number first.
+    """
 
     session_id: str
     model: str
     context_tokens: int
-    ceiling: int
+    context_limit: int
     bill: Bill
     plan: bool = False
     background: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """A tool. `action`: what holds for its calls where no rule speaks of their arguments (allow, ask, deny)."""
+class ChatToolInfo:
+    """A tool; `action` (allow, ask, deny) applies to calls whose arguments no permission rule mentions."""
 
     name: str
     toolset: str
@@ -42,9 +44,12 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    """What a compaction would make of the conversation. `refusal`: why it would make nothing of it; then there is
-    nothing to apply. `summary` is what would stand in place of `messages` messages."""
+class CompactionPreview:
+    """What a compaction would do.
+
+    `summary` would replace `messages` messages. With a `refusal`, which says why nothing can be compacted, there is
+    nothing to apply.
+    """
 
     messages: int = 0
     tokens_before: int = 0
@@ -54,90 +59,97 @@ class Preview:
 
 
 class Partner(Protocol):
-    """One conversation at a time. Everything raises HummingbirdError with a sentence that says what to do; what was
-    said stays said. Only `say` takes long. What is not async may be called at any time, and so may `stop`; everything
-    else between two runs."""
+    """The agent in one conversation.
 
-    def standing(self) -> Standing: ...
+    All methods raise HummingbirdError with a sentence that says what to do; messages already said stay in the
+    conversation. Only `say` takes long. Methods that are not async and `stop` may be called at any time, all others
+    only between two runs.
+    """
 
-    async def say(self, text: str) -> Outcome:
-        """One run. `Outcome.undelivered` holds what was steered too late."""
+    def status(self) -> ChatStatus: ...
+
+    async def say(self, text: str) -> RunOutcome:
+        """Send a message and wait for the run; `RunOutcome.undelivered` holds what was steered too late."""
         ...
 
     def interrupt(self) -> None:
-        """Ends the run under way; `say` returns with what there is. Nothing happens if there is none."""
+        """End the current run, if there is one; `say` then returns what there is so far."""
         ...
 
     def steer(self, text: str) -> None:
-        """For the run under way, at its next turn. Raises UsageFault if there is none."""
+        """Send a text to the current run, which reads it at its next turn. Raises UsageError if there is no run."""
         ...
 
     async def attach(self, name: str, content: bytes) -> str:
-        """Puts what is too long for a message where the model's tools can read it. The path there. Raises UsageFault
-        if there is no sandbox."""
+        """Store content that is too long for a message in the sandbox and return its path there.
+
+        Raises UsageError if there is no sandbox.
+        """
         ...
 
-    async def new(self) -> str:
-        """Begins another session, whose id it returns. The one before is kept."""
+    async def start_session(self) -> str:
+        """Start another session and return its id. The previous one is kept."""
         ...
 
-    async def resume(self, beginning: str) -> Summary:
-        """Goes on with the session whose id begins so."""
+    async def resume(self, beginning: str) -> SessionSummary:
+        """Continue the session whose id starts with `beginning`."""
         ...
 
-    async def listed(self, limit: int, words: str = "") -> Sequence[Summary]: ...
+    async def list_sessions(self, limit: int, words: str = "") -> Sequence[SessionSummary]: ...
 
-    async def search(self, words: str, limit: int) -> Sequence[Hit]: ...
+    async def search_sessions(self, words: str, limit: int) -> Sequence[SearchHit]: ...
 
     async def switch_model(self, name: str) -> str:
-        """From the next message on. The full name of the model."""
+        """Use this model from the next message on, and return its full name."""
         ...
 
-    def tools(self) -> Sequence[Offered]: ...
+    def tools(self) -> Sequence[ChatToolInfo]: ...
 
-    async def compress(self, focus: str = "") -> Preview:
-        """Looks what a compaction would give. Nothing is changed before `apply`; a summary that is made is paid for."""
+    async def preview_compaction(self, focus: str = "") -> CompactionPreview:
+        """Return what a compaction would do. Nothing changes before `apply_compaction`, but the summary costs money."""
         ...
 
-    async def apply(self, preview: Preview) -> None:
-        """Puts the last preview in force. Raises UsageFault if the conversation has gone on since."""
+    async def apply_compaction(self, preview: CompactionPreview) -> None:
+        """Apply the last preview. Raises UsageError if the conversation has continued since."""
         ...
 
-    async def uncompress(self) -> bool:
-        """Takes the last compaction back. False if there is none."""
+    async def undo_compaction(self) -> bool:
+        """Undo the last compaction; return False if there is none."""
         ...
 
-    async def undo(self) -> str:
-        """Takes the last message and all that came of it out of the conversation (not out of the journal). The message.
-        Raises UsageFault if there is none to take back."""
+    async def undo_message(self) -> str:
+        """Remove the last message and everything after it from the conversation, and return the message.
+
+        The journal keeps them. Raises UsageError if there is no message to undo.
+        """
         ...
 
     async def undo_edit(self) -> str:
-        """Takes back the last change of a file of the workspace. A sentence. Raises UsageFault."""
+        """Undo the last edit of a workspace file and return a sentence about it. Raises UsageError."""
         ...
 
-    async def settled(self) -> None:
-        """Returns when what was said is kept whole, and others may go on with the session."""
+    async def wait_until_stored(self) -> None:
+        """Wait until the whole session is stored, so that another partner can continue it."""
         ...
 
     async def stop(self, which: str = "") -> str:
-        """Ends the run, sub-agents and background processes; with `which`, the one of that number. A sentence."""
+        """End the run, sub-agents and background processes, or only number `which`; return a sentence about it."""
         ...
 
-    def memory(self) -> str:
-        """Both files, as Markdown, with how full they are."""
+    def memory_text(self) -> str:
+        """Return both memory files as Markdown, and how full they are."""
         ...
 
     def todos(self) -> Sequence[Todo]: ...
 
     def grants(self) -> Sequence[str]:
-        """What was allowed for this session or for always, a line each."""
+        """Return one line for each permission granted for this session or for always."""
         ...
 
-    async def save(self, folder: str) -> Path:
-        """Exports the session with all its files. Raises UsageFault if the folder holds another one."""
+    async def export_session(self, folder: str) -> Path:
+        """Export the session with all its files. Raises UsageError if the folder holds another session."""
         ...
 
     async def close(self) -> None:
-        """Ends what goes on, keeps what is to be kept."""
+        """End what is running and store the session."""
         ...

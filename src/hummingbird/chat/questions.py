@@ -1,8 +1,7 @@
-"""Questions to the person at the terminal: may this tool run (T9), what did you mean (C5), shall I go on.
+"""Asks the person at the terminal: permission for a tool call, a clarification, or a yes or no.
 
-One at a time, in the order they came, while everything else goes on. A question takes no answer before the keyboard
-has been quiet for a moment: what was typed ahead was not meant for it. Knows no keys and no windows; a cancelled
-question is gone.
+Questions appear one at a time, in order, while everything else continues. A question accepts an answer only after the
+keyboard was quiet for QUIET_S ("armed"): text typed ahead was not meant for it.
 """
 
 import asyncio
@@ -11,52 +10,52 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hummingbird.chat.limits import PANEL_CHARS, QUIET_S
-from hummingbird.chat.screen import Screen
-from hummingbird.chat.shown import Tone
-from hummingbird.domain.errors import UsageFault
-from hummingbird.domain.permissions import Answer, Question, Scope
-from hummingbird.domain.text import shortened
+from hummingbird.chat.screen import PANEL_CHARS, QUIET_S, Screen, Tone
+from hummingbird.core.errors import UsageError
+from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionQuestion
+from hummingbird.core.text import shorten_line
 
 _SCOPES = {
-    "y": Scope.ONCE, "yes": Scope.ONCE, "once": Scope.ONCE,
-    "s": Scope.SESSION, "session": Scope.SESSION,
-    "a": Scope.ALWAYS, "always": Scope.ALWAYS,
+    "y": GrantScope.ONCE, "yes": GrantScope.ONCE, "once": GrantScope.ONCE,
+    "s": GrantScope.SESSION, "session": GrantScope.SESSION,
+    "a": GrantScope.ALWAYS, "always": GrantScope.ALWAYS,
 }  # fmt: skip
 _NO = {"n", "no"}
-_AGAIN = {"v", "view"}
-_USUAL = "the default"  # nobody wrote a rule that speaks of the call, which is no reason to tell
+_SHOW_AGAIN = {"v", "view"}
+_DEFAULT_RULE = "the default"  # no rule applies to the call: not worth showing as a reason
 _NEARLY_YES = ("yes", "yep", "yeah", "ok", "okay", "sure")
-_KEYS = {Scope.ONCE: "y once", Scope.SESSION: "s for this session", Scope.ALWAYS: "a always"}
+_KEYS = {GrantScope.ONCE: "y once", GrantScope.SESSION: "s for this session", GrantScope.ALWAYS: "a always"}
 
 
-class _Wanted(Protocol):
-    """`taken` gives the answer that a text is, or raises UsageFault for one that is none."""
+class QuestionForm(Protocol):
+    """A kind of question; `parse_answer` raises UsageError for a text that is no answer to it."""
 
     @property
     def page(self) -> str: ...
 
     @property
     def title(self) -> str:
-        """The page in a line or few, while the page itself stands above."""
+        """A short form of the page, shown below it while the question is open."""
         ...
 
     @property
     def keys(self) -> str: ...
 
-    def taken(self, text: str) -> Answer | str | bool: ...
+    def parse_answer(self, text: str) -> PermissionAnswer | str | bool: ...
 
-    def declined(self) -> Answer | str | bool | None: ...
+    def answer_when_declined(self) -> PermissionAnswer | str | bool | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Permission:
-    question: Question
+class PermissionForm:
+    """May this tool call run?"""
+
+    question: PermissionQuestion
 
     @property
     def page(self) -> str:
         reason = self.question.reason
-        why = f"\nAsked because of {reason}." if reason and not reason.startswith(_USUAL) else ""
+        why = f"\nAsked because of {reason}." if reason and not reason.startswith(_DEFAULT_RULE) else ""
         effects = "/".join(sorted(self.question.effects)) or "nothing"
         return f"? May {self.question.tool} run? It can {effects}.{why}\n{self.question.text}"
 
@@ -69,26 +68,28 @@ class _Permission:
         kept = [_KEYS[scope] for scope in self.question.scopes if scope in _KEYS]
         return " · ".join([*kept, "n no", "v shows it again", "or say what to do instead"]) + ", then Enter"
 
-    def taken(self, text: str) -> Answer:
+    def parse_answer(self, text: str) -> PermissionAnswer:
         word = text.strip().lower()
         if word in _NO:
-            return Answer(None)
+            return PermissionAnswer(None)
         if (scope := _SCOPES.get(word)) is not None:
             if scope not in self.question.scopes:
-                raise UsageFault(f"A yes for {scope.value} cannot be kept here: answer {self.keys}.")
-            return Answer(scope)
+                raise UsageError(f"A yes for {scope.value} cannot be kept here: answer {self.keys}.")
+            return PermissionAnswer(scope)
         if not word:
-            raise UsageFault(f"Nothing was answered: {self.keys}.")
+            raise UsageError(f"Nothing was answered: {self.keys}.")
         if word.startswith(_NEARLY_YES) and len(word.split()) < 4:
-            raise UsageFault("To allow it, type y alone; to refuse it, type n, or say what to do instead.")
-        return Answer(None, text.strip())
+            raise UsageError("To allow it, type y alone; to refuse it, type n, or say what to do instead.")
+        return PermissionAnswer(None, text.strip())
 
-    def declined(self) -> None:
-        """To look away is no answer."""
+    def answer_when_declined(self) -> None:
+        """Return None: Esc does not answer a permission question."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Clarification:
+class ClarificationForm:
+    """A question of the model, with choices or free text; an empty answer is allowed."""
+
     question: str
     choices: tuple[str, ...]
 
@@ -106,20 +107,22 @@ class _Clarification:
         number = "a number, " if self.choices else ""
         return f"{number}your own words, or nothing if you would rather not say, then Enter"
 
-    def taken(self, text: str) -> str:
+    def parse_answer(self, text: str) -> str:
         words = text.strip()
         if self.choices and words.isascii() and words.isdigit():
             if not 1 <= int(words[:9]) <= len(self.choices):
-                raise UsageFault(f"There is no choice {words[:9]}: say 1 to {len(self.choices)}, or your own words.")
+                raise UsageError(f"There is no choice {words[:9]}: say 1 to {len(self.choices)}, or your own words.")
             return self.choices[int(words) - 1]
         return words
 
-    def declined(self) -> str:
+    def answer_when_declined(self) -> str:
         return ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Confirmation:
+class ConfirmationForm:
+    """A yes-or-no question; an empty answer means no."""
+
     question: str
     keys: str = "y yes · n no, then Enter"
 
@@ -131,26 +134,28 @@ class _Confirmation:
     def title(self) -> str:
         return self.page
 
-    def taken(self, text: str) -> bool:
+    def parse_answer(self, text: str) -> bool:
         word = text.strip().lower()
         if word not in {"y", "yes", "n", "no", ""}:
-            raise UsageFault("Answer y or n.")
+            raise UsageError("Answer y or n.")
         return word.startswith("y")
 
-    def declined(self) -> bool:
+    def answer_when_declined(self) -> bool:
         return False
 
 
 @dataclass(eq=False, slots=True)
-class _Open:
-    wanted: _Wanted
-    answer: asyncio.Future[Answer | str | bool]
-    appeared: float = 0.0
+class OpenQuestion:
+    """A question in the queue; only the first one has appeared on the screen."""
+
+    form: QuestionForm
+    answer: asyncio.Future[PermissionAnswer | str | bool]
+    appeared_at: float = 0.0
     armed: bool = field(default=False)
 
 
-class Questions:
-    """Asker (`ports.permissions`) and Clarifier (`ports.person`)."""
+class QuestionQueue:
+    """Asks questions one after the other; a PermissionAsker and a Clarifier."""
 
     def __init__(
         self, screen: Screen, name: str = "the person at the terminal", clock: Callable[[], float] = time.monotonic
@@ -158,75 +163,74 @@ class Questions:
         self._screen = screen
         self._name = name
         self._clock = clock
-        self._waiting: list[_Open] = []
+        self._waiting: list[OpenQuestion] = []
         self._last_key = clock() - QUIET_S
 
     @property
     def name(self) -> str:
         return self._name
 
-    async def ask(self, question: Question) -> Answer:
-        answer = await self._answered(_Permission(question))
-        assert isinstance(answer, Answer)
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
+        answer = await self._wait_for_answer(PermissionForm(question))
+        assert isinstance(answer, PermissionAnswer)
         return answer
 
     async def clarify(self, question: str, choices: Sequence[str]) -> str:
-        return str(await self._answered(_Clarification(question, tuple(choices))))
+        return str(await self._wait_for_answer(ClarificationForm(question, tuple(choices))))
 
     async def confirm(self, question: str) -> bool:
-        return bool(await self._answered(_Confirmation(question)))
+        return bool(await self._wait_for_answer(ConfirmationForm(question)))
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return bool(self._waiting)
 
     @property
-    def permission(self) -> bool:
-        """Whether the open question is for permission."""
-        return self.open and isinstance(self._waiting[0].wanted, _Permission)
+    def is_permission(self) -> bool:
+        return self.is_open and isinstance(self._waiting[0].form, PermissionForm)
 
     @property
-    def armed(self) -> bool:
-        """Whether what is typed from now on is an answer."""
+    def is_armed(self) -> bool:
+        """True when the open question accepts an answer."""
         if not self._waiting:
             return False
         first = self._waiting[0]
-        if not first.armed and self._clock() - max(first.appeared, self._last_key) >= QUIET_S:
+        if not first.armed and self._clock() - max(first.appeared_at, self._last_key) >= QUIET_S:
             first.armed = True
         return first.armed
 
-    def key_pressed(self) -> None:
-        if not self.armed:
+    def note_key_press(self) -> None:
+        if not self.is_armed:
             self._last_key = self._clock()
 
     def answer(self, text: str) -> None:
-        """To the open question. Raises UsageFault for what is no answer to it: the question stays."""
+        """Answer the open question. Raises UsageError for what is no answer to it; the question then stays open."""
         if not self._waiting:
-            raise UsageFault("No question is open: there is nothing to answer.")
-        if not self.armed:
-            raise UsageFault("The question has only just appeared: read it, then answer.")
-        if self.permission and text.strip().lower() in _AGAIN:
+            raise UsageError("No question is open: there is nothing to answer.")
+        if not self.is_armed:
+            raise UsageError("The question has only just appeared: read it, then answer.")
+        if self.is_permission and text.strip().lower() in _SHOW_AGAIN:
             self._announce(self._waiting[0])
             return
-        self._settle(self._waiting[0].wanted.taken(text))
+        self._resolve(self._waiting[0].form.parse_answer(text))
 
     def decline(self) -> None:
-        """Esc: they would rather not say."""
-        if self.armed and (answer := self._waiting[0].wanted.declined()) is not None:
-            self._settle(answer)
+        """Decline to answer the open question (Esc)."""
+        if self.is_armed and (answer := self._waiting[0].form.answer_when_declined()) is not None:
+            self._resolve(answer)
 
-    def panel(self) -> list[str]:
-        """Lines to stand above the input while a question is open."""
+    def panel_lines(self) -> list[str]:
+        """Return the lines shown above the input while a question is open."""
         if not self._waiting:
             return []
         first, more = self._waiting[0], len(self._waiting) - 1
-        keys = first.wanted.keys if self.armed else "…"
-        title = shortened(first.wanted.title, PANEL_CHARS)
+        keys = first.form.keys if self.is_armed else "…"
+        title = shorten_line(first.form.title, PANEL_CHARS)
         cut = " (all of it is above; v shows it again)" if title.endswith("…") else ""
         return [title + cut, keys + (f" ({more} more to come)" if more else "")]
 
-    async def _answered(self, wanted: _Wanted) -> Answer | str | bool:
-        asked = _Open(wanted, asyncio.get_running_loop().create_future())
+    async def _wait_for_answer(self, wanted: QuestionForm) -> PermissionAnswer | str | bool:
+        asked = OpenQuestion(wanted, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._waiting[0] is asked:
             self._appear(asked)
@@ -238,36 +242,36 @@ class Questions:
         finally:
             self._remove(asked)
 
-    def _settle(self, answer: Answer | str | bool) -> None:
+    def _resolve(self, answer: PermissionAnswer | str | bool) -> None:
         asked = self._waiting[0]
-        self._screen.say(f"  {_told(answer)}", Tone.DIM)
+        self._screen.say(f"  {_answer_text(answer)}", Tone.DIM)
         if not asked.answer.done():
             asked.answer.set_result(answer)
         self._remove(asked)
 
-    def _remove(self, asked: _Open) -> None:
+    def _remove(self, asked: OpenQuestion) -> None:
         if asked not in self._waiting:
             return
         was_first = self._waiting[0] is asked
         self._waiting.remove(asked)
         if was_first and self._waiting:
             self._appear(self._waiting[0])
-        self._screen.touch()
+        self._screen.request_redraw()
 
-    def _appear(self, asked: _Open) -> None:
-        asked.appeared = self._clock()
+    def _appear(self, asked: OpenQuestion) -> None:
+        asked.appeared_at = self._clock()
         self._announce(asked)
 
-    def _announce(self, asked: _Open) -> None:
-        self._screen.say(asked.wanted.page, Tone.ASKED)
-        self._screen.touch()
+    def _announce(self, asked: OpenQuestion) -> None:
+        self._screen.say(asked.form.page, Tone.ASKED)
+        self._screen.request_redraw()
 
 
-def _told(answer: Answer | str | bool) -> str:
+def _answer_text(answer: PermissionAnswer | str | bool) -> str:
     match answer:
-        case Answer(scope=None, words=words):
+        case PermissionAnswer(scope=None, words=words):
             return f"not allowed; the model is told: {words}" if words else "not allowed"
-        case Answer(scope=scope):
+        case PermissionAnswer(scope=scope):
             return f"allowed: {scope}"
         case bool():
             return "yes" if answer else "no"

@@ -1,17 +1,20 @@
-"""The terminal of a conversation (C1): a prompt that is always there, what goes on above it, and all that is settled in
-the scrollback above that.
+"""The terminal interface of the chat: scrollback on top, live text below it, and a prompt that is always there.
 
-Text that streams is looked at a few times a second, keys are echoed at once. A block is rendered when it is complete,
-once. Nothing here knows what is talked about.
+Keys are echoed at once; streaming text is redrawn a few times a second. A Markdown block is rendered once, when it is
+complete, and then printed into the scrollback.
 """
 
 import asyncio
+import logging
+import signal
+import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.completion import ThreadedCompleter
@@ -22,29 +25,56 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import ColorDepth
 
-from hummingbird.chat.attachments import Pastes, is_long, put_aside, repaired
-from hummingbird.chat.blocks import Block, Blocks
-from hummingbird.chat.completion import ChatCompleter, completable
-from hummingbird.chat.history import KeptHistory, RecallingBuffer
-from hummingbird.chat.keys import key_bindings
-from hummingbird.chat.layout import COLOURED, PLAIN, divided
-from hummingbird.chat.limits import LIVE_ROWS, REDRAW_S, STANDING_S, TWICE_S
-from hummingbird.chat.markdown import Renderer
+from hummingbird.chat.attachments import MessageComposer, PasteStore, is_long_paste, needs_placeholder, repair_utf8
+from hummingbird.chat.conversation import TerminalConversation
+from hummingbird.chat.garbage_collection import freeze_garbage_collector
+from hummingbird.chat.input_area import (
+    COLOURED_STYLE,
+    PLAIN_STYLE,
+    ChatCompleter,
+    ChatHistory,
+    HistoryBuffer,
+    build_layout,
+    can_complete,
+    key_bindings,
+)
 from hummingbird.chat.narrator import Narrator
-from hummingbird.chat.partner import Standing
-from hummingbird.chat.questions import Questions
-from hummingbird.chat.shown import Tone, coloured, fitted, shown, tail, wrapped
-from hummingbird.chat.status_line import status_line
-from hummingbird.chat.talk import Talk
-from hummingbird.chat.terminal_ends import HeldOutput, pushed_down, reflows
-from hummingbird.domain.text import shortened
+from hummingbird.chat.partner import ChatStatus, Partner
+from hummingbird.chat.questions import QuestionQueue
+from hummingbird.chat.rendering import BlockRenderer
+from hummingbird.chat.screen import (
+    LIVE_ROWS,
+    REDRAW_S,
+    STANDING_S,
+    TWICE_S,
+    BlockSplitter,
+    MarkdownBlock,
+    Screen,
+    Tone,
+    colour_lines,
+    fit_line,
+    last_rows,
+    printable_text,
+    wrap_line,
+)
+from hummingbird.chat.status_text import build_status_line
+from hummingbird.chat.terminal_io import (
+    BufferedOutput,
+    create_keyboard,
+    create_output,
+    rows_pushed_down,
+    terminal_reflows,
+)
+from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
+from hummingbird.core.protocols.observer import RunObserver
+from hummingbird.core.text import shorten_line
 
-_PRINTING_S = 0.02  # at a time, so that keys come in between
+_PRINTING_S = 0.02  # longest time to print at once, so that keys are handled in between
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """`mask` takes known credentials out of what is written to the history; `history` None keeps none."""
+class TerminalSettings:
+    """Settings of the terminal; `mask` removes credentials from the history, and `history` None stores none."""
 
     start: Path
     environment: Mapping[str, str]
@@ -55,28 +85,31 @@ class Setting:
     greeting: str = ""
 
 
-class _Resizing(Application[None]):
-    """Draws frames that fit the size that the terminal has when they are written.
+class ResizingApplication(Application[None]):
+    """An application whose frames always fit the size that the terminal has when they are written.
 
-    A terminal changes its size at any moment, and the signal that tells us comes later. Many terminals break their
-    lines anew then, which moves the last frame; prompt_toolkit erases as if they did not. A frame that was made for
-    another size would erase lines that stand above it, or leave some of the last frame behind.
+    A terminal may change its size at any moment, and the signal comes later. Many terminals then rewrap their lines,
+    which moves the last frame; prompt_toolkit erases as if they did not. A frame made for another size would erase
+    lines above it, or leave parts of the last frame behind.
     """
 
-    reflowing = False
+    reflows_lines = False
     _drawn_for: Size | None = None
 
     def draw(self, above: str | None = None) -> None:
-        """Draw what has changed. With `above`, or in another size than last time, erase the last frame, print `above`
-        in its place, and draw all of it below. Start again if the size changes meanwhile: nothing is written then."""
+        """Draw what has changed.
+
+        With `above`, or after a resize, erase the last frame, print `above` in its place and draw everything below it.
+        If the size changes meanwhile, write nothing and start again.
+        """
         if not self._is_running or self._running_in_terminal:
             return
         output, renderer = self.output, self.renderer
-        assert isinstance(output, HeldOutput)
+        assert isinstance(output, BufferedOutput)
         output.flush()
         while True:
             size, written = output.get_size(), (renderer._last_screen, renderer._cursor_pos)
-            with output.held():
+            with output.hold():
                 if above is not None or size != self._drawn_for:
                     self._erase(size)
                     output.write_raw(above or "")
@@ -84,16 +117,16 @@ class _Resizing(Application[None]):
                 if output.get_size() == size:
                     self._drawn_for = size
                     return
-                output.drop()
+                output.discard()
             renderer._last_screen, renderer._cursor_pos = written
 
     def _erase(self, size: Size) -> None:
         screen = self.renderer.last_rendered_screen
-        if self.reflowing and screen is not None:
+        if self.reflows_lines and screen is not None:
             cursor = screen.get_cursor_position(self.layout.current_window)
             rows = [screen.data_buffer[row] for row in range(cursor.y)]
             widths = [max((at + 1 for at, cell in row.items() if cell.char != " "), default=0) for row in rows]
-            self.output.cursor_up(pushed_down(widths, cursor.x, size))
+            self.output.cursor_up(rows_pushed_down(widths, cursor.x, size))
         self.renderer.erase(leave_alternate_screen=False)
 
     def _redraw(self, render_as_done: bool = False) -> None:
@@ -106,61 +139,63 @@ class _Resizing(Application[None]):
         self.draw("")
 
 
-class Terminal:
-    """A Screen (`chat.screen`), and what the keys do (`chat.keys.Typed`)."""
+class ChatTerminal:
+    """The terminal as a Screen, and the handler of its keys (KeyHandler)."""
 
-    def __init__(self, setting: Setting, keyboard: Input, output: HeldOutput) -> None:
-        self._setting = setting
+    def __init__(self, setting: TerminalSettings, keyboard: Input, output: BufferedOutput) -> None:
+        self._settings = setting
         self._output = output
-        self._renderer = Renderer(colour=setting.colour)
-        self._above: deque[Callable[[int], str]] = deque()
-        self._spaced = True  # nothing, or an empty line, stands above
+        self._renderer = BlockRenderer(colour=setting.colour)
+        self._print_queue: deque[Callable[[int], str]] = deque()
+        self._after_empty_line = True  # True at the start and after an empty line
         self._changed = True
         self._lines: StyleAndTextTuples = []
-        self._draft = ""  # put aside while a question is answered
+        self._draft = ""  # the input while a question is being answered
         self._asking = False
-        self._broke_at = 0.0
-        self._standing: tuple[float, Standing | None] = (0.0, None)
-        self._told_of_bytes = False
-        self.pastes = Pastes()
-        self.history = KeptHistory(setting.history, setting.mask, self.pastes)
+        self._interrupted_at = 0.0
+        self._status_cache: tuple[float, ChatStatus | None] = (0.0, None)
+        self._told_of_invalid_bytes = False
+        self.pastes = PasteStore()
+        self.history = ChatHistory(setting.history, setting.mask, self.pastes)
         self.narrator = Narrator(self)
         self.narrator.verbose = setting.verbose
-        self.questions = Questions(self)
-        self.talk: Talk | None = None
-        self.buffer = RecallingBuffer(
+        self.questions = QuestionQueue(self)
+        self.conversation: TerminalConversation | None = None
+        self.buffer = HistoryBuffer(
             multiline=True,
             history=self.history,
             completer=ThreadedCompleter(ChatCompleter(setting.start)),
-            complete_while_typing=Condition(lambda: completable(self.buffer.document)),
+            complete_while_typing=Condition(lambda: can_complete(self.buffer.document)),
         )
-        self._app = self._application(keyboard)
+        self._app = self._create_application(keyboard)
 
-    def _application(self, keyboard: Input) -> _Resizing:
-        made = _Resizing(
-            layout=divided(self.buffer, lambda: self._lines, self._prompt, self._status),
+    def _create_application(self, keyboard: Input) -> ResizingApplication:
+        made = ResizingApplication(
+            layout=build_layout(self.buffer, lambda: self._lines, self._prompt, self._status_text),
             key_bindings=key_bindings(self),
-            style=COLOURED if self._setting.colour else PLAIN,
-            color_depth=ColorDepth.DEPTH_8_BIT if self._setting.colour else ColorDepth.DEPTH_1_BIT,
+            style=COLOURED_STYLE if self._settings.colour else PLAIN_STYLE,
+            color_depth=ColorDepth.DEPTH_8_BIT if self._settings.colour else ColorDepth.DEPTH_1_BIT,
             input=keyboard,
             output=self._output,
             include_default_pygments_style=False,
             erase_when_done=True,
         )
-        made.ttimeoutlen = 0.1  # a key that begins with Esc comes in one piece; Esc alone need not wait longer
+        made.ttimeoutlen = (
+            0.1  # seconds; a key sequence that starts with Esc arrives at once, so Esc alone waits no longer
+        )
         made.timeoutlen = 0.3
-        made.reflowing = reflows(self._setting.environment)
-        made.key_processor.before_key_press += self._key_pressed
+        made.reflows_lines = terminal_reflows(self._settings.environment)
+        made.key_processor.before_key_press += self._on_key_press
         return made
 
-    async def run(self, talk: Talk) -> None:
-        """Returns when one has left."""
-        self.talk = talk
-        beside = [asyncio.ensure_future(self._watch()), asyncio.ensure_future(self._leave(talk))]
+    async def run(self, talk: TerminalConversation) -> None:
+        """Show the conversation until the person leaves."""
+        self.conversation = talk
+        beside = [asyncio.ensure_future(self._redraw_loop()), asyncio.ensure_future(self._exit_when_left(talk))]
         for task in beside:
-            task.add_done_callback(self._ended_with)
+            task.add_done_callback(self._exit_on_error)
         warming = asyncio.ensure_future(asyncio.to_thread(self._renderer.warm))
-        self.finish()  # what is erased at the top of a screen, tmux moves into its history instead
+        self.print_remaining()  # before the first frame: tmux keeps in its history what is erased at the top
         try:
             await self._app.run_async(set_exception_handler=False)
         except EOFError:  # the terminal is gone
@@ -169,119 +204,121 @@ class Terminal:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, warming, return_exceptions=True)
-            self._remember()
-            self.finish()
+            self._store_unsent_text()
+            self.print_remaining()
 
-    def _ended_with(self, task: "asyncio.Task[None]") -> None:
-        """Better no screen than one that stands still."""
+    def _exit_on_error(self, task: "asyncio.Task[None]") -> None:
+        """End the application when a background task fails: otherwise the screen would freeze."""
         if not task.cancelled() and (error := task.exception()) is not None and self._app.is_running:
             self._app.exit(exception=error)
 
-    def _remember(self) -> None:
-        """What was typed or pasted and not sent is there again tomorrow, with Up."""
+    def _store_unsent_text(self) -> None:
+        """Store text that was not sent in the history, so that Up finds it next time."""
         for text in (self._draft, self.buffer.text):
             if text.strip():
-                self._keep(text)
+                self._store_in_history(text)
 
-    def _keep(self, text: str) -> None:
+    def _store_in_history(self, text: str) -> None:
         self.history.append_string(text)
-        self._tell_what_is_cut()
+        self._show_truncation_notice()
 
-    def _tell_what_is_cut(self) -> None:
+    def _show_truncation_notice(self) -> None:
         if self.history.cut:
-            self.say(f"· what was not sent is long. {self.history.cut}", Tone.DIM)
+            self.say(f"· the text that was not sent is long. {self.history.cut}", Tone.DIM)
 
-    def finish(self) -> None:
-        """Prints what is left, without a prompt below it."""
+    def print_remaining(self) -> None:
+        """Print everything that waits, without a prompt below it."""
         try:
-            while self._above:
-                self._output.write_raw(self._printed())
+            while self._print_queue:
+                self._output.write_raw(self._take_printable())
             self._output.flush()
         except OSError:  # the terminal is gone
-            self._above.clear()
+            self._print_queue.clear()
 
-    # A screen.
+    # Screen
 
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        tinted = tone if self._setting.colour else Tone.PLAIN
-        self._print(lambda _: coloured(shown(text), tinted) + "\n", spaced=tone is Tone.BOLD)
+        tinted = tone if self._settings.colour else Tone.PLAIN
+        self._queue_print(lambda _: colour_lines(printable_text(text), tinted) + "\n", spaced=tone is Tone.BOLD)
 
-    def answer(self, block: Block) -> None:
-        self._print(lambda columns: self._renderer.render(block, columns), spaced=block.begins)
+    def show_block(self, block: MarkdownBlock) -> None:
+        self._queue_print(lambda columns: self._renderer.render(block, columns), spaced=block.starts_paragraph)
 
-    def page(self, markdown: str) -> None:
-        blocks = Blocks()
+    def show_page(self, markdown: str) -> None:
+        blocks = BlockSplitter()
         for block in [*blocks.feed(markdown), *blocks.end()]:
-            self.answer(block)
+            self.show_block(block)
 
-    def touch(self) -> None:
+    def request_redraw(self) -> None:
         self._changed = True
 
-    def refill(self, text: str) -> None:
-        """What is being typed stays, behind it. A long text comes back as a placeholder; one that comes when the prompt
-        is gone is kept in the history."""
+    def restore_input(self, text: str) -> None:
+        """Put a text back into the input, before what is being typed.
+
+        A long text comes back as a placeholder. When the prompt is gone, the text is stored in the history.
+        """
         if not self._app.is_running:
-            self._keep(text)
+            self._store_in_history(text)
             return
-        if is_long(text):
+        if is_long_paste(text):
             text = self.pastes.keep(text)
-        if self.questions.armed:
+        if self.questions.is_armed:
             self._draft = "\n".join(filter(None, (text, self._draft)))
         else:
-            self._fill("\n".join(filter(None, (text, self.buffer.text))))
+            self._set_input("\n".join(filter(None, (text, self.buffer.text))))
 
-    # Keys.
+    # KeyHandler
 
     @property
-    def asked(self) -> bool:
-        return self.questions.armed
+    def is_question_open(self) -> bool:
+        return self.questions.is_armed
 
-    def sent(self) -> None:
-        assert self.talk is not None
-        text, asked = self.buffer.text, self.questions.armed
+    def submit(self) -> None:
+        assert self.conversation is not None
+        text, asked = self.buffer.text, self.questions.is_armed
         if not text.strip() and not asked:
             return
-        self._broke_at = 0.0
+        self._interrupted_at = 0.0
         self.buffer.reset(append_to_history=bool(text.strip()) and not asked)
-        self.talk.submit(text)
-        self.touch()
+        self.conversation.submit(text)
+        self.request_redraw()
 
-    def broke(self) -> None:
-        assert self.talk is not None
+    def interrupt_or_leave(self) -> None:
+        assert self.conversation is not None
         now = time.monotonic()
-        again = now - self._broke_at < TWICE_S
-        self._broke_at = now
+        again = now - self._interrupted_at < TWICE_S
+        self._interrupted_at = now
         if again:
-            self.ended()
-        elif self.talk.interrupt():
+            self.leave()
+        elif self.conversation.interrupt():
             self.say("· interrupted; Ctrl-C again leaves", Tone.DIM)
         elif self.buffer.text:
             self.buffer.reset(append_to_history=True)
-            self._tell_what_is_cut()
+            self._show_truncation_notice()
         else:
             self.say("· Ctrl-C again leaves", Tone.DIM)
 
-    def ended(self) -> None:
-        assert self.talk is not None
-        self.talk.leave()
+    def leave(self) -> None:
+        assert self.conversation is not None
+        self.conversation.leave()
 
-    def pasted(self, text: str) -> None:
-        text, broken = repaired(text.replace("\r\n", "\n").replace("\r", "\n"))
-        if broken and not self._told_of_bytes:
-            self._told_of_bytes = True
-            self.say("· what was pasted is not all UTF-8; the rest stands as �", Tone.DIM)
-        self.buffer.insert_text(self.pastes.keep(text) if put_aside(text) else text)
+    def paste(self, text: str) -> None:
+        text, broken = repair_utf8(text.replace("\r\n", "\n").replace("\r", "\n"))
+        if broken and not self._told_of_invalid_bytes:
+            self._told_of_invalid_bytes = True
+            self.say("· the pasted text is not all UTF-8; � stands for the rest", Tone.DIM)
+        self.buffer.insert_text(self.pastes.keep(text) if needs_placeholder(text) else text)
 
-    def declined(self) -> None:
+    def decline(self) -> None:
         self.questions.decline()
 
-    def _key_pressed(self, _: Any) -> None:
-        self.questions.key_pressed()
-        self._make_room()
+    def _on_key_press(self, _: Any) -> None:
+        self.questions.note_key_press()
+        self._swap_draft()
 
-    def _make_room(self) -> None:
-        """What was being typed when a question took the input is put aside, and comes back."""
-        if self.questions.armed:
+    def _swap_draft(self) -> None:
+        """Put the input aside while a question is being answered, and restore it afterwards."""
+        if self.questions.is_armed:
             if not self._draft and self.buffer.text and not self._asking:
                 self._draft = self.buffer.text
                 self.buffer.reset()
@@ -290,113 +327,189 @@ class Terminal:
             self._asking = False
             draft, self._draft = self._draft, ""
             if draft:
-                self._fill("\n".join(filter(None, (draft, self.buffer.text))))
+                self._set_input("\n".join(filter(None, (draft, self.buffer.text))))
 
-    def _fill(self, text: str) -> None:
+    def _set_input(self, text: str) -> None:
         self.buffer.document = Document(text, len(text))
 
-    # What is drawn.
+    # Drawing
 
     def _prompt(self) -> str:
-        return "? " if self.questions.armed else "› "
+        return "? " if self.questions.is_armed else "› "
 
-    def _status(self) -> StyleAndTextTuples:
-        standing = self._looked()
-        if standing is None or self.talk is None:
+    def _status_text(self) -> StyleAndTextTuples:
+        standing = self._current_status()
+        if standing is None or self.conversation is None:
             return []
-        doing = "asks you" if self.questions.open else self.narrator.doing
-        line = status_line(standing, self._columns, doing=doing, queued=len(self.talk.queued))
+        doing = "asks you" if self.questions.is_open else self.narrator.activity
+        line = build_status_line(standing, self._columns, doing=doing, queued=len(self.conversation.queued_texts))
         return [("class:status", line)]
 
-    def _looked(self) -> Standing | None:
-        at, standing = self._standing
+    def _current_status(self) -> ChatStatus | None:
+        at, standing = self._status_cache
         now = time.monotonic()
-        if self.talk is not None and (standing is None or now - at > STANDING_S):
-            standing = self.talk.partner.standing()
-            self._standing = (now, standing)
+        if self.conversation is not None and (standing is None or now - at > STANDING_S):
+            standing = self.conversation.partner.status()
+            self._status_cache = (now, standing)
         return standing
 
     @property
     def _columns(self) -> int:
         return max(20, self._output.get_size().columns)
 
-    def _live(self) -> StyleAndTextTuples:
+    def _live_lines(self) -> StyleAndTextTuples:
         columns, size = self._columns - 1, self._output.get_size()
         rows = max(2, min(LIVE_ROWS, size.rows // 2 - 2))
         lines: StyleAndTextTuples = [
-            ("class:live", fitted(shown(line).replace("\n", " "), columns)) for line in self.narrator.live()[-4:]
+            ("class:live", fit_line(printable_text(line).replace("\n", " "), columns))
+            for line in self.narrator.activity_lines()[-4:]
         ]
-        standing = self._standing[1]
+        standing = self._status_cache[1]
         beside = standing.background[:3] if standing is not None else ()
-        lines += [("class:live", fitted(shown(f"& {line}").replace("\n", " "), columns)) for line in beside]
-        waiting = self.talk.queued if self.talk is not None else ()
+        lines += [("class:live", fit_line(printable_text(f"& {line}").replace("\n", " "), columns)) for line in beside]
+        waiting = self.conversation.queued_texts if self.conversation is not None else ()
         lines += [
-            ("class:queued", fitted(shown(f"queued: {shortened(text, columns)}"), columns)) for text in waiting[:3]
+            ("class:queued", fit_line(printable_text(f"queued: {shorten_line(text, columns)}"), columns))
+            for text in waiting[:3]
         ]
-        lines += [("class:question", row) for row in self._asked(columns, max(2, size.rows // 3))]
-        if (partial := self.narrator.partial) and (left := rows - len(lines)) > 0:
-            lines = [*(("", row) for row in tail(partial, columns, left)), *lines]
+        lines += [("class:question", row) for row in self._question_rows(columns, max(2, size.rows // 3))]
+        if (partial := self.narrator.partial_text) and (left := rows - len(lines)) > 0:
+            lines = [*(("", row) for row in last_rows(partial, columns, left)), *lines]
         return [*((one[0], one[1] + "\n") for one in lines[:-1]), *lines[-1:]]
 
-    def _asked(self, columns: int, rows: int) -> list[str]:
-        """The open question, as much of it as there is room for: all of it was printed. How to answer it, always."""
-        if not self.questions.open:
+    def _question_rows(self, columns: int, rows: int) -> list[str]:
+        """Return as much of the open question as fits (it was printed in full), and always how to answer it."""
+        if not self.questions.is_open:
             return []
-        page, keys = (wrapped(shown(line), columns) for line in self.questions.panel())
+        page, keys = (wrap_line(printable_text(line), columns) for line in self.questions.panel_lines())
         if len(page) > rows:
-            page = [*page[: rows - 1], fitted("… all of it is above; v shows it again", columns)]
+            page = [*page[: rows - 1], fit_line("… all of it is above; v shows it again", columns)]
         return [*page, *keys]
 
-    async def _watch(self) -> None:
-        """A few times a second; what nobody announced (seconds that pass) once a second."""
+    async def _redraw_loop(self) -> None:
+        """Redraw changes a few times a second, and everything once a second for the elapsed times."""
         ticked = 0.0
         while True:
             await asyncio.sleep(REDRAW_S)
             now = time.monotonic()
-            if self._changed or self._above or now - ticked > 1.0:
+            if self._changed or self._print_queue or now - ticked > 1.0:
                 self._changed, ticked = False, now
-                self._make_room()
-                if self.talk is not None:
-                    self.talk.look()
-                self._lines = self._live()
+                self._swap_draft()
+                if self.conversation is not None:
+                    self.conversation.show_changed_todos()
+                self._lines = self._live_lines()
                 self._draw()
-                self._changed |= self.questions.open and not self.questions.armed
-            elif self._shrunk:
+                self._changed |= self.questions.is_open and not self.questions.is_armed
+            elif self._has_shrunk:
                 self._draw()
 
     @property
-    def _shrunk(self) -> bool:
-        """Whether less is to be drawn than was drawn last."""
+    def _has_shrunk(self) -> bool:
+        """True when the next frame is lower than the last one."""
         screen, size = self._app.renderer.last_rendered_screen, self._output.get_size()
         wanted = self._app.layout.container.preferred_height(size.columns, size.rows).preferred
         return screen is not None and screen.height > wanted
 
     def _draw(self) -> None:
-        """With something to print above, or when less is to be drawn than before, all of it is drawn anew, lower
-        down; else what has changed."""
-        if not self._app.is_running or not (self._above or self._shrunk):
+        """Draw the frame: completely, when there is text to print above or the frame has shrunk, else only changes."""
+        if not self._app.is_running or not (self._print_queue or self._has_shrunk):
             self._app.invalidate()
             return
-        self._app.draw(self._printed())  # `invalidate` would leave the prompt away until the loop is free
+        self._app.draw(self._take_printable())  # `invalidate` would hide the prompt until the loop is free
 
-    def _print(self, made: Callable[[int], str], *, spaced: bool) -> None:
-        """`spaced`: with an empty line above."""
+    def _queue_print(self, made: Callable[[int], str], *, spaced: bool) -> None:
+        """Queue a text for printing; `spaced` puts an empty line above it."""
 
         def with_space(columns: int) -> str:
-            gap = "" if self._spaced or not spaced else "\n"
-            self._spaced = False
+            gap = "" if self._after_empty_line or not spaced else "\n"
+            self._after_empty_line = False
             return gap + made(columns)
 
-        self._above.append(with_space)
+        self._print_queue.append(with_space)
 
-    def _printed(self) -> str:
-        """What waits to be printed: the first of it in any case, and what can be rendered in a short time."""
+    def _take_printable(self) -> str:
+        """Render the first queued text, and more of them while _PRINTING_S has not passed."""
         found: list[str] = []
         until = time.monotonic() + _PRINTING_S
-        while self._above and (not found or time.monotonic() < until):
-            found.append(self._above.popleft()(self._columns))
+        while self._print_queue and (not found or time.monotonic() < until):
+            found.append(self._print_queue.popleft()(self._columns))
         return "".join(found).replace("\n", "\r\n")
 
-    async def _leave(self, talk: Talk) -> None:
+    async def _exit_when_left(self, talk: TerminalConversation) -> None:
         await talk.left.wait()
         self._app.exit()
+
+
+class ScreenLogHandler(logging.Handler):
+    """Shows log warnings in the conversation: written directly to the terminal, they would break the prompt.
+
+    Any thread may log; the event loop's thread shows the line.
+    """
+
+    def __init__(self, screen: Screen, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(logging.WARNING)
+        self._screen = screen
+        self._loop = loop
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = f"! {record.getMessage()}"
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._screen.say, text, Tone.DIM)
+
+
+@contextmanager
+def log_to_screen(screen: Screen) -> Iterator[None]:
+    lines, root = ScreenLogHandler(screen, asyncio.get_running_loop()), logging.getLogger()
+    root.addHandler(lines)
+    try:
+        yield
+    finally:
+        root.removeHandler(lines)
+
+
+PartnerFactory: TypeAlias = Callable[[RunObserver, PermissionAsker, Clarifier], Awaitable[Partner]]
+
+
+def has_terminal(environment: Mapping[str, str]) -> bool:
+    """Return True for a terminal that can move its cursor; otherwise `headless` reads line by line."""
+    streams = (sys.stdin, sys.stdout)
+    return environment.get("TERM") != "dumb" and all(one is not None and one.isatty() for one in streams)
+
+
+async def run_terminal_chat(partner_of: PartnerFactory, setting: TerminalSettings) -> int:
+    """Chat in the terminal until the person leaves, and return the exit code.
+
+    Raises HummingbirdError if the partner cannot be created.
+    """
+    terminal = ChatTerminal(setting, create_keyboard(), create_output(setting.environment))
+    partner = await partner_of(terminal.narrator, terminal.questions, terminal.questions)
+    freeze_garbage_collector()
+    composer = MessageComposer(setting.start, partner.attach, terminal.pastes)
+    talk = TerminalConversation(partner, terminal, terminal.narrator, terminal.questions, composer)
+    with _leave_on_signals(talk):  # until everything is closed: closing a window may send the signal twice
+        try:
+            if setting.greeting:
+                terminal.say(setting.greeting, Tone.DIM)
+            with log_to_screen(terminal):
+                await terminal.run(talk)
+        finally:
+            session = partner.status().session_id
+            await talk.close()
+    terminal.say(f"The session is kept: hummingbird chat --resume {session}", Tone.DIM)
+    terminal.print_remaining()
+    return 0
+
+
+@contextmanager
+def _leave_on_signals(talk: TerminalConversation) -> Iterator[None]:
+    """Leave the chat when the window is closed or the process is terminated, so that no background process remains."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    for one in signals:
+        loop.add_signal_handler(one, talk.leave)
+    try:
+        yield
+    finally:
+        for one in signals:
+            with suppress(ValueError):
+                loop.remove_signal_handler(one)

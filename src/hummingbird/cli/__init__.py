@@ -1,6 +1,1 @@
-"""Commands, thin.
-
-Owns: arguments, exit codes, printing.
-May touch: assembly and below, lab for `demo` and `lab`.
-Never: adapters.
-"""
+"""The commands of the `hummingbird` program: their options, what they print and their exit codes."""

@@ -1,21 +1,19 @@
-"""`hummingbird acp`: what can be typed. What then happens is loaded when it does, so that --help is quick."""
+"""The options of `hummingbird acp`. app.editor does the work and is imported only when the command runs."""
 
 import sys
-from importlib import import_module
 
 import click
 
-from hummingbird.cli.options import config_file
-from hummingbird.cli.placing import agreed, placed
+from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
 
 
 @click.command()
-@config_file
-@click.option("--model", default="", metavar="NAME", help="Model to begin with, whatever the configuration says.")
-@click.option("--plan", is_flag=True, help="Look and plan, change nothing, whatever mode the editor chooses.")
-@click.option("--project", metavar="PATH", help="The GitLab project to talk about, like group/project.")
-@placed
-@click.option("--verbose", "-v", is_flag=True, help="Log more to standard error, tracebacks too.")
+@config_option
+@click.option("--model", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
+@click.option("--plan", is_flag=True, help="Only read and plan, change nothing, whatever mode the editor chooses.")
+@click.option("--project", metavar="PATH", help="GitLab project to talk about, like group/project.")
+@sandbox_options
+@click.option("--verbose", "-v", is_flag=True, help="Log more to standard error, including tracebacks.")
 def acp(
     *,
     config: str | None,
@@ -27,14 +25,15 @@ def acp(
     namespace: str,
     verbose: bool,
 ) -> None:
-    """Be the agent of an editor, by the Agent Client Protocol.
+    """Serve an editor as its agent, over the Agent Client Protocol (ACP).
 
-    Nobody types this: the editor starts it, speaks with it over standard input and output, and ends it. Files are read
-    and edited in the folder that the editor has open. What changes something asks first, in the editor.
+    You do not run this yourself: the editor starts it, talks to it over standard input and output, and stops it. The
+    agent reads and edits files in the folder that is open in the editor. Tools that change something ask for
+    permission in the editor first.
 
     \b
-    In Zed, put this into settings.json (zed: open settings file); in the IDEs of
-    JetBrains into ~/.jetbrains/acp.json:
+    In Zed, add this to settings.json (zed: open settings file); in JetBrains IDEs,
+    add it to ~/.jetbrains/acp.json:
       {
         "agent_servers": {
           "Hummingbird": {
@@ -46,18 +45,20 @@ def acp(
         }
       }
 
-    Where the editor does not find the command, write its whole path, which `which hummingbird` tells. Keys of models
-    and tokens come from the environment that the editor gives. Logs go to standard error, which the editor shows in
-    its own log.
+    If the editor does not find the command, write its full path (`which hummingbird` prints it). API keys and tokens
+    come from the environment that the editor sets. Logs go to standard error; the editor shows them in its own log.
 
     \b
-    Sessions are the same everywhere. To go on in a terminal with one of an editor:
+    Editor and terminal share the same sessions. To continue an editor's session
+    in a terminal:
       hummingbird sessions list
       hummingbird chat --resume ID
     """
-    agreed(sandbox, context, namespace)
+    check_sandbox_options(sandbox, context, namespace)
     if project is not None and not project.strip():
         raise click.UsageError("--project is empty: say which one, or leave it out.")
-    work = import_module("hummingbird.cli.acp_work")
-    chosen = work.Chosen(sandbox or "", context, namespace)
-    sys.exit(work.acp(config, chosen, model=model, plan=plan, project=project or "", verbose=verbose))
+    from hummingbird.app.editor import acp_command
+    from hummingbird.app.sandboxes import SandboxChoice
+
+    chosen = SandboxChoice(sandbox or "", context, namespace)
+    sys.exit(acp_command(config, chosen, model=model, plan=plan, project=project or "", verbose=verbose))

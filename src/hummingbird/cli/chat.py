@@ -1,32 +1,30 @@
-"""`hummingbird chat`: what can be typed. What then happens is loaded when it does, so that --help is quick."""
+"""The options of `hummingbird chat`. app.chat does the work and is imported only when the command runs."""
 
 import os
 import sys
-from importlib import import_module
 
 import click
 
-from hummingbird.chat.wish import ChatWish
-from hummingbird.cli.options import config_file
-from hummingbird.cli.placing import agreed, placed
+from hummingbird.chat.request import ChatRequest
+from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
 
 
 @click.command()
-@config_file
-@click.option("--query", "-q", metavar="TEXT", help="Answer this and end; - is standard input.")
-@click.option("--json", "as_json", is_flag=True, help="One event per line on standard output, the result last.")
-@click.option("--resume", metavar="ID", help="Go on with the session whose id begins so.")
-@click.option("--continue", "newest", is_flag=True, help="Go on with the last session.")
-@click.option("--model", default="", metavar="NAME", help="Model to begin with, whatever the configuration says.")
-@click.option("--plan", is_flag=True, help="Look and plan, change nothing: what writes or sends is refused.")
-@click.option("--project", metavar="PATH", help="The GitLab project to talk about, like group/project.")
-@click.option("--workflow", metavar="NAME", help="Take prompt and tools of this workflow; with --project.")
-@click.option("--toolsets", metavar="A,B", help="Only these toolsets, like workspace,terminal,todo.")
-@placed
-@click.option("--workspace", default="", metavar="FOLDER", help="Where files are read and edited (default: here).")
-@click.option("--prompt-size", is_flag=True, help="Show what the prompt and the tools weigh, and end.")
-@click.option("--no-color", is_flag=True, help="No colours and no escape sequences in answers, as NO_COLOR says too.")
-@click.option("--verbose", "-v", is_flag=True, help="Show tool results, reasoning and tracebacks too.")
+@config_option
+@click.option("--query", "-q", metavar="TEXT", help="Answer this question and exit; - reads it from standard input.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line, the result last.")
+@click.option("--resume", metavar="ID", help="Continue the session whose id starts with ID.")
+@click.option("--continue", "newest", is_flag=True, help="Continue the last session.")
+@click.option("--model", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
+@click.option("--plan", is_flag=True, help="Only read and plan: refuse every tool that writes or sends.")
+@click.option("--project", metavar="PATH", help="GitLab project to talk about, like group/project.")
+@click.option("--workflow", metavar="NAME", help="Use the prompt and tools of this workflow; needs --project.")
+@click.option("--toolsets", metavar="A,B", help="Use only these toolsets, like workspace,terminal,todo.")
+@sandbox_options
+@click.option("--workspace", default="", metavar="FOLDER", help="Folder to read and edit files in (default: this one).")
+@click.option("--prompt-size", is_flag=True, help="Show how large the prompt and the tools are, and exit.")
+@click.option("--no-color", is_flag=True, help="Print no colours and no escape sequences; NO_COLOR does the same.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show tool results, reasoning and tracebacks.")
 def chat(
     *,
     config: str | None,
@@ -47,11 +45,11 @@ def chat(
     no_color: bool,
     verbose: bool,
 ) -> None:
-    """Talk with the agent, in a terminal or through a pipe.
+    """Chat with the agent, in a terminal or through a pipe.
 
-    In a terminal the prompt is always there: what you send during a run waits its turn, /steer reaches the run itself,
-    Ctrl-C interrupts it. /help lists the commands. @path lets a file go along with your message. Tools that change
-    something ask first; rules in chat.permissions answer for you.
+    In a terminal you can type at any time: a message sent during a run waits until the run ends, /steer sends one into
+    the run, and Ctrl-C interrupts the run. /help lists the commands. Write @path to attach a file to your message.
+    Tools that change something ask first; rules in chat.permissions can answer for you.
 
     \b
     Examples:
@@ -63,11 +61,11 @@ def chat(
       hummingbird chat -q "List flaky tests" --json | jq -r 'select(.kind == "result").final_response'
       printf 'Read @notes.md\\nNow in one sentence\\n' | hummingbird chat
 
-    Exit code 1 means: there is no useful answer; 130: it was interrupted.
+    Exit code 1: no useful answer; 130: interrupted.
     """
-    agreed(sandbox, context, namespace)
-    _agreed(query=query, resume=resume, newest=newest, project=project, workflow=workflow)
-    wish = ChatWish(
+    check_sandbox_options(sandbox, context, namespace)
+    _check_options(query=query, resume=resume, newest=newest, project=project, workflow=workflow)
+    wish = ChatRequest(
         query=query,
         as_json=as_json,
         resume=resume or "",
@@ -81,12 +79,19 @@ def chat(
         prompt_size=prompt_size,
         colour=not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
     )
-    work = import_module("hummingbird.cli.chat_work")
-    sys.exit(work.chat(config, wish, work.Chosen(sandbox or "", context, namespace), verbose=verbose))
+    from hummingbird.app.chat import chat_command
+    from hummingbird.app.sandboxes import SandboxChoice
+
+    sys.exit(chat_command(config, wish, SandboxChoice(sandbox or "", context, namespace), verbose=verbose))
 
 
-def _agreed(*, query: str | None, resume: str | None, newest: bool, project: str | None, workflow: str | None) -> None:
-    """What goes together, and what does not (G6). An empty text, of a variable that is not set, says nothing."""
+def _check_options(
+    *, query: str | None, resume: str | None, newest: bool, project: str | None, workflow: str | None
+) -> None:
+    """Raise click.UsageError for options that contradict each other or are empty.
+
+    An empty value usually comes from a shell variable that is not set.
+    """
     said = (("--query", query), ("--resume", resume), ("--project", project), ("--workflow", workflow))
     for option, value in said:
         if value is not None and not value.strip():

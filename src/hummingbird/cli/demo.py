@@ -1,7 +1,6 @@
-"""`hummingbird demo`: what can be typed. What then happens is loaded when it does, so that --help is quick."""
+"""The options of `hummingbird demo`. app.demo does the work and is imported only when the command runs."""
 
 import sys
-from importlib import import_module
 
 import click
 
@@ -9,25 +8,33 @@ DEFAULT_CASE = "failing-test"
 
 
 @click.command()
-@click.option("--case", default=DEFAULT_CASE, show_default=True, metavar="NAME", help="`hummingbird lab` lists them.")
+@click.option(
+    "--case",
+    default=DEFAULT_CASE,
+    show_default=True,
+    metavar="NAME",
+    help="Case to play; `hummingbird lab` lists them.",
+)
 @click.option(
     "--save",
     type=click.Path(file_okay=False),
     metavar="FOLDER",
-    help="Keep configuration, journal and transcript in this empty folder (default: a new temporary one).",
+    help="Save configuration, journal and transcript to this empty folder (default: a new temporary folder).",
 )
-@click.option("--timeout", type=click.FloatRange(min=1), metavar="S", help="Give up after so many seconds.")
-@click.option("--verbose", "-v", is_flag=True, help="Show tool results and tracebacks too.")
+@click.option("--timeout", type=click.FloatRange(min=1), metavar="S", help="Give up after this many seconds.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show tool results and tracebacks.")
 def demo(case: str, save: str | None, timeout: float | None, verbose: bool) -> None:
-    """See the whole path on this machine: webhook, queue, sandbox, analysis, note.
+    """Show the whole service on this machine: webhook, queue, sandbox, analysis, note.
 
-    GitLab is a stand-in that plays a real failed pipeline; everything else is what `hummingbird serve` runs. No key and
-    no network are needed: without a key, rules in place of a model read the logs. With a key in the environment
-    (ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY …) that provider's model does.
+    A stand-in for GitLab plays back a real failed pipeline; everything else is what `hummingbird serve` runs. The demo
+    needs no API key and no network: without a key, built-in rules read the logs instead of a model. With a key in the
+    environment (ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY …) it asks that provider's model.
 
     \b
     Examples:
       hummingbird demo
       hummingbird demo --case konflux-build-and-test
     """
-    sys.exit(import_module("hummingbird.cli.demo_work").run(case, save, timeout=timeout, verbose=verbose))
+    from hummingbird.app.demo import demo_command
+
+    sys.exit(demo_command(case, save, timeout=timeout, verbose=verbose))

@@ -1,37 +1,35 @@
-"""`hummingbird doctor`: what can be typed. What then happens is loaded when it does, so that --help is quick."""
+"""The options of `hummingbird doctor`. app.doctor.runner does the work and is imported only when the command runs."""
 
 import sys
-from importlib import import_module
 from typing import Any
 
 import click
 
-from hummingbird.cli.options import as_json as json_option
-from hummingbird.cli.options import config_file, verbose
-from hummingbird.cli.placing import agreed, placed
+from hummingbird.cli.options import check_sandbox_options, config_option, json_option, sandbox_options, verbose_option
 
 
 @click.command()
-@config_file
+@config_option
 @json_option
-@click.option("--try-model", is_flag=True, help="Ask each model for one word, too. This costs next to nothing.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address that `serve` will listen on.")
-@placed
-@verbose
+@click.option("--try-model", is_flag=True, help="Also ask each model for one word. This costs almost nothing.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that `serve` will listen on.")
+@sandbox_options
+@verbose_option
 def doctor(config: str | None, as_json: bool, try_model: bool, host: str, **place: Any) -> None:
-    """Try every part for real, and say what to do about each.
+    """Test every part of the setup and say how to fix what fails.
 
-    Configuration, prompts and variables; GitLab, the tokens, their scopes and roles, and the webhook; model, sandbox,
-    folders, queue, store, the index and the ledgers; Konflux, KubeArchive, Testing Farm and MCP servers where they are
-    named; the dashboard's door, traces and Sentry. Nothing is left behind, each token goes to the server that it is
-    configured for and nowhere else, and no value of them is shown.
+    Doctor tests the configuration, prompts and environment variables; GitLab, the tokens with their scopes and roles,
+    and the webhook; model, sandbox, folders, queue, session store, index and ledgers; Konflux, KubeArchive, Testing
+    Farm and MCP servers if they are configured; dashboard access, traces and Sentry. It leaves nothing behind, sends
+    each token only to the server that it is configured for, and never prints a token.
 
     \b
       hummingbird doctor --config deploy/hummingbird.yaml
       hummingbird doctor --json | jq '.checks[] | select(.standing == "fail")'
 
-    Exit code 1 means: something does not work yet.
+    Exit code 1: at least one check failed.
     """
-    agreed(**place)
-    work = import_module("hummingbird.cli.doctor_work")
-    sys.exit(work.run(config, as_json=as_json, try_model=try_model, host=host, **place))
+    check_sandbox_options(**place)
+    from hummingbird.app.doctor.runner import doctor_command
+
+    sys.exit(doctor_command(config, as_json=as_json, try_model=try_model, host=host, **place))

@@ -1,4 +1,4 @@
-"""The `hummingbird` command. Commands import what they need when they run, so that --help is quick."""
+"""The `hummingbird` command: a group that imports a subcommand only when somebody calls it."""
 
 import os
 import sys
@@ -7,23 +7,49 @@ from importlib import import_module
 import click
 
 from hummingbird import __version__
-from hummingbird.cli.acp import acp
-from hummingbird.cli.chat import chat
-from hummingbird.cli.config import config
-from hummingbird.cli.demo import demo
-from hummingbird.cli.doctor import doctor
-from hummingbird.cli.eval import evaluate
-from hummingbird.cli.explain import explain
-from hummingbird.cli.init import init
-from hummingbird.cli.lab import lab
-from hummingbird.cli.queue import queue
-from hummingbird.cli.run import run
-from hummingbird.cli.sandbox import sandbox
-from hummingbird.cli.serve import serve
-from hummingbird.cli.sessions import sessions
+
+# Command name: (module, function, the line that `hummingbird --help` shows: the first line of the command's own help).
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "acp": ("acp", "acp", "Serve an editor as its agent, over the Agent Client Protocol (ACP)."),
+    "chat": ("chat", "chat", "Chat with the agent, in a terminal or through a pipe."),
+    "config": ("config", "config", "Check, describe and explain the configuration."),
+    "demo": ("demo", "demo", "Show the whole service on this machine: webhook, queue, sandbox, analysis, note."),
+    "doctor": ("doctor", "doctor", "Test every part of the setup and say how to fix what fails."),
+    "eval": ("eval", "evaluate", "Run workflows on cases with known answers and score the results."),
+    "explain": ("explain", "explain", "Show what failed in a log, where, and the likely cause."),
+    "init": ("init", "init", "Write a starter configuration and list the next steps."),
+    "lab": ("lab", "lab", "Serve a test case: stand-ins for GitLab, Konflux and Testing Farm on this machine."),
+    "queue": ("queue", "queue", "List, retry or delete dead letters: messages that failed too often."),
+    "run": ("run", "run", "Run a workflow once and print the result."),
+    "sandbox": ("sandbox", "sandbox", "Build, check and clean up the sandboxes that commands run in."),
+    "serve": ("serve", "serve", "Receive GitLab webhooks and answer them with notes."),
+    "sessions": ("sessions", "sessions", "List, search, show, replay, export and remove sessions."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when that command is called, so that `--help` is fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, function, _ = COMMANDS[cmd_name]
+        command = getattr(import_module(f"hummingbird.cli.{module}"), function)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands from the table: click's own method would import all of them."""
+        rows = [(name, COMMANDS[name][2]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 @click.group(
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 no useful answer, 2 bad usage, 130 interrupted.",
 )
@@ -32,28 +58,23 @@ def commands() -> None:
     """Hummingbird finds why a GitLab pipeline failed and says so with evidence."""
 
 
-for each in (acp, chat, config, demo, doctor, evaluate, explain, init, lab, queue, run, sandbox, serve, sessions):
-    commands.add_command(each)
-
-
-def _plain() -> bool:
-    """Whether colours are unwanted even on a terminal."""
+def _wants_plain_output() -> bool:
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
-def _written_out() -> None:
-    """Now, since what fails when the interpreter ends is told by a traceback."""
+def _flush_output() -> None:
+    """Flush now: a failed flush at interpreter exit would print a traceback."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def main() -> None:
-    """Every error is one sentence that says what to do; -v shows where it came from."""
+    """Run the command line; print an error as one sentence that says what to do, and its traceback only with -v."""
     try:
         try:
-            commands(standalone_mode=False, color=False if _plain() else None)
+            commands(standalone_mode=False, color=False if _wants_plain_output() else None)
         finally:
-            _written_out()
+            _flush_output()
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -63,4 +84,6 @@ def main() -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - the outermost border: nobody is above us to tell the person
-        sys.exit(import_module("hummingbird.cli.faults").explain(error, sys.argv))
+        from hummingbird.cli.error_output import report_error
+
+        sys.exit(report_error(error, sys.argv))

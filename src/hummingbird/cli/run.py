@@ -1,33 +1,35 @@
-"""`hummingbird run`: what can be typed. What then happens is loaded when it does, so that --help is quick."""
+"""The options of `hummingbird run`. app.run does the work and is imported only when the command runs."""
 
 import sys
-from importlib import import_module
 
 import click
 
-from hummingbird.cli.options import config_file
-from hummingbird.cli.placing import agreed, placed
+from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
 
 
 @click.command()
-@config_file
-@click.option("--workflow", metavar="NAME", help="The workflow to run; with --project.")
-@click.option("--project", metavar="PATH", help="The project's path, like group/project; with --workflow.")
+@config_option
+@click.option("--workflow", metavar="NAME", help="Workflow to run; needs --project.")
+@click.option("--project", metavar="PATH", help="Path of the project, like group/project; needs --workflow.")
 @click.option(
-    "--event", metavar="JSON", help='What to look at: {"iid": 7}, also sha, pipeline_id, target_branch, message.'
+    "--event",
+    metavar="JSON",
+    help='Merge request to look at: {"iid": 7}; may also hold sha, pipeline_id, target_branch, message.',
 )
-@click.option("--event-file", metavar="FILE", help="A webhook's body, which tells workflow and project; - is stdin.")
-@click.option("--execute", is_flag=True, help="Post the result to GitLab and keep the session in the configured store.")
-@click.option("--save-session", metavar="FOLDER", help="Keep the session in this folder.")
+@click.option(
+    "--event-file", metavar="FILE", help="Webhook body that determines workflow and project; - reads standard input."
+)
+@click.option("--execute", is_flag=True, help="Post the result to GitLab and save the session to the configured store.")
+@click.option("--save-session", metavar="FOLDER", help="Save the session to this folder.")
 @click.option(
     "--resume-session",
     metavar="FOLDER|ID",
-    help="Go on with a session that was kept, in a folder or in the configured store; with --message.",
+    help="Continue a saved session, from a folder or from the configured store; needs --message.",
 )
-@click.option("--message", metavar="TEXT", help="What to say to it; with --resume-session.")
-@placed
-@click.option("--model", default="", metavar="NAME", help="Model of this run, whatever the configuration says.")
-@click.option("--verbose", "-v", is_flag=True, help="Show decisions, tool results and tracebacks too.")
+@click.option("--message", metavar="TEXT", help="Message to continue with; needs --resume-session.")
+@sandbox_options
+@click.option("--model", default="", metavar="NAME", help="Model for this run; overrides the configuration.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show decisions, tool results and tracebacks.")
 def run(
     *,
     config: str | None,
@@ -45,11 +47,11 @@ def run(
     model: str,
     verbose: bool,
 ) -> None:
-    """Run a workflow once, and print what it found.
+    """Run a workflow once and print the result.
 
-    Name workflow, project and merge request yourself, or give a webhook's body with --event-file. What happened
-    before, and the status of a pipeline, do not matter here. Nothing is written to GitLab without --execute, and no
-    token that writes is needed.
+    Name the workflow, project and merge request yourself, or pass a webhook body with --event-file. The run starts
+    whatever the pipeline's status is and whether or not the service handled the event before. Without --execute,
+    nothing is written to GitLab and no write token is needed.
 
     \b
     Examples:
@@ -58,10 +60,10 @@ def run(
       hummingbird run --workflow analyze-failures --project acme/widgets \\
           --resume-session /tmp/look --message "Is it the test's fault?"
 
-    Exit code 1 means: there is no useful answer.
+    Exit code 1: no useful answer.
     """
-    agreed(sandbox, context, namespace)
-    _agreed(
+    check_sandbox_options(sandbox, context, namespace)
+    _check_options(
         workflow=workflow,
         project=project,
         event=event,
@@ -69,8 +71,11 @@ def run(
         resume=resume_session,
         message=message,
     )
-    work = import_module("hummingbird.cli.run_work")
-    wish = work.Wish(
+    from hummingbird.app.run import run_command
+    from hummingbird.app.run_request import RunRequest
+    from hummingbird.app.sandboxes import SandboxChoice
+
+    wish = RunRequest(
         workflow=workflow or "",
         project=project or "",
         event=event,
@@ -81,10 +86,10 @@ def run(
         message=message or "",
         model=model,
     )
-    sys.exit(work.run(config, wish, work.Chosen(sandbox or "", context, namespace), verbose=verbose))
+    sys.exit(run_command(config, wish, SandboxChoice(sandbox or "", context, namespace), verbose=verbose))
 
 
-def _agreed(
+def _check_options(
     *,
     workflow: str | None,
     project: str | None,
@@ -93,7 +98,10 @@ def _agreed(
     resume: str | None,
     message: str | None,
 ) -> None:
-    """What goes together, and what does not (G6). An empty text, of a variable that is not set, says nothing."""
+    """Raise click.UsageError for options that contradict each other, are incomplete or are empty.
+
+    An empty value usually comes from a shell variable that is not set.
+    """
     for option, said in (("--workflow", workflow), ("--project", project), ("--event-file", event_file)):
         if said is not None and not said.strip():
             raise click.UsageError(f"{option} is empty: say which one, or leave it out.")

@@ -1,6 +1,5 @@
-"""YAML to frozen settings.
+"""Read `hummingbird.yaml` into frozen settings, check them, explain them and watch the file for changes.
 
-Owns: settings, workflows, loading, explaining and watching them.
-May touch: ports, domain.
-Never: adapters, the environment at import, the values of tokens that write.
+The configuration only names the environment variables that hold secrets. This package never reads the value of a
+token that can write to GitLab.
 """

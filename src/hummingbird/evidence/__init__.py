@@ -1,10 +1,6 @@
-"""Finding failures in logs, XML and Tekton objects; pure.
+"""Find failures in logs, test reports and Tekton objects, by rules alone.
 
-Owns: regions, scores, classes, fingerprints, previews.
-May touch: domain.
-Never: I/O or a model.
-
-Its few public names are loaded when they are first used.
+Pure code: no I/O and no model. The public names load on first use, so importing the package is cheap.
 """
 
 from importlib import import_module
@@ -13,10 +9,10 @@ from typing import Any
 __all__ = ["Baseline", "LogPreview", "analyse", "preview"]
 
 _HOME = {
-    "Baseline": "hummingbird.evidence.logs.baseline",
-    "LogPreview": "hummingbird.evidence.logs.preview",
-    "analyse": "hummingbird.evidence.logs.analysing",
-    "preview": "hummingbird.evidence.logs.preview",
+    "Baseline": "hummingbird.evidence.logs.log_preview",
+    "LogPreview": "hummingbird.evidence.logs.log_preview",
+    "analyse": "hummingbird.evidence.logs.log_analysis",
+    "preview": "hummingbird.evidence.logs.log_preview",
 }
 
 

@@ -1,14 +1,11 @@
-"""What was found in a log: regions, best first, and what they say together.
-
-The words that everything else in this room speaks. Knows nothing of how a region is found, ranked or shown.
-"""
+"""Data types of an analysis: regions of a log or report, who is to blame, and the analysis as a whole."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
-    """What a region looks like (V3)."""
+class RegionKind(StrEnum):
+    """What a region looks like."""
 
     COMPILER = "compiler error"
     TEST = "test failure"
@@ -25,8 +22,8 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-class Class(StrEnum):
-    """What is to blame (V5)."""
+class FailureClass(StrEnum):
+    """What is to blame for a failure."""
 
     CODE = "code"
     TEST = "test"
@@ -36,14 +33,14 @@ class Class(StrEnum):
     UNKNOWN = "unknown"
 
 
-PASSING_KINDS = (Kind.MEMORY, Kind.TIMEOUT, Kind.NETWORK, Kind.QUOTA, Kind.RUNNER)
-INTERMITTENT = frozenset({Class.FLAKY, Class.INFRASTRUCTURE})
-"""A second run of the same commit may well pass."""
+# A second run of the same commit may well pass after a failure of one of these kinds or classes.
+TRANSIENT_KINDS = (RegionKind.MEMORY, RegionKind.TIMEOUT, RegionKind.NETWORK, RegionKind.QUOTA, RegionKind.RUNNER)
+TRANSIENT_CLASSES = frozenset({FailureClass.FLAKY, FailureClass.INFRASTRUCTURE})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the log as a person would copy it: cleaned of what machines add, with its number in the file."""
+class EvidenceLine:
+    """A line of the log with its number in the file, without timestamps, colours and other things that tools add."""
 
     number: int
     text: str
@@ -51,33 +48,36 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """A class, the rule that chose it and how sure that rule is, so that a person can disagree (V5)."""
+    """A class of failure, the rule that chose it and how confident the rule is, so that a person can disagree."""
 
-    class_: Class
+    class_: FailureClass
     rule: str
-    sure: float  # 0 to 1; below `SURE` it abstains
+    confidence: float  # 0 to 1; below `CONFIDENT` it decides nothing
     why: str  # a sentence for people
 
 
-SURE = 0.75
+CONFIDENT = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Lines that belong together and explain something. `score` orders the regions of one log, nothing else.
-    `beside`: what it looks like without lines of machines, networks and chance, where `kind` is one of those."""
+    """Lines that belong together and explain something.
 
-    lines: tuple[Line, ...]
-    kind: Kind
+    `score` orders the regions of one log and means nothing else. `secondary_kind` is what the region looks like without
+    its lines about machines, networks and chance; it matters where `kind` is one of `TRANSIENT_KINDS`.
+    """
+
+    lines: tuple[EvidenceLine, ...]
+    kind: RegionKind
     blame: Blame
     fingerprint: str
     score: float
     rule: str  # the signal that made it stand out
-    beside: Kind | None = None
+    secondary_kind: RegionKind | None = None
 
     @property
-    def lasting_kind(self) -> Kind | None:
-        return self.beside if self.kind in PASSING_KINDS else self.kind
+    def lasting_kind(self) -> RegionKind | None:
+        return self.secondary_kind if self.kind in TRANSIENT_KINDS else self.kind
 
     @property
     def first(self) -> int:
@@ -93,9 +93,12 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
-    """Everything that was found, best region first. `blame` speaks for the whole log. `lasting_blame`: what the log
-    would say without its words of machines, networks and chance, which a job can print at will; None: the same."""
+class EvidenceAnalysis:
+    """Everything that was found, best region first.
+
+    `blame` is for the whole log. `lasting_blame` is what the log would say without its lines about machines, networks
+    and chance, which a job can print at will; None means that it is the same as `blame`.
+    """
 
     regions: tuple[Region, ...]
     blame: Blame
@@ -108,10 +111,10 @@ class Analysis:
         return self.blame if self.lasting_blame is None else self.lasting_blame
 
     @property
-    def lasting_kind(self) -> Kind | None:
-        """Of the best region that looks like something lasting, whatever else stands in it."""
+    def lasting_kind(self) -> RegionKind | None:
+        """The kind of the best region that has a lasting kind."""
         return next((kind for region in self.regions if (kind := region.lasting_kind) is not None), None)
 
     @property
-    def sure(self) -> bool:
-        return self.blame.sure >= SURE
+    def is_confident(self) -> bool:
+        return self.blame.confidence >= CONFIDENT

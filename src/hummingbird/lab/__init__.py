@@ -1,6 +1,5 @@
-"""Stand-ins for what cannot be had on a laptop: GitLab, Konflux, Testing Farm, model vendors.
+"""Stand-ins for services that a laptop does not have: GitLab, Konflux, Testing Farm, and a scripted model.
 
-Owns: their HTTP behaviour, awkward parts included.
-May touch: ports, domain.
-Never: adapters or service, so that it cannot share their mistakes.
+They imitate the HTTP behaviour of the real services, awkward parts included. They never import the code that talks to
+those services, so that they cannot share its mistakes.
 """

@@ -1,11 +1,10 @@
-"""A whole case, served: GitLab, Konflux, KubeArchive, Testing Farm and its artifacts, each on a port, knowing each
-other's addresses.
+"""Serve a whole case: GitLab, Konflux, KubeArchive, Testing Farm and its artifacts, each on its own port.
 
-    with Scene(find("compiler-error")) as scene:
-        scene.gitlab_url, scene.read_token
-        headers, body = scene.event()
+    with Scene(find_case("compiler-error")) as scene:
+        scene.url("gitlab"), scene.read_token
+        headers, body = scene.webhook_event()
 
-Knows how the stand-ins are put together, not what any of them says.
+The servers know each other's addresses.
 """
 
 import socket
@@ -16,126 +15,132 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from hummingbird.lab.case import Case
-from hummingbird.lab.gitlab import loading as gitlab_loading
-from hummingbird.lab.gitlab.app import application as gitlab_application
-from hummingbird.lab.gitlab.hooks.payloads import declared_change, event_of
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing.hooks import FLAGS
+from hummingbird.lab import testing_farm
+from hummingbird.lab.case import LabCase
+from hummingbird.lab.gitlab import case_loader as gitlab_loading
+from hummingbird.lab.gitlab.server import gitlab_application
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.lab.gitlab.webhook_events import change_from_declaration, event_from_declaration
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write.webhooks import EVENT_FLAGS
+from hummingbird.lab.http_server import LabServer, open_listener
 from hummingbird.lab.konflux import world as konflux
-from hummingbird.lab.konflux.archive import archive_application
 from hummingbird.lab.konflux.cluster import cluster_application
-from hummingbird.lab.kubernetes import kubeconfig
-from hummingbird.lab.kubernetes.identity import TOKEN_PREFIX
-from hummingbird.lab.serving import Serving, listener
-from hummingbird.lab.testing_farm import world as testing_farm
-from hummingbird.lab.testing_farm.api import testing_farm_application
-from hummingbird.lab.testing_farm.artifacts import artifacts_application
+from hummingbird.lab.konflux.kubearchive import archive_application
+from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX
+from hummingbird.lab.testing_farm import artifacts_application, testing_farm_application
 
-NAMES = ("gitlab", "konflux", "kubearchive", "testing_farm", "artifacts")
+SERVER_NAMES = ("gitlab", "konflux", "kubearchive", "testing_farm", "artifacts")
 Answer = TypeVar("Answer")
 
 
 @dataclass
-class Worlds:
-    gitlab: World
+class LabWorlds:
+    """The state of each stand-in."""
+
+    gitlab: GitLabWorld
     konflux: konflux.KonfluxWorld
     testing_farm: testing_farm.TestingFarmWorld
 
 
 class Scene:
-    """A context manager. `port` is the first of five in a row; 0 takes free ones."""
+    """A context manager that serves a case. `port` is the first of five in a row; 0 takes free ports."""
 
     read_token = gitlab_loading.READ_TOKEN
     write_token = gitlab_loading.WRITE_TOKEN
     developer_token = gitlab_loading.DEVELOPER_TOKEN
-    konflux_token = konflux.TOKEN
+    konflux_token = konflux.KONFLUX_TOKEN
 
-    def __init__(self, case: Case, *, port: int = 0) -> None:
+    def __init__(self, case: LabCase, *, port: int = 0) -> None:
         self._case = case
         self._port = port
-        self._serving: Serving | None = None
-        self._worlds: Worlds | None = None
+        self._server: LabServer | None = None
+        self._worlds: LabWorlds | None = None
 
     @property
-    def case(self) -> Case:
+    def case(self) -> LabCase:
         return self._case
 
     @property
-    def worlds(self) -> Worlds:
-        """To plan faults in; to look at what requests change meanwhile, `ask`."""
+    def worlds(self) -> LabWorlds:
+        """The state of the stand-ins, for planning faults; to read what requests change, use `run_in_server`."""
         assert self._worlds is not None, "Enter the scene first: its case is read then."
         return self._worlds
 
     def url(self, name: str) -> str:
-        """Of one of NAMES."""
-        assert self._serving is not None
-        return self._serving.url(name)
+        """Return the address of one of `SERVER_NAMES`."""
+        assert self._server is not None
+        return self._server.url(name)
 
     @property
     def cluster_url(self) -> str:
-        """With the tenant's path, as the configuration wants it."""
+        """The address with the tenant's path, as the configuration needs it."""
         return f"{self.url('konflux')}/ns/{self.worlds.konflux.namespace}"
 
     @property
     def addresses(self) -> dict[str, str]:
-        return {name: self.url(name) for name in NAMES}
+        """The addresses of all servers by name."""
+        return {name: self.url(name) for name in SERVER_NAMES}
 
-    def kubeconfig(self, path: Path) -> Path:
-        """For clients of ours, with the token beside the address."""
-        return kubeconfig.write(path, self.url("konflux"), self.konflux_token, self.worlds.konflux.namespace)
+    def write_kubeconfig(self, path: Path) -> Path:
+        """Write a kubeconfig for our own clients, with the token beside the address."""
+        return kubeconfig.write_kubeconfig(path, self.url("konflux"), self.konflux_token, self.worlds.konflux.namespace)
 
-    def kubectl_config(self, path: Path) -> Path:
-        """For kubectl, which sends no token over plain HTTP: with the token in the address."""
+    def write_kubectl_config(self, path: Path) -> Path:
+        """Write a kubeconfig for kubectl, which sends no token over plain HTTP, so the address contains the token."""
         carrying = f"{self.url('konflux')}{TOKEN_PREFIX}{self.konflux_token}"
-        return kubeconfig.write(path, carrying, self.konflux_token, self.worlds.konflux.namespace)
+        return kubeconfig.write_kubeconfig(path, carrying, self.konflux_token, self.worlds.konflux.namespace)
 
-    def event(self) -> tuple[dict[str, str], bytes]:
-        """The webhook that begins the case, as GitLab would send it."""
-        return self.ask(lambda worlds: event_of(worlds.gitlab, self._case.about["event"]))
+    def webhook_event(self) -> tuple[dict[str, str], bytes]:
+        """Return headers and body of the webhook that begins the case, as GitLab would send it."""
+        return self.run_in_server(lambda worlds: event_from_declaration(worlds.gitlab, self._case.description["event"]))
 
-    def send_to(self, url: str, token: str = "", signing_token: str = "") -> None:
-        """Subscribe this address to everything, and send it the event that begins the case."""
+    def send_event_to(self, url: str, token: str = "", signing_token: str = "") -> None:
+        """Subscribe this address to all events, and send it the event that begins the case."""
 
-        def send(worlds: Worlds) -> None:
-            hooks = hooks_of(worlds.gitlab)
-            hooks.subscribe(url, *FLAGS, token=token or None, signing_token=signing_token or None)
-            hooks(declared_change(worlds.gitlab, self._case.about["event"]))
+        def send(worlds: LabWorlds) -> None:
+            hooks = webhook_sender(worlds.gitlab)
+            hooks.subscribe(url, *EVENT_FLAGS, token=token or None, signing_token=signing_token or None)
+            hooks(change_from_declaration(worlds.gitlab, self._case.description["event"]))
 
-        self.ask(send)
+        self.run_in_server(send)
 
-    def ask(self, question: Callable[[Worlds], Answer]) -> Answer:
-        """The answer, found while no request changes anything."""
-        assert self._serving is not None
-        return self._serving.ask(lambda: question(self.worlds))
+    def run_in_server(self, question: Callable[[LabWorlds], Answer]) -> Answer:
+        """Call `question` in the server's thread, where no request changes anything meanwhile."""
+        assert self._server is not None
+        return self._server.run_in_server(lambda: question(self.worlds))
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
-            doors = {name: opened.enter_context(listener(self._number(at))) for at, name in enumerate(NAMES)}
-            case = replace(self._case, addresses={name: _address(door) for name, door in doors.items()})
-            self._worlds = Worlds(gitlab_loading.load(case), konflux.load(case), testing_farm.load(case))
-            self._serving = Serving(_applications(self._worlds), doors=doors, name="lab").__enter__()
-            opened.pop_all()  # they are the servers' now, which close them
+            doors = {
+                name: opened.enter_context(open_listener(self._port_number(at))) for at, name in enumerate(SERVER_NAMES)
+            }
+            case = replace(self._case, addresses={name: _socket_url(door) for name, door in doors.items()})
+            self._worlds = LabWorlds(
+                gitlab_loading.load_world(case), konflux.load_konflux(case), testing_farm.load_testing_farm(case)
+            )
+            self._server = LabServer(_create_applications(self._worlds), doors=doors, name="lab").__enter__()
+            opened.pop_all()  # the server owns the sockets now and closes them
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._worlds is not None:
-            hooks_of(self._worlds.gitlab).close()  # first: who receives a hook may ask back
-        if self._serving is not None:
-            self._serving.close()
+            webhook_sender(self._worlds.gitlab).close()  # first, because a receiver of a webhook may query GitLab
+        if self._server is not None:
+            self._server.close()
 
-    def _number(self, at: int) -> int:
+    def _port_number(self, at: int) -> int:
         return self._port + at if self._port else 0
 
 
-def _address(door: socket.socket) -> str:
+def _socket_url(door: socket.socket) -> str:
     return f"http://127.0.0.1:{door.getsockname()[1]}"
 
 
-def _applications(worlds: Worlds) -> dict[str, object]:
+def _create_applications(worlds: LabWorlds) -> dict[str, object]:
     return {
         "gitlab": gitlab_application(worlds.gitlab),
         "konflux": cluster_application(worlds.konflux),

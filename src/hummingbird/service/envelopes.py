@@ -1,7 +1,7 @@
-"""What events travel in (E1, E2): a webhook's headers, SNS, SQS, our own queue. Pure, and it knows no event's meaning
-but where a note's thread is named.
+"""Pack and unpack the envelopes that events travel in: webhook headers, SNS, SQS and our own queue.
 
-Whoever hands an event over may do so more than once: its identity says whether it is the same one.
+The functions are pure and read nothing of an event's content but the thread of a note. An event may be delivered more
+than once: its identity says whether it is the same one.
 """
 
 import base64
@@ -15,65 +15,69 @@ from typing import Any
 
 import msgspec
 
-from hummingbird.domain.errors import EventUnreadable
-from hummingbird.domain.limits import EVENT_BYTES, QUEUE_NAME_CHARS
-from hummingbird.domain.orders import Arrived, Envelope, WorkOrder, written
-from hummingbird.ports.queue import Successor
+from hummingbird.core.errors import EventUnreadable
+from hummingbird.core.limits import EVENT_BYTES, QUEUE_NAME_CHARS
+from hummingbird.core.orders import EventEnvelope, QueueEnvelope, WorkOrder, encode_envelope
+from hummingbird.core.protocols.queues import SuccessorMessage
 
 _GZIPPED = 16 + zlib.MAX_WBITS
 _NAME = re.compile(rf"[!-~]{{1,{QUEUE_NAME_CHARS}}}")
-_ENVELOPE: msgspec.json.Decoder[Envelope] = msgspec.json.Decoder(Arrived | WorkOrder)
+_ENVELOPE: msgspec.json.Decoder[QueueEnvelope] = msgspec.json.Decoder(EventEnvelope | WorkOrder)
 
 
-class _Thread(msgspec.Struct):
+class _NoteAttributes(msgspec.Struct):
     discussion_id: Any = None
 
 
-class _Note(msgspec.Struct):
+class _NotePayload(msgspec.Struct):
     object_kind: Any = None
-    object_attributes: _Thread | None = None
+    object_attributes: _NoteAttributes | None = None
 
 
-_NOTE = msgspec.json.Decoder(_Note)
+_NOTE = msgspec.json.Decoder(_NotePayload)
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
-    """An event's own bytes, and its identity: the same for every delivery of it, and fit to name things by."""
+class EventDelivery:
+    """An event's own bytes and its identity, which is the same for every delivery and usable as a name."""
 
     body: bytes
     identity: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unwanted:
-    """It came through the right door and is none of GitLab's."""
+class UnwantedMessage:
+    """A message that arrived in the event queue but is not from GitLab."""
 
     reason: str
 
 
-def from_webhook(body: bytes, headers: Mapping[str, str], signed_id: str = "") -> Delivery:
-    """`headers` by their names in small letters. `signed_id` is the one that a signature vouches for: whoever repeats
-    a signed delivery can change every other header."""
+def delivery_from_webhook(body: bytes, headers: Mapping[str, str], signed_id: str = "") -> EventDelivery:
+    """Return the event of a webhook request; `headers` have lower-case names.
+
+    `signed_id` is the id that a signature vouches for: whoever repeats a signed delivery can change every other header.
+    """
     key = signed_id or headers.get("idempotency-key", "") or headers.get("webhook-id", "")
-    return Delivery(body, _identity(body, key, ""))
+    return EventDelivery(body, _delivery_identity(body, key, ""))
 
 
-def from_sqs(text: str, attributes: Mapping[str, str]) -> Delivery | Unwanted:
-    """A message of SQS: an envelope of SNS or, with raw delivery, what SNS would put into one; `attributes` are
-    the message's own. Raises EventUnreadable."""
-    sns = _sns(text)
+def delivery_from_sqs(text: str, attributes: Mapping[str, str]) -> EventDelivery | UnwantedMessage:
+    """Return the event in an SQS message: an SNS envelope or, with raw delivery, its content.
+
+    `attributes` are those of the message itself. Raises EventUnreadable.
+    """
+    sns = _parse_sns(text)
     if sns is None:
-        return _unpacked(text, attributes, "")
+        return _unpack_delivery(text, attributes, "")
     if sns.get("Type") != "Notification":
-        return Unwanted("SNS sent it for itself")
+        return UnwantedMessage("SNS sent it for itself")
     message, own = sns.get("Message"), sns.get("MessageId")
     if not isinstance(message, str):
         raise EventUnreadable("The notification of SNS holds no Message: subscribe the queue to the topic of events.")
-    return _unpacked(message, _attributes(sns.get("MessageAttributes")), own if isinstance(own, str) else "")
+    return _unpack_delivery(message, _sns_attributes(sns.get("MessageAttributes")), own if isinstance(own, str) else "")
 
 
-def _sns(text: str) -> dict[str, Any] | None:
+def _parse_sns(text: str) -> dict[str, Any] | None:
     try:
         raw = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -83,24 +87,27 @@ def _sns(text: str) -> dict[str, Any] | None:
     return raw if isinstance(raw.get("Type"), str) and "Message" in raw else None
 
 
-def _attributes(raw: object) -> dict[str, str]:
+def _sns_attributes(raw: object) -> dict[str, str]:
     if not isinstance(raw, dict):
         return {}
     values = {name: entry.get("Value") for name, entry in raw.items() if isinstance(entry, dict)}
     return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
-def _unpacked(message: str, attributes: Mapping[str, str], sns_id: str) -> Delivery | Unwanted:
+def _unpack_delivery(message: str, attributes: Mapping[str, str], sns_id: str) -> EventDelivery | UnwantedMessage:
     named = {name.lower().replace("_", "-"): value for name, value in attributes.items()}
     if named.get("source", "gitlab") != "gitlab":
-        return Unwanted("its source is not GitLab")
-    body = _bytes(message)
+        return UnwantedMessage("its source is not GitLab")
+    body = _decode_body(message)
     key = named.get("idempotency-key", "") or named.get("webhook-id", "")
-    return Delivery(body, _identity(body, key, sns_id))
+    return EventDelivery(body, _delivery_identity(body, key, sns_id))
 
 
-def _bytes(message: str) -> bytes:
-    """JSON as it is; anything else must be gzip in base64. An attribute may say so too, but the text cannot lie."""
+def _decode_body(message: str) -> bytes:
+    """Return JSON as it is and unpack anything else as gzip in base64.
+
+    The text itself decides: an attribute may name the encoding too, but it may be wrong.
+    """
     if message.lstrip()[:1] in ("{", "["):
         body = message.encode("utf-8", "replace")
         if len(body) > EVENT_BYTES:
@@ -108,12 +115,12 @@ def _bytes(message: str) -> bytes:
         return body
     try:
         packed = base64.b64decode("".join(message.split()), validate=True)
-        return _gunzipped(packed)
+        return _gunzip(packed)
     except (ValueError, binascii.Error, zlib.error) as error:
         raise EventUnreadable("The message holds neither JSON nor gzip in base64: send what GitLab sent.") from error
 
 
-def _gunzipped(packed: bytes) -> bytes:
+def _gunzip(packed: bytes) -> bytes:
     unpacking = zlib.decompressobj(_GZIPPED)
     body = unpacking.decompress(packed, EVENT_BYTES + 1)
     if len(body) > EVENT_BYTES:
@@ -123,24 +130,27 @@ def _gunzipped(packed: bytes) -> bytes:
     return body
 
 
-def _identity(body: bytes, key: str, sns_id: str) -> str:
-    """GitLab's own key for a delivery, which a resend keeps, by whatever door it comes. Without one, SNS's, which
-    only its own redeliveries keep. Else the bytes: two events that say exactly the same are one, and an identity made
-    of some fields would take two for one as soon as a field is missing from the list."""
+def _delivery_identity(body: bytes, key: str, sns_id: str) -> str:
+    """Return the identity of a delivery from the most reliable source there is.
+
+    GitLab's own key survives a resend, whichever way the event arrives. The id of SNS survives only SNS's own
+    redeliveries. Without either, the bytes are hashed: two events with the same bytes are one. An identity made of
+    chosen fields would take two events for one as soon as a field is missing from the list.
+    """
     if key:
-        return named_by("delivery", key)
+        return hash_name("delivery", key)
     if sns_id:
-        return named_by("sns", sns_id)
+        return hash_name("sns", sns_id)
     return sha256(b"body\0" + body).hexdigest()[:32]
 
 
-def named_by(*parts: str) -> str:
-    """A name that every queue and store takes."""
+def hash_name(*parts: str) -> str:
+    """Return a name made of the parts that every queue and store accepts."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def group_of(delivery: Delivery) -> str:
-    """What it is worked off in line with (E2): the other notes of its thread, or nothing."""
+def queue_group(delivery: EventDelivery) -> str:
+    """Return the group whose messages are processed in order: the note's thread, or the event alone."""
     try:
         note = _NOTE.decode(delivery.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -148,41 +158,44 @@ def group_of(delivery: Delivery) -> str:
     thread = note.object_attributes.discussion_id if note.object_attributes else None
     if note.object_kind != "note" or not isinstance(thread, str) or not thread:
         return delivery.identity
-    return thread if _NAME.fullmatch(thread) else named_by("thread", thread)
+    return thread if _NAME.fullmatch(thread) else hash_name("thread", thread)
 
 
 def is_event(body: str) -> bool:
-    """By how it begins: what it is stands first in whatever we write."""
+    """Return whether the message is an event, by its beginning: we always write the kind first."""
     return body.startswith('{"kind":"event"')
 
 
-def opened(body: str) -> Envelope:
-    """What `written` wrote. Raises EventUnreadable: nothing of ours, or of a newer version."""
+def parse_envelope(body: str) -> QueueEnvelope:
+    """Read what `encode_envelope` wrote.
+
+    Raises EventUnreadable if the message is not ours, or a newer version wrote it.
+    """
     try:
         return _ENVELOPE.decode(body)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise EventUnreadable(
-            "A message in the queue is none of ours, or a newer version wrote it: update this one, or drop it."
+            "A message in the queue is not ours, or a newer version wrote it: update this one, or delete the message."
         ) from error
 
 
-def successor_of(order: WorkOrder, waits: int) -> Successor:
-    """The same order, as another message (E3)."""
+def create_successor(order: WorkOrder, waits: int) -> SuccessorMessage:
+    """Return a new message with the same order."""
     following = msgspec.structs.replace(order, waits=waits + 1)
-    return Successor(written(following), named_by("successor", order.id, str(following.waits)))
+    return SuccessorMessage(encode_envelope(following), hash_name("successor", order.id, str(following.waits)))
 
 
-def put_off(envelope: Envelope) -> Envelope:
-    """The same once more, later."""
+def count_postponement(envelope: QueueEnvelope) -> QueueEnvelope:
+    """Return the envelope with one more postponement counted."""
     return msgspec.structs.replace(envelope, put_off=envelope.put_off + 1)
 
 
-def copied(body: str, message_id: str) -> Successor:
-    """Of any message that has to make room for one before it."""
+def create_copy(body: str, message_id: str) -> SuccessorMessage:
+    """Return a new message that goes behind the one before it."""
     try:
-        envelope = opened(body)
+        envelope = parse_envelope(body)
     except EventUnreadable:
         envelope = None
     if isinstance(envelope, WorkOrder):
-        return successor_of(envelope, envelope.waits)
-    return Successor(body, named_by("copy", message_id))
+        return create_successor(envelope, envelope.waits)
+    return SuccessorMessage(body, hash_name("copy", message_id))

@@ -1,48 +1,76 @@
-"""Findings on the lines of a diff (W2): each is posted once, whatever crashes and is asked for again (N3), or told in
-the result's note where it cannot stand on its line.
+"""Post findings on the lines of a diff, each once, and list those that cannot be posted there in the result's note.
 
-    published = await publish(forge, merge_request, conducted.findings, marker, public=not applied.internal_notes)
-    Draft(text=f"{outcome.text}\\n\\n{summary(published)}", …)
+    published = await publish_findings(forge, merge_request, result.findings, marker, public=not applied.internal_notes)
+    NoteDraft(text=f"{outcome.text}\\n\\n{findings_summary(published)}", …)
 
-A thread on a line is always public. So where notes are internal, none is opened (N1). With `begin` they are only held
-back, for whoever posts the result to release them with it; `lost` tells what is not there in spite of that.
+A crash and a second delivery of the order do not post a finding twice. A thread on a line is always public, so none is
+opened where notes are internal. With `begin` the findings are only drafts, which are released together with the result;
+`repost_lost_findings` then finds those that GitLab did not post. At the end of a review, `ReviewFinisher` resolves the
+threads of fixed findings, reopens those that came back, and summarizes all findings in one line.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import msgspec
 
-from hummingbird.domain.diffs import Diff, Spot
-from hummingbird.domain.errors import ForgeMissing, ForgeRefused, WriteUncertain
-from hummingbird.domain.findings import Earlier, Finding, Severity, fingerprint
-from hummingbird.domain.limits import FINDING_TITLE_CHARS
-from hummingbird.domain.notes import Draft, Marker, Part
-from hummingbird.domain.suggestions import Change
-from hummingbird.domain.text import shortened
-from hummingbird.ports.forge import Forge, MergeRequest, Thread
-from hummingbird.service.batches import Batch
+from hummingbird.config.settings import Settings
+from hummingbird.core.diffs import Diff, DiffPosition
+from hummingbird.core.errors import GitLabNotFound, GitLabRequestRefused, GitLabWriteUncertain
+from hummingbird.core.findings import (
+    PostedFinding,
+    ReviewFinding,
+    Severity,
+    SuggestedEdit,
+    finding_fingerprint,
+    has_same_text,
+)
+from hummingbird.core.limits import FINDING_TITLE_CHARS
+from hummingbird.core.orders import WorkOrder
+from hummingbird.core.text import shorten_line
+from hummingbird.gitlab.write.protocol import (
+    GitLabWriter,
+    MergeRequestDetails,
+    MergeRequestThread,
+    NoteDraft,
+    NoteKind,
+    NoteMarker,
+)
+from hummingbird.service.diff_comparison import REVIEW_LINKS
+from hummingbird.service.draft_batch import DraftBatch
+from hummingbird.service.finding_lifecycle import (
+    FindingState,
+    ReviewContext,
+    ReviewSummary,
+    TrackedFinding,
+    is_dismissed,
+)
+from hummingbird.service.note_text import markdown_link, merge_request_url
+from hummingbird.service.publisher import ResultPublisher
 
-Begin: TypeAlias = Callable[[MergeRequest, Marker], Awaitable[Batch | None]]
-_ORDER = tuple(Severity)
+BeginBatch: TypeAlias = Callable[[MergeRequestDetails, NoteMarker], Awaitable[DraftBatch | None]]
+_SEVERITY_ORDER = tuple(Severity)
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """`inline` stand on their lines, `listed` do not: their text belongs into the note. `batch`: what holds some of the
-    former until it is released; `marks` are their fingerprints."""
+class PublishedFindings:
+    """What became of the findings.
 
-    inline: tuple[Finding, ...] = ()
-    listed: tuple[Finding, ...] = ()
-    batch: Batch | None = field(default=None, compare=False)
-    marks: tuple[str, ...] = field(default=(), compare=False)
+    `inline` are on their lines; `listed` are not, so their text belongs into the note. `batch` holds the drafts of some
+    inline findings until it is released; `fingerprints` are those of the inline findings.
+    """
+
+    inline: tuple[ReviewFinding, ...] = ()
+    listed: tuple[ReviewFinding, ...] = ()
+    batch: DraftBatch | None = field(default=None, compare=False)
+    fingerprints: tuple[str, ...] = field(default=(), compare=False)
 
 
-def earlier_of(threads: Iterable[Thread]) -> tuple[Earlier, ...]:
-    """The findings that stand in a merge request, of whichever run and workflow, resolved ones too."""
+def earlier_findings(threads: Iterable[MergeRequestThread]) -> tuple[PostedFinding, ...]:
+    """Return all findings that were posted on a merge request, by any run and workflow, including resolved ones."""
     return tuple(
-        Earlier(
+        PostedFinding(
             path=note.path,
             line=note.line,
             fingerprint=note.marker.finding,
@@ -51,161 +79,308 @@ def earlier_of(threads: Iterable[Thread]) -> tuple[Earlier, ...]:
         )
         for thread in threads
         for note in thread.notes
-        if note.marker is not None and note.marker.part is Part.FINDING
+        if note.marker is not None and note.marker.part is NoteKind.FINDING
     )
 
 
-async def publish(
-    forge: Forge,
-    merge_request: MergeRequest,
-    findings: Sequence[Finding],
-    marker: Marker,
+async def publish_findings(
+    forge: GitLabWriter,
+    merge_request: MergeRequestDetails,
+    findings: Sequence[ReviewFinding],
+    marker: NoteMarker,
     *,
     public: bool,
-    begin: Begin | None = None,
-) -> Published:
-    """`merge_request` as the run saw it, `marker` the order's. Once another commit is the head, lines mean something
-    else: nothing is posted any more. Raises what the forge raises, but for a line that it does not take; to be called
-    again then."""
-    ranked = _apart(sorted(dict.fromkeys(findings), key=lambda finding: _ORDER.index(finding.severity)))
+    begin: BeginBatch | None = None,
+) -> PublishedFindings:
+    """Post the findings on their lines, or as drafts with `begin`.
+
+    `merge_request` is as the run saw it, and `marker` is the order's. If another commit is the head by now, lines mean
+    something else and nothing is posted. Raises what the GitLab writer raises, except for a line that GitLab refuses.
+    It can then be called again.
+    """
+    ranked = _separate_suggestions(
+        sorted(dict.fromkeys(findings), key=lambda finding: _SEVERITY_ORDER.index(finding.severity))
+    )
     iid, head = merge_request.change.iid, merge_request.change.head
     if not ranked or not public or (marker.sha and marker.sha != head):
-        return Published(listed=tuple(ranked))
+        return PublishedFindings(listed=tuple(ranked))
     if (await forge.merge_request(iid)).change.head != head:
-        return Published(listed=tuple(ranked))
+        return PublishedFindings(listed=tuple(ranked))
     diff = Diff(await forge.diffs(iid))
     batch = None if begin is None else await begin(merge_request, marker)
-    posting = _Posting(forge, merge_request, marker, await _there(forge, iid) | _held(batch), batch)
-    stands = [(finding, await posting.done(finding, diff)) for finding in ranked]
+    posting = _FindingPoster(
+        forge, merge_request, marker, await _find_fingerprints(forge, iid) | _batch_fingerprints(batch), batch
+    )
+    stands = [(finding, await posting.post_once(finding, diff)) for finding in ranked]
     marks = tuple(mark for _, mark in stands if mark)
-    return Published(
+    return PublishedFindings(
         tuple(finding for finding, mark in stands if mark),
         tuple(finding for finding, mark in stands if not mark),
-        batch if batch is not None and batch.speaks_of(marks) else None,
+        batch if batch is not None and batch.contains_any(marks) else None,
         marks,
     )
 
 
-def _apart(findings: Iterable[Finding]) -> list[Finding]:
-    """Of suggestions that meet, one can be applied with a click. The tool sees to that within one process; a run may
-    have gone on in another one."""
-    offered: list[tuple[str, Change]] = []
-    found: list[Finding] = []
+def _separate_suggestions(findings: Iterable[ReviewFinding]) -> list[ReviewFinding]:
+    """Let only one of several overlapping suggestions be applied with a click.
+
+    The tool ensures that within one process, but a run may have continued in another one.
+    """
+    offered: list[tuple[str, SuggestedEdit]] = []
+    found: list[ReviewFinding] = []
     for finding in findings:
-        change = Change(finding.line - finding.above, finding.line, "")
-        clicked = finding.tried and not any(path == finding.path and change.meets(other) for path, other in offered)
+        change = SuggestedEdit(finding.line - finding.lines_above, finding.line, "")
+        clicked = finding.applies_cleanly and not any(
+            path == finding.path and change.overlaps(other) for path, other in offered
+        )
         offered += [(finding.path, change)] if clicked else []
-        found.append(replace(finding, tried=clicked))
+        found.append(replace(finding, applies_cleanly=clicked))
     return found
 
 
-async def lost(forge: Forge, merge_request: MergeRequest, published: Published, marker: Marker) -> tuple[Finding, ...]:
-    """What was released with the result, and is to be seen nowhere: posted by itself, or returned if that is refused
-    too. GitLab may swallow a note whose line it does not take."""
+async def repost_lost_findings(
+    forge: GitLabWriter, merge_request: MergeRequestDetails, published: PublishedFindings, marker: NoteMarker
+) -> tuple[ReviewFinding, ...]:
+    """Post findings that were released with the result but are missing; return those that GitLab refuses.
+
+    GitLab may drop a draft silently if it does not accept its line.
+    """
     if published.batch is None:
         return ()
-    there = await _there(forge, merge_request.change.iid)
-    pairs = zip(published.inline, published.marks, strict=True)
+    there = await _find_fingerprints(forge, merge_request.change.iid)
+    pairs = zip(published.inline, published.fingerprints, strict=True)
     missing = [finding for finding, mark in pairs if mark not in there]
-    return (await publish(forge, merge_request, missing, marker, public=True)).listed
+    return (await publish_findings(forge, merge_request, missing, marker, public=True)).listed
 
 
-async def _there(forge: Forge, iid: int) -> set[str]:
-    return {one.fingerprint for one in earlier_of(await forge.threads(iid))}
+async def _find_fingerprints(forge: GitLabWriter, iid: int) -> set[str]:
+    return {one.fingerprint for one in earlier_findings(await forge.threads(iid))}
 
 
-def _held(batch: Batch | None) -> set[str]:
+def _batch_fingerprints(batch: DraftBatch | None) -> set[str]:
     return set() if batch is None else batch.findings
 
 
 @dataclass(slots=True)
-class _Posting:
-    forge: Forge
-    merge_request: MergeRequest
-    marker: Marker
-    there: set[str]
-    batch: Batch | None = None
+class _FindingPoster:
+    forge: GitLabWriter
+    merge_request: MergeRequestDetails
+    marker: NoteMarker
+    posted: set[str]
+    batch: DraftBatch | None = None
 
-    async def done(self, finding: Finding, diff: Diff) -> str:
-        """Its fingerprint if it stands on its line now, or will with the batch."""
-        spot = diff.spot(finding.path, finding.line, old=finding.old)
+    async def post_once(self, finding: ReviewFinding, diff: Diff) -> str:
+        """Return the finding's fingerprint if it is on its line now, or will be with the batch; else nothing."""
+        spot = diff.find_position(finding.path, finding.line, old=finding.old)
         if spot is None:
             return ""
-        code = diff.text(finding.path, finding.line, old=finding.old)
-        known = fingerprint(replace(finding, path=spot.new_path), code)
-        if known not in self.there:
+        code = diff.line_text(finding.path, finding.line, old=finding.old)
+        known = finding_fingerprint(replace(finding, path=spot.new_path), code)
+        if known not in self.posted:
             await self._post(finding, spot, known)
-        return known if known in self.there else ""
+        return known if known in self.posted else ""
 
-    async def _post(self, finding: Finding, spot: Spot, known: str) -> None:
-        """Once: what may have been written is looked for, and not written again, for a slow GitLab may write it yet.
-        A line that is refused raises nothing; GitLab says so with 400, and at times with 500 (facts 2.4)."""
-        draft = _draft(finding, msgspec.structs.replace(self.marker, part=Part.FINDING, finding=known))
+    async def _post(self, finding: ReviewFinding, spot: DiffPosition, known: str) -> None:
+        """Try to post the finding once.
+
+        A finding that may have been posted is looked for and not posted again, because a slow GitLab may still post it.
+        A refused line raises nothing; GitLab refuses it with status 400, sometimes with 500.
+        """
+        draft = _build_draft(finding, msgspec.structs.replace(self.marker, part=NoteKind.FINDING, finding=known))
         if self.batch is not None:
-            self.there |= {known} if await self.batch.hold(spot, draft) else set()
+            self.posted |= {known} if await self.batch.hold(spot, draft) else set()
             return
         try:
-            await self.forge.comment(self.merge_request, spot, draft)
-            self.there.add(known)
-        except WriteUncertain:
-            self.there |= await _there(self.forge, self.merge_request.change.iid)
-        except (ForgeRefused, ForgeMissing):
+            await self.forge.open_line_thread(self.merge_request, spot, draft)
+            self.posted.add(known)
+        except GitLabWriteUncertain:
+            self.posted |= await _find_fingerprints(self.forge, self.merge_request.change.iid)
+        except (GitLabRequestRefused, GitLabNotFound):
             return
 
 
-def _draft(finding: Finding, marker: Marker) -> Draft:
-    """What nobody has tried cannot be applied with a click: it is shown as code."""
-    if finding.suggestion is None or not finding.tried:
-        return Draft(above=_word(finding), text=_whole(finding), marker=marker)
-    return Draft(
-        above=_word(finding),
-        text=finding.shown,
+def _build_draft(finding: ReviewFinding, marker: NoteMarker) -> NoteDraft:
+    """Return the finding's note; a suggestion that nobody tried is shown as code and cannot be applied with a click."""
+    if finding.suggestion is None or not finding.applies_cleanly:
+        return NoteDraft(above=_severity_label(finding), text=_full_text(finding), marker=marker)
+    return NoteDraft(
+        above=_severity_label(finding),
+        text=finding.display_text,
         suggestion=finding.suggestion,
-        suggested_above=finding.above,
+        suggested_above=finding.lines_above,
         marker=marker,
     )
 
 
-def summary(published: Published) -> str:
-    """Markdown for the note: the most serious first; of those on their lines no more than how they begin. Holds a
-    model's words: for a draft's `text`. Empty if there are none."""
+def findings_summary(published: PublishedFindings) -> str:
+    """Return Markdown for the note, the most serious findings first, or an empty string.
+
+    Of findings on their lines only the beginning is repeated. The text holds the model's words, so it belongs into a
+    draft's `text`, which is sanitized.
+    """
     parts = []
     if published.inline:
-        rows = (f"- {_head(finding)} {_beginning(finding)}" for finding in published.inline)
+        rows = (f"- {_finding_heading(finding)} {_first_line(finding)}" for finding in published.inline)
         parts.append("\n".join(["Findings, each on its line of the diff:", "", *rows]))
     if published.listed:
-        told = (f"- {_head(finding)} {_indented(_whole(finding))}" for finding in published.listed)
+        told = (f"- {_finding_heading(finding)} {_indent_item(_full_text(finding))}" for finding in published.listed)
         title = "Further findings:" if published.inline else "Findings:"
         parts.append("\n".join([title, "", *told]))
     return "\n\n".join(parts)
 
 
-def _word(finding: Finding) -> str:
+def _severity_label(finding: ReviewFinding) -> str:
     return f"**{finding.severity.capitalize()}**"
 
 
-def _head(finding: Finding) -> str:
+def _finding_heading(finding: ReviewFinding) -> str:
     where = f"{finding.path}:{finding.line}".replace("`", "'")
     side = " (as it was before)" if finding.old else ""
-    return f"{_word(finding)} `{shortened(where, FINDING_TITLE_CHARS)}`{side}:"
+    return f"{_severity_label(finding)} `{shorten_line(where, FINDING_TITLE_CHARS)}`{side}:"
 
 
-def _beginning(finding: Finding) -> str:
-    return shortened(finding.shown.strip().split("\n")[0].replace("`", "'"), FINDING_TITLE_CHARS)
+def _first_line(finding: ReviewFinding) -> str:
+    return shorten_line(finding.display_text.strip().split("\n")[0].replace("`", "'"), FINDING_TITLE_CHARS)
 
 
-def _whole(finding: Finding) -> str:
+def _full_text(finding: ReviewFinding) -> str:
     if finding.suggestion is None:
-        return finding.shown.strip()
-    instead = f"lines {finding.first_line} to {finding.line}" if finding.above else "that line"
-    untried = "" if finding.tried else " (not tried, so not offered to be applied)"
+        return finding.display_text.strip()
+    instead = f"lines {finding.first_line} to {finding.line}" if finding.lines_above else "that line"
+    untried = "" if finding.applies_cleanly else " (not tried, so not offered to be applied)"
     if not finding.suggestion:
-        return f"{finding.shown.strip()}\n\nWithout {instead}{untried}."
+        return f"{finding.display_text.strip()}\n\nWithout {instead}{untried}."
     fence = "`" * (3 + finding.suggestion.count("`"))
-    return f"{finding.shown.strip()}\n\nInstead of {instead}{untried}:\n\n{fence}\n{finding.suggestion}\n{fence}"
+    return f"{finding.display_text.strip()}\n\nInstead of {instead}{untried}:\n\n{fence}\n{finding.suggestion}\n{fence}"
 
 
-def _indented(text: str) -> str:
-    """As part of its item of the list."""
+def _indent_item(text: str) -> str:
+    """Indent the text as part of its list item."""
     first, *others = text.split("\n")
     return "\n".join([first, *(f"  {line}" if line.strip() else "" for line in others)])
+
+
+_STATES_SHOWN = (
+    FindingState.STILL,
+    FindingState.MOVED,
+    FindingState.BACK,
+    FindingState.FIXED,
+    FindingState.DISMISSED,
+    FindingState.OUTSIDE,
+    FindingState.UNKNOWN,
+)
+_STATES_WITHOUT_LINK = (FindingState.FIXED, FindingState.DISMISSED)  # nobody has to look there
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsStatus:
+    """The state of all findings at the end of a review.
+
+    `repeats` are the threads whose finding was reported again. `since` is when the review started, by GitLab's clock.
+    """
+
+    tracked: Sequence[TrackedFinding]
+    repeats: frozenset[str] = frozenset()
+    since: float = 0.0
+
+    def threads_to_resolve(self) -> tuple[MergeRequestThread, ...]:
+        """Return the open threads of fixed findings, except those in which a person has the last word."""
+        open_ones = (
+            one.thread
+            for one in self.tracked
+            if self._current_state(one) is FindingState.FIXED and not one.thread.resolved
+        )
+        return tuple(thread for thread in open_ones if thread.notes[-1].by_bot)
+
+    def threads_to_reopen(self) -> tuple[MergeRequestThread, ...]:
+        """Return the resolved threads of findings that came back."""
+        return tuple(one.thread for one in self.tracked if one.state is FindingState.BACK and one.thread.resolved)
+
+    def summary_line(self, new: int, order: WorkOrder, settings: Settings) -> str:
+        """Return our own Markdown about all findings; empty if there were none before."""
+        if not self.tracked:
+            return ""
+        url = merge_request_url(settings, order.project, order.mr_iid)
+        told = [f"{new} new" if new else "nothing new", *self._state_counts(url)]
+        return f"Findings: {', '.join(told)}."
+
+    def _state_counts(self, url: str) -> Iterator[str]:
+        for state in _STATES_SHOWN:
+            ones = [one for one in self.tracked if self._current_state(one) is state]
+            if ones:
+                yield _state_text(state, [f"{url}#note_{one.note.id}" for one in ones])
+
+    def _current_state(self, one: TrackedFinding) -> FindingState | None:
+        """Return the state to show, or None for a finding that needs no mention.
+
+        It needs none if it was fixed before this review started, or is resolved and cannot be located.
+        """
+        if one.state in (FindingState.UNKNOWN, FindingState.OUTSIDE) and one.thread.resolved:
+            return None
+        if one.state is not FindingState.FIXED:
+            return one.state
+        if one.thread.id in self.repeats:
+            return FindingState.STILL
+        just = one.thread.resolved_by_bot and one.thread.resolved_at >= self.since
+        return FindingState.FIXED if just or not one.thread.resolved else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewFinisher:
+    """Finish the review of one order; after an error it can be called again and does the same."""
+
+    forge: GitLabWriter
+    order: WorkOrder
+    request: MergeRequestDetails
+    settings: Settings
+
+    async def finish(
+        self, publication: ResultPublisher, review: ReviewContext, findings: Sequence[ReviewFinding], began: int
+    ) -> ReviewSummary:
+        """Resolve and reopen threads, and return the summary; `began` is the placeholder's note.
+
+        If another commit is the head by now, its own review handles the threads, and the summary names no diff.
+        """
+        iid, new = self.order.mr_iid, review.new_findings(findings)
+        threads = await self.forge.threads(iid)
+        since = next((note.made_at for thread in threads for note in thread.notes if note.id == began), 0.0)
+        end = FindingsStatus(self._current_findings(review, threads, new), review.threads_of_repeats(findings), since)
+        line = end.summary_line(len(new), self.order, self.settings)
+        if (await self.forge.merge_request(iid)).change.head != self.request.change.head:
+            return ReviewSummary(line)
+        await publication.resolve_threads(iid, end.threads_to_resolve())
+        await publication.reopen_threads(iid, end.threads_to_reopen())
+        return ReviewSummary(line, review.patch)
+
+    def _current_findings(
+        self, review: ReviewContext, threads: Iterable[MergeRequestThread], new: Sequence[ReviewFinding]
+    ) -> Sequence[TrackedFinding]:
+        """Return the workflow's own findings with their current threads, which people may change during a run.
+
+        Findings that an order of the same session posted for this one count as new.
+        """
+        fresh = {thread.id: thread for thread in threads}
+        known = (replace(one, thread=fresh.get(one.thread.id, one.thread)) for one in review.tracked)
+        return [_apply_dismissal(one) for one in known if self._is_ours(one, new)]
+
+    def _is_ours(self, one: TrackedFinding, new: Sequence[ReviewFinding]) -> bool:
+        marker = one.note.marker
+        if marker is None or marker.wf != self.order.workflow:
+            return False
+        return marker.id != self.order.session_id or not any(has_same_text(finding, one.earlier) for finding in new)
+
+
+def _apply_dismissal(one: TrackedFinding) -> TrackedFinding:
+    if one.state is FindingState.FIXED or not is_dismissed(one.thread):
+        return one
+    return replace(one, state=FindingState.DISMISSED)
+
+
+def _state_text(state: FindingState, urls: Sequence[str]) -> str:
+    words = f"{len(urls)} {state}"
+    if state in _STATES_WITHOUT_LINK:
+        return words
+    if len(urls) == 1:
+        return markdown_link(words, urls[0])
+    links = (markdown_link(str(number), url) for number, url in enumerate(urls[:REVIEW_LINKS], 1))
+    return f"{words} ({', '.join(links)})"

@@ -1,48 +1,49 @@
-"""What rules say of an order before a model does (N8): what was looked at, joined with what the project has had before.
+"""Form the opinion that rules have of an order before a model is asked.
 
-Decides too whether the failure was explained elsewhere, so that nobody has to be asked again: only for what began by
-itself, only where every job that failed had the same failure in another merge request, and never where anything hints
-at this one as the cause.
+The opinion joins the gathered facts with the project's earlier failures. It also decides whether an earlier analysis is
+enough, so that no model is asked again: only for orders that nobody asked for, only if every failed job had the same
+failure in another merge request, and never if anything hints at this merge request as the cause.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hummingbird.config.settings import Settings
-from hummingbird.domain.failures import FailureSeen
-from hummingbird.domain.orders import WorkOrder
-from hummingbird.domain.verdict_limits import KNOWN_ANALYSIS_S
-from hummingbird.domain.verdicts import Judgement, Origin, Verdict
-from hummingbird.evidence.verdicts.facts import Facts, JobFacts
-from hummingbird.evidence.verdicts.judging import GREEN_ON_TARGET, judge
-from hummingbird.ports.known_failures import Analysed, KnownFailure
-from hummingbird.service.investigating import NO_OPINION, Conducted, Looked, Opinion
-from hummingbird.service.known import Known, author_mark
-from hummingbird.service.verdict_wording import explained_elsewhere
-from hummingbird.service.wording import ended_early, nothing_found
+from hummingbird.core.orders import WorkOrder
+from hummingbird.core.protocols.storage import AnalysisLink, KnownFailure
+from hummingbird.core.verdicts import FailureOrigin, FailureVerdict, JobJudgement, ObservedFailure
+from hummingbird.evidence.bounds import KNOWN_ANALYSIS_S
+from hummingbird.evidence.verdict_rules import GREEN_ON_TARGET, FailureFacts, JobFacts, judge_failures
+from hummingbird.service.failure_history import KnownFailureTracker, author_digest
+from hummingbird.service.note_text import early_end_text, elsewhere_text, is_nothing_found
+from hummingbird.service.protocols import NO_OPINION, InvestigationResult, RuleInput, RuleOpinion
 
 
-async def opinion_of(
-    order: WorkOrder, looked: Looked, known: Known, settings: Settings, *, author_id: int = 0
-) -> Opinion:
-    """The same for an order that is delivered again: what its journal says is not judged anew. `author_id`: of the
-    merge request, 0 if it is not known."""
-    prints = _failed(looked)
-    before = await known.before(order, prints)
+async def form_opinion(
+    order: WorkOrder, looked: RuleInput, known: KnownFailureTracker, settings: Settings, *, author_id: int = 0
+) -> RuleOpinion:
+    """Return the opinion on an order; `author_id` is the merge request's author, 0 if not known.
+
+    An order that is delivered again gets the same opinion: the verdict in its journal is not judged again.
+    """
+    prints = _failure_fingerprints(looked)
+    before = await known.load_known(order, prints)
     verdict = looked.verdict
     if verdict is None and looked.facts is not None and looked.facts.jobs:
-        verdict = judge(_joined(looked.facts, author_mark(author_id), f"!{order.mr_iid}", before))
+        verdict = judge_failures(
+            _add_known_failures(looked.facts, author_digest(author_id), f"!{order.mr_iid}", before)
+        )
     if verdict is None:
         return NO_OPINION
-    where = _explained(order, verdict, before, known.clock.now())
+    where = _find_analyses(order, verdict, before, known.clock.now())
     if not where:
-        return Opinion(verdict=verdict, failures=looked.failures)
-    failures = looked.failures or tuple(_seen(before[one]) for one in prints if one in before)
-    return Opinion(verdict=verdict, instead=explained_elsewhere(order, where, settings), failures=failures)
+        return RuleOpinion(verdict=verdict, failures=looked.failures)
+    failures = looked.failures or tuple(_failure_from_known(before[one]) for one in prints if one in before)
+    return RuleOpinion(verdict=verdict, instead=elsewhere_text(order, where, settings), failures=failures)
 
 
-def _failed(looked: Looked) -> list[str]:
-    """All that failed in each of the jobs."""
+def _failure_fingerprints(looked: RuleInput) -> list[str]:
+    """Return all fingerprints of all failed jobs."""
     if looked.verdict is not None:
         found = [job.fingerprints for job in looked.verdict.jobs]
     else:
@@ -50,29 +51,33 @@ def _failed(looked: Looked) -> list[str]:
     return list(dict.fromkeys(one for prints in found for one in prints))
 
 
-def _joined(facts: Facts, author: str, own: str, before: Mapping[str, KnownFailure]) -> Facts:
-    """With the merge requests of other authors that had the same failures. Merge requests whose author nobody knows are
-    one other author's, however many they are."""
+def _add_known_failures(facts: FailureFacts, author: str, own: str, before: Mapping[str, KnownFailure]) -> FailureFacts:
+    """Add the merge requests of other authors that had the same failures.
 
-    def with_others(job: JobFacts) -> JobFacts:
+    All merge requests with an unknown author count as one other author.
+    """
+
+    def add_others(job: JobFacts) -> JobFacts:
         known = before.get(job.fingerprints[0]) if job.fingerprints else None
         if known is None:
             return job
         by = dict(zip(known.merge_requests, known.authors, strict=True))
         others = {name: mark for name, mark in by.items() if name != own and (mark != author or not mark)}
-        return replace(job, elsewhere=tuple(others), other_authors=len(set(others.values())))
+        return replace(job, also_seen_in=tuple(others), other_authors=len(set(others.values())))
 
-    return replace(facts, jobs=tuple(map(with_others, facts.jobs)))
+    return replace(facts, jobs=tuple(map(add_others, facts.jobs)))
 
 
-def _explained(
-    order: WorkOrder, verdict: Verdict, before: Mapping[str, KnownFailure], now: float
-) -> tuple[Analysed, ...]:
-    """Where each of the failures was; nothing if one of them was not: beside what comes and goes, a change may have
-    broken something of its own."""
-    if not order.checked or not verdict.jobs or any(map(_may_be_ours, verdict.jobs)):
+def _find_analyses(
+    order: WorkOrder, verdict: FailureVerdict, before: Mapping[str, KnownFailure], now: float
+) -> tuple[AnalysisLink, ...]:
+    """Return the earlier analyses of the failures; nothing if one failure has none.
+
+    Beside a flaky failure, the change may have broken something of its own.
+    """
+    if not order.needs_check or not verdict.jobs or any(map(_may_be_caused_here, verdict.jobs)):
         return ()
-    found: dict[str, Analysed] = {}
+    found: dict[str, AnalysisLink] = {}
     for one in [one for job in verdict.jobs for one in job.fingerprints or ("",)]:
         known = before.get(one)
         where = known.analysis if known is not None else None
@@ -82,26 +87,36 @@ def _explained(
     return tuple(found.values())
 
 
-def explains(conducted: Conducted) -> Sequence[FailureSeen]:
-    """The failures that its note explains to others: of those that rules judged, and only if it is an analysis and a
-    whole one."""
+def failures_explained_by(conducted: InvestigationResult) -> Sequence[ObservedFailure]:
+    """Return the failures that the note explains to others.
+
+    They are among those that rules judged, and the result must be an analysis and a complete one.
+    """
     outcome, verdict = conducted.outcome, conducted.verdict
-    part = conducted.repeats or conducted.stopgap or nothing_found(outcome.text) or ended_early(outcome)
+    part = (
+        conducted.is_known_failure
+        or conducted.by_rules_only
+        or is_nothing_found(outcome.text)
+        or early_end_text(outcome)
+    )
     if verdict is None or part:
         return ()
     judged = {one for job in verdict.jobs for one in job.fingerprints}
     return [failure for failure in conducted.failures if failure.fingerprint in judged]
 
 
-def _may_be_ours(job: Judgement) -> bool:
-    """Two people can break two things in the same words: what hints at this merge request deserves a look of its own.
-    That the target branch is green hints at nothing in particular."""
-    return any(reason.speaks_for is Origin.CHANGE and reason.sign != GREEN_ON_TARGET for reason in job.reasons)
+def _may_be_caused_here(job: JobJudgement) -> bool:
+    """Return whether anything hints at this merge request as the cause.
+
+    Two people can break two things with the same message, so such a failure deserves its own analysis. A green target
+    branch alone is not a hint.
+    """
+    return any(reason.speaks_for is FailureOrigin.CHANGE and reason.sign != GREEN_ON_TARGET for reason in job.reasons)
 
 
-def _seen(known: KnownFailure) -> FailureSeen:
-    """As it was told last: what was looked at in another process is not known here."""
-    return FailureSeen(
+def _failure_from_known(known: KnownFailure) -> ObservedFailure:
+    """Return the failure as the ledger has it: what another process gathered is not known here."""
+    return ObservedFailure(
         fingerprint=known.fingerprint,
         kind=known.kind,
         class_=known.class_,

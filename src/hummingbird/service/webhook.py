@@ -1,8 +1,7 @@
-"""The HTTP door (E1): GitLab's webhooks, in milliseconds and within bounds. Who may knock, the gate says; what an event
-is, ingress.
+"""Receive GitLab's webhooks over HTTP, within milliseconds and within bounds.
 
-GitLab gives up after 10 seconds, never tries again by itself and switches off a hook that fails four times. So whatever
-is no fault of the sender is answered with success.
+GitLab gives up after 10 seconds, never retries by itself and disables a hook that fails four times. So everything that
+is not the sender's fault is answered with success.
 """
 
 import asyncio
@@ -17,112 +16,115 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from hummingbird.domain.errors import EventUnreadable, HummingbirdError, ObjectsUnusable, QueueUnusable
-from hummingbird.domain.limits import EVENT_BODY_S, EVENT_BYTES, EVENTS_HELD_BYTES, QUEUE_ANSWER_S, READY_S
-from hummingbird.ports.queue import Queue
-from hummingbird.service.admission import Gate
-from hummingbird.service.envelopes import from_webhook
-from hummingbird.service.ingress import Ingress
+from hummingbird.core.errors import EventUnreadable, HummingbirdError, ObjectStoreUnusable, QueueUnusable
+from hummingbird.core.limits import EVENT_BODY_S, EVENT_BYTES, EVENTS_HELD_BYTES, QUEUE_ANSWER_S, READY_S
+from hummingbird.core.protocols.queues import Queue
+from hummingbird.service.envelopes import delivery_from_webhook
+from hummingbird.service.event_ingress import EventIngress
+from hummingbird.service.webhook_auth import WebhookAuth
 
-PATH = "/webhooks/gitlab"
+WEBHOOK_PATH = "/webhooks/gitlab"
 _log = logging.getLogger("hummingbird.service")
 
 
-def _untold(outcome: str) -> None:
-    """Where nobody counts."""
+def _ignore_outcome(outcome: str) -> None:
+    """Do nothing: the default where nobody counts deliveries."""
 
 
-def application(
-    gate: Gate,
-    ingress: Ingress,
+def create_webhook_app(
+    gate: WebhookAuth,
+    ingress: EventIngress,
     *,
     beside: Sequence[BaseRoute] = (),
-    told: Callable[[str], None] = _untold,
+    told: Callable[[str], None] = _ignore_outcome,
     body_s: float = EVENT_BODY_S,
     held_bytes: int = EVENTS_HELD_BYTES,
 ) -> Starlette:
-    """With a gate that `is_open`, to be served on loopback alone: whoever starts it sees to that. `beside`: what else
-    is answered at the same address. `told` hears what became of each delivery: queued, ignored, refused, failed."""
-    door, health = _Door(gate, ingress, told, body_s, held_bytes), _Health(ingress.queue)
+    """Create the HTTP application.
+
+    If `gate.is_open`, the caller must serve it on loopback only. `beside` are further routes at the same address.
+    `told` is called with what became of each delivery: queued, ignored, refused or failed.
+    """
+    door, health = _WebhookReceiver(gate, ingress, told, body_s, held_bytes), _HealthChecks(ingress.queue)
     made = Starlette(
         routes=[
-            Route(PATH, door.receive, methods=["POST"]),
-            Route("/healthz", health.alive, methods=["GET"]),
-            Route("/readyz", health.ready, methods=["GET"]),
+            Route(WEBHOOK_PATH, door.receive, methods=["POST"]),
+            Route("/healthz", health.report_alive, methods=["GET"]),
+            Route("/readyz", health.report_ready, methods=["GET"]),
             *beside,
         ],
-        exception_handlers={HTTPException: _refused},
+        exception_handlers={HTTPException: _render_refusal},
     )
     made.router.redirect_slashes = False
     return made
 
 
-class _Door:
+class _WebhookReceiver:
     def __init__(
-        self, gate: Gate, ingress: Ingress, told: Callable[[str], None], body_s: float, most_bytes: int
+        self, gate: WebhookAuth, ingress: EventIngress, told: Callable[[str], None], body_s: float, most_bytes: int
     ) -> None:
-        self._gate = gate
+        self._auth = gate
         self._ingress = ingress
-        self._told = told
+        self._report = told
         self._body_s = body_s
         self._most_bytes = most_bytes
         self._held_bytes = 0
 
     async def receive(self, request: Request) -> Response:
         try:
-            answer = await self._received(request)
+            answer = await self._check_and_accept(request)
         except HTTPException as error:
-            self._told("failed" if error.status_code >= 500 else "refused")
+            self._report("failed" if error.status_code >= 500 else "refused")
             raise
-        self._told("queued" if answer.status_code == 202 else "ignored")
+        self._report("queued" if answer.status_code == 202 else "ignored")
         return answer
 
-    async def _received(self, request: Request) -> Response:
-        if refusal := self._gate.refusal(request.headers):
-            raise _unwelcome(request, refusal)
-        async with self._body(request) as body:
-            if refusal := self._gate.forgery(request.headers, body):
-                raise _unwelcome(request, refusal)
-            return await self._taken(request, body)
+    async def _check_and_accept(self, request: Request) -> Response:
+        if refusal := self._auth.header_refusal(request.headers):
+            raise _auth_error(request, refusal)
+        async with self._hold_body(request) as body:
+            if refusal := self._auth.signature_refusal(request.headers, body):
+                raise _auth_error(request, refusal)
+            return await self._accept(request, body)
 
-    async def _taken(self, request: Request, body: bytes) -> Response:
-        signed_id = request.headers.get("webhook-id", "") if self._gate.signed else ""
+    async def _accept(self, request: Request, body: bytes) -> Response:
+        signed_id = request.headers.get("webhook-id", "") if self._auth.requires_signature else ""
         try:
-            taken = await self._ingress.take(from_webhook(body, request.headers, signed_id))
+            taken = await self._ingress.accept(delivery_from_webhook(body, request.headers, signed_id))
         except EventUnreadable as error:
-            _log.warning("A webhook from %s was not understood: %s", _remote(request), error)
+            _log.warning("A webhook from %s cannot be read: %s", _remote_host(request), error)
             raise HTTPException(400, str(error)) from error
-        except (QueueUnusable, ObjectsUnusable) as error:
-            _log.error("A webhook from %s could not be kept: %s", _remote(request), error)
-            raise HTTPException(503, "The event cannot be kept at the moment; send it again later.") from error
+        except (QueueUnusable, ObjectStoreUnusable) as error:
+            _log.error("A webhook from %s could not be stored: %s", _remote_host(request), error)
+            raise HTTPException(503, "The event cannot be stored at the moment; send it again later.") from error
         if taken.ignored:
-            _log.debug("Event %s from %s is not queued, for %s.", taken.identity, _remote(request), taken.ignored)
+            _log.debug("Event %s from %s is ignored: %s.", taken.identity, _remote_host(request), taken.ignored)
             return JSONResponse({"status": "ignored", "reason": taken.ignored})
-        _log.debug("Event %s from %s is queued.", taken.identity, _remote(request))
+        _log.debug("Event %s from %s is queued.", taken.identity, _remote_host(request))
         return JSONResponse({"status": "queued"}, 202)
 
     @asynccontextmanager
-    async def _body(self, request: Request) -> AsyncIterator[bytes]:
-        """All of it, for as long as somebody needs it."""
+    async def _hold_body(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the whole body and count its bytes as held until the caller is done with it."""
         declared = request.headers.get("content-length", "")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > EVENT_BYTES):
-            raise _too_large()
+            raise _too_large_error()
         body = bytearray()
         try:
-            await self._read(request, body)
+            await self._read_body(request, body)
             yield bytes(body)
         finally:
             self._held_bytes -= len(body)
 
-    async def _read(self, request: Request, body: bytearray) -> None:
-        """What the sender says about the length is not believed."""
+    async def _read_body(self, request: Request, body: bytearray) -> None:
+        """Read the body within the limits, without trusting the declared length."""
         try:
             async with asyncio.timeout(self._body_s), aclosing(request.stream()) as pieces:
                 async for piece in pieces:
                     body += piece
                     self._held_bytes += len(piece)
                     if len(body) > EVENT_BYTES:
-                        raise _too_large()
+                        raise _too_large_error()
                     if self._held_bytes > self._most_bytes:
                         raise HTTPException(503, "Too many events are being sent at once; send it again later.")
         except TimeoutError as error:
@@ -131,8 +133,8 @@ class _Door:
             raise HTTPException(400, "The body was cut off; send it whole.") from error
 
 
-class _Health:
-    """Whoever asks needs no secret, so asking often must not cost the queue anything."""
+class _HealthChecks:
+    """Answer health checks; they need no secret, so many of them must not cost the queue anything."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -140,19 +142,19 @@ class _Health:
         self._answer = False
         self._until = 0.0
 
-    async def alive(self, request: Request) -> Response:
+    async def report_alive(self, request: Request) -> Response:
         return JSONResponse({"status": "alive"})
 
-    async def ready(self, request: Request) -> Response:
+    async def report_ready(self, request: Request) -> Response:
         async with self._asking:
             if time.monotonic() >= self._until:
-                self._answer = await self._reached()
+                self._answer = await self._is_queue_reachable()
                 self._until = time.monotonic() + READY_S
         if self._answer:
             return JSONResponse({"status": "ready"})
         return JSONResponse({"status": "refused", "reason": "The queue cannot be reached; see the log."}, 503)
 
-    async def _reached(self) -> bool:
+    async def _is_queue_reachable(self) -> bool:
         try:
             async with asyncio.timeout(QUEUE_ANSWER_S):
                 await self._queue.check()
@@ -162,21 +164,21 @@ class _Health:
         return True
 
 
-def _unwelcome(request: Request, why: str) -> HTTPException:
-    _log.warning("A webhook from %s was refused: %s.", _remote(request), why)
+def _auth_error(request: Request, why: str) -> HTTPException:
+    _log.warning("A webhook from %s was refused: %s.", _remote_host(request), why)
     return HTTPException(401, "The delivery is not from a hook that is known here; check its secret and its signature.")
 
 
-def _too_large() -> HTTPException:
+def _too_large_error() -> HTTPException:
     return HTTPException(413, f"The body is larger than {EVENT_BYTES} bytes; GitLab sends no such thing.")
 
 
-def _remote(request: Request) -> str:
+def _remote_host(request: Request) -> str:
     return request.client.host if request.client else "somebody"
 
 
-async def _refused(_: Request, refusal: Exception) -> Response:
-    """The connection is closed with it: otherwise a server goes on taking in what is left of the body."""
+async def _render_refusal(_: Request, refusal: Exception) -> Response:
+    """Render an error and close the connection: otherwise the server would go on reading the rest of the body."""
     assert isinstance(refusal, HTTPException)
     headers = {**(refusal.headers or {}), "connection": "close"}
     return JSONResponse({"status": "refused", "reason": refusal.detail}, refusal.status_code, headers=headers)

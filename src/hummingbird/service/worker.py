@@ -1,20 +1,27 @@
-"""Works off the queue (E3, E4): any number of groups at once, each of them in order, runs within their slots.
+"""Process the queue: many groups at once, the messages of one group in order, runs within their slots.
 
-A message is deleted when its stage has returned, and never before. Knows queues; what a message means, the stages know.
+A message is deleted when its stage has returned, and never before. The worker knows queues; the stages know what a
+message means.
 """
 
 import asyncio
 import logging
 import math
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from hummingbird.domain.errors import EventUnreadable, ForgeDown, HummingbirdError, PlatformError, WriteUncertain
-from hummingbird.domain.limits import (
+from hummingbird.core.errors import (
+    EventUnreadable,
+    GitLabUnavailable,
+    GitLabWriteUncertain,
+    HummingbirdError,
+    PlatformError,
+)
+from hummingbird.core.limits import (
     LATER_CAP_S,
     LATER_REMEMBERED,
     PARKING_S,
@@ -22,37 +29,124 @@ from hummingbird.domain.limits import (
     QUEUE_RECEIVES,
     QUEUE_WAIT_S,
     SLOT_FULL_PAUSES,
+    SLOT_LINE,
     SLOT_LOOK_S,
     SLOT_PAUSE_S,
     WORK_AT_ONCE,
     WORK_AWAY_S,
     WORK_PAUSES_S,
 )
-from hummingbird.domain.log_context import working_on
-from hummingbird.domain.orders import Arrived, Envelope, WorkOrder, written
-from hummingbird.ports.queue import Message, Queue, Successor
-from hummingbird.service.envelopes import copied, is_event, opened, put_off, successor_of
-from hummingbird.service.holding import Holding
-from hummingbird.service.ingress import Ingress
-from hummingbird.service.outages import Outage, unless
-from hummingbird.service.slots import Slots
-from hummingbird.service.stages import Later, Stages
+from hummingbird.core.log_context import bind_log_context
+from hummingbird.core.orders import EventEnvelope, QueueEnvelope, WorkOrder, encode_envelope
+from hummingbird.core.protocols.queues import Queue, QueueMessage, SuccessorMessage
+from hummingbird.service.envelopes import count_postponement, create_copy, create_successor, is_event, parse_envelope
+from hummingbird.service.event_ingress import EventIngress
+from hummingbird.service.message_lease import MessageLease
+from hummingbird.service.outage_retry import OutageRetry, run_unless_stopped
+from hummingbird.service.protocols import EventProcessor, OrderProcessor, RetryLater, RunFailed, Skipped
+
+
+class RunSlots:
+    """Limit how many runs there are at once, with a short line of orders that wait for a slot.
+
+    The line fills a slot at once when a run ends, without another look at the queue. It holds no more orders than there
+    are slots, and each waits for `patience_s` only, because another process may have room. Patient orders, which would
+    lose their place in the session, wait for as long as it takes.
+
+    `most` is called each time, because the limit may change. Belongs to one event loop.
+    """
+
+    def __init__(self, most: Callable[[], int], patience_s: float) -> None:
+        self._most = most
+        self._patience_s = patience_s
+        self._line: deque[asyncio.Future[bool]] = deque()
+        self._taken = 0
+        self._freed = asyncio.Event()
+        self._closed = False
+
+    @property
+    def taken(self) -> int:
+        return self._taken
+
+    @property
+    def waiting(self) -> int:
+        return len(self._line)
+
+    @property
+    def full(self) -> bool:
+        return self._taken >= self._most()
+
+    async def wait_for_room(self, seconds: float) -> None:
+        """Wait until a slot may be free, at most that many seconds.
+
+        A process without room must look at the queue less often than orders return to it. Otherwise it would take
+        orders that another process could run at once, and keep them in its line until its own runs end.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.full:
+                    self._freed.clear()
+                    await self._freed.wait()
+
+    async def take(self, *, patient: bool = False) -> bool:
+        """Return whether the caller got a slot; it must free that slot later."""
+        room = SLOT_LINE if patient else self._most()
+        if self._closed or (self.full and len(self._line) >= room):
+            return False
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        self._fill_slots()
+        try:
+            await asyncio.wait((turn,), timeout=None if patient else self._patience_s)
+        except asyncio.CancelledError:
+            if self._leave_line(turn):
+                self.free()
+            raise
+        return self._leave_line(turn)
+
+    def free(self) -> None:
+        self._taken -= 1
+        self._freed.set()
+        self._fill_slots()
+
+    def close(self) -> None:
+        """Refuse slots to everybody who waits now or asks later."""
+        self._closed = True
+        for turn in self._line:
+            turn.set_result(False)
+        self._line.clear()
+
+    def _fill_slots(self) -> None:
+        while self._line and self._taken < self._most():
+            self._taken += 1
+            self._line.popleft().set_result(True)
+
+    def _leave_line(self, turn: asyncio.Future[bool]) -> bool:
+        if turn.done():
+            return turn.result()
+        self._line.remove(turn)
+        return False
+
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger("hummingbird.service")
 
 
 class Worker:
-    """`max_runs` is asked each time, for it may change. `visibility_s` is the queue's. `grace_s` is what runs have to
-    end once there is a stop. Belongs to one event loop."""
+    """Receive messages, hand them to the stages, and retry, postpone or bury those that fail.
+
+    `max_runs` is called each time, because the limit may change. `visibility_s` is the queue's visibility timeout.
+    `grace_s` is the time that runs have to end after a stop. Belongs to one event loop.
+    """
 
     def __init__(
         self,
         queue: Queue,
-        stages: Stages,
-        ingress: Ingress,
+        ingress: EventIngress,
         max_runs: Callable[[], int],
         *,
+        process_event: EventProcessor,
+        process_order: OrderProcessor,
         visibility_s: int,
         grace_s: float,
         slot_pause_s: float = SLOT_PAUSE_S,
@@ -60,7 +154,8 @@ class Worker:
         away_s: Sequence[int] = WORK_AWAY_S,
     ) -> None:
         self._queue = queue
-        self._stages = stages
+        self._event_processor = process_event
+        self._order_processor = process_order
         self._ingress = ingress
         self._max_runs = max_runs
         self._visibility_s = visibility_s
@@ -68,176 +163,203 @@ class Worker:
         self._slot_pause_s = slot_pause_s
         self._pauses_s = pauses_s
         self._away_s = away_s
-        self._outage = Outage("The queue")
+        self._outage = OutageRetry("The queue")
         self._stopping = asyncio.Event()
         self._parking = asyncio.Event()
         self._groups: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
-        self._slots = Slots(max_runs, slot_pause_s)
+        self._slots = RunSlots(max_runs, slot_pause_s)
         self._next_look = -math.inf
         self._more_events = False
-        self._later: OrderedDict[str, Envelope] = OrderedDict()
+        self._postponed: OrderedDict[str, QueueEnvelope] = OrderedDict()
 
     @property
     def running(self) -> int:
-        """How many slots are taken."""
+        """Return how many slots are taken."""
         return self._slots.taken
 
     def stop(self) -> None:
-        """Nothing more is taken, and `run` returns once all is done or parked. A second one parks at once."""
+        """Receive nothing more; `run` returns once all work is done or parked. A second call parks it at once."""
         if self._stopping.is_set():
             self._parking.set()
         self._stopping.set()
         self._slots.close()
 
     async def run(self) -> None:
-        """Until there is a stop. Cancelling it parks everything."""
+        """Process messages until `stop` is called; cancelling it parks everything."""
         try:
             while not self._stopping.is_set():
-                await self._take()
-            await unless(self._parking, self._ended(self._grace_s))
+                await self._receive()
+            await run_unless_stopped(self._parking, self._wait_for_groups(self._grace_s))
         finally:
             self._stopping.set()
             self._parking.set()
             self._slots.close()
-            await self._ended(PARKING_S)
+            await self._wait_for_groups(PARKING_S)
             await self._abandon()
 
-    async def _ended(self, seconds: float) -> None:
+    async def _wait_for_groups(self, seconds: float) -> None:
         if self._groups:
             await asyncio.wait(tuple(self._groups), timeout=seconds)
 
     async def _abandon(self) -> None:
-        """Whoever does not even end when cancelled: its messages come again when their time is over."""
+        """Leave behind groups that do not end even when cancelled: their messages become visible again."""
         for task in tuple(self._groups):
-            _log.error("A piece of work did not end in time and is left behind; its message will be received again.")
+            _log.error("A task did not end in time and was abandoned; its message will be received again.")
             task.cancel()
-        await self._ended(0)
+        await self._wait_for_groups(0)
 
-    async def _take(self) -> None:
+    async def _receive(self) -> None:
         busy = len(self._groups) - self._slots.waiting
         most = min(QUEUE_BATCH, self._max_runs() + WORK_AT_ONCE - busy)
         if most < 1:
             self._settled.clear()
-            await unless(self._stopping, self._settled.wait())
+            await run_unless_stopped(self._stopping, self._settled.wait())
             return
         if self._slots.full and self._groups and not self._more_events:
-            await unless(self._stopping, self._slots.room(SLOT_FULL_PAUSES * self._slot_pause_s))
-        receiving = self._outage.surely(partial(self._queue.receive, most, QUEUE_WAIT_S))
-        messages = await unless(self._stopping, receiving) or ()
+            await run_unless_stopped(self._stopping, self._slots.wait_for_room(SLOT_FULL_PAUSES * self._slot_pause_s))
+        receiving = self._outage.retry_until_available(partial(self._queue.receive, most, QUEUE_WAIT_S))
+        messages = await run_unless_stopped(self._stopping, receiving) or ()
         self._more_events = any(is_event(message.body) for message in messages)
-        for group in _groups(messages):
-            self._begin(group, whole=len(messages) < most)
+        for group in _group_messages(messages):
+            self._start_group(group, whole=len(messages) < most)
 
-    def _begin(self, messages: Sequence[Message], *, whole: bool) -> None:
-        holding = Holding(self._queue, self._outage, messages, whole=whole, visibility_s=self._visibility_s)
-        task = asyncio.create_task(self._work_off(holding))
+    def _start_group(self, messages: Sequence[QueueMessage], *, whole: bool) -> None:
+        holding = MessageLease(self._queue, self._outage, messages, whole=whole, visibility_s=self._visibility_s)
+        task = asyncio.create_task(self._process_group(holding))
         self._groups.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._on_group_done)
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
+    def _on_group_done(self, task: asyncio.Task[None]) -> None:
         self._groups.discard(task)
         self._settled.set()
         if not task.cancelled() and (error := task.exception()):
-            _log.error("A message could not even be given back; it will be received again.", exc_info=error)
+            _log.error("Could not return a message to the queue; it will be received again.", exc_info=error)
 
-    async def _work_off(self, holding: Holding) -> None:
+    async def _process_group(self, holding: MessageLease) -> None:
         async with holding:
             while (message := holding.first) and not self._stopping.is_set():
-                await self._deal_with(holding, message)
-            await holding.give_back()
+                await self._process_message(holding, message)
+            await holding.release()
 
-    async def _deal_with(self, holding: Holding, message: Message) -> None:
-        """Afterwards the message is no longer the first one."""
-        with _named(message):
-            await self._dealt_with(holding, message)
+    async def _process_message(self, holding: MessageLease, message: QueueMessage) -> None:
+        """Process the message; afterwards it is no longer the first of its group."""
+        with _log_context(message):
+            await self._process_or_retry(holding, message)
 
-    async def _dealt_with(self, holding: Holding, message: Message) -> None:
+    async def _process_or_retry(self, holding: MessageLease, message: QueueMessage) -> None:
         try:
-            queued = opened(message.body)
-            waited = self._later.pop(message.id, None)
-            if waited and await holding.renew(_following(waited, queued, message)):
+            queued = parse_envelope(message.body)
+            waited = self._postponed.pop(message.id, None)
+            if waited and await holding.renew(_create_successor_for(waited, queued, message)):
                 return
-            await self._try(holding, message, queued, waited or queued)
+            await self._process_envelope(holding, message, queued, waited or queued)
         except Exception as error:  # noqa: BLE001 - the border of a message: a bug must not end the worker
-            await self._failed(holding, message, error)
+            await self._handle_failure(holding, message, error)
 
-    async def _try(self, holding: Holding, message: Message, queued: Envelope, envelope: Envelope) -> None:
+    async def _process_envelope(
+        self, holding: MessageLease, message: QueueMessage, queued: QueueEnvelope, envelope: QueueEnvelope
+    ) -> None:
         try:
-            if isinstance(envelope, Arrived):
-                await self._arrive(holding, envelope)
+            if isinstance(envelope, EventEnvelope):
+                await self._process_event(holding, envelope)
             else:
-                await self._order(holding, message, queued, envelope)
-        except (ForgeDown, WriteUncertain) as error:
+                await self._process_order(holding, message, queued, envelope)
+        except (GitLabUnavailable, GitLabWriteUncertain) as error:
             if holding.first is not message or envelope.put_off >= len(self._away_s):
                 raise
-            await self._outlast(holding, message, queued, envelope, error)
+            await self._wait_for_gitlab(holding, message, queued, envelope, error)
 
-    async def _outlast(
-        self, holding: Holding, message: Message, queued: Envelope, envelope: Envelope, error: HummingbirdError
+    async def _wait_for_gitlab(
+        self,
+        holding: MessageLease,
+        message: QueueMessage,
+        queued: QueueEnvelope,
+        envelope: QueueEnvelope,
+        error: HummingbirdError,
     ) -> None:
-        """A GitLab that is away comes back, and what was found out until then is told then: that costs no try."""
+        """Postpone the message until GitLab is back; this does not count as a try.
+
+        What was found out until then is posted when GitLab is back.
+        """
         seconds = self._away_s[envelope.put_off]
-        _log.warning("%s waits %s s for GitLab: %s", _told(message), seconds, error)
-        await self._wait(holding, message, queued, put_off(envelope), seconds)
+        _log.warning("%s waits %s s for GitLab: %s", _describe_message(message), seconds, error)
+        await self._postpone(holding, message, queued, count_postponement(envelope), seconds)
 
-    async def _arrive(self, holding: Holding, event: Arrived) -> None:
-        ended = await self._ended_work(holding, self._stages.arrived(event))
+    async def _process_event(self, holding: MessageLease, event: EventEnvelope) -> None:
+        ended = await self._run_until_lost(holding, self._event_processor(event))
         if ended is None:
-            await holding.give_back()
+            await holding.release()
             return
-        for order in ended.result():
-            await self._outage.surely(
-                partial(self._queue.send, written(order), group=order.session_id, dedup_id=order.id)
+        orders = ended.result()
+        for order in () if isinstance(orders, Skipped) else orders:
+            await self._outage.retry_until_available(
+                partial(self._queue.send, encode_envelope(order), group=order.session_id, dedup_id=order.id)
             )
-        if await holding.done():
-            await self._ingress.forget(event)
+        if await holding.complete():
+            await self._ingress.delete_body(event)
 
-    async def _order(self, holding: Holding, message: Message, queued: Envelope, order: WorkOrder) -> None:
-        ended = await self._ended_work(holding, self._slotted(order, message.receives))
+    async def _process_order(
+        self, holding: MessageLease, message: QueueMessage, queued: QueueEnvelope, order: WorkOrder
+    ) -> None:
+        ended = await self._run_until_lost(holding, self._run_in_slot(order, message.receives))
         if ended is None:
-            await holding.replace(_following(order, queued, message))
-        elif (later := ended.result()) is None:
-            await holding.done()
-        else:
+            await holding.replace(_create_successor_for(order, queued, message))
+        elif isinstance(later := ended.result(), RetryLater):
             _log.debug("Order %s of session %s waits: %s.", order.id, order.session_id, later.reason)
             seconds = min(LATER_CAP_S, max(1, math.ceil(later.seconds)))
-            await self._wait(holding, message, queued, later.successor, seconds)
+            await self._postpone(holding, message, queued, later.successor, seconds)
+        else:
+            await holding.complete()
 
-    async def _slotted(self, order: WorkOrder, receives: int) -> Later | None:
-        """What came again keeps its place by waiting here: given back once more, it might have to make room for its
-        successor, and others of the session would overtake it."""
+    async def _run_in_slot(self, order: WorkOrder, receives: int) -> RetryLater | Skipped | RunFailed | None:
+        """Run the order, or return RetryLater if no slot is free.
+
+        An order that was received before waits patiently, to keep its place: given back once more, it might be replaced
+        by its successor, and other orders of the session would overtake it.
+        """
         if not await self._slots.take(patient=receives > 1):
-            return Later(self._until_look(), order, "all slots are taken")
+            return RetryLater(self._seconds_until_look(), order, "all slots are taken")
         try:
-            return await self._stages.ordered(order, last_try=receives >= QUEUE_RECEIVES)
+            return await self._order_processor(order, last_try=receives >= QUEUE_RECEIVES)
         finally:
             self._slots.free()
 
-    def _until_look(self) -> float:
-        """One after the other, so that many who wait for a slot cost no more than some do."""
+    def _seconds_until_look(self) -> float:
+        """Stagger the retries, so that many orders that wait for a slot cost no more than a few do."""
         now = time.monotonic()
         self._next_look = max(self._next_look + SLOT_LOOK_S, now + self._slot_pause_s)
         return self._next_look - now
 
-    async def _wait(
-        self, holding: Holding, message: Message, queued: Envelope, following: Envelope, seconds: int
+    async def _postpone(
+        self,
+        holding: MessageLease,
+        message: QueueMessage,
+        queued: QueueEnvelope,
+        following: QueueEnvelope,
+        seconds: int,
     ) -> None:
         if self._stopping.is_set():
-            return  # given back with the others, so that another process need not wait
-        if await holding.wait(seconds, _following(following, queued, message)):
+            return  # released with the rest of the group, so that another process can take it at once
+        if await holding.postpone(seconds, _create_successor_for(following, queued, message)):
             self._remember(message, following)
 
-    def _remember(self, message: Message, envelope: Envelope) -> None:
-        """What was seen, for when the same message comes again. Should another process get it, that one looks
-        afresh."""
-        self._later[message.id] = envelope
-        while len(self._later) > LATER_REMEMBERED:
-            self._later.popitem(last=False)
+    def _remember(self, message: QueueMessage, envelope: QueueEnvelope) -> None:
+        """Remember the envelope for when the same message is received again.
 
-    async def _ended_work(self, holding: Holding, work: Coroutine[Any, Any, Answer]) -> asyncio.Task[Answer] | None:
-        """Cancelled when the message is with somebody else or everything is parked: then None. Raises what it
-        raises."""
+        Another process that receives it starts from the queued envelope.
+        """
+        self._postponed[message.id] = envelope
+        while len(self._postponed) > LATER_REMEMBERED:
+            self._postponed.popitem(last=False)
+
+    async def _run_until_lost(
+        self, holding: MessageLease, work: Coroutine[Any, Any, Answer]
+    ) -> asyncio.Task[Answer] | None:
+        """Run the work; cancel it and return None if the lease is lost or everything is parked.
+
+        Raises what the work raises.
+        """
         task = asyncio.create_task(work)
         ends = [asyncio.ensure_future(event.wait()) for event in (holding.lost, self._parking)]
         try:
@@ -250,55 +372,64 @@ class Worker:
             for one in (task, *ends):
                 one.cancel()
         if task.cancelled():
-            raise PlatformError("The work was cancelled, and not by the worker; see what else is in the log.")
+            raise PlatformError("The work was cancelled, but not by the worker. See the log for the cause.")
         task.result()
         return task
 
-    async def _failed(self, holding: Holding, message: Message, error: Exception) -> None:
-        trace = None if isinstance(error, HummingbirdError) else error  # a bug is told with all there is
+    async def _handle_failure(self, holding: MessageLease, message: QueueMessage, error: Exception) -> None:
+        trace = None if isinstance(error, HummingbirdError) else error  # a bug is logged with its traceback
         if holding.first is not message:
-            _log.error("%s is settled, but something failed then: %s", _told(message), error, exc_info=trace)
+            _log.error(
+                "%s was completed, but a later step failed: %s", _describe_message(message), error, exc_info=trace
+            )
             return
         if message.receives >= QUEUE_RECEIVES:
-            _log.error("%s failed for the last time and is a dead letter: %s", _told(message), error, exc_info=trace)
-            await holding.die()
+            _log.error(
+                "%s failed for the last time and becomes a dead letter: %s",
+                _describe_message(message),
+                error,
+                exc_info=trace,
+            )
+            await holding.move_to_dead_letters()
             return
         seconds = self._pauses_s[message.receives - 1]
-        _log.warning("%s failed and is tried again in %s s: %s", _told(message), seconds, error, exc_info=trace)
-        await holding.put_off(seconds)
+        _log.warning(
+            "%s failed and will be retried in %s s: %s", _describe_message(message), seconds, error, exc_info=trace
+        )
+        await holding.retry_later(seconds)
 
 
-def _following(envelope: Envelope, queued: Envelope, message: Message) -> Successor:
-    """In the place of a message that has waited."""
+def _create_successor_for(envelope: QueueEnvelope, queued: QueueEnvelope, message: QueueMessage) -> SuccessorMessage:
+    """Return the message that takes the place of one that has waited."""
     if isinstance(envelope, WorkOrder) and isinstance(queued, WorkOrder):
-        return successor_of(envelope, queued.waits)
-    return copied(written(envelope), message.id)
+        return create_successor(envelope, queued.waits)
+    return create_copy(encode_envelope(envelope), message.id)
 
 
-def _named(message: Message) -> AbstractContextManager[None]:
-    """So that every line of the log that is about it says so (O1)."""
+def _log_context(message: QueueMessage) -> AbstractContextManager[None]:
+    """Add the event's or order's ids to every log line about the message."""
     try:
-        envelope = opened(message.body)
+        envelope = parse_envelope(message.body)
     except EventUnreadable:
         return nullcontext()
-    if isinstance(envelope, Arrived):
-        return working_on(event_id=envelope.identity)
-    return working_on(envelope.id, envelope.session_id)
+    if isinstance(envelope, EventEnvelope):
+        return bind_log_context(event_id=envelope.identity)
+    return bind_log_context(envelope.id, envelope.session_id)
 
 
-def _told(message: Message) -> str:
+def _describe_message(message: QueueMessage) -> str:
     try:
-        envelope = opened(message.body)
+        envelope = parse_envelope(message.body)
     except EventUnreadable:
         return f"Message {message.id}"
-    if isinstance(envelope, Arrived):
+    if isinstance(envelope, EventEnvelope):
         return f"Event {envelope.identity}"
     return f"Order {envelope.id} of session {envelope.session_id}"
 
 
-def _groups(messages: Sequence[Message]) -> list[list[Message]]:
-    """By their groups, each in its order."""
-    groups: dict[str, list[Message]] = {}
+def _group_messages(messages: Sequence[QueueMessage]) -> list[list[QueueMessage]]:
+    """Return the messages by group, each group in its order."""
+    groups: dict[str, list[QueueMessage]] = {}
     for message in messages:
         groups.setdefault(message.group, []).append(message)
     return list(groups.values())

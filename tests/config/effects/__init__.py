@@ -1,1 +1,1 @@
-"""That each key of the configuration changes what happens (G8)."""
+"""That each key of the configuration changes what happens."""

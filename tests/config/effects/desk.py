@@ -8,23 +8,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hummingbird.assembly.forges import ForgesOf
+from hummingbird.app.gitlab_write import ForgeCache
 from hummingbird.config.configuration import Configuration
-from hummingbird.config.load import load
-from hummingbird.domain.orders import Arrived, WorkOrder
-from hummingbird.lab.case import find
-from hummingbird.lab.gitlab.hooks.payloads import event_of
+from hummingbird.config.loader import load_config
+from hummingbird.core.orders import EventEnvelope, WorkOrder
+from hummingbird.gitlab.write.protocol import GitLabWriter
+from hummingbird.lab.case import find_case
 from hummingbird.lab.gitlab.records import Discussion, Note
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing import note_changes
+from hummingbird.lab.gitlab.webhook_events import event_from_declaration
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write import note_changes
+from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.lab.scene import Scene
-from hummingbird.lab.scripted import ScriptedClock
-from hummingbird.ports.forge import Forge
-from hummingbird.service.arrivals import Arrivals
-from hummingbird.service.known import Known
-from hummingbird.service.publication import Publication
-from hummingbird.service.runs import Runs
-from hummingbird.service.stages import Later
+from hummingbird.service.event_stage import EventStage
+from hummingbird.service.failure_history import KnownFailureTracker
+from hummingbird.service.protocols import RetryLater, RunFailed, Skipped
+from hummingbird.service.publisher import ResultPublisher
+from hummingbird.service.run_stage import RunStage
 from tests.service.answered import Answered
 
 Answer = TypeVar("Answer")
@@ -52,7 +52,7 @@ class Desk:
     scene: Scene
     answering: Answered
     clock: ScriptedClock
-    forges: ForgesOf
+    forges: ForgeCache
     configuration: Configuration = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Desk:
         usual = {"gitlab_url": self.scene.url("gitlab"), "settle_seconds": "0", "internal_notes": "false"}
         named = {line.split(":", 1)[0] for line in settings}
         lines = [*(f"{name}: {value}" for name, value in usual.items() if name not in named), *settings]
-        self.configuration = load(written(self.folder, lines, workflow, project), None)
+        self.configuration = load_config(written(self.folder, lines, workflow, project), None)
 
     def says_on(self, level: str, near: str, far: str) -> None:
         """`near` on that level and `far` on those above it, so that `near` holds."""
@@ -75,40 +75,42 @@ class Desk:
 
     async def orders(self, declared: Mapping[str, Any] | None = None) -> tuple[WorkOrder, ...]:
         """The first stage: what an event of the case leads to."""
-        wanted = declared or self.scene.case.about["event"]
-        _, body = self.world(lambda world: event_of(world, wanted))
+        wanted = declared or self.scene.case.description["event"]
+        _, body = self.world(lambda world: event_from_declaration(world, wanted))
         return await self.hears(body)
 
     async def hears(self, body: bytes) -> tuple[WorkOrder, ...]:
         """Pass the body of a webhook to the first stage, whatever has happened since it was made."""
 
-        async def body_of(_: Arrived) -> bytes:
+        async def body_of(_: EventEnvelope) -> bytes:
             return body
 
-        arrivals = Arrivals(lambda: self.configuration, self.forges, self._publication, body_of, self.clock.now)
-        return await arrivals.arrived(Arrived(identity=f"event-{len(self.answering.ran)}", at=self.clock.now()))
+        arrivals = EventStage(lambda: self.configuration, self.forges, self._publication, body_of, self.clock.now)
+        event = EventEnvelope(identity=f"event-{len(self.answering.ran)}", at=self.clock.now())
+        orders = await arrivals.process(event)
+        return () if isinstance(orders, Skipped) else orders
 
-    async def comes(self, declared: Mapping[str, Any] | None = None) -> list[Later | None]:
+    async def comes(self, declared: Mapping[str, Any] | None = None) -> list[RetryLater | Skipped | RunFailed | None]:
         """Both stages."""
         return [await self.carries_out(order) for order in await self.orders(declared)]
 
-    async def carries_out(self, order: WorkOrder) -> Later | None:
+    async def carries_out(self, order: WorkOrder) -> RetryLater | Skipped | RunFailed | None:
         """The second stage."""
-        known, now = Known(None, self.clock), self.clock.now
-        runs = Runs(lambda: self.configuration, self.forges, self._publication, self.answering, known, now)
-        return await runs.ordered(order, last_try=True)
+        known, now = KnownFailureTracker(None, self.clock), self.clock.now
+        runs = RunStage(lambda: self.configuration, self.forges, self._publication, self.answering, known, now)
+        return await runs.process(order, last_try=True)
 
-    async def commands(self, text: str) -> list[Later | None]:
+    async def commands(self, text: str) -> list[RetryLater | Skipped | RunFailed | None]:
         return await self.comes({"kind": "note", "note": self.writes(text, AUTHOR)})
 
     def writes(self, text: str, by: str) -> int:
         """The id of a note that somebody wrote."""
 
-        def write(world: World) -> int:
-            author = world.user_named(by)
+        def write(world: GitLabWorld) -> int:
+            author = world.find_user(by)
             assert author is not None
-            note, _ = note_changes.kept(
-                world, world.merge_request, author, note_changes.Draft(body=text, individual=False), text
+            note, _ = note_changes.store_note(
+                world, world.merge_request, author, note_changes.NewNote(body=text, individual=False), text
             )
             return note.id
 
@@ -127,20 +129,20 @@ class Desk:
         found = self.world(lambda world: [one for one in world.merge_request.notes if one.author_id == BOT])
         return sorted((note for note in found if not note.system), key=lambda note: note.id)
 
-    def world(self, question: Callable[[World], Answer]) -> Answer:
-        return self.scene.ask(lambda worlds: question(worlds.gitlab))
+    def world(self, question: Callable[[GitLabWorld], Answer]) -> Answer:
+        return self.scene.run_in_server(lambda worlds: question(worlds.gitlab))
 
-    def _publication(self, forge: Forge, configuration: Configuration) -> Publication:
-        return Publication(forge, configuration, self.clock)
+    def _publication(self, forge: GitLabWriter, configuration: Configuration) -> ResultPublisher:
+        return ResultPublisher(forge, configuration, self.clock)
 
 
 @asynccontextmanager
 async def at_desk(folder: Path, **answering: Any) -> AsyncIterator[Desk]:
     """At the time of the case."""
-    case = find(CASE)
-    clock = ScriptedClock(datetime.fromisoformat(case.about["now"]).timestamp())
+    case = find_case(CASE)
+    clock = ScriptedClock(datetime.fromisoformat(case.description["now"]).timestamp())
     with Scene(case) as scene:
-        forges = ForgesOf({"ORCHESTRATOR_GITLAB_TOKEN": scene.write_token})
+        forges = ForgeCache({"ORCHESTRATOR_GITLAB_TOKEN": scene.write_token})
         try:
             yield Desk(folder / "config", scene, Answered(**answering), clock, forges)
         finally:
@@ -149,5 +151,5 @@ async def at_desk(folder: Path, **answering: Any) -> AsyncIterator[Desk]:
 
 def told_in(scene: Scene) -> list[str]:
     """Our notes, whoever put them there."""
-    found = scene.ask(lambda worlds: [note.body for note in worlds.gitlab.merge_request.notes])
+    found = scene.run_in_server(lambda worlds: [note.body for note in worlds.gitlab.merge_request.notes])
     return [body for body in found if "hummingbird-session" in body]

@@ -1,4 +1,4 @@
-"""Which test shows that changing a key changes what happens (G8, G9): each key of the table. A test is named by its
+"""Which test shows that changing a key changes what happens: each key of the table. A test is named by its
 file, below tests/, and its function."""
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ LIVES = OWN.format("sandboxes", "active_deadline_seconds_and_linger_seconds_are_
 GITLAB_TOKEN = OWN.format("sources", "token_env_is_whom_gitlab_sees")
 FARM_TOKEN = OWN.format("sources", "token_env_is_whom_testing_farm_sees")
 KUBECONFIG = OWN.format("sources", "kubeconfig_env_and_context_are_the_credentials_for_a_cluster")
-BUDGETS = "assembly/test_effective_settings.py::test_budgets_bring_a_run_to_its_end"
+BUDGETS = "app/test_effective_settings.py::test_budgets_bring_a_run_to_its_end"
 
 SETTINGS = {
     "gitlab_url": OWN.format("beginning", "gitlab_url_is_the_server_that_is_written_to"),
@@ -62,7 +62,7 @@ SANDBOX = {
     "active_deadline_seconds": LIVES,
     "linger_seconds": LIVES,
     "max_lingering_pods": OWN.format("sandboxes", "max_lingering_pods_wait_and_the_others_are_removed"),
-    "exec_timeout_seconds": "assembly/test_effective_settings.py::test_exec_timeout_seconds_ends_a_command",
+    "exec_timeout_seconds": "app/test_effective_settings.py::test_exec_timeout_seconds_ends_a_command",
     **{f"metadata.{name}": POD for name in ("labels", "annotations")},
     **{
         f"resources.{kind}.{name}": POD
@@ -135,7 +135,7 @@ CHAT = {
 SPENT = {
     "usd_per_run": BUDGETS,
     "usd_per_day": BUDGETS,
-    "seconds_per_run": "assembly/test_effective_settings.py::test_seconds_per_run_bring_a_run_to_its_end",
+    "seconds_per_run": "app/test_effective_settings.py::test_seconds_per_run_bring_a_run_to_its_end",
 }
 
 EFFECTS: Mapping[str, str] = MappingProxyType(

@@ -6,18 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hummingbird.assembly.chat_desk import ChatParts
-from hummingbird.assembly.chatting import partner_of
-from hummingbird.assembly.partner import ChatPartner
-from hummingbird.config.load import load
-from hummingbird.domain.events import Event, Recorded, Told
-from hummingbird.domain.journal import Entry
-from hummingbird.domain.permissions import Answer, Question, Scope
-from hummingbird.domain.runs import Outcome
-from hummingbird.lab.vendors.script import Call, Script, Step, Turn
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.app.chat import ChatPartner, create_partner
+from hummingbird.app.chat_context import ChatOptions
+from hummingbird.config.loader import load_config
+from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome, StatusMessage
+from hummingbird.core.journal import JournalEntry
+from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionQuestion
+from tests.standins.vendors.script import Call, Script, Step, Turn
+from tests.standins.vendors.server import VendorLab
 
-Kind = TypeVar("Kind", bound=Entry)
+Kind = TypeVar("Kind", bound=JournalEntry)
 MODEL, OTHER = "openai:gpt-6.1-terra", "openai:gpt-6.1-luna"
 QUICK = "toolsets: [todo, memory, recall, terminal, workspace, delegate, mcp]"  # no sandbox to be started
 
@@ -26,13 +24,13 @@ QUICK = "toolsets: [todo, memory, recall, terminal, workspace, delegate, mcp]"  
 class Person:
     """Says the same to every question, and keeps them."""
 
-    answer: Scope | None = None
-    asked: list[Question] = field(default_factory=list)
+    answer: GrantScope | None = None
+    asked: list[PermissionQuestion] = field(default_factory=list)
     name: str = "the test"
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         self.asked.append(question)
-        return Answer(self.answer)
+        return PermissionAnswer(self.answer)
 
 
 @dataclass
@@ -40,17 +38,17 @@ class Talking:
     partner: ChatPartner
     lab: VendorLab
     person: Person
-    seen: list[Event]
+    seen: list[RunEvent]
 
-    async def say(self, text: str = "go") -> Outcome:
+    async def say(self, text: str = "go") -> RunOutcome:
         return await self.partner.say(text)
 
     def written(self, kind: type[Kind]) -> list[Kind]:
-        return [one.entry for one in self.seen if isinstance(one, Recorded) and isinstance(one.entry, kind)]
+        return [one.entry for one in self.seen if isinstance(one, EntryRecorded) and isinstance(one.entry, kind)]
 
     @property
     def told(self) -> list[str]:
-        return [one.sentence for one in self.seen if isinstance(one, Told)]
+        return [one.sentence for one in self.seen if isinstance(one, StatusMessage)]
 
     @property
     def models(self) -> list[str]:
@@ -89,7 +87,7 @@ async def talking(
     person: Person | None = None,
     environment: Mapping[str, str] | None = None,
     script: Script | None = None,
-    change: Callable[[ChatParts], ChatParts] = lambda parts: parts,
+    change: Callable[[ChatOptions], ChatOptions] = lambda parts: parts,
 ) -> AsyncIterator[Talking]:
     """`chat` and `settings`: lines of YAML below those sections. All steps have to be played."""
     workspace = folder / "workspace"
@@ -97,7 +95,7 @@ async def talking(
     said = "" if "model:" in settings else f"  model: {MODEL}\n"
     file = folder / "hummingbird.yaml"
     file.write_text(f"settings:\n{said}{indented(settings, 2)}chat:\n{indented(chat, 2)}")
-    seen: list[Event] = []
+    seen: list[RunEvent] = []
     asked = person or Person()
     with VendorLab(script or Script(steps)) as lab:
         variables = {
@@ -107,14 +105,14 @@ async def talking(
             "OPENAI_BASE_URL": lab.openai_url,
             **(environment or {}),
         }
-        parts = ChatParts(
-            configuration=load(file, variables),
+        parts = ChatOptions(
+            configuration=load_config(file, variables),
             environment=variables,
             workspace=workspace,
             asker=asked,
             on_event=lambda event: seen.append(event),  # noqa: PLW0108 - an observer's argument has a name
         )
-        partner = await partner_of(change(parts))
+        partner = await create_partner(change(parts))
         try:
             yield Talking(partner, lab, asked, seen)
             lab.script.assert_consumed()

@@ -1,4 +1,4 @@
-"""G9: every key of the `chat` section changes what happens in a conversation."""
+"""Every key of the `chat` section changes what happens in a conversation."""
 
 import asyncio
 import sys
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hummingbird.assembly.partner import ChatPartner
-from hummingbird.domain.errors import ConfigurationBroken, MissingSetting
-from hummingbird.domain.journal import Compacted, EndReason, ToolDecided, ToolFinished, ToolOutcome
-from hummingbird.domain.permissions import Scope
-from hummingbird.lab.vendors.script import Fault, Turn
+from hummingbird.app.chat import ChatPartner
+from hummingbird.core.errors import ConfigurationError, MissingSetting
+from hummingbird.core.journal import Compacted, EndReason, ToolDecided, ToolFinished, ToolOutcome
+from hummingbird.core.permissions import GrantScope
 from tests.config.effects.counter import Counter
 from tests.config.effects.talking import MODEL, OTHER, QUICK, Improvised, Person, call, results, talking
+from tests.standins.vendors.script import Fault, Turn
 from tests.thoroughly import also
 
 REFUSED = Fault("status", status=400, type="invalid_request_error", message="no")
@@ -24,7 +24,7 @@ LONG = "nothing happened here, line after line after line. " * 40
 async def test_model_is_the_one_that_answers(tmp_path: Path) -> None:
     async with talking(tmp_path, DONE, DONE, chat=f"model: {OTHER}\n{QUICK}") as talk:
         await talk.say()
-        assert talk.partner.standing().model == OTHER
+        assert talk.partner.status().model == OTHER
         assert await talk.partner.switch_model(MODEL) == MODEL
         await talk.say("again")
     assert talk.models == [OTHER.partition(":")[2], MODEL.partition(":")[2]]
@@ -67,7 +67,7 @@ async def test_delegation_max_concurrent_is_how_many_work_at_a_time(tmp_path: Pa
 
     async def look(partner: ChatPartner) -> None:
         while True:
-            seen.append(sum("waiting for the model" in line for line in partner.standing().background))
+            seen.append(sum("waiting for the model" in line for line in partner.status().background))
             await asyncio.sleep(0.02)
 
     steps: list[Any] = [call("delegate", tasks=["one", "two"]), slow, slow, DONE]
@@ -81,7 +81,7 @@ async def test_delegation_max_concurrent_is_how_many_work_at_a_time(tmp_path: Pa
 @pytest.mark.thorough
 @pytest.mark.parametrize(("context", "made"), [("compact", True), also("wrap_up", False)])
 async def test_context_is_the_engine_that_makes_room(tmp_path: Path, context: str, made: bool) -> None:
-    """L20: `wrap_up` would make none in the middle of a conversation that is not resumed above four fifths."""
+    """`wrap_up` would make none in the middle of a conversation that is not resumed above four fifths."""
 
     def answer(request: dict[str, Any]) -> Turn:
         return Turn(text=LONG) if request.get("tools") else Turn(text="## State\nnothing")
@@ -94,8 +94,8 @@ async def test_context_is_the_engine_that_makes_room(tmp_path: Path, context: st
 
 
 async def test_a_side_task_that_there_is_not_is_a_fault(tmp_path: Path) -> None:
-    """G9: nothing is accepted and ignored."""
-    with pytest.raises(ConfigurationBroken, match="auxiliary"):
+    """Nothing is accepted and ignored."""
+    with pytest.raises(ConfigurationError, match="auxiliary"):
         async with talking(tmp_path, chat=f"auxiliary: {{title: {{model: {OTHER}}}}}"):
             pass
 
@@ -112,7 +112,7 @@ WAYS = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("way", [way if way == "by a link" else also(way) for way in WAYS])
 async def test_rules_for_paths_hold_for_every_way_to_a_file(tmp_path: Path, way: str) -> None:
-    """T9: a deny is absolute, and what is allowed below one folder is not allowed below another."""
+    """A deny is absolute, and what is allowed below one folder is not allowed below another."""
     root = tmp_path / "workspace"
     (root / "secrets").mkdir(parents=True)
     (root / "notes").mkdir()
@@ -144,7 +144,7 @@ SEARCHES: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("search", [name if name in {"everything", "the file"} else also(name) for name in SEARCHES])
 @pytest.mark.parametrize("rule", ["deny, tool: file_*", also("deny, tool: file_read"), also("deny, tool: file_search")])
 async def test_rules_for_paths_hold_for_what_a_search_finds(tmp_path: Path, search: str, rule: str) -> None:
-    """T9: what may not be read is not shown, and the model hears that there is more."""
+    """What may not be read is not shown, and the model hears that there is more."""
     root = tmp_path / "workspace"
     (root / "secrets").mkdir(parents=True)
     (root / "link").symlink_to("secrets")
@@ -168,12 +168,12 @@ async def test_rules_for_paths_hold_for_what_a_search_finds(tmp_path: Path, sear
 async def test_a_yes_to_a_search_is_one_to_what_it_finds_there(
     tmp_path: Path, where: str, asked: int, *, shown: bool
 ) -> None:
-    """T9: nobody is asked in vain, and what was not asked about is left out."""
+    """Nobody is asked in vain, and what was not asked about is left out."""
     deep = tmp_path / "workspace/secrets/deep"
     deep.mkdir(parents=True)
     (deep / "a.md").write_text("sesame\n")
     rules = "permissions: [{action: ask, tool: file_*, argument: path, pattern: secrets/*}]"
-    search, person = call("file_search", pattern="ses", path=where), Person(Scope.ONCE)
+    search, person = call("file_search", pattern="ses", path=where), Person(GrantScope.ONCE)
     async with talking(tmp_path, search, DONE, chat=f"{rules}\n{QUICK}", person=person) as talk:
         await talk.say()
         assert len(person.asked) == asked
@@ -204,10 +204,10 @@ async def test_compression_protect_last_n_is_what_stays(tmp_path: Path, protect:
     async with talking(tmp_path, *steps, chat=chat) as talk:
         for number in range(16):
             await talk.say(f"ask {number}")
-        preview = await talk.partner.compress()
+        preview = await talk.partner.preview_compaction()
         assert not preview.refusal
         assert preview.messages == 32 - 1 - kept
-        await talk.partner.apply(preview)
+        await talk.partner.apply_compaction(preview)
         await talk.say("and now?")
 
 
@@ -224,7 +224,7 @@ async def test_auxiliary_model_writes_the_summary(tmp_path: Path, auxiliary: str
     async with talking(tmp_path, *steps, chat=f"{auxiliary}\n{QUICK}") as talk:
         for number in range(16):
             await talk.say(f"ask {number}")
-        assert not (await talk.partner.compress()).refusal
+        assert not (await talk.partner.preview_compaction()).refusal
     assert talk.models[-1] == asked.partition(":")[2]
 
 
@@ -235,7 +235,7 @@ async def test_auxiliary_fallback_providers_take_over_in_the_side_task(tmp_path:
     async with talking(tmp_path, *steps, chat=chat) as talk:
         for number in range(16):
             await talk.say(f"ask {number}")
-        assert not (await talk.partner.compress()).refusal
+        assert not (await talk.partner.preview_compaction()).refusal
     assert talk.models[-1] == OTHER.partition(":")[2]
 
 
@@ -249,7 +249,7 @@ async def test_memory_limits_are_how_much_is_kept(
     async with talking(tmp_path, keep, DONE, chat=f"memory: {{{key}: {limit}}}\n{QUICK}") as talk:
         await talk.say()
         assert [one.outcome for one in talk.written(ToolFinished)] == [outcome]
-        assert ("otter" in talk.partner.memory()) is (outcome is ToolOutcome.OK)
+        assert ("otter" in talk.partner.memory_text()) is (outcome is ToolOutcome.OK)
 
 
 @pytest.mark.thorough
@@ -276,7 +276,7 @@ RULES = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES)
 async def test_permissions_decide_what_becomes_of_a_call(tmp_path: Path, rule: str) -> None:
-    """T9: action, tool, argument, pattern and effects."""
+    """Action, tool, argument, pattern and effects."""
     text, outcome, asked = RULES[rule]
     edit = call("file_edit", path="notes/a.md", new="hello\n")
     async with talking(tmp_path, edit, DONE, chat=f"permissions: [{text}]\n{QUICK}") as talk:
@@ -299,10 +299,10 @@ async def test_reason_and_name_of_a_rule_are_what_the_model_and_the_journal_read
 
 @pytest.mark.thorough
 async def test_a_person_who_says_yes_for_the_session_is_asked_once(tmp_path: Path) -> None:
-    """T9, C3: what `ask` leads to where there is somebody."""
+    """What `ask` leads to where there is somebody."""
     run = call("terminal", command="echo hi")
     other = call("terminal", command="echo ho")
-    person = Person(Scope.SESSION)
+    person = Person(GrantScope.SESSION)
     async with talking(tmp_path, run, run, other, DONE, person=person) as talk:
         await talk.say()
         assert [question.tool for question in person.asked] == ["terminal", "terminal"]
@@ -325,7 +325,7 @@ for line in sys.stdin:
 
 @pytest.mark.thorough
 async def test_mcp_servers_with_a_command_are_started_as_they_are_described(tmp_path: Path) -> None:
-    """C5: command, args, env, tools and read_tools."""
+    """Command, args, env, tools and read_tools."""
     (tmp_path / "server.py").write_text(SERVER)
     chat = f"""
 {QUICK}
@@ -358,7 +358,7 @@ async def test_a_variable_that_an_mcp_server_is_given_has_to_be_set(tmp_path: Pa
 
 @pytest.mark.thorough
 async def test_mcp_servers_with_a_url_are_asked_there_with_their_headers(tmp_path: Path) -> None:
-    """C5: url and headers_env."""
+    """Url and headers_env."""
 
     with Counter() as server:
         chat = f"{QUICK}\nmcp_servers: {{far: {{url: {server.url}, headers_env: {{X-Shop: SHOP_KEY}}, tools: [show]}}}}"

@@ -1,4 +1,4 @@
-"""G8, G9: the example configurations of the reference documents, with the variables that stand beside them there, in
+"""The example configurations of the reference documents, with the variables that stand beside them there, in
 use: which keys they have, whom their models are asked of, what begins by itself."""
 
 import re
@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.assembly.forges import token_of
-from hummingbird.assembly.secrets import for_runs, secrets_of
+from hummingbird.app.environment_secrets import environment_secrets, split_environment
+from hummingbird.app.gitlab_write import write_token
 from hummingbird.config.configuration import Configuration
-from hummingbird.config.load import find, load
-from hummingbird.domain.orders import Cause
-from hummingbird.service.decisions import Automatic, Command, Ignore
-from hummingbird.service.routing import route
-from tests.adapters.models.resolved import made, url
+from hummingbird.config.loader import find_config, load_config
+from hummingbird.core.orders import OrderCause
+from hummingbird.service.triggers import AutomaticDecision, CommandDecision, IgnoreDecision, decide_trigger
 from tests.config.files import CONTINUITY, OLDER
+from tests.models.resolved import made, url
 from tests.service.rules import BOTS, note, pipeline
 
 TENANT = "redhat/hummingbird/containers"
@@ -46,10 +45,10 @@ def test_together_the_examples_have_every_key_that_must_go_on_working() -> None:
 @pytest.mark.parametrize("file", [CONTINUITY, OLDER], ids=["newer", "older"])
 def test_config_path_names_the_file_and_their_variables_are_enough(file: Path, tmp_path: Path) -> None:
     given = {**ENVIRONMENT, "CONFIG_PATH": str(file)}
-    found = find(None, given, tmp_path)
+    found = find_config(None, given, tmp_path)
     assert found == file
-    configuration = load(found, given)
-    assert [one.workflow for one in configuration.on(TENANT)] == ["analyze-failures"]
+    configuration = load_config(found, given)
+    assert [one.workflow for one in configuration.resolve_project(TENANT)] == ["analyze-failures"]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +62,8 @@ def test_config_path_names_the_file_and_their_variables_are_enough(file: Path, t
 def test_google_api_key_and_google_cloud_project_say_where_gemini_is(
     names: tuple[str, ...], host: str, part: str
 ) -> None:
-    """M6: with both, the key comes first."""
-    settings = load(CONTINUITY, ENVIRONMENT).settings
+    """With both, the key comes first."""
+    settings = load_config(CONTINUITY, ENVIRONMENT).settings
     given = {name: ENVIRONMENT[name] for name in names}
     address = url(made(settings.model, given, model_regions=settings.model_regions))
     assert address.startswith(f"https://{host}/")
@@ -72,25 +71,26 @@ def test_google_api_key_and_google_cloud_project_say_where_gemini_is(
 
 
 def test_claude_is_asked_on_vertex_in_the_region_of_its_name() -> None:
-    """M6: their example has it in a comment; the key of Gemini is not for it."""
-    settings = load(CONTINUITY, ENVIRONMENT).settings
+    """Their example has it in a comment; the key of Gemini is not for it."""
+    settings = load_config(CONTINUITY, ENVIRONMENT).settings
     given = {name: ENVIRONMENT[name] for name in ("GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT")}
     address = url(made("claude-sonnet-4-5@20250929", given, model_regions=settings.model_regions))
     assert address.startswith("https://us-east5-aiplatform.googleapis.com/v1/projects/birds/locations/us-east5/")
 
 
 def test_the_tokens_that_write_are_a_projects_own_and_else_the_one_for_all() -> None:
-    """G3"""
-    found = [token_of(project, ENVIRONMENT).reveal() for project in (TENANT, "org/group/project")]
+    found = [write_token(project, ENVIRONMENT).reveal() for project in (TENANT, "org/group/project")]
     assert found == ["writes there", "writes"]
 
 
 def test_no_run_is_given_what_writes_and_the_rest_is_masked() -> None:
-    """I1, I2: SENTRY_DSN holds a key."""
-    given, held_back = for_runs(ENVIRONMENT)
+    """SENTRY_DSN holds a key."""
+    given, held_back = split_environment(ENVIRONMENT)
     assert not [name for name in given if name.startswith("ORCHESTRATOR_")]
     assert set(held_back) == {"writes", "writes there", ENVIRONMENT["SENTRY_DSN"]}
-    assert ENVIRONMENT["SENTRY_DSN"] not in secrets_of(ENVIRONMENT).mask(f"it said {ENVIRONMENT['SENTRY_DSN']}")
+    assert ENVIRONMENT["SENTRY_DSN"] not in environment_secrets(ENVIRONMENT).mask(
+        f"it said {ENVIRONMENT['SENTRY_DSN']}"
+    )
 
 
 def renamed(folder: Path, file: Path, change: str = "", to: str = "") -> Configuration:
@@ -101,21 +101,19 @@ def renamed(folder: Path, file: Path, change: str = "", to: str = "") -> Configu
         (folder / "workflows" / prompt).write_text("Look.")
     written = folder / "config.yml"
     written.write_text(text)
-    return load(written, ENVIRONMENT)
+    return load_config(written, ENVIRONMENT)
 
 
 def test_without_trigger_and_with_auto_trigger_a_failed_pipeline_begins(tmp_path: Path) -> None:
-    """G9"""
-    decided = route(pipeline(), renamed(tmp_path, OLDER), BOTS)
-    assert isinstance(decided, Automatic)
-    assert (decided.cause, decided.start) == (Cause.PIPELINE, ("analyze-failures",))
+    decided = decide_trigger(pipeline(), renamed(tmp_path, OLDER), BOTS)
+    assert isinstance(decided, AutomaticDecision)
+    assert (decided.cause, decided.start) == (OrderCause.PIPELINE, ("analyze-failures",))
 
 
 @pytest.mark.parametrize("line", ["", "auto_trigger: false"])
 def test_without_both_only_a_command_begins(tmp_path: Path, line: str) -> None:
-    """G9"""
     configuration = renamed(tmp_path, OLDER, "auto_trigger: true", line)
-    assert isinstance(route(pipeline(), configuration, BOTS), Ignore)
-    decided = route(note("/hummingbird analyze-failures"), configuration, BOTS)
-    assert isinstance(decided, Command)
+    assert isinstance(decide_trigger(pipeline(), configuration, BOTS), IgnoreDecision)
+    decided = decide_trigger(note("/hummingbird analyze-failures"), configuration, BOTS)
+    assert isinstance(decided, CommandDecision)
     assert decided.workflow == "analyze-failures"

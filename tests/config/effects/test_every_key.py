@@ -1,17 +1,17 @@
-"""G8: no key is read and ignored; each has a test in which changing it changes what happens."""
+"""No key is read and ignored; each has a test in which changing it changes what happens."""
 
 import ast
 from functools import cache
 from pathlib import Path
 
-from hummingbird.config.defaults import TABLE
+from hummingbird.config.defaults import CONFIG_KEYS
 from tests.config.effects.entries import EFFECTS
 
 TESTS = Path(__file__).parents[2]
 
 
 def test_every_key_has_a_test_that_shows_its_effect() -> None:
-    assert (set(TABLE) - set(EFFECTS), set(EFFECTS) - set(TABLE)) == (set(), set())
+    assert (set(CONFIG_KEYS) - set(EFFECTS), set(EFFECTS) - set(CONFIG_KEYS)) == (set(), set())
 
 
 def test_the_tests_that_are_named_exist() -> None:

@@ -1,4 +1,4 @@
-"""G8: keys that decide which model works, where it is, for how long and at what price."""
+"""Keys that decide which model works, where it is, for how long and at what price."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.models.registry import Models
-from hummingbird.assembly.models import price_overrides
-from hummingbird.config.load import load
-from hummingbird.domain.errors import ConfigurationBroken
-from hummingbird.domain.journal import Compacted, EndReason, ToolFinished
-from hummingbird.domain.usage import Usage
-from hummingbird.lab.vendors.script import Fault, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from tests.adapters.models.resolved import made, url
-from tests.assembly.conducting import MODEL, Stage, applied, configured, order, shell, staged
+from hummingbird.app.model_choice import price_overrides
+from hummingbird.config.loader import load_config
+from hummingbird.core.errors import ConfigurationError
+from hummingbird.core.journal import Compacted, EndReason, ToolFinished
+from hummingbird.core.usage import TokenUsage
+from hummingbird.models.registry import ModelRegistry
+from tests.app.conducting import MODEL, Stage, applied, configured, order, shell, staged
 from tests.config.effects.talking import Improvised
+from tests.models.resolved import made, url
+from tests.standins.vendors.script import Fault, Turn
+from tests.standins.vendors.server import VendorLab
 
 OTHER = "anthropic:claude-haiku-5-5"
 REFUSED = Fault("status", status=401, type="authentication_error")
 LEVELS = pytest.mark.parametrize("level", ["settings", "workflow"])
-MILLION = Usage(fresh=1_000_000, output=1_000_000, cache_read=1_000_000, cache_write=1_000_000)
+MILLION = TokenUsage(fresh=1_000_000, output=1_000_000, cache_read=1_000_000, cache_write=1_000_000)
 
 
 def levels(level: str, near: str, far: str) -> tuple[str, str]:
@@ -35,13 +35,13 @@ async def test_model_is_the_one_that_is_asked(tmp_path: Path, level: str) -> Non
         settings = f"model: {OTHER if level == 'settings' else MODEL}"
         workflow = f"model: {OTHER}" if level == "workflow" else ""
         configuration = configured(tmp_path / "config", settings, workflow)
-        await stage.investigator().conduct(order(), configuration, applied(configuration), "Why?")
+        await stage.investigator().investigate(order(), configuration, applied(configuration), "Why?")
         assert [request.body["model"] for request in stage.lab.requests] == ["claude-haiku-5-5"]
 
 
 @LEVELS
 async def test_fallback_models_take_over(tmp_path: Path, level: str) -> None:
-    """L14: without any, rules alone write the report."""
+    """Without any, rules alone write the report."""
     settings, workflow = levels(level, f"fallback_models: [{OTHER}]", "fallback_models: [digest]")
     with staged(tmp_path, REFUSED, Turn(text="second"), REFUSED) as stage:
         with_one = await stage.conduct(order("one"), settings=settings, workflow=workflow)
@@ -83,7 +83,7 @@ async def test_context_limit_ends_a_run(tmp_path: Path, level: str, limit: int, 
 async def test_context_says_what_a_full_context_leads_to(
     tmp_path: Path, context: str, summaries: bool, reason: EndReason
 ) -> None:
-    """L20: a report, or room for more."""
+    """A report, or room for more."""
     count = iter(range(100))
 
     def answer(request: dict[str, Any]) -> Turn:
@@ -119,8 +119,8 @@ async def test_prompt_is_what_the_model_is_told(tmp_path: Path) -> None:
         file = tmp_path / "config" / "hummingbird.yaml"
         file.write_text(file.read_text().replace("look.md", "other.md"))
         (tmp_path / "config" / "other.md").write_text("Count the birds.")
-        other = load(file, None)
-        await stage.investigator().conduct(order("two"), other, applied(other), "Why?")
+        other = load_config(file, None)
+        await stage.investigator().investigate(order("two"), other, applied(other), "Why?")
         first, second = (str(request.body["system"]) for request in stage.lab.requests)
     assert ("Find out why" in first, "Count the birds." in first) == (True, False)
     assert ("Find out why" in second, "Count the birds." in second) == (False, True)
@@ -128,7 +128,7 @@ async def test_prompt_is_what_the_model_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["context: Make Room", "action: open_an_issue", "nothing_found: shout"])
 def test_what_is_not_offered_is_refused_and_not_ignored(tmp_path: Path, line: str) -> None:
-    with pytest.raises(ConfigurationBroken, match=line.split(":", maxsplit=1)[0]):
+    with pytest.raises(ConfigurationError, match=line.split(":", maxsplit=1)[0]):
         configured(tmp_path, workflow=line)
 
 
@@ -141,7 +141,7 @@ def test_what_is_not_offered_is_refused_and_not_ignored(tmp_path: Path, line: st
     ],
 )
 def test_model_regions_are_where_models_are_asked(tmp_path: Path, regions: str, region: str) -> None:
-    """M6: the longest beginning of a name holds, and the environment where none fits."""
+    """The longest beginning of a name holds, and the environment where none fits."""
     settings = configured(tmp_path, f"model_regions: {regions}").settings
     given = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "asia-east1"}
     address = url(made("claude-haiku-5-5", given, model_regions=settings.model_regions))
@@ -160,7 +160,7 @@ def test_model_regions_are_where_models_are_asked(tmp_path: Path, regions: str, 
     ],
 )
 def test_each_price_is_in_the_bill(tmp_path: Path, prices: str, usd: str) -> None:
-    """M7: a million tokens of each kind."""
+    """A million tokens of each kind."""
     settings = configured(tmp_path, f'prices: {{"{MODEL}": {prices}}}').settings
-    models = Models({"ANTHROPIC_API_KEY": "k"}, price_overrides=price_overrides(settings.prices))
+    models = ModelRegistry({"ANTHROPIC_API_KEY": "k"}, price_overrides=price_overrides(settings.prices))
     assert models.resolve(MODEL).price(MILLION) == Decimal(usd)

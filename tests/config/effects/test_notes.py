@@ -1,15 +1,15 @@
-"""G8: keys that decide what is said on a merge request, where, and what becomes of it."""
+"""Keys that decide what is said on a merge request, where, and what becomes of it."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.findings import Finding, Severity
+from hummingbird.core.findings import ReviewFinding, Severity
 from hummingbird.lab.gitlab.records import Commit
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing.merge_request_changes import push
-from hummingbird.service.wording import NOTHING_TO_REPORT
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write.merge_request_changes import push
+from hummingbird.service.note_text import NOTHING_TO_REPORT
 from tests.config.effects.desk import AUTHOR, FAILED, at_desk
 
 PIPELINE = ("trigger: pipeline",)
@@ -30,7 +30,7 @@ NEXT = "b" * 40
 async def test_links_of_the_configuration_stand_in_the_first_note(
     tmp_path: Path, settings: Sequence[str], workflow: Sequence[str], link: str
 ) -> None:
-    """N1: and nothing that is not configured."""
+    """And nothing that is not configured."""
     async with at_desk(tmp_path) as desk:
         desk.says(*settings, workflow=(*PIPELINE, *workflow))
         await desk.comes()
@@ -41,7 +41,6 @@ async def test_links_of_the_configuration_stand_in_the_first_note(
 
 
 async def test_description_is_what_help_says_of_a_workflow(tmp_path: Path) -> None:
-    """R3"""
     async with at_desk(tmp_path) as desk:
         desk.says(workflow=("description: Looks at red pipelines",))
         await desk.commands("/hummingbird help")
@@ -51,7 +50,7 @@ async def test_description_is_what_help_says_of_a_workflow(tmp_path: Path) -> No
 @pytest.mark.parametrize("internal", [True, False])
 @pytest.mark.parametrize("level", ["settings", "workflow", "project"])
 async def test_internal_notes_decide_who_reads_a_result(tmp_path: Path, level: str, internal: bool) -> None:
-    """N1: on each level, and the nearest holds."""
+    """On each level, and the nearest holds."""
     near, far = (f"internal_notes: {str(value).lower()}" for value in (internal, not internal))
     async with at_desk(tmp_path) as desk:
         desk.says_on(level, near, far)
@@ -61,7 +60,6 @@ async def test_internal_notes_decide_who_reads_a_result(tmp_path: Path, level: s
 
 @pytest.mark.parametrize(("value", "notes"), [("line", 2), ("silence", 1)])
 async def test_nothing_found_is_a_line_or_silence(tmp_path: Path, value: str, notes: int) -> None:
-    """N6"""
     async with at_desk(tmp_path, text=NOTHING_TO_REPORT) as desk:
         desk.says(workflow=(*PIPELINE, f"nothing_found: {value}"))
         await desk.comes()
@@ -72,9 +70,8 @@ async def test_nothing_found_is_a_line_or_silence(tmp_path: Path, value: str, no
 @pytest.mark.thorough
 @pytest.mark.parametrize("inline", [True, False])
 async def test_inline_findings_stand_on_lines_of_the_diff(tmp_path: Path, inline: bool) -> None:
-    """W2"""
     path = "common/src/comp/ability.rs"
-    found = Finding(path=path, line=16, severity=Severity.MAJOR, text="Say what it is for.")
+    found = ReviewFinding(path=path, line=16, severity=Severity.MAJOR, text="Say what it is for.")
     async with at_desk(tmp_path, findings=[found]) as desk:
         desk.says(workflow=(*PIPELINE, f"inline_findings: {str(inline).lower()}"))
         await desk.comes()
@@ -85,7 +82,6 @@ async def test_inline_findings_stand_on_lines_of_the_diff(tmp_path: Path, inline
 @pytest.mark.thorough
 @pytest.mark.parametrize("resolving", [True, False])
 async def test_auto_resolve_on_push_resolves_threads_about_older_commits(tmp_path: Path, resolving: bool) -> None:
-    """N4"""
     async with at_desk(tmp_path) as desk:
         desk.says(workflow=(*PIPELINE, f"auto_resolve_on_push: {str(resolving).lower()}"))
         await desk.comes()
@@ -95,17 +91,16 @@ async def test_auto_resolve_on_push_resolves_threads_about_older_commits(tmp_pat
         assert [thread.resolved for thread in desk.threads] == [resolving]
 
 
-def pushed(world: World) -> None:
-    author = world.user_named(AUTHOR)
+def pushed(world: GitLabWorld) -> None:
+    author = world.find_user(AUTHOR)
     assert author is not None
-    commit = Commit(NEXT, "Fill it in", "Fill it in", author.name, "tove@example.org", world.stamp())
+    commit = Commit(NEXT, "Fill it in", "Fill it in", author.name, "tove@example.org", world.next_timestamp())
     push(world, world.merge_request, author, [commit])
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("resolving", [True, False])
 async def test_auto_resolve_on_success_resolves_threads_when_all_is_green(tmp_path: Path, resolving: bool) -> None:
-    """N4"""
     async with at_desk(tmp_path) as desk:
         desk.says(workflow=(*PIPELINE, f"auto_resolve_on_success: {str(resolving).lower()}"))
         await desk.comes()
@@ -114,8 +109,8 @@ async def test_auto_resolve_on_success_resolves_threads_when_all_is_green(tmp_pa
         assert [thread.resolved for thread in desk.threads] == [resolving]
 
 
-def passed(world: World) -> None:
-    pipeline = world.pipeline(FAILED)
+def passed(world: GitLabWorld) -> None:
+    pipeline = world.find_pipeline(FAILED)
     assert pipeline is not None
     pipeline.status = "success"
     for job in world.jobs:

@@ -1,4 +1,4 @@
-"""G8: keys that say where work is handed out, where events come from and where sessions are kept."""
+"""Keys that say where work is handed out, where events come from and where sessions are kept."""
 
 import asyncio
 import time
@@ -9,21 +9,18 @@ from pathlib import Path
 import boto3.session
 import pytest
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.adapters.queues.sqs import SqsQueue
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
-from hummingbird.assembly.investigating import Investigating
-from hummingbird.assembly.places import places
-from hummingbird.assembly.queueing import open_queue
-from hummingbird.assembly.reloading import keep_looking
-from hummingbird.assembly.serving import Serving
-from hummingbird.assembly.session_stores import sessions_of
+from hummingbird.app.investigation import AgentInvestigator
+from hummingbird.app.service import HummingbirdService, watch_config
+from hummingbird.app.stores import open_queue, session_store, state_paths
+from hummingbird.config.loader import ConfigWatcher
 from hummingbird.config.settings import Settings
-from hummingbird.config.watch import Watch
-from hummingbird.lab.case import find
+from hummingbird.core.protocols.sessions import SessionStore
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.ports.sessions import Sessions
-from tests.assembly.conducting import applied, configured, order, until
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.queues.sqs import SqsQueue
+from hummingbird.storage.folder_sessions import FolderSessionStore
+from tests.app.conducting import applied, configured, order, until
 from tests.config.effects.desk import CASE, told_in, written
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 
@@ -39,7 +36,7 @@ def bucket(server: Ministack) -> str:
 
 
 async def test_sqs_fifo_queue_url_is_where_work_is_handed_out(tmp_path: Path, cloud: Ministack) -> None:
-    """E3: what one process sends, another one receives from the same queue; else from a file."""
+    """What one process sends, another one receives from the same queue; else from a file."""
     given, url = {"HUMMINGBIRD_HOME": str(tmp_path / "state")}, (await cloud.site()).url
     for line, kind in (("max_iterations: 9", SqliteQueue), (f"sqs_fifo_queue_url: {url}", SqsQueue)):
         settings = configured(tmp_path / "config", line).settings
@@ -53,15 +50,15 @@ async def test_sqs_fifo_queue_url_is_where_work_is_handed_out(tmp_path: Path, cl
 
 @pytest.mark.thorough
 async def test_sqs_queue_url_is_where_events_come_from(tmp_path: Path, cloud: Ministack) -> None:
-    """E1: an event that somebody else put there leads to notes, and the queue is empty afterwards."""
+    """An event that somebody else put there leads to notes, and the queue is empty afterwards."""
     events, work = cloud.create(f"events-{next(_NUMBERS)}"), (await cloud.site()).url
     client = boto3.session.Session(region_name=REGION).client("sqs", endpoint_url=cloud.endpoint)
-    with Scene(find(CASE)) as scene:
+    with Scene(find_case(CASE)) as scene:
         lines = [f"gitlab_url: {scene.url('gitlab')}", "settle_seconds: 0", f"sqs_fifo_queue_url: {work}"]
         file = written(tmp_path, [*lines, f"sqs_queue_url: {events}"], ["trigger: pipeline"])
         given = {"HUMMINGBIRD_HOME": str(tmp_path / "state"), "ORCHESTRATOR_GITLAB_TOKEN": scene.write_token}
-        client.send_message(QueueUrl=events, MessageBody=scene.event()[1].decode())
-        running = Serving(Watch(file, given), given, grace_s=5.0)
+        client.send_message(QueueUrl=events, MessageBody=scene.webhook_event()[1].decode())
+        running = HummingbirdService(ConfigWatcher(file, given), given, grace_s=5.0)
         task = asyncio.create_task(running.run(signals=False))
         await until(lambda: len(told_in(scene)) == 2)
         running.stop()
@@ -76,25 +73,25 @@ async def test_sqs_queue_url_is_where_events_come_from(tmp_path: Path, cloud: Mi
 async def test_s3_session_bucket_and_session_store_are_where_other_hosts_find_sessions(
     tmp_path: Path, cloud: Ministack, key: str
 ) -> None:
-    """S1: whoever has the same store goes on; without it nobody does."""
+    """Whoever has the same store goes on; without it nobody does."""
     name = bucket(cloud)
     line = f"{key}: {name}" if key == "s3_session_bucket" else f"{key}: s3://{name}/kept"
     configuration = configured(tmp_path / "config", f"model: digest\n{line}")
     here, there = (sessions(configuration.settings, tmp_path / host) for host in ("here", "there"))
-    await Investigating(here, {}).conduct(order(), configuration, applied(configuration), "Why?")
-    assert await there.entries("session")
-    assert await there.file("session", "transcript.md")
-    assert not await FolderSessions(tmp_path / "here" / "sessions").entries("session")
+    await AgentInvestigator(here, {}).investigate(order(), configuration, applied(configuration), "Why?")
+    assert await there.load_entries("session")
+    assert await there.read_file("session", "transcript.md")
+    assert not await FolderSessionStore(tmp_path / "here" / "sessions").load_entries("session")
 
 
-def sessions(settings: Settings, home: Path) -> Sessions:
-    return sessions_of(places(settings, {"HUMMINGBIRD_HOME": str(home)}).made(), settings, time.time)
+def sessions(settings: Settings, home: Path) -> SessionStore:
+    return session_store(state_paths(settings, {"HUMMINGBIRD_HOME": str(home)}).create_folders(), settings, time.time)
 
 
 async def test_session_store_may_be_a_directory(tmp_path: Path) -> None:
     configuration = configured(tmp_path / "config", f"model: digest\nsession_store: {tmp_path / 'kept'}")
     there = sessions(configuration.settings, tmp_path / "state")
-    await Investigating(there, {}).conduct(order(), configuration, applied(configuration), "Why?")
+    await AgentInvestigator(there, {}).investigate(order(), configuration, applied(configuration), "Why?")
     assert (tmp_path / "kept" / "session" / "journal.jsonl").exists()
     assert not (tmp_path / "state" / "sessions").exists()
 
@@ -103,7 +100,6 @@ async def test_session_store_may_be_a_directory(tmp_path: Path) -> None:
 async def test_config_poll_seconds_is_the_time_between_two_looks(
     tmp_path: Path, lines: Sequence[str], naps: list[float]
 ) -> None:
-    """G4"""
     taken: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -112,5 +108,5 @@ async def test_config_poll_seconds_is_the_time_between_two_looks(
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await keep_looking(Watch(written(tmp_path, lines), {}), sleep)
+        await watch_config(ConfigWatcher(written(tmp_path, lines), {}), sleep)
     assert taken == naps

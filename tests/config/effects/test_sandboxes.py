@@ -1,4 +1,4 @@
-"""G8: the `sandbox` section, from YAML to what a cluster's API has been asked for."""
+"""The `sandbox` section, from YAML to what a cluster's API has been asked for."""
 
 import asyncio
 import os
@@ -9,21 +9,15 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.sandboxes.container import run_arguments
-from hummingbird.adapters.sandboxes.registry import Sandboxes
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.assembly.sandboxes import Chosen, wanted_sandbox
-from hummingbird.domain.errors import HummingbirdError
-from hummingbird.ports.clock import Clock
-from tests.adapters.sandboxes.kube import (
-    LabStage,
-    beside,
-    given_lab,  # noqa: F401 - a fixture
-    given_lab_stage,  # noqa: F401 - a fixture
-    names,
-)
-from tests.adapters.sandboxes.kube_pool import NOW, HeldClock, all_ready, at, cancelled, no_room, put
-from tests.assembly.conducting import configured
+from hummingbird.app.clock import SystemClock
+from hummingbird.app.sandboxes import SandboxChoice, resolve_sandbox
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.protocols.observer import Clock
+from hummingbird.sandboxes.podman import run_arguments
+from hummingbird.sandboxes.registry import SandboxRegistry
+from tests.app.conducting import configured
+from tests.sandboxes.kube import LabStage, beside, given_lab, given_lab_stage, names  # noqa: F401 - a fixture
+from tests.sandboxes.kube_pool import NOW, HeldClock, all_ready, at, cancelled, no_room, put
 from tests.thoroughly import also
 
 
@@ -38,7 +32,7 @@ class StandingClock:
 
 
 @asynccontextmanager
-async def sandboxes(folder: Path, lab_stage: LabStage, clock: Clock, *lines: str) -> AsyncIterator[Sandboxes]:
+async def sandboxes(folder: Path, lab_stage: LabStage, clock: Clock, *lines: str) -> AsyncIterator[SandboxRegistry]:
     """As the lines of the section say, in the stage's namespace unless they name one."""
     usual = {"backend": "k8s", "image": lab_stage.image, "namespace": lab_stage.namespace}
     named = {line.split(":", 1)[0] for line in lines}
@@ -48,7 +42,7 @@ async def sandboxes(folder: Path, lab_stage: LabStage, clock: Clock, *lines: str
     given = {"KUBECONFIG": str(nowhere), "PATH": os.environ["PATH"]}
     if lab_stage.site.kubectl:
         given["PATH"] = f"{Path(lab_stage.site.kubectl).parent}:{given['PATH']}"
-    made = Sandboxes(wanted_sandbox(settings, Chosen()), given, clock, print)
+    made = SandboxRegistry(resolve_sandbox(settings, SandboxChoice()), given, clock, print)
     try:
         await made.open()
         yield made
@@ -105,7 +99,6 @@ def told(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_each_key_of_a_pod_reaches_the_api(lab_stage: LabStage, tmp_path: Path) -> None:
-    """X5"""
     usual = told(await pod_of(tmp_path / "usual", lab_stage))
     changed = told(await pod_of(tmp_path / "changed", lab_stage, *CHANGED))
     assert {key: (usual[key], changed[key]) for key in TOLD} == TOLD
@@ -131,20 +124,19 @@ async def test_namespace_is_where_a_pod_is_made(lab_stage: LabStage, tmp_path: P
 
 @pytest.mark.parametrize("backend", ["bubblewrap", "podman", "k8s"])
 def test_backend_is_the_kind_of_sandbox(tmp_path: Path, backend: str) -> None:
-    """G9: bubblewrap unless it says otherwise."""
+    """Bubblewrap unless it says otherwise."""
     line = "max_iterations: 9" if backend == "bubblewrap" else f"sandbox: {{backend: {backend}}}"
-    wanted = wanted_sandbox(configured(tmp_path, line).settings, Chosen())
-    assert Sandboxes(wanted, {"PATH": os.environ["PATH"]}, StandingClock(), print).make().name == backend
+    wanted = resolve_sandbox(configured(tmp_path, line).settings, SandboxChoice())
+    assert SandboxRegistry(wanted, {"PATH": os.environ["PATH"]}, StandingClock(), print).make().name == backend
 
 
 def test_limits_hold_for_a_container_too(tmp_path: Path) -> None:
-    """X4"""
     lines = (
         "sandbox: {backend: podman, image: 'registry.example/box:1', resources: {limits: {ephemeral-storage: 64Mi}}}"
     )
-    wanted = wanted_sandbox(configured(tmp_path, lines).settings, Chosen())
-    place: Any = Sandboxes(wanted, {"PATH": os.environ["PATH"]}, StandingClock(), print).make()._place
-    arguments = run_arguments(place._wanted, "name")
+    wanted = resolve_sandbox(configured(tmp_path, lines).settings, SandboxChoice())
+    place: Any = SandboxRegistry(wanted, {"PATH": os.environ["PATH"]}, StandingClock(), print).make()._backend
+    arguments = run_arguments(place._spec, "name")
     assert "registry.example/box:1" in arguments
     assert f"--tmpfs=/tmp:rw,nosuid,nodev,size={64 * 2**20},mode=1777" in arguments
 
@@ -166,7 +158,7 @@ POOL = "backend: k8spool"
 async def test_active_deadline_seconds_and_linger_seconds_are_how_long_a_pod_of_a_pool_lives(
     lab_stage: LabStage, tmp_path: Path, line: str, working: int, waiting: int | None
 ) -> None:
-    """X6: while it works, and for a reply; 0 removes it at once."""
+    """While it works, and for a reply; 0 removes it at once."""
     await put(lab_stage, "one", role="standby")
     await all_ready(lab_stage)
     async with sandboxes(tmp_path, lab_stage, StandingClock(), POOL, line) as made:
@@ -189,13 +181,13 @@ def ends(lab_stage: LabStage) -> str | None:
 async def test_max_lingering_pods_wait_and_the_others_are_removed(
     lab_stage: LabStage, tmp_path: Path, most: int, left: set[str]
 ) -> None:
-    """X6: nearest deadline first."""
+    """Nearest deadline first."""
     with no_room(lab_stage):
         for number, name in enumerate("abc"):
             await put(lab_stage, name, session=name, reap_by=at(100 + number))
         clock = HeldClock()
         async with sandboxes(tmp_path, lab_stage, clock, POOL, f"max_lingering_pods: {most}") as made:
-            reaping = asyncio.create_task(made.keep_reaping())
+            reaping = asyncio.create_task(made.reap_forever())
             await clock.napped.wait()
             await cancelled(reaping)
             assert names(lab_stage) == left

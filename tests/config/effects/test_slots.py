@@ -1,22 +1,22 @@
-"""G8: `max_concurrent_agents`, in a whole service."""
+"""`max_concurrent_agents`, in a whole service."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.assembly.serving import Serving
-from hummingbird.config.watch import Watch
-from hummingbird.domain.journal import RunEnded, RunStarted
-from hummingbird.domain.orders import Cause, WorkOrder
-from hummingbird.domain.orders import written as packed
-from hummingbird.lab.case import find
+from hummingbird.app.service import HummingbirdService
+from hummingbird.config.loader import ConfigWatcher
+from hummingbird.core.journal import RunEnded, RunStarted
+from hummingbird.core.orders import OrderCause, WorkOrder
+from hummingbird.core.orders import encode_envelope as packed
+from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.lab.vendors.script import Fault, Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from tests.assembly.conducting import MODEL, until
+from hummingbird.storage.journals import FileJournal
+from tests.app.conducting import MODEL, until
 from tests.config.effects.desk import CASE, PROJECT, WORKFLOW, told_in, written
+from tests.standins.vendors.script import Fault, Script, Turn
+from tests.standins.vendors.server import VendorLab
 
 SLOW = Fault("slow", turn=Turn(text="Found."), delay_s=1.0)
 ORDERS = ("one", "two")
@@ -27,7 +27,7 @@ def order(name: str, scene: Scene) -> WorkOrder:
     return WorkOrder(
         id=f"order-{name}",
         session_id=name,
-        cause=Cause.COMMAND,
+        cause=OrderCause.COMMAND,
         workflow=WORKFLOW,
         project=PROJECT,
         mr_iid=request.iid,
@@ -41,8 +41,8 @@ def order(name: str, scene: Scene) -> WorkOrder:
 async def test_max_concurrent_agents_is_how_many_runs_there_are_at_a_time(
     tmp_path: Path, most: int, together: bool
 ) -> None:
-    """E4: both wait in the queue from the beginning; with one slot, the second begins when the first has ended."""
-    with Scene(find(CASE)) as scene, VendorLab(Script([SLOW, SLOW])) as lab:
+    """Both wait in the queue from the beginning; with one slot, the second begins when the first has ended."""
+    with Scene(find_case(CASE)) as scene, VendorLab(Script([SLOW, SLOW])) as lab:
         lines = [f"gitlab_url: {scene.url('gitlab')}", f"model: {MODEL}", f"max_concurrent_agents: {most}"]
         given = {
             "HUMMINGBIRD_HOME": str(tmp_path / "state"),
@@ -50,7 +50,7 @@ async def test_max_concurrent_agents_is_how_many_runs_there_are_at_a_time(
             "ANTHROPIC_API_KEY": "k",
             "ANTHROPIC_BASE_URL": lab.anthropic_url,
         }
-        serving = Serving(Watch(written(tmp_path / "config", lines), given), given, grace_s=5.0)
+        serving = HummingbirdService(ConfigWatcher(written(tmp_path / "config", lines), given), given, grace_s=5.0)
         for name in ORDERS:
             await serving.queue.send(packed(order(name, scene)), group=name, dedup_id=name)
         running = asyncio.create_task(serving.run(signals=False))

@@ -1,4 +1,4 @@
-"""G8: what a workflow declares of its data sources, from YAML to what a case's servers are asked for."""
+"""What a workflow declares of its data sources, from YAML to what a case's servers are asked for."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from hummingbird.adapters.sources.registry import sources
-from hummingbird.assembly.declaring import declared
-from hummingbird.config.load import load
-from hummingbird.domain.errors import CallDenied, CredentialRefused, HummingbirdError, MissingSetting, UsageFault
-from hummingbird.lab.case import find
-from hummingbird.lab.gitlab.loading import EXPIRED_TOKEN
+from hummingbird.app.source_registry import create_sources
+from hummingbird.app.source_settings import build_source_settings
+from hummingbird.config.loader import load_config
+from hummingbird.core.errors import CallDenied, CredentialRefused, HummingbirdError, MissingSetting, UsageError
+from hummingbird.core.protocols.tools import ByteStream, ToolContext
+from hummingbird.lab.case import find_case
+from hummingbird.lab.gitlab.case_loader import EXPIRED_TOKEN
 from hummingbird.lab.scene import Scene
-from hummingbird.ports.tool import ByteStream, ToolContext
-from tests.adapters.clusters.written import written as kubeconfig_of
+from tests.clients.written import written as kubeconfig_of
 from tests.config.effects.desk import PROJECT, WORKFLOW, written
 
 CASE = "konflux-build-and-test"
@@ -36,7 +36,7 @@ class Place:
     environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        files = {"KUBE": self.scene.kubeconfig(self.folder / "kubeconfig")}
+        files = {"KUBE": self.scene.write_kubeconfig(self.folder / "kubeconfig")}
         self.environment |= {"GOOD": self.scene.read_token, "STALE": EXPIRED_TOKEN, "KUBE": str(files["KUBE"])}
 
     @property
@@ -52,10 +52,12 @@ class Place:
         lines = [f"data_sources: {json.dumps({source: about})}"]
         settings = [f"gitlab_url: {self.scene.url('gitlab')}"]
         file = written(self.folder / "config", settings, lines, project=f"{{tokens: {tokens}}}")
-        configuration = load(file, None)
-        applied = configuration.applied(WORKFLOW, project)
+        configuration = load_config(file, None)
+        applied = configuration.resolve(WORKFLOW, project)
         assert applied is not None
-        (found,) = sources(declared(configuration.settings, applied, self.environment), self.environment)
+        (found,) = create_sources(
+            build_source_settings(configuration.settings, applied, self.environment), self.environment
+        )
         return found
 
     async def asks(self, source: str, about: Mapping[str, Any], tool: str, **more: Any) -> str:
@@ -74,12 +76,14 @@ class Place:
 
     @property
     def farm_tokens(self) -> list[str | None]:
-        return self.scene.ask(lambda worlds: [one.headers.get("authorization") for one in worlds.testing_farm.requests])
+        return self.scene.run_in_server(
+            lambda worlds: [one.headers.get("authorization") for one in worlds.testing_farm.requests]
+        )
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    with Scene(find(CASE)) as scene:
+    with Scene(find_case(CASE)) as scene:
         yield Place(scene, tmp_path)
 
 
@@ -92,7 +96,6 @@ def sha(place: Place) -> str:
 
 
 async def test_what_is_not_declared_is_not_there(place: Place) -> None:
-    """D1"""
     names = {source: {tool.spec.source for tool in place.made(source, about).tools} for source, about in all_of(place)}
     assert names == {"gitlab": {"gitlab"}, "konflux": {"konflux"}, "testing_farm": {"testing_farm"}}
 
@@ -102,19 +105,20 @@ def all_of(place: Place) -> list[tuple[str, dict[str, Any]]]:
 
 
 async def test_token_env_is_whom_gitlab_sees(place: Place) -> None:
-    """G3: and a project's own token is in the place of the workflow's."""
+    """And a project's own token is in the place of the workflow's."""
     number = iid(place)
     assert "title" in await place.asks("gitlab", {"token_env": "GOOD"}, DETAILS, mr_iid=number)
     with pytest.raises(CredentialRefused):
         await place.asks("gitlab", {"token_env": "STALE"}, DETAILS, mr_iid=number)
     own = "{gitlab: GOOD}"
     assert "title" in await place.asks("gitlab", {"token_env": "STALE"}, DETAILS, mr_iid=number, tokens=own)
-    seen = place.scene.ask(lambda worlds: {one.who for one in worlds.gitlab.requests if one.status == 200})
+    seen = place.scene.run_in_server(
+        lambda worlds: {one.username for one in worlds.gitlab.requests if one.status == 200}
+    )
     assert seen == {"project_10174980_bot_a27d4410"}
 
 
 async def test_projects_of_gitlab_may_be_looked_at_besides_ones_own(place: Place) -> None:
-    """D4"""
     asked = {"mr_iid": iid(place), "project": PROJECT, "project_of": "veloren/other"}
     with pytest.raises(CallDenied):
         await place.asks("gitlab", {"token_env": "GOOD"}, DETAILS, **asked)
@@ -124,7 +128,6 @@ async def test_projects_of_gitlab_may_be_looked_at_besides_ones_own(place: Place
 
 @pytest.mark.thorough
 async def test_cluster_url_is_the_tenant_that_is_asked(place: Place) -> None:
-    """D5"""
     assert "on-pull-request" in await place.asks("konflux", place.konflux, RUNS, sha=sha(place))
     other = {**place.konflux, "cluster_url": f"{place.scene.url('konflux')}/ns/elsewhere"}
     with pytest.raises(HummingbirdError):
@@ -142,7 +145,6 @@ def both_in(place: Place) -> tuple[Path, str]:
 
 @pytest.mark.thorough
 async def test_kubeconfig_env_and_context_are_the_credentials_for_a_cluster(place: Place) -> None:
-    """D5"""
     file, usual = both_in(place)
     place.environment["BOTH"] = str(file)
     of = {**place.konflux, "kubeconfig_env": "BOTH"}
@@ -155,7 +157,6 @@ async def test_kubeconfig_env_and_context_are_the_credentials_for_a_cluster(plac
 
 @pytest.mark.thorough
 async def test_kubearchive_url_is_where_older_runs_are_found(place: Place) -> None:
-    """D5"""
     old = "voxygen-on-pull-request-jzwzt"
     assert old not in await place.asks("konflux", place.konflux, RUNS, sha=sha(place))
     about = {**place.konflux, "kubearchive_url": place.scene.url("kubearchive")}
@@ -163,7 +164,6 @@ async def test_kubearchive_url_is_where_older_runs_are_found(place: Place) -> No
 
 
 async def test_ui_url_is_where_people_are_sent(place: Place) -> None:
-    """D5, T6"""
     for more, link in (({}, None), ({"ui_url": "https://ui.example"}, "https://ui.example/ns/")):
         found = place.made("konflux", {**place.konflux, **more})
         links = {tool.spec.metadata.get("konflux_ui", "") for tool in found.tools}
@@ -172,14 +172,13 @@ async def test_ui_url_is_where_people_are_sent(place: Place) -> None:
 
 
 async def test_token_env_is_whom_testing_farm_sees(place: Place) -> None:
-    """G3: nobody where none is named; a project's own token is in the place of the workflow's."""
+    """Nobody where none is named; a project's own token is in the place of the workflow's."""
     for more, tokens in (({}, "{}"), ({"token_env": "GOOD"}, "{}"), ({"token_env": "GOOD"}, "{testing_farm: STALE}")):
         await place.asks("testing_farm", {**place.farm, **more}, STATUS, request_id=REQUEST, tokens=tokens)
     assert place.farm_tokens == [None, f"Bearer {Scene.read_token}", f"Bearer {EXPIRED_TOKEN}"]
 
 
 async def test_api_url_is_where_testing_farm_is_asked(place: Place) -> None:
-    """D6"""
     assert "failed" in await place.asks("testing_farm", place.farm, STATUS, request_id=REQUEST)
     elsewhere = {**place.farm, "api_url": place.scene.url("gitlab")}
     with pytest.raises(HummingbirdError):
@@ -187,7 +186,6 @@ async def test_api_url_is_where_testing_farm_is_asked(place: Place) -> None:
 
 
 async def test_artifacts_are_read_below_what_is_declared(place: Place) -> None:
-    """D7"""
     url = f"{place.scene.url('artifacts')}/{REQUEST}/results.xml"
     assert "<testsuite" in await place.asks("testing_farm", place.farm, LOG, url=url)
     with pytest.raises(CallDenied):
@@ -195,8 +193,7 @@ async def test_artifacts_are_read_below_what_is_declared(place: Place) -> None:
 
 
 async def test_private_addresses_are_read_only_where_that_is_said(place: Place) -> None:
-    """D7"""
     url = f"{place.scene.url('artifacts')}/{REQUEST}/results.xml"
     assert "<testsuite" in await place.asks("testing_farm", place.farm, LOG, url=url)
-    with pytest.raises(UsageFault, match="allow private addresses"):
+    with pytest.raises(UsageError, match="allow private addresses"):
         await place.asks("testing_farm", {**place.farm, "private_addresses": False}, LOG, url=url)

@@ -1,4 +1,4 @@
-"""G8: `ca_bundle` decides whom every connection believes. A server of an authority of one's own is reached with
+"""`ca_bundle` decides whom every connection believes. A server of an authority of one's own is reached with
 the file that names it, and by nobody without."""
 
 import ssl
@@ -8,32 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.sources.registry import sources
-from hummingbird.adapters.stores.objects import objects_at
-from hummingbird.assembly.declaring import declared
-from hummingbird.assembly.forges import ForgesOf
-from hummingbird.assembly.places import places
-from hummingbird.assembly.queueing import open_queue
-from hummingbird.assembly.serving import events_inbox
+from hummingbird.app.gitlab_write import ForgeCache
+from hummingbird.app.service import open_event_inbox
+from hummingbird.app.source_registry import create_sources
+from hummingbird.app.source_settings import build_source_settings
+from hummingbird.app.stores import open_queue, state_paths
 from hummingbird.config.configuration import Configuration
-from hummingbird.domain.errors import HummingbirdError
-from hummingbird.lab.vendors.script import Script
-from hummingbird.lab.vendors.server import VendorLab
-from hummingbird.ports.tool import ByteStream, ToolContext
-from tests.adapters.sources.gitlab.stage import Answer, Stage, staged
-from tests.assembly.conducting import MODEL, applied, configured, order
-from tests.assembly.conducting import Stage as Conducting
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.protocols.tools import ByteStream, ToolContext
+from hummingbird.storage.object_store import open_object_store
+from tests.app.conducting import MODEL, applied, configured, order
+from tests.app.conducting import Stage as Conducting
 from tests.config.effects.authority import Authority, authority
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS
+from tests.gitlab.read.stage import Answer, Stage, staged
+from tests.standins.vendors.script import Script
+from tests.standins.vendors.server import VendorLab
 from tests.thoroughly import also
 
 Reach = Callable[[Configuration, str, Path], Awaitable[object]]
 
 
 async def forge(configuration: Configuration, url: str, folder: Path) -> None:
-    forges = ForgesOf({"ORCHESTRATOR_GITLAB_TOKEN": "bot"})
+    forges = ForgeCache({"ORCHESTRATOR_GITLAB_TOKEN": "bot"})
     try:
-        await forges(configuration).of("acme/widgets").bot_ids()
+        await forges(configuration).writer_for("acme/widgets").bot_ids()
     finally:
         await forges.close()
 
@@ -42,12 +41,14 @@ async def model(configuration: Configuration, url: str, folder: Path) -> None:
     with VendorLab(Script([])) as lab:
         stage = Conducting(folder, lab)
         stage.environment |= {"ANTHROPIC_BASE_URL": url, "READER": "r"}
-        await stage.investigator().conduct(order(), configuration, applied(configuration), "Why?")
+        await stage.investigator().investigate(order(), configuration, applied(configuration), "Why?")
 
 
 def tool(name: str, **arguments: object) -> Reach:
     async def reach(configuration: Configuration, url: str, folder: Path) -> None:
-        found = sources(declared(configuration.settings, applied(configuration), {"READER": "r"}), {})
+        found = create_sources(
+            build_source_settings(configuration.settings, applied(configuration), {"READER": "r"}), {}
+        )
         try:
             (wanted,) = (one for source in found for one in source.tools if one.spec.name == name)
             answer = await wanted(arguments, ToolContext("session", "call"))
@@ -63,7 +64,7 @@ def tool(name: str, **arguments: object) -> Reach:
 
 async def store(configuration: Configuration, url: str, folder: Path) -> None:
     settings = configuration.settings
-    await objects_at(places(settings, {}).objects, ca_bundle=settings.ca_bundle).get("a")
+    await open_object_store(state_paths(settings, {}).objects, ca_bundle=settings.ca_bundle).get("a")
 
 
 async def queue(configuration: Configuration, url: str, folder: Path) -> None:
@@ -75,7 +76,7 @@ async def queue(configuration: Configuration, url: str, folder: Path) -> None:
 
 
 async def inbox(configuration: Configuration, url: str, folder: Path) -> None:
-    opened = events_inbox(configuration.settings)
+    opened = open_event_inbox(configuration.settings)
     try:
         await opened.receive(0)
     finally:

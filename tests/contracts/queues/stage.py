@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from hummingbird.ports.queue import Message, Queue
+from hummingbird.core.protocols.queues import Queue, QueueMessage
 
 LONGEST_CASE_S = 60.0
 LONG_S = 60  # in flight for as long as a case lasts
@@ -73,7 +73,7 @@ class Stage:
             await process.communicate()
 
 
-async def one(queue: Queue, wait_s: float = PATIENCE_S) -> Message:
+async def one(queue: Queue, wait_s: float = PATIENCE_S) -> QueueMessage:
     """The next message, alone."""
     (message,) = await queue.receive(1, wait_s)
     return message
@@ -88,5 +88,5 @@ async def sent(queue: Queue, group: str, *bodies: str) -> list[str]:
     return [await queue.send(body, group=group, dedup_id=f"{group}/{body}") for body in bodies]
 
 
-def bodies(messages: Sequence[Message]) -> list[str]:
+def bodies(messages: Sequence[QueueMessage]) -> list[str]:
     return [message.body for message in messages]

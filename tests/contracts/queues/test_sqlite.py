@@ -1,4 +1,4 @@
-"""The contract on the embedded queue (E3)."""
+"""The contract on the embedded queue."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The contract on SQS (E3), as ministack serves it."""
+"""The contract on SQS, as ministack serves it."""
 
 import pytest
 

@@ -7,9 +7,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.adapters.queues.sqs import SqsQueue
-from hummingbird.ports.queue import Queue
+from hummingbird.core.protocols.queues import Queue
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.queues.sqs import SqsQueue
 
 
 def tell(fact: object) -> None:

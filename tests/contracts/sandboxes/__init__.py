@@ -1,4 +1,4 @@
-"""One contract for every sandbox (X1): the list of cases in `suite`, played on each backend by a test file of its own.
+"""One contract for every sandbox: the list of cases in `suite`, played on each backend by a test file of its own.
 
 Owns: the cases, the stage they are played on, and how each backend is had and hurt from outside.
 May touch: the port, the adapters, the lab, podman, kubectl, this machine's processes.

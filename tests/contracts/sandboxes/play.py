@@ -19,15 +19,15 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.sandboxes.bubblewrap_program import found_bubblewrap
-from hummingbird.adapters.sandboxes.source import program
-from tests.adapters.sandboxes.kube import Stage as Namespace
+from hummingbird.sandboxes.bubblewrap import find_bubblewrap
+from hummingbird.sandboxes.runner_client import runner_source
 from tests.contracts.sandboxes.backends.bubblewrap import Bubblewrap
 from tests.contracts.sandboxes.backends.cluster import Kubernetes, namespace, pooled
 from tests.contracts.sandboxes.backends.podman import Podman
 from tests.contracts.sandboxes.stage import Backend, Stage
 from tests.contracts.sandboxes.suite import CASES
 from tests.sandbox_image import sandbox_image
+from tests.sandboxes.kube import Stage as Namespace
 
 KNOWN = {case.__name__: case for case in CASES}
 
@@ -36,7 +36,7 @@ def main() -> None:
     asked = _parser().parse_intermixed_args()
     names = map(str.strip, sys.stdin) if asked.cases == ["-"] else asked.cases or list(KNOWN)
     with asyncio.Runner() as runner:
-        runner.run(asyncio.sleep(0))  # whatever asyncio loads late is loaded before we become somebody else
+        runner.run(asyncio.to_thread(int))  # load what asyncio imports late before we become somebody else
         if asked.uid is not None:
             with _somebody(asked.uid) as bwrap:
                 runner.run(_play(Bubblewrap(bwrap), names))
@@ -93,9 +93,9 @@ async def _opened(backend: Backend) -> AsyncIterator[Stage]:
 @contextmanager
 def _somebody(uid: int) -> Iterator[Path]:
     """From here on we are nobody else's equal. Gives a bubblewrap that we can reach."""
-    program("warmed")  # the text that is sent inside cannot be read later
+    runner_source("warmed")  # the text that is sent inside cannot be read later
     with tempfile.TemporaryDirectory() as folder:
-        found = _copied(found_bubblewrap(), Path(folder))
+        found = _copied(find_bubblewrap(), Path(folder))
         for path in (Path(folder), *Path(folder).rglob("*")):
             os.chown(path, uid, uid)
         os.setgroups([])

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from hummingbird.domain.errors import SandboxBroken
-from hummingbird.ports.sandbox import ROOT, Chunks, Sandbox
+from hummingbird.core.errors import SandboxBroken
+from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, Chunks, Sandbox
 
 MIB = 1024 * 1024
 EVERY_BYTE = bytes(range(256))
@@ -28,7 +28,7 @@ print(json.dumps(found))
 
 
 def at(name: str) -> str:
-    return f"{ROOT}/{name}"
+    return f"{SANDBOX_ROOT}/{name}"
 
 
 def python(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.protocols.sandbox import Sandbox
 
 LONGEST_CASE_S = 100.0  # a case that hangs fails with a stack, before pytest's own limit takes the process with it
 

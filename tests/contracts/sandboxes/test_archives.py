@@ -1,4 +1,4 @@
-"""An archive made in a sandbox of any kind is unpacked in one of any other (X7)."""
+"""An archive made in a sandbox of any kind is unpacked in one of any other."""
 
 import itertools
 import sys
@@ -8,8 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from hummingbird.ports.sandbox import Sandbox
-from tests.adapters.sandboxes.kube import Stage as Namespace
+from hummingbird.core.protocols.sandbox import Sandbox
 from tests.contracts.sandboxes.backends.bubblewrap import Bubblewrap
 from tests.contracts.sandboxes.backends.cluster import Kubernetes, namespace, pooled
 from tests.contracts.sandboxes.backends.podman import Podman
@@ -18,6 +17,7 @@ from tests.contracts.sandboxes.questions import said
 from tests.contracts.sandboxes.stage import Backend, started
 from tests.real_parts import missing
 from tests.sandbox_image import sandbox_image
+from tests.sandboxes.kube import Stage as Namespace
 from tests.thoroughly import also
 
 pytestmark = [
@@ -86,5 +86,5 @@ PAIRS = [pair if pair == ("bubblewrap", "podman") else also(*pair) for pair in i
 
 
 @pytest.mark.parametrize(("giving", "taking"), PAIRS)
-async def test_an_archive_goes_from_one_kind_of_sandbox_to_another_x7(shelf: Shelf, giving: str, taking: str) -> None:
+async def test_an_archive_goes_from_one_kind_of_sandbox_to_another(shelf: Shelf, giving: str, taking: str) -> None:
     await carried(await shelf.giver(giving), await shelf.taker(taking))

@@ -1,4 +1,4 @@
-"""The contract on bubblewrap, as whoever runs the tests (X3)."""
+"""The contract on bubblewrap, as whoever runs the tests."""
 
 import sys
 from collections.abc import AsyncIterator

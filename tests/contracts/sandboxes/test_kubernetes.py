@@ -1,14 +1,14 @@
-"""The contract on a pod of its own (X5): on the lab's stand-in, or on the cluster that is named."""
+"""The contract on a pod of its own: on the lab's stand-in, or on the cluster that is named."""
 
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
-from tests.adapters.sandboxes.kube import Stage as Namespace
 from tests.contracts.sandboxes.backends.cluster import Kubernetes, namespace
 from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
+from tests.sandboxes.kube import Stage as Namespace
 from tests.thoroughly import on_the_way
 
 # What goes on inside a pod is the same program that test_bubblewrap plays all cases on. Always played is one case of

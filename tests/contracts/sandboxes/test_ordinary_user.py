@@ -1,4 +1,4 @@
-"""The contract on bubblewrap, as a user without any rights (X3). Root's tests give them up for it; an ordinary user's
+"""The contract on bubblewrap, as a user without any rights. Root's tests give them up for it; an ordinary user's
 own tests of bubblewrap are these already."""
 
 import os

@@ -1,4 +1,4 @@
-"""The contract on podman (X4): one case of each topic, and all of them thoroughly. What goes on inside a container is
+"""The contract on podman: one case of each topic, and all of them thoroughly. What goes on inside a container is
 the same program that test_bubblewrap plays all cases on."""
 
 from collections.abc import AsyncIterator

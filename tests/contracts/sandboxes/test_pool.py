@@ -1,14 +1,14 @@
-"""The contract on a pod out of the pool (X6): on the lab's stand-in, or on the cluster that is named."""
+"""The contract on a pod out of the pool: on the lab's stand-in, or on the cluster that is named."""
 
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
-from tests.adapters.sandboxes.kube import Stage as Namespace
 from tests.contracts.sandboxes.backends.cluster import namespace, pooled
 from tests.contracts.sandboxes.stage import Case, Stage
 from tests.contracts.sandboxes.suite import CASES
+from tests.sandboxes.kube import Stage as Namespace
 from tests.thoroughly import on_the_way
 
 # Once it is claimed, a pod of the pool is a pod like any other. Always played is one case of each topic in which it

@@ -4,11 +4,10 @@ ends, or stands still until somebody lets it go on."""
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from hummingbird.domain.journal import Entry
-from hummingbird.ports.archives import Archive
-from hummingbird.ports.journal import Journal
-from hummingbird.ports.objects import Version, VersionedObjects
-from hummingbird.ports.sessions import Kept, Session, Sessions
+from hummingbird.core.journal import JournalEntry
+from hummingbird.core.protocols.sandbox import SandboxArchive
+from hummingbird.core.protocols.sessions import Journal, Session, SessionStore, StoredSession
+from hummingbird.core.protocols.storage import ObjectVersion, VersionedObjectStore
 from tests.contracts.sessions.unreliable import UnreliableObjects
 
 _WATCHED = 7  # every so many
@@ -62,13 +61,13 @@ class Life:
 class MortalObjects(UnreliableObjects):
     """A store as such a process reaches it."""
 
-    def __init__(self, objects: VersionedObjects, life: Life) -> None:
+    def __init__(self, objects: VersionedObjectStore, life: Life) -> None:
         super().__init__(objects)
         self._life = life
 
-    async def swap(self, name: str, content: bytes, known: Version | None) -> Version | None:
+    async def compare_and_swap(self, name: str, content: bytes, known: ObjectVersion | None) -> ObjectVersion | None:
         await self._life.moment()
-        version = await super().swap(name, content, known)
+        version = await super().compare_and_swap(name, content, known)
         await self._life.moment()
         return version
 
@@ -77,15 +76,15 @@ class MortalJournal:
     def __init__(self, journal: Journal, life: Life) -> None:
         self._journal, self._life = journal, life
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[JournalEntry]:
         return self._journal.entries()
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: JournalEntry) -> None:
         self._life.step()
         self._journal.append(entry)
         self._life.step()
 
-    async def outlive(self) -> None:
+    async def flush(self) -> None:
         await self.commit()
 
     async def commit(self) -> None:
@@ -107,9 +106,9 @@ class MortalSession:
     def id(self) -> str:
         return self._session.id
 
-    async def keep(self, files: Mapping[str, bytes]) -> None:
+    async def write_files(self, files: Mapping[str, bytes]) -> None:
         await self._life.moment()
-        await self._session.keep(files)
+        await self._session.write_files(files)
 
     async def catch_up(self) -> None:
         await self._life.moment()
@@ -123,7 +122,7 @@ class MortalSession:
 class MortalSessions:
     """Sessions as such a process has them."""
 
-    def __init__(self, sessions: Sessions, life: Life) -> None:
+    def __init__(self, sessions: SessionStore, life: Life) -> None:
         self._sessions, self._life = sessions, life
 
     @property
@@ -137,17 +136,17 @@ class MortalSessions:
         await self._life.moment()
         return MortalSession(session, self._life)
 
-    async def entries(self, session_id: str) -> Sequence[Entry]:
-        return await self._sessions.entries(session_id)
+    async def load_entries(self, session_id: str) -> Sequence[JournalEntry]:
+        return await self._sessions.load_entries(session_id)
 
-    async def file(self, session_id: str, name: str) -> bytes | None:
-        return await self._sessions.file(session_id, name)
+    async def read_file(self, session_id: str, name: str) -> bytes | None:
+        return await self._sessions.read_file(session_id, name)
 
-    async def archive(self, session_id: str) -> Archive | None:
-        return await self._sessions.archive(session_id)
+    async def load_archive(self, session_id: str) -> SandboxArchive | None:
+        return await self._sessions.load_archive(session_id)
 
-    async def listed(self) -> Sequence[Kept]:
-        return await self._sessions.listed()
+    async def list_sessions(self) -> Sequence[StoredSession]:
+        return await self._sessions.list_sessions()
 
     async def remove(self, session_id: str, stamp: str = "") -> bool:
         return await self._sessions.remove(session_id, stamp)

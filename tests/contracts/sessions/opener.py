@@ -4,10 +4,10 @@ import asyncio
 import sys
 import time
 
-from hummingbird.assembly.session_stores import sessions_at
-from hummingbird.domain.errors import HummingbirdError
-from hummingbird.domain.journal import UserSaid
-from hummingbird.ports.sessions import Sessions
+from hummingbird.app.stores import session_store_at
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.journal import UserSaid
+from hummingbird.core.protocols.sessions import SessionStore
 
 
 def tell(fact: object) -> None:
@@ -15,7 +15,7 @@ def tell(fact: object) -> None:
     sys.stdout.flush()
 
 
-async def hold(sessions: Sessions, session_id: str) -> None:
+async def hold(sessions: SessionStore, session_id: str) -> None:
     """Has it, with one entry, until the standard input ends."""
     session = await sessions.open(session_id)
     session.journal.append(UserSaid(text="from another process"))
@@ -25,7 +25,7 @@ async def hold(sessions: Sessions, session_id: str) -> None:
     await session.release()
 
 
-async def attempt(sessions: Sessions, session_id: str) -> None:
+async def attempt(sessions: SessionStore, session_id: str) -> None:
     try:
         session = await sessions.open(session_id)
         tell(f"opened with {len(session.journal.entries())}")
@@ -37,4 +37,4 @@ async def attempt(sessions: Sessions, session_id: str) -> None:
 DEEDS = {deed.__name__: deed for deed in (hold, attempt)}
 
 if __name__ == "__main__":
-    asyncio.run(DEEDS[sys.argv[1]](sessions_at(sys.argv[2], time.time), sys.argv[3]))
+    asyncio.run(DEEDS[sys.argv[1]](session_store_at(sys.argv[2], time.time), sys.argv[3]))

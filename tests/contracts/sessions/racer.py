@@ -16,11 +16,11 @@ import time
 from itertools import count
 from random import Random
 
-from hummingbird.adapters.stores import bucket_journal, bucket_sessions
-from hummingbird.assembly.session_stores import sessions_at
-from hummingbird.domain.errors import JournalTaken
-from hummingbird.domain.journal import UserSaid
-from hummingbird.ports.sessions import Session, Sessions
+from hummingbird.app.stores import session_store_at
+from hummingbird.core.errors import SessionTaken
+from hummingbird.core.journal import UserSaid
+from hummingbird.core.protocols.sessions import Session, SessionStore
+from hummingbird.storage import bucket_journal, bucket_sessions
 
 LEASE_S = 0.4
 SEGMENT_BYTES = 500
@@ -45,26 +45,26 @@ async def write(session: Session, name: str, random: Random) -> None:
             for text in texts:
                 journal.append(UserSaid(text=text))
             await journal.commit()
-        except JournalTaken:
+        except SessionTaken:
             tell(*(f"refused {text}" for text in texts))
             return
         tell(*(f"stored {text}" for text in texts))
         if random.random() < 0.2:
-            await session.keep({"transcript.md": texts[-1].encode()})
+            await session.write_files({"transcript.md": texts[-1].encode()})
         await asyncio.sleep(random.random() * 0.02)
 
 
-async def race(sessions: Sessions, session_id: str, name: str) -> None:
+async def race(sessions: SessionStore, session_id: str, name: str) -> None:
     random = Random(name)
     for tenure in count():
         try:
             session = await sessions.open(session_id)
-        except JournalTaken:
+        except SessionTaken:
             await asyncio.sleep(random.random() * 0.05)
             continue
         try:
             await write(session, f"{name}.{tenure}", random)
-        except JournalTaken:
+        except SessionTaken:
             tell("overtaken while a file was kept")
         await session.release()
         await asyncio.sleep(random.random() * 0.02)
@@ -78,7 +78,7 @@ if __name__ == "__main__":
         if not (born := os.fork()):
             die_with_whoever_began_this()
             name = f"{sys.argv[3]}-{generation}"
-            asyncio.run(race(sessions_at(sys.argv[1], time.time), sys.argv[2], name))
+            asyncio.run(race(session_store_at(sys.argv[1], time.time), sys.argv[2], name))
         tell(f"born {born}")
         if not os.WIFSIGNALED(os.waitpid(born, 0)[1]):
             break  # it has left a trace

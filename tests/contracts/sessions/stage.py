@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from hummingbird.adapters.stores import bucket_journal
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.domain.journal import Entry, SessionOpened, UserSaid
-from hummingbird.domain.session_limits import LEASE_S
-from hummingbird.ports.objects import Objects
-from hummingbird.ports.sessions import Session, Sessions
+from hummingbird.core.journal import JournalEntry, SessionOpened, UserSaid
+from hummingbird.core.protocols.sessions import Session, SessionStore
+from hummingbird.core.protocols.storage import ObjectStore
+from hummingbird.core.sessions import LEASE_S
+from hummingbird.storage import bucket_journal
+from hummingbird.storage.journals import FileJournal
 from tests.contracts.sessions.unreliable import UnreliableObjects
 
 LONGEST_CASE_S = 60.0
@@ -34,9 +34,9 @@ class Site(Protocol):
     address: str
 
     @property
-    def objects(self) -> Objects: ...
+    def objects(self) -> ObjectStore: ...
 
-    def sessions(self, now: Callable[[], float]) -> Sessions: ...
+    def sessions(self, now: Callable[[], float]) -> SessionStore: ...
 
 
 class Case(Protocol):
@@ -56,7 +56,7 @@ class Stage:
             await case(self)
 
     @property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionStore:
         return self.site.sessions(self.now)
 
     @property
@@ -78,18 +78,18 @@ class Stage:
         self._after.push_async_callback(session.release)
         return session
 
-    async def told(self, *entries: Entry, session_id: str = ID) -> None:
+    async def told(self, *entries: JournalEntry, session_id: str = ID) -> None:
         """A session with these in its journal, that nobody has."""
         session = await self.opened(session_id)
         await committed(session, *entries)
         await session.release()
 
-    async def entries(self, session_id: str = ID) -> list[Entry]:
-        return list(await self.sessions.entries(session_id))
+    async def entries(self, session_id: str = ID) -> list[JournalEntry]:
+        return list(await self.sessions.load_entries(session_id))
 
     async def stored(self) -> dict[str, bytes]:
         """Everything that is there, by name."""
-        found = {name: await self.site.objects.get(name) for name in await self.site.objects.names("")}
+        found = {name: await self.site.objects.get(name) for name in await self.site.objects.list_names("")}
         return {name: content for name, content in found.items() if content is not None}
 
     async def write(self, name: str, content: bytes, session_id: str = ID) -> None:
@@ -126,7 +126,7 @@ def said(*numbers: int) -> Sequence[UserSaid]:
     return [UserSaid(text=f'{number}: warum?\n\x00\x1f\u2028"\\ 😀', at=float(number)) for number in numbers]
 
 
-async def committed(session: Session, *entries: Entry) -> None:
+async def committed(session: Session, *entries: JournalEntry) -> None:
     for entry in entries:
         session.journal.append(entry)
     await session.journal.commit()

@@ -1,11 +1,11 @@
-"""The contract on Azure (S1), as azurite serves it."""
+"""The contract on Azure, as azurite serves it."""
 
 import pytest
 
 from tests.contracts.sessions.backends.bucket import BucketSite
 from tests.contracts.sessions.stage import Case, Stage
 from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE, IN_BUCKETS
-from tests.contracts.stores.backends.azure import Azurite
+from tests.contracts.storage.backends.azure import Azurite
 from tests.thoroughly import one_per_topic
 
 # Always played is one case in which the store itself matters; the contract of stores is played on each of them.

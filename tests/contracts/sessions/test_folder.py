@@ -1,4 +1,4 @@
-"""The contract on a directory (S1), and what can happen to one alone."""
+"""The contract on a directory, and what can happen to one alone."""
 
 import asyncio
 import gc
@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hummingbird.adapters.stores import journal as journals
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
-from hummingbird.domain.errors import JournalTaken, ObjectsUnusable
-from hummingbird.domain.journal import dump
+from hummingbird.core.errors import ObjectStoreUnusable, SessionTaken
+from hummingbird.core.journal import dump_entry
+from hummingbird.storage import journals
+from hummingbird.storage.folder_sessions import FolderSessionStore
 from tests.contracts.sessions.backends.folder import FolderSite
 from tests.contracts.sessions.stage import ID, OPENED, Case, Stage, said
 from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE
@@ -25,25 +25,25 @@ async def test_a_directory_keeps_the_contract(tmp_path: Path, monkeypatch: pytes
     await Stage(FolderSite(tmp_path / "sessions"), monkeypatch).play(case)
 
 
-async def test_a_removal_that_died_in_the_middle_leaves_no_session_and_is_done_the_next_time_s1(
+async def test_a_removal_that_died_in_the_middle_leaves_no_session_and_is_done_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(FolderSite(tmp_path), monkeypatch)
     await stage.told(OPENED)
     await stage.told(OPENED, session_id="another")
     with monkeypatch.context() as patch:
-        patch.setattr("hummingbird.adapters.stores.folder_sessions.shutil.rmtree", lambda *_, **__: None)
+        patch.setattr("hummingbird.storage.folder_sessions.shutil.rmtree", lambda *_, **__: None)
         assert await stage.sessions.remove(ID)
     assert len(_names(tmp_path)) == 2
     assert await stage.entries() == []
-    assert [kept.session_id for kept in await stage.sessions.listed()] == ["another"]
+    assert [kept.session_id for kept in await stage.sessions.list_sessions()] == ["another"]
     await stage.told(*said(1))
     assert await stage.entries() == list(said(1))
     assert not await stage.sessions.remove("nobody")
     assert _names(tmp_path) == [ID, "another"]
 
 
-async def test_a_file_that_cannot_be_looked_at_hides_no_session_and_leaves_nothing_open_s1(
+async def test_a_file_that_cannot_be_looked_at_hides_no_session_and_leaves_nothing_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So does one that is renamed between its name and its size, which a turn does after each answer."""
@@ -52,16 +52,16 @@ async def test_a_file_that_cannot_be_looked_at_hides_no_session_and_leaves_nothi
     for number in range(20):  # wherever the journal stands among them
         loop = tmp_path / ID / f"{number}.tmp"
         loop.symlink_to(loop)
-    assert [kept.session_id for kept in await stage.sessions.listed()] == [ID]
+    assert [kept.session_id for kept in await stage.sessions.list_sessions()] == [ID]
 
 
-async def test_a_session_that_was_killed_while_brought_up_to_date_keeps_its_history_s1(
+async def test_a_session_that_was_killed_while_brought_up_to_date_keeps_its_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(FolderSite(tmp_path), monkeypatch)
     await stage.write("context.json", b'[{"role":"user","content":"why?"},{"role":"assistant","content":"so"}]')
     whole = await stage.entries()
-    await stage.write("journal.jsonl", dump(whole[0]) + dump(whole[1])[:20])
+    await stage.write("journal.jsonl", dump_entry(whole[0]) + dump_entry(whole[1])[:20])
     assert await stage.entries() == whole
     session = await stage.opened()
     assert [msgspec.structs.replace(entry, at=0.0) for entry in session.journal.entries()] == whole
@@ -69,23 +69,23 @@ async def test_a_session_that_was_killed_while_brought_up_to_date_keeps_its_hist
     assert len(await stage.entries()) == 2
 
 
-async def test_a_session_whose_older_file_cannot_be_reached_is_let_go_of_s1(
+async def test_a_session_whose_older_file_cannot_be_reached_is_let_go_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(FolderSite(tmp_path), monkeypatch)
 
     async def fails(*_: object) -> bytes:
-        raise ObjectsUnusable("The disk failed.")
+        raise ObjectStoreUnusable("The disk failed.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(FolderSessions, "_older", fails)
-        with pytest.raises(ObjectsUnusable):
+        patch.setattr(FolderSessionStore, "_read_old_format", fails)
+        with pytest.raises(ObjectStoreUnusable):
             await stage.opened()
     await stage.told(OPENED)
     assert await stage.entries() == [OPENED]
 
 
-async def test_a_folder_that_goes_away_while_it_is_opened_is_somebody_elses_s1(
+async def test_a_folder_that_goes_away_while_it_is_opened_is_somebody_elses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not a store that cannot be written: a run would go on without a record then."""
@@ -99,12 +99,12 @@ async def test_a_folder_that_goes_away_while_it_is_opened_is_somebody_elses_s1(
 
     with monkeypatch.context() as patch:
         patch.setattr(journals, "_make_directories", taken_away)
-        with pytest.raises(JournalTaken):
+        with pytest.raises(SessionTaken):
             await stage.opened()
     await stage.told(OPENED)
 
 
-async def test_a_journal_that_was_removed_before_it_could_be_locked_is_somebody_elses_s1(
+async def test_a_journal_that_was_removed_before_it_could_be_locked_is_somebody_elses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise everything would be written into a file that has no name any more."""
@@ -118,14 +118,14 @@ async def test_a_journal_that_was_removed_before_it_could_be_locked_is_somebody_
 
     with monkeypatch.context() as patch:
         patch.setattr(journals, "_lock", removed_first)
-        with pytest.raises(JournalTaken):
+        with pytest.raises(SessionTaken):
             await stage.opened()
     await stage.told(*said(1))
     assert await stage.entries() == list(said(1))
 
 
 @pytest.mark.timeout(10)
-async def test_a_commit_that_meets_a_flush_which_has_just_ended_does_not_wait_for_ever_l2(
+async def test_a_commit_that_meets_a_flush_which_has_just_ended_does_not_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor keep everything else of this process waiting."""
@@ -141,11 +141,11 @@ async def test_a_commit_that_meets_a_flush_which_has_just_ended_does_not_wait_fo
     await session.release()
 
 
-async def test_a_slow_disk_gives_back_what_nobody_waits_for_any_more_c4(
+async def test_a_slow_disk_gives_back_what_nobody_waits_for_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its thread goes on after Ctrl-C and gets the lock; whoever opens the session next has it all the same."""
-    lock, sessions = journals._lock, FolderSessions(tmp_path)
+    lock, sessions = journals._lock, FolderSessionStore(tmp_path)
 
     def slow(path: Path, fd: int) -> None:
         time.sleep(0.01)
@@ -169,17 +169,17 @@ async def test_a_slow_disk_gives_back_what_nobody_waits_for_any_more_c4(
     assert _names(tmp_path) == []
 
 
-async def test_an_opening_that_is_given_up_and_fails_says_nothing_more_c4(
+async def test_an_opening_that_is_given_up_and_fails_says_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sessions, other = FolderSessions(tmp_path), FolderSessions(tmp_path)
+    sessions, other = FolderSessionStore(tmp_path), FolderSessionStore(tmp_path)
     theirs = await other.open(ID)
     opening = asyncio.ensure_future(sessions.open(ID))
     await asyncio.sleep(0)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await sessions.open(ID)
     await theirs.release()
     await (await sessions.open(ID)).release()

@@ -1,11 +1,11 @@
-"""The contract on Google's Cloud Storage (S1), as our stand-in serves it."""
+"""The contract on Google's Cloud Storage, as our stand-in serves it."""
 
 import pytest
 
 from tests.contracts.sessions.backends.bucket import BucketSite
 from tests.contracts.sessions.stage import Case, Stage
 from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE, IN_BUCKETS
-from tests.contracts.stores.backends.google import Google
+from tests.contracts.storage.backends.google import Google
 from tests.thoroughly import one_per_topic
 
 # Always played is one case in which the store itself matters; the contract of stores is played on each of them.

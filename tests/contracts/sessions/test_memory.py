@@ -1,4 +1,4 @@
-"""The contract on a bucket in memory (S1), which no other process can reach."""
+"""The contract on a bucket in memory, which no other process can reach."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""S1: two writers never corrupt a session. Six processes want the same one; they are stopped for longer than a lease
+"""Two writers never corrupt a session. Six processes want the same one; they are stopped for longer than a lease
 lasts and go on as if nothing had happened, or are killed, at any moment."""
 
 import asyncio
@@ -16,12 +16,12 @@ from random import Random
 
 import pytest
 
-from hummingbird.assembly.session_stores import sessions_at
-from hummingbird.domain.journal import Entry, UserSaid
+from hummingbird.app.stores import session_store_at
+from hummingbird.core.journal import JournalEntry, UserSaid
 from tests.contracts.queues.backends.ministack import Ministack
 from tests.contracts.sessions.racer import LEASE_S
-from tests.contracts.stores.backends.azure import Azurite
-from tests.contracts.stores.backends.s3 import S3Buckets
+from tests.contracts.storage.backends.azure import Azurite
+from tests.contracts.storage.backends.s3 import S3Buckets
 
 _RACER = Path(__file__).with_name("racer.py")
 _ID = "raced-for"
@@ -125,7 +125,7 @@ class _Race:
         self._racers.append(_Racer(process))
 
 
-def _check(entries: Sequence[Entry], told: Sequence[str]) -> None:
+def _check(entries: Sequence[JournalEntry], told: Sequence[str]) -> None:
     texts = [entry.text for entry in entries if isinstance(entry, UserSaid)]
     assert len(texts) == len(entries)
     tenures, numbers = zip(*(text.split(" ") for text in texts), strict=True)
@@ -143,26 +143,26 @@ def _check(entries: Sequence[Entry], told: Sequence[str]) -> None:
 async def _raced(address: str, *, overtaking: bool) -> None:
     race = _Race(address, overtaking=overtaking)
     await race.run()
-    sessions = sessions_at(address, lambda: time.time() + 60)
-    entries = await sessions.entries(_ID)
+    sessions = session_store_at(address, lambda: time.time() + 60)
+    entries = await sessions.load_entries(_ID)
     _check(entries, race.told)
     session = await sessions.open(_ID)
     assert list(session.journal.entries()) == list(entries)
     session.journal.append(UserSaid(text="after all"))
     await session.release()
-    assert list(await sessions.entries(_ID)) == [*entries, UserSaid(text="after all")]
+    assert list(await sessions.load_entries(_ID)) == [*entries, UserSaid(text="after all")]
 
 
 @pytest.mark.thorough
-async def test_racing_processes_leave_one_line_in_a_directory_s1(tmp_path: Path) -> None:
+async def test_racing_processes_leave_one_line_in_a_directory(tmp_path: Path) -> None:
     await _raced(str(tmp_path / "sessions"), overtaking=False)
 
 
 @pytest.mark.thorough
-async def test_racing_processes_leave_one_line_in_s3_s1(cloud: Ministack) -> None:
+async def test_racing_processes_leave_one_line_in_s3(cloud: Ministack) -> None:
     await _raced(S3Buckets(cloud).address(), overtaking=True)
 
 
 @pytest.mark.thorough
-async def test_racing_processes_leave_one_line_in_azure_s1(azurite: Azurite) -> None:
+async def test_racing_processes_leave_one_line_in_azure(azurite: Azurite) -> None:
     await _raced(azurite.address(), overtaking=True)

@@ -1,4 +1,4 @@
-"""The contract on S3 (S1), as ministack serves it."""
+"""The contract on S3, as ministack serves it."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.contracts.queues.backends.ministack import Ministack
 from tests.contracts.sessions.backends.bucket import BucketSite
 from tests.contracts.sessions.stage import Case, Stage
 from tests.contracts.sessions.suite import ACROSS_PROCESSES, EVERYWHERE, IN_BUCKETS
-from tests.contracts.stores.backends.s3 import S3Buckets
+from tests.contracts.storage.backends.s3 import S3Buckets
 from tests.thoroughly import one_per_topic
 
 # A bucket in memory plays all that needs no other process: the same code. Always played is one case of each topic.

@@ -1,12 +1,18 @@
-"""A store whose answers get lost, and whose writes come late: what networks do to a bucket (S1)."""
+"""A store whose answers get lost, and whose writes come late: what networks do to a bucket."""
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from enum import StrEnum
 
-from hummingbird.domain.errors import ObjectsUnusable
-from hummingbird.ports.objects import Flow, Listed, Looked, Version, VersionedObjects
+from hummingbird.core.errors import ObjectStoreUnusable
+from hummingbird.core.protocols.storage import (
+    ObjectInfo,
+    ObjectStream,
+    ObjectVersion,
+    VersionedContent,
+    VersionedObjectStore,
+)
 
 
 class Mood(StrEnum):
@@ -23,10 +29,10 @@ class Mood(StrEnum):
 class UnreliableObjects:
     """VersionedObjects over others. `moods` are of the next swaps; all is fine once they are used up."""
 
-    def __init__(self, objects: VersionedObjects) -> None:
+    def __init__(self, objects: VersionedObjectStore) -> None:
         self._objects = objects
         self.moods: deque[Mood] = deque()
-        self._on_their_way: list[Callable[[], Awaitable[Version | None]]] = []
+        self._on_their_way: list[Callable[[], Awaitable[ObjectVersion | None]]] = []
         self.away = False
         self.hangs = asyncio.Event()  # a write that nobody hears of has begun
 
@@ -35,21 +41,21 @@ class UnreliableObjects:
         arriving, self._on_their_way = self._on_their_way, []
         return [await write() is not None for write in arriving]
 
-    async def swap(self, name: str, content: bytes, known: Version | None) -> Version | None:
+    async def compare_and_swap(self, name: str, content: bytes, known: ObjectVersion | None) -> ObjectVersion | None:
         mood = self.moods.popleft() if self.moods else Mood.FINE
         self._check(away=self.away or mood is Mood.REFUSED)
         if mood in (Mood.LATE, Mood.HANGING):
-            self._on_their_way.append(lambda: self._objects.swap(name, content, known))
+            self._on_their_way.append(lambda: self._objects.compare_and_swap(name, content, known))
             self.hangs.set()
             await asyncio.sleep(3600 if mood is Mood.HANGING else 0)
             self._check(away=True)
-        version = await self._objects.swap(name, content, known)
+        version = await self._objects.compare_and_swap(name, content, known)
         self._check(away=mood is Mood.ANSWER_LOST)
         return None if mood is Mood.DENIED else version
 
     def _check(self, *, away: bool) -> None:
         if away:
-            raise ObjectsUnusable("The store did not answer; try again.")
+            raise ObjectStoreUnusable("The store did not answer; try again.")
 
     async def put(self, name: str, content: bytes) -> None:
         self._check(away=self.away)
@@ -59,26 +65,26 @@ class UnreliableObjects:
         self._check(away=self.away)
         return await self._objects.get(name)
 
-    async def names(self, prefix: str) -> Sequence[str]:
+    async def list_names(self, prefix: str) -> Sequence[str]:
         self._check(away=self.away)
-        return await self._objects.names(prefix)
+        return await self._objects.list_names(prefix)
 
     async def delete(self, name: str) -> None:
         self._check(away=self.away)
         await self._objects.delete(name)
 
-    async def look(self, name: str, most_bytes: int | None = None) -> Looked | None:
+    async def get_versioned(self, name: str, most_bytes: int | None = None) -> VersionedContent | None:
         self._check(away=self.away)
-        return await self._objects.look(name, most_bytes)
+        return await self._objects.get_versioned(name, most_bytes)
 
-    async def listed(self, prefix: str) -> Sequence[Listed]:
+    async def list_objects(self, prefix: str) -> Sequence[ObjectInfo]:
         self._check(away=self.away)
-        return await self._objects.listed(prefix)
+        return await self._objects.list_objects(prefix)
 
-    async def put_flow(self, name: str, chunks: AsyncIterator[bytes]) -> int:
+    async def put_stream(self, name: str, chunks: AsyncIterator[bytes]) -> int:
         self._check(away=self.away)
-        return await self._objects.put_flow(name, chunks)
+        return await self._objects.put_stream(name, chunks)
 
-    async def flow(self, name: str) -> Flow | None:
+    async def open_stream(self, name: str) -> ObjectStream | None:
         self._check(away=self.away)
-        return await self._objects.flow(name)
+        return await self._objects.open_stream(name)

@@ -1,4 +1,4 @@
-"""What every record of spending and every ledger of known failures does, on one machine or in a bucket (L6, V6, O3).
+"""What every record of spending and every ledger of known failures does, on one machine or in a bucket.
 
 Owns: the cases, and the places that they are played in.
 May touch: the stores, servers of its own, other processes.

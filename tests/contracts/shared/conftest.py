@@ -6,7 +6,7 @@ from typing import TypeAlias
 import pytest
 
 from tests.contracts.shared.sites import Site
-from tests.contracts.stores.backends.s3 import S3Buckets
+from tests.contracts.storage.backends.s3 import S3Buckets
 from tests.thoroughly import also
 
 Sites: TypeAlias = Callable[[], Site]

@@ -10,7 +10,7 @@ import os
 import sys
 from decimal import Decimal
 
-from hummingbird.ports.known_failures import Sighting
+from hummingbird.core.protocols.storage import FailureSighting
 from tests.contracts.shared.sites import DAY, NOON, Site
 
 
@@ -29,7 +29,7 @@ async def spend(site: Site, name: str, count: int) -> None:
 async def remember(site: Site, name: str, count: int) -> None:
     ledger = site.known_failures()
     for number in range(count):
-        sighting = Sighting(
+        sighting = FailureSighting(
             project="group/project",
             fingerprint=f"{number % 3:016x}",
             occurrence=f"{name} {number}",
@@ -41,13 +41,13 @@ async def remember(site: Site, name: str, count: int) -> None:
             merge_request=f"!{number}",
             link=f"https://example.com/{name}/{number}",
         )
-        await ledger.seen(sighting)
+        await ledger.record_sighting(sighting)
         tell(number)
 
 
 async def look(site: Site, name: str, count: int) -> None:
     votes = site.reactions()
-    while notes := await votes.due(NOON + DAY, 2):
+    while notes := await votes.claim_due_notes(NOON + DAY, 2):
         for note in notes:
             tell(note.note_id)
 

@@ -4,22 +4,23 @@ one likes, by this process or another one."""
 from collections.abc import Callable
 from pathlib import Path
 
-from hummingbird.adapters.stores.bucket_known_failures import BucketKnownFailures
-from hummingbird.adapters.stores.bucket_reactions import BucketReactions
-from hummingbird.adapters.stores.bucket_spending import BucketSpending
-from hummingbird.adapters.stores.known_failures import SqliteKnownFailures
-from hummingbird.adapters.stores.objects import BucketObjects
-from hummingbird.adapters.stores.reactions import SqliteReactions
-from hummingbird.adapters.stores.spending import SqliteSpending
-from hummingbird.ports.known_failures import KnownFailures, Sighting
-from hummingbird.ports.objects import VersionedObjects
-from hummingbird.ports.reactions import Reactions
-from hummingbird.ports.spending import Spending
+from hummingbird.core.protocols.storage import (
+    FailureSighting,
+    KnownFailureStore,
+    SpendingStore,
+    VersionedObjectStore,
+    VoteStore,
+)
+from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore
+from hummingbird.storage.failure_store import SqliteKnownFailureStore
+from hummingbird.storage.object_store import BucketObjectStore
+from hummingbird.storage.spending_store import BucketSpendingStore, SqliteSpendingStore
+from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore
 from tests.contracts.sessions.unreliable import UnreliableObjects
 
 NOON = 1_794_744_000.0  # 2026-11-15 12:00 UTC
 DAY = 86_400.0
-ONE = Sighting(
+ONE = FailureSighting(
     project="group/project",
     fingerprint="00ff",
     occurrence="job 1",
@@ -43,25 +44,25 @@ class Site:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._memory = BucketObjects.in_memory()
+        self._memory = BucketObjectStore.in_memory()
 
-    def spending(self, now: Callable[[], float] = noon) -> Spending:
+    def spending(self, now: Callable[[], float] = noon) -> SpendingStore:
         if self._is_bucket:
-            return BucketSpending(self.objects(), self.address or "memory://", now)
-        return SqliteSpending(Path(self.address) / "spending.sqlite", now)
+            return BucketSpendingStore(self.objects(), self.address or "memory://", now)
+        return SqliteSpendingStore(Path(self.address) / "spending.sqlite", now)
 
-    def known_failures(self) -> KnownFailures:
+    def known_failures(self) -> KnownFailureStore:
         if self._is_bucket:
-            return BucketKnownFailures(self.objects(), self.address or "memory://")
-        return SqliteKnownFailures(Path(self.address) / "known.sqlite")
+            return BucketKnownFailureStore(self.objects(), self.address or "memory://")
+        return SqliteKnownFailureStore(Path(self.address) / "known.sqlite")
 
-    def reactions(self) -> Reactions:
+    def reactions(self) -> VoteStore:
         if self._is_bucket:
-            return BucketReactions(self.objects(), self.address or "memory://")
-        return SqliteReactions(Path(self.address) / "votes.sqlite")
+            return BucketVoteStore(self.objects(), self.address or "memory://")
+        return SqliteVoteStore(Path(self.address) / "votes.sqlite")
 
-    def objects(self) -> VersionedObjects:
-        return BucketObjects(self.address) if self.address else self._memory
+    def objects(self) -> VersionedObjectStore:
+        return BucketObjectStore(self.address) if self.address else self._memory
 
     @property
     def _is_bucket(self) -> bool:
@@ -71,11 +72,11 @@ class Site:
 class Counted(UnreliableObjects):
     """That counts what is asked of it."""
 
-    def __init__(self, objects: VersionedObjects) -> None:
+    def __init__(self, objects: VersionedObjectStore) -> None:
         super().__init__(objects)
         self.asked: list[str] = []
 
     def __getattribute__(self, name: str) -> object:
-        if name in {"put", "get", "names", "delete", "look", "swap", "listed"}:
+        if name in {"put", "get", "list_names", "delete", "get_versioned", "compare_and_swap", "list_objects"}:
             self.asked.append(name)
         return super().__getattribute__(name)

@@ -1,4 +1,4 @@
-"""What a project spent today, shared by all processes of a machine or of many (L6, O3)."""
+"""What a project spent today, shared by all processes of a machine or of many."""
 
 import asyncio
 from decimal import Decimal
@@ -10,62 +10,61 @@ from tests.contracts.shared.starting import done, start
 
 
 async def test_money_adds_up_per_project_and_day(site: Site) -> None:
-    """L6"""
     now = NOON
     spending = site.spending(lambda: now)
-    assert await spending.spent_today("one") == 0
+    assert await spending.usd_today("one") == 0
     await spending.add("one", Decimal("0.25"))
     await spending.add("one", Decimal("0.000001"))
     await spending.add("two", Decimal(3))
-    assert await spending.spent_today("one") == Decimal("0.250001")
+    assert await spending.usd_today("one") == Decimal("0.250001")
     now += 86_400
-    assert await spending.spent_today("one") == 0
+    assert await spending.usd_today("one") == 0
     await spending.add("one", Decimal(1))
-    assert await spending.spent_today("one") == 1
+    assert await spending.usd_today("one") == 1
 
 
 async def test_less_than_a_millionth_is_not_lost(site: Site) -> None:
-    """L6: rounded up, so that many small calls cannot pass a ceiling unseen."""
+    """Rounded up, so that many small calls cannot pass a ceiling unseen."""
     spending = site.spending()
     for _ in range(5):
         await spending.add("one", Decimal("0.0000001"))
-    assert await spending.spent_today("one") == Decimal("0.000005")
+    assert await spending.usd_today("one") == Decimal("0.000005")
 
 
-async def test_any_project_has_its_own_reckoning_o3(site: Site) -> None:
+async def test_any_project_has_its_own_reckoning(site: Site) -> None:
     spending, names = site.spending(), ["a", "A", "a/b", "../a", "ü 🐦", "\0", "x" * 5_000, ""]
     for number, name in enumerate(names, 1):
         await spending.add(name, Decimal(number))
-    assert [await site.spending().spent_today(name) for name in names] == list(range(1, len(names) + 1))
+    assert [await site.spending().usd_today(name) for name in names] == list(range(1, len(names) + 1))
 
 
-async def test_two_who_opened_the_same_place_see_what_both_spent_o3(site: Site) -> None:
+async def test_two_who_opened_the_same_place_see_what_both_spent(site: Site) -> None:
     one, other = site.spending(), site.spending()
     for spending in (one, other, one, other):
         await spending.add("one", Decimal("0.5"))
-        assert await one.spent_today("one") == await other.spent_today("one")
-    assert await one.spent_today("one") == 2
+        assert await one.usd_today("one") == await other.usd_today("one")
+    assert await one.usd_today("one") == 2
 
 
-async def test_many_at_once_lose_nothing_and_count_nothing_twice_o3(site: Site) -> None:
-    """L6: fifty runs of one process, and as many of another one's."""
+async def test_many_at_once_lose_nothing_and_count_nothing_twice(site: Site) -> None:
+    """Fifty runs of one process, and as many of another one's."""
     one, other = site.spending(), site.spending()
     adding = [spending.add("one", Decimal("0.01")) for spending in (one, other) for _ in range(50)]
     await asyncio.gather(*adding)
-    assert await one.spent_today("one") == await site.spending().spent_today("one") == 1
+    assert await one.usd_today("one") == await site.spending().usd_today("one") == 1
 
 
 @pytest.mark.thorough
 async def test_processes_that_add_at_once_lose_nothing(shared: Site) -> None:
-    """L6: real processes."""
+    """Real processes."""
     others = [await start(shared, "spend", "one", 20) for _ in range(3)]
     assert await done(*others) == [20] * 3
-    assert await shared.spending().spent_today("one") == Decimal("0.60")
+    assert await shared.spending().usd_today("one") == Decimal("0.60")
 
 
 @pytest.mark.thorough
-async def test_what_a_killed_process_told_is_there_and_at_most_one_more_o3(shared: Site) -> None:
-    """L6: kill -9, at some moments."""
+async def test_what_a_killed_process_told_is_there_and_at_most_one_more(shared: Site) -> None:
+    """Kill -9, at some moments."""
     told = 0
     for attempt in range(3):
         other = await start(shared, "spend", "one", 1_000_000)
@@ -75,5 +74,5 @@ async def test_what_a_killed_process_told_is_there_and_at_most_one_more_o3(share
         other.kill()
         rest = (await other.communicate())[0]
         told += 2 + 3 * attempt + rest.count(b"\n")
-        cents = await shared.spending().spent_today("one") * 100
+        cents = await shared.spending().usd_today("one") * 100
         assert told <= cents <= told + attempt + 1

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.vendors.script import Script
-from hummingbird.lab.vendors.server import VendorLab
 from tests.chat.window import need_tmux
 from tests.journeys.chat.stage import Bird, Home
+from tests.standins.vendors.script import Script
+from tests.standins.vendors.server import VendorLab
 
 
 @pytest.fixture

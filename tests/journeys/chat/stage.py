@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.domain.journal import Entry
-from hummingbird.lab.vendors.script import Call, Turn
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.core.journal import JournalEntry
+from hummingbird.storage.journals import FileJournal
 from tests.chat.window import Window, environment
 from tests.cli.typing_in import Typed, typed
 from tests.journeys.chat.processes import Process, below
+from tests.standins.vendors.script import Call, Turn
+from tests.standins.vendors.server import VendorLab
 
 MODEL = "openai:gpt-6.1-terra"
 OTHER = "openai:gpt-6.1-sol"
@@ -98,7 +98,7 @@ class Home:
         found = (self.state / "sessions").glob("*/journal.jsonl")
         return [path.parent.name for path in sorted(found, key=lambda path: -path.stat().st_mtime)]
 
-    def entries(self, session_id: str) -> Sequence[Entry]:
+    def entries(self, session_id: str) -> Sequence[JournalEntry]:
         journal = FileJournal(self.state / "sessions" / session_id / "journal.jsonl")
         journal.close()
         return journal.entries()

@@ -1,4 +1,4 @@
-"""What is broken around a chat is told in one sentence, and the conversation goes on (S2, S4, C5, C7, G6)."""
+"""What is broken around a chat is told in one sentence, and the conversation goes on."""
 
 import json
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.sandboxes.bubblewrap_program import found_bubblewrap
-from hummingbird.domain.limits import JOURNAL_FORMAT
+from hummingbird.core.limits import JOURNAL_FORMAT
+from hummingbird.sandboxes.bubblewrap import find_bubblewrap
 from tests.journeys.chat.stage import Bird, Home, calling, saying, until
 from tests.journeys.faults.disks import PAGE
 
@@ -33,10 +33,10 @@ def fill(folder: Path) -> Path:
             return filler
 
 
-def test_s2_a_full_disk_costs_the_record_and_neither_the_answers_nor_what_was_typed(home: Home, chat: Chat) -> None:
+def test_a_full_disk_costs_the_record_and_neither_the_answers_nor_what_was_typed(home: Home, chat: Chat) -> None:
     """A disk of its own, full before the second message."""
     home.state.mkdir()
-    wrapped = (str(found_bubblewrap()), "--dev-bind", "/", "/", "--size", str(DISK_BYTES), "--tmpfs", str(home.state))
+    wrapped = (str(find_bubblewrap()), "--dev-bind", "/", "/", "--size", str(DISK_BYTES), "--tmpfs", str(home.state))
     home.lab.script.extend(saying("Heard one."), saying("Heard two."), saying("Heard three."), saying("Heard four."))
     bird = chat(prefix=(*wrapped, "--")).ready()
     bird.answered("one", "Heard one.")
@@ -47,14 +47,14 @@ def test_s2_a_full_disk_costs_the_record_and_neither_the_answers_nor_what_was_ty
     bird.answered("four", "Heard four.")
     assert "Heard one." in home.asked()
     assert "Heard three." in home.asked(), "what could not be written is still part of the conversation"
-    assert told(bird, "This session is not kept from here on") == 1
+    assert told(bird, "This session is not saved from here on") == 1
     assert told(bird, "No space left on device") <= 2, "the journal, and before it what is made of it"
     bird.press("Up")
     bird.wait_for("› four")
     assert "Traceback" not in bird.all()
 
 
-def test_s4_a_damaged_index_is_made_anew(home: Home, chat: Chat) -> None:
+def test_a_damaged_index_is_made_anew(home: Home, chat: Chat) -> None:
     home.lab.script.extend(saying("About pelicans."), saying("Still here."))
     home.piped("-q", "pelicans please")
     (index,) = (path for path in home.state.rglob("*") if path.is_file() and b"fts5" in path.read_bytes()[:65536])
@@ -63,13 +63,13 @@ def test_s4_a_damaged_index_is_made_anew(home: Home, chat: Chat) -> None:
     index.write_bytes(b"this is no database " * 500)
     bird = chat().ready()
     bird.answered("are you there?", "Still here.")
-    assert told(bird, "it is begun anew") == 1
+    assert told(bird, "a new one is used") == 1
     bird.send("/sessions pelicans")
     bird.wait_below("> /sessions", "pelicans please")
     bird.wait_below("> /sessions", "Said there:")
 
 
-def test_s1_a_session_of_a_newer_version_is_refused_in_one_sentence_and_left_as_it_is(home: Home, chat: Chat) -> None:
+def test_a_session_of_a_newer_version_is_refused_in_one_sentence_and_left_as_it_is(home: Home, chat: Chat) -> None:
     home.lab.script.extend(saying("From the future."), saying("From the present."))
     home.piped("-q", "hello")
     (session,) = home.sessions()
@@ -89,7 +89,7 @@ def test_s1_a_session_of_a_newer_version_is_refused_in_one_sentence_and_left_as_
     assert journal.read_bytes() == newer
 
 
-def test_c7_a_memory_that_is_no_text_is_told_and_copied_before_it_is_written(home: Home, chat: Chat) -> None:
+def test_a_memory_that_is_no_text_is_told_and_copied_before_it_is_written(home: Home, chat: Chat) -> None:
     home.lab.script.extend(
         *(calling("memory", action="add", file="memory", text="The user likes terns."), saying("Noted."))
     )
@@ -105,7 +105,7 @@ def test_c7_a_memory_that_is_no_text_is_told_and_copied_before_it_is_written(hom
     assert now.endswith(": The user likes terns.\n")
 
 
-def test_c5_servers_of_tools_that_hang_or_die_keep_nobody_waiting(home: Home, chat: Chat) -> None:
+def test_servers_of_tools_that_hang_or_die_keep_nobody_waiting(home: Home, chat: Chat) -> None:
     hanging = "import time, sys; sys.stderr.write('x'); time.sleep(300)"
     python = {"command": sys.executable, "tools": ["anything"]}
     home.configure(

@@ -1,4 +1,4 @@
-"""One conversation after the other, and what is done to one (C3, C4, L20, S3): new, resumed, compacted, saved."""
+"""One conversation after the other, and what is done to one: new, resumed, compacted, saved."""
 
 import subprocess
 import sys
@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from hummingbird.domain.journal import Compacted, CompactionUndone
-from hummingbird.lab.vendors.script import Turn
+from hummingbird.core.journal import Compacted, CompactionUndone
 from tests.chat.window import environment
 from tests.journeys.chat.stage import MODEL, OTHER, PATIENCE_S, Bird, Home, saying
+from tests.standins.vendors.script import Turn
 
 Chat = Callable[..., Bird]
 
 
-def test_c3_sessions_are_begun_listed_and_resumed_and_the_model_is_another_one(home: Home, chat: Chat) -> None:
+def test_sessions_are_begun_listed_and_resumed_and_the_model_is_another_one(home: Home, chat: Chat) -> None:
     home.lab.script.extend(
         saying("The first hears."), saying("The second hears."), saying("The first again."), saying("Another voice.")
     )
@@ -43,7 +43,7 @@ def test_c3_sessions_are_begun_listed_and_resumed_and_the_model_is_another_one(h
 
 
 @pytest.mark.thorough
-def test_l20_a_long_session_is_compacted_after_a_preview_taken_back_saved_and_read_elsewhere(
+def test_a_long_session_is_compacted_after_a_preview_taken_back_saved_and_read_elsewhere(
     home: Home, chat: Chat
 ) -> None:
     home.configure({"compression": {"protect_last_n": 2}})

@@ -1,4 +1,4 @@
-"""Ctrl-C, whatever goes on (C3, L19): the prompt is back, takes the next message and answers it, and nothing that the
+"""Ctrl-C, whatever goes on: the prompt is back, takes the next message and answers it, and nothing that the
 run had started is left. Processes are looked for by their numbers.
 """
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hummingbird.lab.vendors.script import Call, Fault, Turn
 from tests.journeys.chat.processes import Process
 from tests.journeys.chat.stage import Bird, Home, calling, saying, until
+from tests.standins.vendors.script import Call, Fault, Turn
 
 Chat = Callable[..., Bird]
 ALLOWED = {"permissions": [{"action": "allow", "tool": "terminal"}]}
@@ -32,7 +32,7 @@ def gone(processes: list[Process]) -> None:
     until(lambda: not [one for one in processes if one.alive], lambda: [one for one in processes if one.alive])
 
 
-def test_l19_the_model_is_interrupted_while_it_streams_is_silent_or_rests(home: Home, chat: Chat) -> None:
+def test_the_model_is_interrupted_while_it_streams_is_silent_or_rests(home: Home, chat: Chat) -> None:
     rest = Fault("status", status=503, retry_after="60", message="overloaded")
     home.lab.script.extend(
         *(Fault("stall", after=40, turn=LONG), saying("Heard the first.")),
@@ -56,9 +56,7 @@ def test_l19_the_model_is_interrupted_while_it_streams_is_silent_or_rests(home: 
 
 
 @pytest.mark.thorough
-def test_l19_commands_of_the_host_and_of_the_sandbox_are_ended_with_all_that_they_started(
-    home: Home, chat: Chat
-) -> None:
+def test_commands_of_the_host_and_of_the_sandbox_are_ended_with_all_that_they_started(home: Home, chat: Chat) -> None:
     home.configure(ALLOWED)
     home.lab.script.extend(
         *(calling("terminal", command=STUBBORN), saying("The host is quiet.")),
@@ -78,7 +76,7 @@ def test_l19_commands_of_the_host_and_of_the_sandbox_are_ended_with_all_that_the
 
 
 @pytest.mark.thorough
-def test_l19_a_question_and_a_summary_are_interrupted_and_nothing_is_changed(home: Home, chat: Chat) -> None:
+def test_a_question_and_a_summary_are_interrupted_and_nothing_is_changed(home: Home, chat: Chat) -> None:
     home.configure({"compression": {"protect_last_n": 2}})
     filling = [Turn(text=f"answer {number}: {'many words ' * 900}") for number in range(3)]
     home.lab.script.extend(
@@ -106,8 +104,8 @@ def test_l19_a_question_and_a_summary_are_interrupted_and_nothing_is_changed(hom
 
 
 @pytest.mark.thorough
-def test_c5_nothing_of_the_host_outlives_a_chat_that_was_killed_and_it_is_continued(home: Home, chat: Chat) -> None:
-    """S2: everything that was said is there again; the call that was under way is told as of unknown outcome."""
+def test_nothing_of_the_host_outlives_a_chat_that_was_killed_and_it_is_continued(home: Home, chat: Chat) -> None:
+    """Everything that was said is there again; the call that was under way is told as of unknown outcome."""
     home.configure(ALLOWED)
     home.lab.script.extend(
         saying("I know the name now."),

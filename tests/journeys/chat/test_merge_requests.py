@@ -1,4 +1,4 @@
-"""A session goes from a merge request to a terminal and back (C4): one history, whoever wrote it."""
+"""A session goes from a merge request to a terminal and back: one history, whoever wrote it."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.journal import RunStarted, UserSaid
+from hummingbird.core.journal import RunStarted, UserSaid
 from tests.chat.window import need_tmux
 from tests.journeys.chat.stage import Bird, Home, calling, saying
 from tests.journeys.service.stage import MODEL, Stage, staged
@@ -51,7 +51,7 @@ def spoken(stage: Stage, session: str, message: str, answer: str) -> str:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-async def test_c4_a_session_of_a_merge_request_is_continued_in_a_terminal_and_then_by_a_reply(tmp_path: Path) -> None:
+async def test_a_session_of_a_merge_request_is_continued_in_a_terminal_and_then_by_a_reply(tmp_path: Path) -> None:
     need_tmux()
     async with staged("failing-test", tmp_path, turns=[saying("The parser is too strict.")]) as stage:
         request = stage.world.merge_request

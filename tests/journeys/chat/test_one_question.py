@@ -1,4 +1,4 @@
-"""`hummingbird chat -q` and pipes (C1): exit codes, lines of JSON, megabytes that are no text."""
+"""`hummingbird chat -q` and pipes: exit codes, lines of JSON, megabytes that are no text."""
 
 import os
 import signal
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from hummingbird.domain.journal import Entry, load
-from hummingbird.domain.ledger import Ledger
-from hummingbird.lab.vendors.script import Fault
+from hummingbird.core.journal import JournalEntry, load_entry
+from hummingbird.core.projections import UsageLedger
 from tests.chat.window import environment
 from tests.journeys.chat.processes import below
 from tests.journeys.chat.stage import PATIENCE_S, Home, calling, parsed, saying, until
+from tests.standins.vendors.script import Fault
 
 MEGABYTES = 5
 
 
-def test_l12_one_question_ends_with_0_and_prints_nothing_but_the_answer(home: Home) -> None:
+def test_one_question_ends_with_0_and_prints_nothing_but_the_answer(home: Home) -> None:
     home.lab.script.extend(calling("terminal", command="touch made"), saying("# It is **so**"))
     ran = home.piped_process("-q", "is it so?")
     assert (ran.code, ran.out) == (0, "# It is **so**\n")
@@ -30,7 +30,7 @@ def test_l12_one_question_ends_with_0_and_prints_nothing_but_the_answer(home: Ho
     ("status", "sentence"),
     [(401, "refused the credential (401): check the API key"), (402, "no credit or quota left (402): top it up")],
 )
-def test_l12_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_to_do(
+def test_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_to_do(
     status: int, sentence: str, home: Home
 ) -> None:
     home.lab.script.extend(Fault("status", status=status, message="no"))
@@ -41,7 +41,7 @@ def test_l12_a_refused_credential_and_an_empty_account_end_with_1_and_say_what_t
 
 
 @pytest.mark.thorough
-def test_c1_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_to_do(home: Home) -> None:
+def test_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_to_do(home: Home) -> None:
     home.lab.script.extend(
         Fault("status", status=400, message="registry.example/library/gemma:2b does not support tools"),
         saying("Without tools I answer."),
@@ -56,14 +56,14 @@ def test_c1_a_model_that_takes_no_tools_is_told_in_one_sentence_that_says_what_t
 
 
 @pytest.mark.thorough
-def test_c1_every_line_of_json_can_be_read_and_they_sum_up_to_the_bill(home: Home) -> None:
+def test_every_line_of_json_can_be_read_and_they_sum_up_to_the_bill(home: Home) -> None:
     home.lab.script.extend(calling("sandbox_exec", command="echo one"), saying("Two calls."))
     ran = home.piped("-q", "count", "--json")
     assert ran.code == 0, ran.err
     lines = list(parsed(ran.out))
     *_, result = lines
     assert (result["kind"], result["final_response"], result["api_calls"]) == ("result", "Two calls.", 2)
-    bill = Ledger.of(_entries(ran.out)).bill()
+    bill = UsageLedger.from_entries(_entries(ran.out)).bill()
     assert float(bill.known_usd) == result["cost"] > 0
     assert (bill.usage.context, bill.usage.output) == (
         result["usage"]["input_tokens"],
@@ -72,15 +72,15 @@ def test_c1_every_line_of_json_can_be_read_and_they_sum_up_to_the_bill(home: Hom
     assert "".join(line["text"] for line in lines if line["kind"] == "text_delta") == "Two calls."
 
 
-def _entries(lines: str) -> Iterator[Entry]:
+def _entries(lines: str) -> Iterator[JournalEntry]:
     known = {"text_delta", "reasoning_delta", "call_delta", "progress", "told", "result"}
     for number, (line, one) in enumerate(zip(lines.splitlines(), parsed(lines), strict=True), 1):
         if one["kind"] not in known:
-            yield load(line.encode(), number)
+            yield load_entry(line.encode(), number)
 
 
 @pytest.mark.thorough
-def test_c1_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home) -> None:
+def test_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home) -> None:
     home.lab.script.extend(saying("One."), saying("Two."))
     ran = home.piped(stdin=b"first\n/cost\nsecond\n")
     assert ran.code == 0, ran.err
@@ -92,7 +92,7 @@ def test_c1_lines_of_a_pipe_are_messages_and_commands_of_one_session(home: Home)
 
 
 @pytest.mark.thorough
-def test_c1_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Home) -> None:
+def test_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Home) -> None:
     home.lab.script.extend(saying("I looked at the file."))
     ran = home.piped("-q", "-", stdin=b"\xff\xfe\x80 line\n" * (MEGABYTES * 1024 * 1024 // 9))
     assert (ran.code, ran.out) == (0, "I looked at the file.\n")
@@ -102,7 +102,7 @@ def test_c1_megabytes_that_are_no_text_are_put_into_a_file_and_answered(home: Ho
 
 
 @pytest.mark.thorough
-def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> None:
+def test_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> None:
     home.configure({"permissions": [{"action": "allow", "tool": "terminal"}]})
     home.lab.script.extend(calling("terminal", command="sleep 304 & sleep 305"))
     pipe = subprocess.PIPE
@@ -120,7 +120,7 @@ def test_l12_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> Non
 
 
 @pytest.mark.thorough
-def test_c1_standard_input_does_not_choose_what_is_read(home: Home) -> None:
+def test_standard_input_does_not_choose_what_is_read(home: Home) -> None:
     (home.workspace / "key.txt").write_text("hidden word")
     home.lab.script.extend(saying("Seen."), saying("Read."))
     assert home.piped("-q", "-", stdin=b"the log says @key.txt").code == 0

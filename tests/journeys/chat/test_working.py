@@ -1,16 +1,16 @@
-"""An ordinary piece of work in a terminal: a question, commands, an edit, a list (C1, C3, C5, C6, C7)."""
+"""An ordinary piece of work in a terminal: a question, commands, an edit, a list."""
 
 from collections.abc import Callable
 
 import pytest
 
-from hummingbird.lab.vendors.script import Fault
 from tests.journeys.chat.stage import Bird, Home, calling, saying
+from tests.standins.vendors.script import Fault
 
 Chat = Callable[..., Bird]
 
 
-def test_c1_c5_the_first_message_is_answered_with_a_command_in_the_sandbox(home: Home, chat: Chat) -> None:
+def test_the_first_message_is_answered_with_a_command_in_the_sandbox(home: Home, chat: Chat) -> None:
     home.lab.script.extend(
         calling("sandbox_exec", command="echo found-$((40 + 2)); ls /home"),
         saying("It is **42**, as the sandbox says."),
@@ -24,7 +24,7 @@ def test_c1_c5_the_first_message_is_answered_with_a_command_in_the_sandbox(home:
 
 
 @pytest.mark.thorough
-def test_t9_a_command_of_the_host_runs_after_a_yes_and_a_yes_for_the_session_is_not_asked_for_again(
+def test_a_command_of_the_host_runs_after_a_yes_and_a_yes_for_the_session_is_not_asked_for_again(
     home: Home, chat: Chat
 ) -> None:
     home.lab.script.extend(
@@ -58,9 +58,7 @@ def test_t9_a_command_of_the_host_runs_after_a_yes_and_a_yes_for_the_session_is_
 
 
 @pytest.mark.thorough
-def test_c5_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it_changes(
-    home: Home, chat: Chat
-) -> None:
+def test_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it_changes(home: Home, chat: Chat) -> None:
     (home.workspace / "wing.py").write_text("beats = 60\nleft = True\n")
     home.configure({"permissions": [{"action": "allow", "tool": "file_edit"}]})
     home.lab.script.extend(
@@ -88,7 +86,7 @@ def test_c5_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it
 
 
 @pytest.mark.thorough
-def test_c6_plan_mode_changes_nothing_although_the_configuration_allows_everything(home: Home, chat: Chat) -> None:
+def test_plan_mode_changes_nothing_although_the_configuration_allows_everything(home: Home, chat: Chat) -> None:
     home.configure({"permissions": [{"action": "allow", "tool": "*"}]})
     home.lab.script.extend(
         calling("file_edit", path="new.txt", new="text"),

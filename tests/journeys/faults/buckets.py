@@ -8,14 +8,14 @@ from pathlib import Path
 import boto3.session
 import pytest
 
-from hummingbird.adapters.stores.bucket_sessions import BucketSessions
-from hummingbird.adapters.stores.objects import BucketObjects
-from hummingbird.domain.journal import Entry, RunEnded, RunStarted, dump
-from hummingbird.domain.sessions import TRANSCRIPT
-from hummingbird.lab.vendors.script import Step
+from hummingbird.core.journal import JournalEntry, RunEnded, RunStarted, dump_entry
+from hummingbird.core.sessions import TRANSCRIPT
+from hummingbird.storage.bucket_sessions import BucketSessionStore
+from hummingbird.storage.object_store import BucketObjectStore
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 from tests.journeys.faults.proxy import Proxy
 from tests.journeys.service.stage import Ours, Stage, staged
+from tests.standins.vendors.script import Step
 
 TROUBLE = "Not everything went as it should"
 WHOLE = ["context.json", "journal/tail.jsonl", "metadata.json", "sandbox.tar.gz", "transcript.md"]
@@ -33,19 +33,19 @@ class Bucket:
         self._client = boto3.session.Session(region_name=REGION).client("s3", endpoint_url=cloud.endpoint)
         self._client.create_bucket(Bucket=self._name)
         self.address = f"s3://{self._name}/hummingbird"
-        objects = BucketObjects(self.address, endpoint=cloud.endpoint, region=REGION)
-        self.direct = BucketSessions(objects, self.address, lambda: 0.0)
+        objects = BucketObjectStore(self.address, endpoint=cloud.endpoint, region=REGION)
+        self.direct = BucketSessionStore(objects, self.address, lambda: 0.0)
 
     @property
     def settings(self) -> dict[str, object]:
         return {"session_store": self.address, "internal_notes": False}
 
-    async def entries(self, session_id: str) -> Sequence[Entry]:
-        return await self.direct.entries(session_id)
+    async def entries(self, session_id: str) -> Sequence[JournalEntry]:
+        return await self.direct.load_entries(session_id)
 
     async def transcript(self, session_id: str) -> str:
         """As the process told it that had all entries in memory."""
-        return (await self.direct.file(session_id, TRANSCRIPT) or b"").decode()
+        return (await self.direct.read_file(session_id, TRANSCRIPT) or b"").decode()
 
     def names(self) -> list[str]:
         """Of the sessions' objects: what hosts share besides is not theirs."""
@@ -77,11 +77,11 @@ def asked_last(stage: Stage) -> str:
     return str(stage.lab.requests[-1].body)
 
 
-def runs(entries: Sequence[Entry]) -> list[str]:
+def runs(entries: Sequence[JournalEntry]) -> list[str]:
     """The ids of all that began; each of them ended, and no entry is there twice."""
     began = [one.run_id for one in entries if isinstance(one, RunStarted)]
     assert [one.run_id for one in entries if isinstance(one, RunEnded)] == began
-    assert len({dump(one) for one in entries}) == len(entries)
+    assert len({dump_entry(one) for one in entries}) == len(entries)
     return began
 
 

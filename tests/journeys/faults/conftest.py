@@ -15,9 +15,9 @@ __all__ = ["in_a_hurry"]
 @pytest.fixture
 async def bucket(ministack: Ministack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bucket]:
     """An empty one, that the service finds by the environment, behind a proxy. Waiting for it is quick."""
-    monkeypatch.setattr("hummingbird.adapters.stores.clouds.OBJECT_RETRIES", 1)
-    monkeypatch.setattr("hummingbird.adapters.stores.bucket_journal.LEASE_S", 1.0)
-    monkeypatch.setattr("hummingbird.service.runs.TAKEN_PAUSE_S", 1.0)
+    monkeypatch.setattr("hummingbird.storage.object_store.OBJECT_RETRIES", 1)
+    monkeypatch.setattr("hummingbird.storage.bucket_journal.LEASE_S", 1.0)
+    monkeypatch.setattr("hummingbird.service.run_stage.TAKEN_PAUSE_S", 1.0)
     async with proxied(ministack.endpoint) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
         monkeypatch.setenv("AWS_REGION", REGION)

@@ -16,11 +16,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hummingbird.adapters.sandboxes.bubblewrap_program import found_bubblewrap
-from hummingbird.domain.errors import SandboxUnavailable
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing.hooks import FLAGS
+from hummingbird.core.errors import SandboxUnavailable
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write.webhooks import EVENT_FLAGS
+from hummingbird.sandboxes.bubblewrap import find_bubblewrap
 from tests.journeys.service.stage import SECRET, Stage
 from tests.journeys.service.test_processes import Process
 from tests.real_parts import missing
@@ -108,7 +108,7 @@ async def host(stage: Stage, *options: str) -> AsyncIterator[Host]:
 
 def _wrapped(*options: str) -> tuple[str, ...]:
     try:
-        words = (str(found_bubblewrap()), "--dev-bind", "/", "/", *options)
+        words = (str(find_bubblewrap()), "--dev-bind", "/", "/", *options)
         subprocess.run([*words, "--", "true"], check=True, capture_output=True)
     except (SandboxUnavailable, OSError, subprocess.CalledProcessError) as error:
         missing(f"this machine does not let us mount a disk for one process ({error})")
@@ -116,10 +116,10 @@ def _wrapped(*options: str) -> tuple[str, ...]:
 
 
 def _subscribe(stage: Stage, port: int) -> None:
-    def send(world: World) -> None:
-        hooks = hooks_of(world)
-        hooks.resting = False
-        hook = hooks.hooks[0] if hooks.hooks else hooks.subscribe("", *FLAGS)
+    def send(world: GitLabWorld) -> None:
+        hooks = webhook_sender(world)
+        hooks.disables_failing_hooks = False
+        hook = hooks.hooks[0] if hooks.hooks else hooks.subscribe("", *EVENT_FLAGS)
         hook.url, hook.token = f"http://127.0.0.1:{port}/webhooks/gitlab", SECRET
 
     stage.ask(send)

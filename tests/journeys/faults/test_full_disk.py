@@ -1,4 +1,4 @@
-"""The sessions' disk is full (S2): a real one, of a real process. Every note is posted, and says so."""
+"""The sessions' disk is full: a real one, of a real process. Every note is posted, and says so."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.journal import Entry, RunEnded, load
-from hummingbird.domain.notes import Part
-from hummingbird.lab.vendors.script import Step, Turn
-from tests.assembly.conducting import shell
+from hummingbird.core.journal import JournalEntry, RunEnded, load_entry
+from hummingbird.gitlab.write.protocol import NoteKind
+from tests.app.conducting import shell
 from tests.journeys.faults.disks import Disk, Host, host
 from tests.journeys.service.stage import Ours, Stage, staged
+from tests.standins.vendors.script import Step, Turn
 
 CASE = "failing-test"
 TROUBLE = "Not everything went as it should"
@@ -20,7 +20,7 @@ FULL = "No space left on device"
 DISK_BYTES = 512 * 1024
 ANSWER = "The parser is too strict."
 LONG = f"echo {'x' * 5000}"
-ONCE = [Part.PLACEHOLDER, Part.RESULT]
+ONCE = [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 @asynccontextmanager
@@ -34,10 +34,10 @@ async def on_a_small_disk(folder: Path, *turns: Step) -> AsyncIterator[tuple[Sta
         yield stage, served, Disk(served, sessions)
 
 
-def whole(journal: bytes) -> list[Entry]:
+def whole(journal: bytes) -> list[JournalEntry]:
     """Every line of it can be read."""
     assert not journal or journal.endswith(b"\n")
-    return [load(line, number) for number, line in enumerate(journal.splitlines(), 1)]
+    return [load_entry(line, number) for number, line in enumerate(journal.splitlines(), 1)]
 
 
 def runs_ended(journal: bytes) -> int:
@@ -58,7 +58,7 @@ def asked_last(stage: Stage) -> str:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("pages", [0, 3], ids=["no-page", "not-even-the-first-entry"])
-async def test_s2_a_disk_that_is_full_from_the_start_costs_the_session_and_not_the_note(
+async def test_a_disk_that_is_full_from_the_start_costs_the_session_and_not_the_note(
     pages: int, tmp_path: Path
 ) -> None:
     """S3: there is nothing that could go on then, and whoever replies is told how to start anew."""
@@ -77,7 +77,7 @@ async def test_s2_a_disk_that_is_full_from_the_start_costs_the_session_and_not_t
         assert stage.dead() == 0
 
 
-async def test_s2_a_disk_that_fills_up_in_the_middle_of_a_run_keeps_the_entries_that_fitted(tmp_path: Path) -> None:
+async def test_a_disk_that_fills_up_in_the_middle_of_a_run_keeps_the_entries_that_fitted(tmp_path: Path) -> None:
     """S3: a reply goes on from there, and knows what was done until then."""
     turns = [shell("echo early-enough"), *[shell(LONG)] * 3, Turn(text=ANSWER), Turn(text="Line 61.")]
     async with on_a_small_disk(tmp_path, *turns) as (stage, served, disk):
@@ -103,7 +103,7 @@ async def test_s2_a_disk_that_fills_up_in_the_middle_of_a_run_keeps_the_entries_
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("fits", [False, True], ids=["cut-short", "whole-by-chance"])
-async def test_s2_a_reply_on_a_full_disk_is_answered_and_the_next_one_goes_on_from_the_good_session(
+async def test_a_reply_on_a_full_disk_is_answered_and_the_next_one_goes_on_from_the_good_session(
     fits: bool, tmp_path: Path
 ) -> None:
     """A few entries may still fit into pages that the journal has, but no file beside it can be replaced."""

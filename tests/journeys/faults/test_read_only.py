@@ -1,14 +1,14 @@
-"""The sessions' disk became read-only (S2), as one does that reports errors: what is there can still be read."""
+"""The sessions' disk became read-only, as one does that reports errors: what is there can still be read."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.notes import Part
-from hummingbird.lab.vendors.script import Turn
-from tests.assembly.conducting import shell
+from hummingbird.gitlab.write.protocol import NoteKind
+from tests.app.conducting import shell
 from tests.journeys.faults.disks import host
 from tests.journeys.service.stage import staged
+from tests.standins.vendors.script import Turn
 
 CASE = "failing-test"
 TROUBLE = "Not everything went as it should"
@@ -22,7 +22,7 @@ def content(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.mark.thorough
-async def test_s2_on_a_read_only_disk_orders_are_told_and_replies_answered_with_all_that_was(tmp_path: Path) -> None:
+async def test_on_a_read_only_disk_orders_are_told_and_replies_answered_with_all_that_was(tmp_path: Path) -> None:
     """And when it can be written again the session goes on, as if the answer between had never been."""
     sessions = tmp_path / "disk"
     sessions.mkdir(mode=0o700)
@@ -50,12 +50,12 @@ async def test_s2_on_a_read_only_disk_orders_are_told_and_replies_answered_with_
         end = str(stage.lab.requests[-1].body)
     assert "Line 61." in reply.body
     assert "seen-at-first" in history
-    assert (placeholder.part, anew.part) == (Part.PLACEHOLDER, Part.RESULT)
+    assert (placeholder.part, anew.part) == (NoteKind.PLACEHOLDER, NoteKind.RESULT)
     assert "The new head fails too." in anew.body
     for note in (reply, anew):
         assert TROUBLE in note.body
         assert READ_ONLY in note.body
-        assert f"session {note.session}: This session is not kept from here on" in log
+        assert f"session {note.session}: This session is not saved from here on" in log
     assert last.session == reply.session == first.session
     assert TROUBLE not in last.body
     assert "seen-at-first" in end

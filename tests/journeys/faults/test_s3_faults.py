@@ -1,16 +1,15 @@
-"""S3 fails, limits, dawdles or says nothing while a run is under way (S2): the note is posted, once, and what is in the
+"""S3 fails, limits, dawdles or says nothing while a run is under way: the note is posted, once, and what is in the
 bucket is the whole session or the beginning of it that was stored."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.journal import RunEnded
-from hummingbird.domain.notes import Part
-from hummingbird.domain.sessions import ARCHIVE
-from hummingbird.domain.transcript import transcript
-from hummingbird.lab.vendors.script import Turn
-from tests.assembly.conducting import shell
+from hummingbird.core.journal import RunEnded
+from hummingbird.core.projections import render_transcript
+from hummingbird.core.sessions import ARCHIVE
+from hummingbird.gitlab.write.protocol import NoteKind
+from tests.app.conducting import shell
 from tests.journeys.faults.buckets import (
     BESIDE_SESSIONS,
     SEGMENTS,
@@ -25,9 +24,10 @@ from tests.journeys.faults.buckets import (
     said_by_service,
 )
 from tests.journeys.faults.proxy import ALWAYS, Answer, Cut, Fault, Slow
+from tests.standins.vendors.script import Turn
 from tests.thoroughly import also
 
-ONCE = [Part.PLACEHOLDER, Part.RESULT]
+ONCE = [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 ANSWER = "The parser is too strict."
 COMMIT_S = 4.0  # instead of the usual bound, where one is impatient
 TURNS = (shell("echo seen-at-first"), Turn(text=ANSWER))
@@ -35,7 +35,7 @@ TURNS = (shell("echo seen-at-first"), Turn(text=ANSWER))
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("status", [0, also(500), also(503)], ids=["no-answer", "500", "503"])
-async def test_s2_an_s3_that_is_down_from_the_start_costs_the_session_and_not_the_note(
+async def test_an_s3_that_is_down_from_the_start_costs_the_session_and_not_the_note(
     status: int, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """S3: when it is back there is nothing to go on with, and whoever replies is told how to start anew."""
@@ -52,14 +52,14 @@ async def test_s2_an_s3_that_is_down_from_the_start_costs_the_session_and_not_th
     assert ANSWER in notes[1].body
     assert TROUBLE in notes[1].body
     assert f"The store {bucket.address} cannot be used" in notes[1].body
-    assert "This session is not kept from here on" in said_by_service(caplog, notes[1].session)
+    assert "This session is not saved from here on" in said_by_service(caplog, notes[1].session)
     assert bucket.names() == []
     assert "has expired" in answer.body
     assert "/hummingbird analyze-failures" in answer.body
 
 
 @pytest.mark.parametrize("taken", [also(0), also(1), 2, also(4)])
-async def test_s2_an_s3_that_takes_no_more_in_the_middle_of_a_run_keeps_what_it_took_and_a_reply_goes_on_from_there(
+async def test_an_s3_that_takes_no_more_in_the_middle_of_a_run_keeps_what_it_took_and_a_reply_goes_on_from_there(
     taken: int, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """`taken`: writes of the journal's tail; the first one only says whose the session is."""
@@ -88,7 +88,7 @@ async def test_s2_an_s3_that_takes_no_more_in_the_middle_of_a_run_keeps_what_it_
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["context.json", also("transcript.md"), also("metadata.json")])
-async def test_s2_a_file_beside_the_journal_that_s3_does_not_take_is_named_and_the_session_goes_on(
+async def test_a_file_beside_the_journal_that_s3_does_not_take_is_named_and_the_session_goes_on(
     name: str, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bucket.proxy.plan(Answer(503), method="PUT", path=f"*/{name}", times=ALWAYS)
@@ -108,8 +108,8 @@ async def test_s2_a_file_beside_the_journal_that_s3_does_not_take_is_named_and_t
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hummingbird.adapters.stores.bucket_journal.COMMIT_S", COMMIT_S)
-    monkeypatch.setattr("hummingbird.adapters.stores.exchanging.SHARED_S", COMMIT_S)
+    monkeypatch.setattr("hummingbird.storage.bucket_journal.COMMIT_S", COMMIT_S)
+    monkeypatch.setattr("hummingbird.storage.compare_and_swap.SHARED_S", COMMIT_S)
 
 
 # after how many writes of the tail, and for how many: the first one claims the session, the eighth ends the run
@@ -131,7 +131,7 @@ USUALLY = {"cut-after-each-was-written"}
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("which", [which if which in USUALLY else also(which) for which in TRANSIENT])
-async def test_s2_a_trouble_that_passes_leaves_a_whole_session_and_nothing_to_complain_of(
+async def test_a_trouble_that_passes_leaves_a_whole_session_and_nothing_to_complain_of(
     which: str, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No entry is lost, none is there twice, and nobody takes a write of our own for somebody else's."""
@@ -144,7 +144,7 @@ async def test_s2_a_trouble_that_passes_leaves_a_whole_session_and_nothing_to_co
 @pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("written", [also(True), False], ids=["written-at-once", "written-late"])
-async def test_s2_a_write_whose_answer_nobody_waited_for_counts_once(
+async def test_a_write_whose_answer_nobody_waited_for_counts_once(
     written: bool, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     planned = bucket.proxy.plan(Slow(COMMIT_S + 0.5, written), method="PUT", path=TAIL, after=2)
@@ -158,10 +158,10 @@ async def test_s2_a_write_whose_answer_nobody_waited_for_counts_once(
     [also(Answer(503)), Answer(500, written=True), also(Cut(written=False)), also(Cut(written=True))],
     ids=["503", "500-though-it-was-written", "cut-before-it-was-written", "cut-after-it-was-written"],
 )
-async def test_s2_a_trouble_when_a_segment_is_sealed_leaves_a_whole_session_too(
+async def test_a_trouble_when_a_segment_is_sealed_leaves_a_whole_session_too(
     fault: Fault, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hummingbird.adapters.stores.bucket_journal.SEGMENT_BYTES", 1024)
+    monkeypatch.setattr("hummingbird.storage.bucket_journal.SEGMENT_BYTES", 1024)
     planned = bucket.proxy.plan(fault, method="PUT", path=SEGMENTS, times=1)
     bucket.proxy.plan(fault, method="PUT", path=SEGMENTS, after=1, times=1)
     await whole_in_the_end(bucket, tmp_path, caplog)
@@ -183,7 +183,7 @@ async def whole_in_the_end(bucket: Bucket, folder: Path, caplog: pytest.LogCaptu
     assert again.session == notes[1].session
     assert list(second[: len(first)]) == list(first)
     assert len(runs(second)) == 2
-    assert await bucket.transcript(again.session) == transcript(second)
+    assert await bucket.transcript(again.session) == render_transcript(second)
     assert "seen-at-first" in asked_last(stage)
     assert "Another process" not in caplog.text
     saved = set(WHOLE) if "A checkpoint of the sandbox was not saved" not in caplog.text else {*WHOLE} - {ARCHIVE}
@@ -192,7 +192,7 @@ async def whole_in_the_end(bucket: Bucket, folder: Path, caplog: pytest.LogCaptu
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
-async def test_s2_an_s3_that_says_nothing_from_the_middle_of_a_run_on_is_not_waited_for(
+async def test_an_s3_that_says_nothing_from_the_middle_of_a_run_on_is_not_waited_for(
     bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The note is there long before any of its answers would be; and for all that is kept beside sessions it is waited

@@ -1,14 +1,13 @@
-"""A person replies while S3 is in trouble (S2, S3): answered with all that was, or later, and never with half of it."""
+"""A person replies while S3 is in trouble: answered with all that was, or later, and never with half of it."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.journal import Entry
-from hummingbird.domain.notes import Part
-from hummingbird.lab.vendors.script import Step, Turn
-from tests.assembly.conducting import shell
+from hummingbird.core.journal import JournalEntry
+from hummingbird.gitlab.write.protocol import NoteKind
+from tests.app.conducting import shell
 from tests.journeys.faults.buckets import (
     SEGMENTS,
     TAIL,
@@ -22,13 +21,14 @@ from tests.journeys.faults.buckets import (
 )
 from tests.journeys.faults.proxy import ALWAYS, Answer, Cut, Fault, Slow, Truncate
 from tests.journeys.service.stage import Ours, Stage
+from tests.standins.vendors.script import Step, Turn
 from tests.thoroughly import also
 
 TURNS: Sequence[Step] = (shell("echo seen-at-first"), Turn(text="The parser is too strict."), Turn(text="Line 61."))
 TRIES = 2  # that obstore makes of one request, as the fixture has it
 
 
-async def begun(stage: Stage, bucket: Bucket) -> tuple[Ours, list[Entry]]:
+async def begun(stage: Stage, bucket: Bucket) -> tuple[Ours, list[JournalEntry]]:
     """The first result, and the session that goes with it."""
     await stage.begin_case()
     _, first = await stage.notes(2)
@@ -46,7 +46,7 @@ async def begun(stage: Stage, bucket: Bucket) -> tuple[Ours, list[Entry]]:
     ],
     ids=["no-answer", "500", "503-for-two-tries", "503-when-it-is-opened", "no-answer-when-it-is-opened"],
 )
-async def test_s2_a_reply_to_a_session_that_cannot_be_read_now_is_answered_with_all_that_was_when_s3_is_back(
+async def test_a_reply_to_a_session_that_cannot_be_read_now_is_answered_with_all_that_was_when_s3_is_back(
     fault: Fault, when: tuple[int, int], bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The queue brings it again; the model is asked once. `when`: after how many reads of the tail, and for
@@ -56,12 +56,12 @@ async def test_s2_a_reply_to_a_session_that_cannot_be_read_now_is_answered_with_
         planned = bucket.proxy.plan(fault, method="GET", path=TAIL, after=when[0], times=when[1])
         answer = await reply(stage, first.thread, 3)
     assert planned.times == 0
-    assert (answer.part, answer.session) == (Part.RESULT, first.session)
+    assert (answer.part, answer.session) == (NoteKind.RESULT, first.session)
     assert "Line 61." in answer.body
     assert TROUBLE not in answer.body
     assert "seen-at-first" in asked_last(stage)
     assert f"The store {bucket.address} cannot be used" in said_by_service(caplog, first.session)
-    assert "failed and is tried again" in said_by_service(caplog, first.session)
+    assert "failed and will be retried" in said_by_service(caplog, first.session)
     after_all = await bucket.entries(first.session)
     assert list(after_all[: len(before)]) == before
     assert len(runs(after_all)) == 2
@@ -69,7 +69,7 @@ async def test_s2_a_reply_to_a_session_that_cannot_be_read_now_is_answered_with_
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("fault", [Answer(500), also(Cut(written=False))], ids=["500", "no-answer"])
-async def test_s2_a_reply_to_a_session_that_can_only_be_read_is_answered_with_all_that_was_and_changes_nothing(
+async def test_a_reply_to_a_session_that_can_only_be_read_is_answered_with_all_that_was_and_changes_nothing(
     fault: Fault, bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And the next one goes on from the good session."""
@@ -84,7 +84,7 @@ async def test_s2_a_reply_to_a_session_that_can_only_be_read_is_answered_with_al
     assert "Line 61." in answer.body
     assert TROUBLE in answer.body
     assert "seen-at-first" in history
-    assert "This session is not kept from here on" in said_by_service(caplog, first.session)
+    assert "This session is not saved from here on" in said_by_service(caplog, first.session)
     assert left == before
     assert TROUBLE not in last.body
     assert "As I said." in last.body
@@ -97,11 +97,11 @@ async def test_s2_a_reply_to_a_session_that_can_only_be_read_is_answered_with_al
 @pytest.mark.thorough
 @pytest.mark.parametrize("times", [also(1), TRIES, also(2 * TRIES)])
 @pytest.mark.parametrize("path", [TAIL, SEGMENTS], ids=["tail", "segment"])
-async def test_s2_a_session_whose_answer_is_cut_off_is_read_again_and_never_taken_for_a_shorter_one(
+async def test_a_session_whose_answer_is_cut_off_is_read_again_and_never_taken_for_a_shorter_one(
     path: str, times: int, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == SEGMENTS:
-        monkeypatch.setattr("hummingbird.adapters.stores.bucket_journal.SEGMENT_BYTES", 1024)
+        monkeypatch.setattr("hummingbird.storage.bucket_journal.SEGMENT_BYTES", 1024)
     async with on_a_bucket(bucket, tmp_path, *TURNS) as stage:
         first, before = await begun(stage, bucket)
         planned = bucket.proxy.plan(Truncate(after=100), method="GET", path=path, times=times)
@@ -116,7 +116,7 @@ async def test_s2_a_session_whose_answer_is_cut_off_is_read_again_and_never_take
 
 
 @pytest.mark.thorough
-async def test_s2_a_reply_waits_for_an_s3_that_is_slow_to_give_the_session(bucket: Bucket, tmp_path: Path) -> None:
+async def test_a_reply_waits_for_an_s3_that_is_slow_to_give_the_session(bucket: Bucket, tmp_path: Path) -> None:
     async with on_a_bucket(bucket, tmp_path, *TURNS) as stage:
         first, _ = await begun(stage, bucket)
         bucket.proxy.plan(Slow(0.5), method="GET", path=TAIL, times=2)
@@ -143,7 +143,7 @@ async def test_s3_a_reply_to_a_session_that_is_gone_from_the_bucket_is_told_how_
 
 
 @pytest.mark.thorough
-async def test_s2_a_reply_that_s3_is_away_for_until_its_last_try_is_told_that_it_failed(
+async def test_a_reply_that_s3_is_away_for_until_its_last_try_is_told_that_it_failed(
     bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The session is as it was, and the next reply goes on."""
@@ -157,7 +157,7 @@ async def test_s2_a_reply_that_s3_is_away_for_until_its_last_try_is_told_that_it
         bucket.proxy.heal()
         assert list(await bucket.entries(first.session)) == before
         answer = await reply(stage, first.thread, 4)
-    assert (failed.part, failed.session) == (Part.FAILED, first.session)
+    assert (failed.part, failed.session) == (NoteKind.FAILED, first.session)
     assert f"The store {bucket.address} cannot be used" in failed.body
     assert f"The store {bucket.address} cannot be used" in said_by_service(caplog, first.session)
     assert "seen-at-first" in asked_last(stage)

@@ -1,4 +1,4 @@
-"""A session whose journal a crash or a power cut tore goes on from the entries that are whole (L2, S2)."""
+"""A session whose journal a crash or a power cut tore goes on from the entries that are whole."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
-from hummingbird.adapters.stores.journal import read
-from hummingbird.assembly.investigating import Investigating
+from hummingbird.app.investigation import AgentInvestigator
 from hummingbird.config.configuration import Configuration
-from hummingbird.domain.errors import ObjectsUnusable
-from hummingbird.domain.journal import Entry, RunEnded, RunStarted, UserSaid
-from hummingbird.domain.orders import Cause
-from hummingbird.domain.sessions import about
-from hummingbird.lab.vendors.script import Script, Turn
-from hummingbird.lab.vendors.server import VendorLab
-from tests.assembly.conducting import MODEL, PROJECT, TASK, applied, configured, order, shell
+from hummingbird.core.errors import ObjectStoreUnusable
+from hummingbird.core.journal import JournalEntry, RunEnded, RunStarted, UserSaid
+from hummingbird.core.orders import OrderCause
+from hummingbird.core.sessions import find_subject
+from hummingbird.storage.folder_sessions import FolderSessionStore
+from hummingbird.storage.journals import read_journal
+from tests.app.conducting import MODEL, PROJECT, TASK, applied, configured, order, shell
+from tests.standins.vendors.script import Script, Turn
+from tests.standins.vendors.server import VendorLab
 from tests.thoroughly import ALL
 
 BLOCK = 4096
@@ -36,7 +36,7 @@ class Torn:
         """The journal of a session with one whole run."""
         self.lab.script.extend(*FIRST)
         investigator = self._investigator("first")
-        await investigator.conduct(order(), self._configuration, applied(self._configuration), TASK)
+        await investigator.investigate(order(), self._configuration, applied(self._configuration), TASK)
         return (self._folder / "first" / "session" / NAME).read_bytes()
 
     async def goes_on(self, name: str, journal: bytes, whole: int) -> None:
@@ -44,27 +44,27 @@ class Torn:
         path = self._folder / name / "session" / NAME
         path.parent.mkdir(parents=True)
         path.write_bytes(journal)
-        asked = order(order_id="reply", cause=Cause.REPLY)
+        asked = order(order_id="reply", cause=OrderCause.REPLY)
         investigator = self._investigator(name)
-        before = read(self._folder / "first" / "session" / NAME)[:whole]
-        assert await investigator.known(asked) is about(before).is_of(PROJECT, asked.mr_iid)
+        before = read_journal(self._folder / "first" / "session" / NAME)[:whole]
+        assert await investigator.has_session(asked) is find_subject(before).is_for(PROJECT, asked.mr_iid)
         if not whole:  # nothing is left to go on with, and nobody answers a reply without what came before
-            with pytest.raises(ObjectsUnusable, match="no session session any more"):
-                await investigator.conduct(asked, self._configuration, applied(self._configuration), "Which line?")
+            with pytest.raises(ObjectStoreUnusable, match="no session session any more"):
+                await investigator.investigate(asked, self._configuration, applied(self._configuration), "Which line?")
             return
         self.lab.script.extend(Turn(text="Line 61."))
-        conducted = await investigator.conduct(
+        conducted = await investigator.investigate(
             asked, self._configuration, applied(self._configuration), "Which line is it?"
         )
-        entries = read(path)
+        entries = read_journal(path)
         assert (conducted.outcome.text, conducted.trouble) == ("Line 61.", ())
         assert entries[:whole] == before
         ended = [one.run_id for one in entries if isinstance(one, RunEnded)]
         assert ended == heard(entries)
         assert ended[-1] == "reply"
 
-    def _investigator(self, name: str) -> Investigating:
-        return Investigating(FolderSessions(self._folder / name), self._environment)
+    def _investigator(self, name: str) -> AgentInvestigator:
+        return AgentInvestigator(FolderSessionStore(self._folder / name), self._environment)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def torn(tmp_path: Path) -> Iterator[Torn]:
         lab.script.assert_consumed()
 
 
-def heard(entries: Sequence[Entry]) -> list[str]:
+def heard(entries: Sequence[JournalEntry]) -> list[str]:
     """The runs that had something to answer; one that was torn before that is none."""
     pairs = pairwise(entries)
     return [one.run_id for one, after in pairs if isinstance(one, RunStarted) and isinstance(after, UserSaid)]
@@ -90,7 +90,7 @@ def cuts(journal: bytes) -> Iterator[tuple[int, int]]:
         yield begin, number + 1
 
 
-async def test_l2_s2_a_session_that_was_torn_anywhere_goes_on_from_its_whole_entries(torn: Torn) -> None:
+async def test_a_session_that_was_torn_anywhere_goes_on_from_its_whole_entries(torn: Torn) -> None:
     journal = await torn.begun()
     points = list(cuts(journal))
     assert len(points) > 40
@@ -99,7 +99,7 @@ async def test_l2_s2_a_session_that_was_torn_anywhere_goes_on_from_its_whole_ent
 
 
 @pytest.mark.thorough
-async def test_l2_s2_a_session_whose_last_block_was_never_written_goes_on_from_its_whole_entries(torn: Torn) -> None:
+async def test_a_session_whose_last_block_was_never_written_goes_on_from_its_whole_entries(torn: Torn) -> None:
     """The file has its length, and zeros at its end: of one block or of two."""
     journal = await torn.begun()
     for blocks in (1, 2):

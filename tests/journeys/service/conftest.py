@@ -9,8 +9,8 @@ from hummingbird.service.worker import Worker
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hummingbird.adapters.forge.waiting.FORGE_DELAY_S", 0.01)
-    monkeypatch.setattr("hummingbird.service.posting.NOTE_LOOKS_S", (0.02, 0.05))
-    monkeypatch.setattr("hummingbird.service.settling.SETTLE_LOOK_S", 1.0)
+    monkeypatch.setattr("hummingbird.gitlab.retry_policy.FORGE_DELAY_S", 0.01)
+    monkeypatch.setattr("hummingbird.service.publisher.NOTE_LOOKS_S", (0.02, 0.05))
+    monkeypatch.setattr("hummingbird.service.pipeline_settle.SETTLE_LOOK_S", 1.0)
     impatient = partial(Worker, pauses_s=(0, 0), away_s=(1, 1, 1, 1), slot_pause_s=1.0)
-    monkeypatch.setattr("hummingbird.assembly.serving.Worker", impatient)
+    monkeypatch.setattr("hummingbird.app.service.Worker", impatient)

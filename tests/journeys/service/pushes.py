@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import copytree
 
-from hummingbird.lab.gitlab.diffs import files_of
 from hummingbird.lab.gitlab.records import Commit
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.repository import parse_diff
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.journeys.service.stage import Stage
 
 _AS = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "-c", "core.autocrlf=false")
@@ -83,11 +83,11 @@ class Pushes:
         return done.stdout.decode()
 
 
-def _based(world: World, base: str, since: Mapping[str, str]) -> None:
+def _based(world: GitLabWorld, base: str, since: Mapping[str, str]) -> None:
     request = world.merge_request
-    world.commits[base] = Commit(base, "Elsewhere", "Elsewhere", "a", "a@example.org", world.stamp())
+    world.commits[base] = Commit(base, "Elsewhere", "Elsewhere", "a", "a@example.org", world.next_timestamp())
     request.base_sha = request.start_sha = base
-    world.compared |= {(earlier, base): files_of(text) for earlier, text in since.items()}
+    world.compared |= {(earlier, base): parse_diff(text) for earlier, text in since.items()}
 
 
 def edited(path: str, old: str, new: str) -> Change:

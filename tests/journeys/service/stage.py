@@ -21,30 +21,30 @@ from typing import Any, TypeVar
 import httpx2
 import yaml
 
-from hummingbird.adapters.forge.markers import Markers
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.assembly.serving import Serving
-from hummingbird.config.starting import embedded
-from hummingbird.config.watch import Watch
-from hummingbird.domain.journal import Entry
-from hummingbird.domain.notes import Marker, Part
-from hummingbird.lab.case import find
-from hummingbird.lab.gitlab.hooks.payloads import declared_change
-from hummingbird.lab.gitlab.hooks.sending import Delivery, hooks_of
-from hummingbird.lab.gitlab.records import Commit, Discussion, Member, Note, Token, User
-from hummingbird.lab.gitlab.store import Seen, World
-from hummingbird.lab.gitlab.writing.hooks import FLAGS
-from hummingbird.lab.gitlab.writing.merge_request_changes import push
+from hummingbird.app.service import HummingbirdService
+from hummingbird.config.loader import ConfigWatcher
+from hummingbird.config.template import load_embedded
+from hummingbird.core.journal import JournalEntry
+from hummingbird.gitlab.write.note_markers import NoteMarkers
+from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker
+from hummingbird.lab.case import find_case
+from hummingbird.lab.gitlab.records import AccessToken, Commit, Discussion, Member, Note, User
+from hummingbird.lab.gitlab.webhook_delivery import HookDelivery, webhook_sender
+from hummingbird.lab.gitlab.webhook_events import change_from_declaration
+from hummingbird.lab.gitlab.world import AnsweredRequest, GitLabWorld
+from hummingbird.lab.gitlab.write.merge_request_changes import push
+from hummingbird.lab.gitlab.write.webhooks import EVENT_FLAGS
 from hummingbird.lab.scene import Scene
-from hummingbird.lab.vendors.script import Script, Step
-from hummingbird.lab.vendors.server import VendorLab
+from hummingbird.storage.journals import FileJournal
+from tests.standins.vendors.script import Script, Step
+from tests.standins.vendors.server import VendorLab
 
 MODEL = "anthropic:claude-sonnet-5-5"
 SECRET = "s3cret-of-the-hook"
 PATIENCE_S = 90.0
 LOOK_S = 0.03
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading them takes longer than a journey's requests
-ENDS = (Part.RESULT, Part.FAILED)
+ENDS = (NoteKind.RESULT, NoteKind.FAILED)
 Answer = TypeVar("Answer")
 
 
@@ -55,7 +55,7 @@ class Ours:
     id: int
     thread: str
     body: str
-    marker: Marker | None
+    marker: NoteMarker | None
     internal: bool
     resolved: bool
     position: Mapping[str, Any] | None
@@ -67,7 +67,7 @@ class Ours:
         return self.marker.id
 
     @property
-    def part(self) -> Part | None:
+    def part(self) -> NoteKind | None:
         return self.marker.part if self.marker else None
 
 
@@ -86,7 +86,7 @@ class Stage:
         }
         if lab is not None:
             self.environment |= {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
-        self._serving: Serving | None = None
+        self._serving: HummingbirdService | None = None
         self._running: asyncio.Task[None] | None = None
 
     # the configuration
@@ -102,7 +102,7 @@ class Stage:
             base |= {"model": MODEL}
         prompts = self.file.parent / "workflows"
         prompts.mkdir(parents=True, exist_ok=True)
-        for name, text in embedded().prompts.items():
+        for name, text in load_embedded().prompts.items():
             (prompts / f"{name}.md").write_text(text, encoding="utf-8")
         written = {name: self._workflow(name, changed) for name, changed in workflows.items()}
         content = yaml.safe_dump({"settings": {**base, **settings}, "workflows": written}, sort_keys=False)
@@ -112,7 +112,7 @@ class Stage:
 
     def _workflow(self, name: str, changed: Mapping[str, Any]) -> dict[str, Any]:
         plain = {
-            "prompt": f"workflows/{name if name in embedded().prompts else 'analyze-failures'}.md",
+            "prompt": f"workflows/{name if name in load_embedded().prompts else 'analyze-failures'}.md",
             "data_sources": {"gitlab": {"token_env": "READER"}},
             "projects": {"*": {}},
         }
@@ -120,10 +120,10 @@ class Stage:
 
     # the service
 
-    async def serve(self, *, signing: str = "") -> Serving:
+    async def serve(self, *, signing: str = "") -> HummingbirdService:
         """`signing`: the key that GitLab signs with, instead of the secret that it sends along."""
-        self.watched = Watch(self.file, self.environment)
-        self._serving = Serving(self.watched, self.environment, grace_s=5.0)
+        self.watched = ConfigWatcher(self.file, self.environment)
+        self._serving = HummingbirdService(self.watched, self.environment, grace_s=5.0)
         self._running = asyncio.create_task(self._serving.run(signals=False))
         self._subscribe(f"http://127.0.0.1:{self._serving.port}/webhooks/gitlab", signing)
         return self._serving
@@ -138,15 +138,15 @@ class Stage:
         self._serving = self._running = None
 
     @property
-    def serving(self) -> Serving:
+    def serving(self) -> HummingbirdService:
         assert self._serving is not None
         return self._serving
 
     def _subscribe(self, url: str, signing: str) -> None:
-        def send(world: World) -> None:
-            hooks = hooks_of(world)
-            hooks.resting = False
-            hook = hooks.hooks[0] if hooks.hooks else hooks.subscribe(url, *FLAGS)
+        def send(world: GitLabWorld) -> None:
+            hooks = webhook_sender(world)
+            hooks.disables_failing_hooks = False
+            hook = hooks.hooks[0] if hooks.hooks else hooks.subscribe(url, *EVENT_FLAGS)
             hook.url = url
             hook.token, hook.signing_token = (None, signing) if signing else (SECRET, None)
 
@@ -155,33 +155,33 @@ class Stage:
     # what happens in GitLab
 
     @property
-    def world(self) -> World:
+    def world(self) -> GitLabWorld:
         return self.scene.worlds.gitlab
 
-    def ask(self, question: Callable[[World], Answer]) -> Answer:
-        return self.scene.ask(lambda worlds: question(worlds.gitlab))
+    def ask(self, question: Callable[[GitLabWorld], Answer]) -> Answer:
+        return self.scene.run_in_server(lambda worlds: question(worlds.gitlab))
 
     async def begin_case(self) -> None:
-        self.happens(self.scene.case.about["event"])
+        self.happens(self.scene.case.description["event"])
 
     def happens(self, declared: Mapping[str, Any]) -> None:
         """An event as a case would declare it, whatever the world is like."""
-        self.ask(lambda world: hooks_of(world)(declared_change(world, declared)))
+        self.ask(lambda world: webhook_sender(world)(change_from_declaration(world, declared)))
 
     def outsider(self, username: str = "eve") -> User:
         """Somebody who is no member, with a token."""
 
-        def come(world: World) -> User:
+        def come(world: GitLabWorld) -> User:
             user = User(max(each.id for each in world.users) + 1, username, username.capitalize())
             world.users.append(user)
-            world.tokens.append(Token(f"token-of-{username}", user.id, ("api",)))
+            world.tokens.append(AccessToken(f"token-of-{username}", user.id, ("api",)))
             return user
 
         return self.ask(come)
 
     def promote(self, username: str, level: int) -> None:
-        def change(world: World) -> None:
-            user = world.user_named(username)
+        def change(world: GitLabWorld) -> None:
+            user = world.find_user(username)
             assert user is not None
             world.project.members[user.id] = Member(user.id, level)
 
@@ -193,8 +193,8 @@ class Stage:
     def token_is(self, value: str, standing: str) -> None:
         """active or expired."""
 
-        def change(world: World) -> None:
-            next(each for each in world.tokens if each.value == value).standing = standing
+        def change(world: GitLabWorld) -> None:
+            next(each for each in world.tokens if each.value == value).state = standing
 
         self.ask(change)
 
@@ -226,10 +226,10 @@ class Stage:
     def push(self, sha: str, *, diff: str | None = None, since: Mapping[str, str] | None = None) -> str:
         """A new head, by the author. `since`: what differs from other commits."""
 
-        def pushed(world: World) -> str:
+        def pushed(world: GitLabWorld) -> str:
             request = world.merge_request
             author = world.user(request.author_id)
-            commit = Commit(sha, "Mend it", "Mend it", author.name, "a@example.org", world.stamp())
+            commit = Commit(sha, "Mend it", "Mend it", author.name, "a@example.org", world.next_timestamp())
             push(world, request, author, [commit], diff=diff, since=since)
             return sha
 
@@ -240,7 +240,7 @@ class Stage:
     def ours(self) -> list[Ours]:
         return self.ask(lambda world: list(_ours(world, self._bot(world))))
 
-    def _bot(self, world: World) -> int:
+    def _bot(self, world: GitLabWorld) -> int:
         return next(each.user_id for each in world.tokens if each.value == self.scene.write_token)
 
     def marked(self) -> list[Ours]:
@@ -275,19 +275,19 @@ class Stage:
     def thread(self, thread_id: str) -> Discussion:
         return self.ask(lambda world: next(d for d in world.merge_request.discussions if d.id == thread_id))
 
-    def requests(self, fragment: str, method: str = "GET") -> list[Seen]:
+    def requests(self, fragment: str, method: str = "GET") -> list[AnsweredRequest]:
         """Those of the bot."""
         bot = self.ask(lambda world: world.user(self._bot(world)).username)
         seen = self.ask(lambda world: list(world.requests))
-        return [one for one in seen if one.who == bot and one.method == method and fragment in one.path]
+        return [one for one in seen if one.username == bot and one.method == method and fragment in one.path]
 
-    def entries(self, session_id: str) -> Sequence[Entry]:
+    def entries(self, session_id: str) -> Sequence[JournalEntry]:
         journal = FileJournal(self.folder / "state" / "sessions" / session_id / "journal.jsonl")
         journal.close()
         return journal.entries()
 
-    def deliveries(self) -> list[Delivery]:
-        return self.ask(lambda world: list(hooks_of(world).deliveries))
+    def deliveries(self) -> list[HookDelivery]:
+        return self.ask(lambda world: list(webhook_sender(world).deliveries))
 
     # waiting
 
@@ -303,7 +303,7 @@ class Stage:
         seen = -1
         while seen != len(self.deliveries()):
             seen = len(self.deliveries())
-            await asyncio.to_thread(hooks_of(self.world).settle)
+            await asyncio.to_thread(webhook_sender(self.world).wait_until_sent)
             await self.until(lambda: self.queued() == 0)
 
     def queued(self) -> int:
@@ -335,7 +335,7 @@ async def staged(
     """A service that hears of everything in the scene. `turns`: what the model says, all of which has to be used;
     without them it is `digest`. `begin`: otherwise the world is changed first, and `serve` is the test's."""
     async with AsyncExitStack() as opened:
-        scene = opened.enter_context(Scene(find(case)))
+        scene = opened.enter_context(Scene(find_case(case)))
         script = Script(turns) if turns is not None else None
         lab = opened.enter_context(VendorLab(script)) if script is not None else None
         stage = Stage(scene, folder, script, lab)
@@ -347,23 +347,23 @@ async def staged(
             yield stage
         finally:
             await stage.stop(park=True)
-        assert not stage.world.faults.unused, "a fault that was planned did not happen"
+        assert not stage.world.faults.unused_faults, "a fault that was planned did not happen"
         stage.script.assert_consumed()
 
 
-def _give_tokens(world: World) -> None:
+def _give_tokens(world: GitLabWorld) -> None:
     for user in world.users:
         if not user.bot:
-            world.tokens.append(Token(f"token-of-{user.username}", user.id, ("api",)))
+            world.tokens.append(AccessToken(f"token-of-{user.username}", user.id, ("api",)))
 
 
-def _token(world: World, username: str) -> str:
-    assert world.user_named(username), f"there is no {username}"
+def _token(world: GitLabWorld, username: str) -> str:
+    assert world.find_user(username), f"there is no {username}"
     return f"token-of-{username}"
 
 
-def _ours(world: World, bot: int) -> Iterator[Ours]:
-    markers = Markers("hummingbird-session")
+def _ours(world: GitLabWorld, bot: int) -> Iterator[Ours]:
+    markers = NoteMarkers("hummingbird-session")
     written = [(mr, thread, note) for mr in world.merge_requests for thread in mr.discussions for note in thread.notes]
     for mr, thread, note in written:
         if note.author_id == bot and not note.system:
@@ -371,7 +371,7 @@ def _ours(world: World, bot: int) -> Iterator[Ours]:
                 id=note.id,
                 thread=thread.id,
                 body=note.body,
-                marker=markers.marker(note.body),
+                marker=markers.parse_marker(note.body),
                 internal=note.internal,
                 resolved=thread.resolved,
                 position=note.position,
@@ -379,10 +379,10 @@ def _ours(world: World, bot: int) -> Iterator[Ours]:
             )
 
 
-def _thread(world: World, note_id: int) -> Discussion:
+def _thread(world: GitLabWorld, note_id: int) -> Discussion:
     threads = (each for mr in world.merge_requests for each in mr.discussions)
     return next(each for each in threads if any(note.id == note_id for note in each.notes))
 
 
-def _note(world: World, note_id: int) -> Note:
+def _note(world: GitLabWorld, note_id: int) -> Note:
     return next(note for note in world.merge_request.notes if note.id == note_id)

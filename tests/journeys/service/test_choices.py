@@ -1,4 +1,4 @@
-"""What a workflow's configuration chooses: whom it ignores, what it says when there is nothing to say (R4, N4, N6)."""
+"""What a workflow's configuration chooses: whom it ignores, what it says when there is nothing to say."""
 
 import logging
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.notes import Part
-from hummingbird.lab.vendors.script import Turn
+from hummingbird.gitlab.write.protocol import NoteKind
 from tests.journeys.service.stage import staged
+from tests.standins.vendors.script import Turn
 
 PUBLIC = {"internal_notes": False}
 NOTHING = Turn(text="Nothing to report.")
@@ -18,19 +18,19 @@ def pipelines(**changed: Any) -> dict[str, dict[str, Any]]:
     return {"analyze-failures": {"trigger": "pipeline", **changed}}
 
 
-async def test_n6_with_silence_nothing_to_report_is_an_emoji_and_is_not_found_out_twice(tmp_path: Path) -> None:
+async def test_with_silence_nothing_to_report_is_an_emoji_and_is_not_found_out_twice(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, workflows=pipelines(nothing_found="silence"), turns=[NOTHING]) as stage:
         await stage.begin_case()
         await stage.until(lambda: bool(stage.marked()) and stage.awards(stage.marked()[0].id) == ["white_check_mark"])
         await stage.begin_case()
         await stage.idle()
         (placeholder,) = await stage.notes(1)
-    assert placeholder.part is Part.PLACEHOLDER
+    assert placeholder.part is NoteKind.PLACEHOLDER
     assert "if there is nothing to report, nothing follows" in placeholder.body
 
 
 @pytest.mark.thorough
-async def test_n6_otherwise_nothing_to_report_is_one_line_in_a_thread_that_is_resolved(tmp_path: Path) -> None:
+async def test_otherwise_nothing_to_report_is_one_line_in_a_thread_that_is_resolved(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[NOTHING]) as stage:
         await stage.begin_case()
         _, result = await stage.notes(2)
@@ -47,7 +47,7 @@ async def test_n6_otherwise_nothing_to_report_is_one_line_in_a_thread_that_is_re
     ],
     ids=["users", "branches"],
 )
-async def test_r4_who_and_what_is_ignored_begins_nothing_but_may_ask(
+async def test_who_and_what_is_ignored_begins_nothing_but_may_ask(
     ignored: dict[str, Any], reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "hummingbird.service")
@@ -61,7 +61,7 @@ async def test_r4_who_and_what_is_ignored_begins_nothing_but_may_ask(
 
 
 @pytest.mark.thorough
-async def test_n4_what_people_discuss_is_not_resolved_although_somebody_gave_a_command_in_it(tmp_path: Path) -> None:
+async def test_what_people_discuss_is_not_resolved_although_somebody_gave_a_command_in_it(tmp_path: Path) -> None:
     async with staged(
         "failing-test", tmp_path, settings=PUBLIC, workflows=pipelines(auto_resolve_on_push=True)
     ) as stage:
@@ -79,7 +79,7 @@ async def test_n4_what_people_discuss_is_not_resolved_although_somebody_gave_a_c
 
 
 @pytest.mark.thorough
-async def test_r3_a_thread_of_a_workflow_that_is_gone_says_so(tmp_path: Path) -> None:
+async def test_a_thread_of_a_workflow_that_is_gone_says_so(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         await stage.begin_case()
         _, result = await stage.notes(2)
@@ -94,7 +94,7 @@ async def test_r3_a_thread_of_a_workflow_that_is_gone_says_so(tmp_path: Path) ->
 
 
 @pytest.mark.thorough
-async def test_r7_commands_and_replies_work_on_a_merge_request_that_is_merged(tmp_path: Path) -> None:
+async def test_commands_and_replies_work_on_a_merge_request_that_is_merged(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         stage.ask(lambda world: setattr(world.merge_request, "state", "merged"))
         await stage.begin_case()

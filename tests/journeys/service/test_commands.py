@@ -1,17 +1,17 @@
-"""`/hummingbird …` in a comment (R3, R6, N1)."""
+"""`/hummingbird …` in a comment."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.vendors.script import Call, Turn
 from tests.journeys.service.stage import staged
+from tests.standins.vendors.script import Call, Turn
 
 PUBLIC = {"internal_notes": False}
 BOTH = {"analyze-failures": {"trigger": "pipeline"}, "analyze-costs": {}, "code-review": {}}
 
 
-async def test_r3_r6_n1_a_command_has_placeholder_and_result_in_its_own_thread_and_its_overrides(
+async def test_a_command_has_placeholder_and_result_in_its_own_thread_and_its_overrides(
     tmp_path: Path,
 ) -> None:
     turns = [Turn(calls=(Call("sandbox_exec", {"command": "true"}),)), Turn(text="It was the parser.")]
@@ -40,11 +40,11 @@ async def test_r3_r6_n1_a_command_has_placeholder_and_result_in_its_own_thread_a
         ("/hummingbird code-review max_iterations=no", ("`no` is no number", "Nothing was started.")),
         ("/hummingbird code-review max_iterations=99999", ("is too much", "at most")),
         ("/hummingbird code-review model=other:thing", ("`other:thing`", "Nothing was started.")),
-        ("/hummingbird code-review sandbox=none", ("`sandbox` is nothing that can be chosen",)),
+        ("/hummingbird code-review sandbox=none", ("`sandbox` is not an option",)),
         ("/hummingbird model=other:thing", ("Name a workflow first",)),
     ],
 )
-async def test_r3_r6_a_command_that_starts_nothing_is_answered_once_in_its_thread(
+async def test_a_command_that_starts_nothing_is_answered_once_in_its_thread(
     command: str, words: tuple[str, ...], tmp_path: Path
 ) -> None:
     async with staged("failing-test", tmp_path, workflows=BOTH) as stage:
@@ -59,7 +59,7 @@ async def test_r3_r6_a_command_that_starts_nothing_is_answered_once_in_its_threa
 
 
 @pytest.mark.thorough
-async def test_r3_the_beginning_of_a_name_is_enough_and_bypasses_what_was_done_before_r7(tmp_path: Path) -> None:
+async def test_the_beginning_of_a_name_is_enough_and_bypasses_what_was_done_before(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings={**PUBLIC, "max_runs_per_mr": 1}) as stage:
         await stage.begin_case()
         await stage.notes(2)
@@ -70,7 +70,7 @@ async def test_r3_the_beginning_of_a_name_is_enough_and_bypasses_what_was_done_b
 
 
 @pytest.mark.thorough
-async def test_r3_a_comment_that_is_edited_into_a_command_is_none_nor_one_in_code(tmp_path: Path) -> None:
+async def test_a_comment_that_is_edited_into_a_command_is_none_nor_one_in_code(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         note, _ = await stage.write("hsato", "What is `/hummingbird help`?")
         await stage.edit("hsato", note, "/hummingbird help")

@@ -1,21 +1,21 @@
-"""Webhooks that come twice, late, or in another order (E2, R7, N4)."""
+"""Webhooks that come twice, late, or in another order."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.gitlab.hooks.payloads import declared_change
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.vendors.script import Turn
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.lab.gitlab.webhook_events import change_from_declaration
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.journeys.service.stage import Stage, staged
+from tests.standins.vendors.script import Turn
 
 RESOLVING = {"analyze-failures": {"trigger": "pipeline", "auto_resolve_on_success": True, "auto_resolve_on_push": True}}
 
 
 def resend(stage: Stage, at: int) -> None:
-    def again(world: World) -> None:
-        hooks = hooks_of(world)
+    def again(world: GitLabWorld) -> None:
+        hooks = webhook_sender(world)
         hooks.resend(hooks.deliveries[at])
 
     stage.ask(again)
@@ -24,16 +24,16 @@ def resend(stage: Stage, at: int) -> None:
 def told_as(stage: Stage, status: str) -> None:
     """The pipeline's event as it was while it had that status."""
 
-    def tell(world: World) -> None:
-        change = declared_change(world, stage.scene.case.about["event"])
+    def tell(world: GitLabWorld) -> None:
+        change = change_from_declaration(world, stage.scene.case.description["event"])
         now, change.subject.status = change.subject.status, status
-        hooks_of(world)(change)
+        webhook_sender(world)(change)
         change.subject.status = now
 
     stage.ask(tell)
 
 
-async def test_e2_the_same_webhook_five_times_is_one_report(tmp_path: Path) -> None:
+async def test_the_same_webhook_five_times_is_one_report(tmp_path: Path) -> None:
     """With its key, as somebody who presses the button in GitLab, and without, as GitLab tells of it again."""
     async with staged("failing-test", tmp_path) as stage:
         await stage.begin_case()
@@ -52,7 +52,7 @@ async def test_e2_the_same_webhook_five_times_is_one_report(tmp_path: Path) -> N
 
 
 @pytest.mark.thorough
-async def test_n4_events_out_of_order_are_one_report_which_stays_open_while_the_head_is_red(tmp_path: Path) -> None:
+async def test_events_out_of_order_are_one_report_which_stays_open_while_the_head_is_red(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, workflows=RESOLVING) as stage:
         for status in ("success", "running", "failed", "pending", "success", "failed", "success"):
             told_as(stage, status)
@@ -64,7 +64,7 @@ async def test_n4_events_out_of_order_are_one_report_which_stays_open_while_the_
 
 
 @pytest.mark.thorough
-async def test_e2_a_command_that_is_delivered_again_is_carried_out_once(tmp_path: Path) -> None:
+async def test_a_command_that_is_delivered_again_is_carried_out_once(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         note, _ = await stage.write("hsato", "/hummingbird analyze-failures")
         for _ in range(3):
@@ -76,7 +76,7 @@ async def test_e2_a_command_that_is_delivered_again_is_carried_out_once(tmp_path
 
 
 @pytest.mark.thorough
-async def test_r3_help_that_is_asked_for_once_and_delivered_again_is_given_once(tmp_path: Path) -> None:
+async def test_help_that_is_asked_for_once_and_delivered_again_is_given_once(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         note, _ = await stage.write("hsato", "/hummingbird help")
         for _ in range(3):
@@ -87,7 +87,7 @@ async def test_r3_help_that_is_asked_for_once_and_delivered_again_is_given_once(
 
 
 @pytest.mark.thorough
-async def test_e1_an_event_that_is_too_large_for_the_queue_travels_by_reference(tmp_path: Path) -> None:
+async def test_an_event_that_is_too_large_for_the_queue_travels_by_reference(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[Turn(text="It was the parser.")]) as stage:
         await stage.write("hsato", "/hummingbird analyze-failures Is it this? " + "ü" * 900_000)
         _, result = await stage.notes(2)

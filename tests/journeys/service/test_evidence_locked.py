@@ -1,12 +1,12 @@
-"""A model that lies, and what is left of it in the note (N6): from the webhook to what people read."""
+"""A model that lies, and what is left of it in the note: from the webhook to what people read."""
 
 from pathlib import Path
 
-from hummingbird.domain.journal import RunEnded
-from hummingbird.evidence.citations.judging import ALL_GONE, GONE, PRINTED
-from hummingbird.evidence.citations.mentions import MARK
-from hummingbird.lab.vendors.script import Call, Turn
+from hummingbird.core.journal import RunEnded
+from hummingbird.evidence.citations.quote_checks import PRINTED_LABEL, REMOVED_LINE, REMOVED_QUOTATION
+from hummingbird.evidence.citations.references import NOT_FOUND_MARK
 from tests.journeys.service.stage import staged
+from tests.standins.vendors.script import Call, Turn
 
 LOG = "/tmp/data/_out/gitlab_get_job_log_1.log"
 LOOKED = [
@@ -52,7 +52,7 @@ return new LogLine("", line);  // as before
 """
 
 
-async def test_n6_each_lie_is_caught_in_the_note_and_what_is_true_stands_i11(tmp_path: Path) -> None:
+async def test_each_lie_is_caught_in_the_note_and_what_is_true_stands(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[], begin=False) as stage:
         address = stage.scene.url("gitlab")
         lies = LIES.replace("ADDRESS", address)
@@ -66,16 +66,16 @@ async def test_n6_each_lie_is_caught_in_the_note_and_what_is_true_stands_i11(tmp
     assert "this one nor" in " ".join(body.split())
     assert "x/-/jobs/1" not in body
     assert "](https://logs.example.org" not in body
-    assert f"`https://status.example.org/now`{MARK}" in body
-    assert f"{TRUE}\n243: FAILURE: Build failed with an exception.\n{GONE}\n```" in body
-    assert f"{PRINTED}\n\n```text\nERROR: the database melted at three\n```" in body
-    assert ALL_GONE in body
+    assert f"`https://status.example.org/now`{NOT_FOUND_MARK}" in body
+    assert f"{TRUE}\n243: FAILURE: Build failed with an exception.\n{REMOVED_LINE}\n```" in body
+    assert f"{PRINTED_LABEL}\n\n```text\nERROR: the database melted at three\n```" in body
+    assert REMOVED_QUOTATION in body
     assert "OutOfMemoryError" not in body
     assert "Killed by the kernel" not in body
     assert "`LogDifferTest.java:61` that fails" in body
     assert "LogParser.java:30` and" in body
-    assert f"`LogParser.java:9000`{MARK}" in body
-    assert f"The job `deploy-to-the-moon`{MARK}" in body
+    assert f"`LogParser.java:9000`{NOT_FOUND_MARK}" in body
+    assert f"The job `deploy-to-the-moon`{NOT_FOUND_MARK}" in body
     assert 'return new LogLine("", line);  // as before' in body
     footer = body[body.index("Looked at:") :]
     assert "Looked at: the log of `build-test-deploy`; the diff (1 file)" in footer

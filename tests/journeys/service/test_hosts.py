@@ -1,4 +1,4 @@
-"""Hosts that share nothing but AWS (E1–E3, S1, S3): events by SNS, work by SQS, sessions and large events in S3.
+"""Hosts that share nothing but AWS: events by SNS, work by SQS, sessions and large events in S3.
 
 AWS is ministack's, in a process of its own, and found by the environment as in a pod.
 """
@@ -16,14 +16,14 @@ from typing import Any
 import boto3.session
 import pytest
 
-from hummingbird.assembly.session_stores import sessions_at
-from hummingbird.domain.journal import Entry, RunEnded
-from hummingbird.domain.limits import QUEUE_BODY_BYTES
-from hummingbird.domain.notes import Part
-from hummingbird.lab.vendors.script import Turn
-from tests.assembly.conducting import shell
+from hummingbird.app.stores import session_store_at
+from hummingbird.core.journal import JournalEntry, RunEnded
+from hummingbird.core.limits import QUEUE_BODY_BYTES
+from hummingbird.gitlab.write.protocol import NoteKind
+from tests.app.conducting import shell
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 from tests.journeys.service.stage import Stage, staged
+from tests.standins.vendors.script import Turn
 
 CASE = "compiler-error"
 _NUMBERS = count(1)
@@ -64,8 +64,8 @@ class Shared:
         listed = self.client("s3").list_objects_v2(Bucket=self.bucket)
         return [one["Key"].removeprefix("hummingbird/") for one in listed.get("Contents", ())]
 
-    async def entries(self, session_id: str) -> Sequence[Entry]:
-        return await sessions_at(self.store, time.time).entries(session_id)
+    async def entries(self, session_id: str) -> Sequence[JournalEntry]:
+        return await session_store_at(self.store, time.time).load_entries(session_id)
 
     def client(self, service: str) -> Any:
         return boto3.session.Session(region_name=REGION).client(service, endpoint_url=self.endpoint)
@@ -73,8 +73,7 @@ class Shared:
 
 @pytest.fixture
 async def shared(cloud: Ministack, monkeypatch: pytest.MonkeyPatch) -> Shared:
-    for room in ("sqs", "sqs_inbox"):
-        monkeypatch.setattr(f"hummingbird.adapters.queues.{room}.QUEUE_POLL_S", 1.0)  # a stop waits for its end
+    monkeypatch.setattr("hummingbird.queues.sqs.QUEUE_POLL_S", 1.0)  # a stop waits for its end
     number = next(_NUMBERS)
     made = Shared(cloud.endpoint, (await cloud.site()).url, cloud.create(f"events-{number}"), f"sessions-{number}")
     made.client("s3").create_bucket(Bucket=made.bucket)
@@ -93,7 +92,7 @@ async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tm
     turns = [shell("echo seen-on-the-first"), Turn(text="The compiler said no."), Turn(text="Because of a type.")]
     async with staged(CASE, tmp_path, settings=shared.settings, turns=turns, begin=False) as stage:
         await begin_on(stage, "first")
-        shared.publish(stage.scene.event()[1], packed=False)
+        shared.publish(stage.scene.webhook_event()[1], packed=False)
         await stage.until(lambda: len(stage.ends()) == 1 and shared.left() == 0)
         await stage.stop()
         first = stage.marked()[0]
@@ -102,7 +101,7 @@ async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tm
         await stage.write(_developer(stage), "Why?", thread=first.thread)
         await stage.until(lambda: len(stage.ends()) == 2 and shared.left() == 0)
         await stage.stop()
-        assert [note.part for note in stage.marked()] == [Part.PLACEHOLDER, Part.RESULT, Part.RESULT]
+        assert [note.part for note in stage.marked()] == [NoteKind.PLACEHOLDER, NoteKind.RESULT, NoteKind.RESULT]
         assert {note.session for note in stage.marked()} == {first.session}
         assert "Because of a type." in stage.ends()[1].body
         assert stage.lab is not None
@@ -117,11 +116,11 @@ async def test_a_reply_on_another_host_goes_on_with_what_the_first_one_did_s3(tm
 
 
 @pytest.mark.thorough
-async def test_an_event_that_no_queue_carries_comes_through_the_store_and_is_gone_afterwards_e1(
+async def test_an_event_that_no_queue_carries_comes_through_the_store_and_is_gone_afterwards(
     tmp_path: Path, shared: Shared
 ) -> None:
     async with staged(CASE, tmp_path, settings=shared.settings, begin=False) as stage:
-        event = json.loads(stage.scene.event()[1])
+        event = json.loads(stage.scene.webhook_event()[1])
         shared.publish(json.dumps({**event, "padding": "x" * QUEUE_BODY_BYTES}).encode(), packed=True)
         await begin_on(stage, "only")
         await stage.until(lambda: len(stage.ends()) == 1 and shared.left() == 0)

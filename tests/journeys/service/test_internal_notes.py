@@ -1,17 +1,17 @@
-"""What only members may read is never public (N1)."""
+"""What only members may read is never public."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.notes import Part
+from hummingbird.gitlab.write.protocol import NoteKind
 from tests.journeys.service.stage import staged
 
 GUEST = 10
 BOT = 91
 
 
-async def test_n1_the_answer_to_a_public_command_is_a_new_internal_thread(tmp_path: Path) -> None:
+async def test_the_answer_to_a_public_command_is_a_new_internal_thread(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         _, thread = await stage.write("hsato", "/hummingbird analyze-failures")
         placeholder, result = await stage.notes(2)
@@ -20,7 +20,7 @@ async def test_n1_the_answer_to_a_public_command_is_a_new_internal_thread(tmp_pa
 
 
 @pytest.mark.thorough
-async def test_n1_a_reply_in_a_thread_that_was_public_is_answered_in_a_new_internal_note(tmp_path: Path) -> None:
+async def test_a_reply_in_a_thread_that_was_public_is_answered_in_a_new_internal_note(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings={"internal_notes": False}) as stage:
         await stage.begin_case()
         _, result = await stage.notes(2)
@@ -33,12 +33,12 @@ async def test_n1_a_reply_in_a_thread_that_was_public_is_answered_in_a_new_inter
     assert answer.internal
     assert answer.thread != result.thread
     assert answer.session == result.session
-    assert answer.part is Part.RESULT
+    assert answer.part is NoteKind.RESULT
 
 
 @pytest.mark.thorough
-async def test_n1_an_internal_command_is_answered_internally_although_notes_are_public(tmp_path: Path) -> None:
-    """It arrives as a confidential note (E1)."""
+async def test_an_internal_command_is_answered_internally_although_notes_are_public(tmp_path: Path) -> None:
+    """It arrives as a confidential note."""
     async with staged("failing-test", tmp_path, settings={"internal_notes": False}) as stage:
         _, thread = await stage.write("hsato", "/hummingbird analyze-failures", internal=True)
         placeholder, result = await stage.notes(2)
@@ -47,7 +47,7 @@ async def test_n1_an_internal_command_is_answered_internally_although_notes_are_
 
 
 @pytest.mark.thorough
-async def test_n1_a_guest_of_a_bot_publishes_nothing_and_the_log_says_what_to_do(
+async def test_a_guest_of_a_bot_publishes_nothing_and_the_log_says_what_to_do(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with staged("failing-test", tmp_path, begin=False) as stage:
@@ -61,7 +61,7 @@ async def test_n1_a_guest_of_a_bot_publishes_nothing_and_the_log_says_what_to_do
 
 
 @pytest.mark.thorough
-async def test_n1_a_bot_that_is_no_member_takes_its_placeholder_back_and_analyses_nothing(
+async def test_a_bot_that_is_no_member_takes_its_placeholder_back_and_analyses_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """GitLab drops the flag without a word, so the note was public for a moment: it said nothing."""

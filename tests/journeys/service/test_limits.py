@@ -1,12 +1,12 @@
-"""What an automatic run is not begun for (R7), and what it is."""
+"""What an automatic run is not begun for, and what it is."""
 
 import logging
 from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing.merge_request_changes import Edit, edited
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit, apply_edit
 from tests.journeys.service.runs_elsewhere import ANOTHER, another_pipeline, external
 from tests.journeys.service.stage import Stage, staged
 
@@ -18,7 +18,7 @@ def told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "hummingbird.service")
 
 
-async def test_r7_max_runs_per_mr_ends_automatic_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_max_runs_per_mr_ends_automatic_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with staged("failing-test", tmp_path, settings={"max_runs_per_mr": 1}) as stage:
         await stage.begin_case()
         await stage.notes(2)
@@ -30,7 +30,7 @@ async def test_r7_max_runs_per_mr_ends_automatic_runs(tmp_path: Path, caplog: py
 
 
 @pytest.mark.thorough
-async def test_r7_a_commit_is_looked_at_once_by_each_workflow(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_commit_is_looked_at_once_by_each_workflow(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two workflows on one project are two threads."""
     both = {"analyze-failures": {"trigger": "pipeline"}, "look-twice": {"trigger": "pipeline"}}
     async with staged("failing-test", tmp_path, workflows=both) as stage:
@@ -45,7 +45,7 @@ async def test_r7_a_commit_is_looked_at_once_by_each_workflow(tmp_path: Path, ca
 
 
 @pytest.mark.thorough
-async def test_r7_a_merge_request_that_was_closed_meanwhile_is_left_alone(
+async def test_a_merge_request_that_was_closed_meanwhile_is_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with staged("failing-test", tmp_path, settings={"settle_seconds": 1}) as stage:
@@ -57,9 +57,7 @@ async def test_r7_a_merge_request_that_was_closed_meanwhile_is_left_alone(
 
 
 @pytest.mark.thorough
-async def test_r7_a_head_that_moved_on_meanwhile_is_left_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_head_that_moved_on_meanwhile_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with staged("failing-test", tmp_path, settings={"settle_seconds": 1}) as stage:
         await waiting(stage, caplog)
         stage.push(NEXT)
@@ -69,7 +67,7 @@ async def test_r7_a_head_that_moved_on_meanwhile_is_left_alone(
 
 
 @pytest.mark.thorough
-async def test_r1_what_is_green_again_when_all_has_settled_needs_no_report(
+async def test_what_is_green_again_when_all_has_settled_needs_no_report(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with staged("failing-test", tmp_path, settings={"settle_seconds": 1}) as stage:
@@ -89,12 +87,12 @@ async def waiting(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     await stage.until(lambda: "still running" in caplog.text)
 
 
-def close(world: World) -> None:
+def close(world: GitLabWorld) -> None:
     request = world.merge_request
-    edited(world, request, world.user(request.author_id), Edit(state_event="close"))
+    apply_edit(world, request, world.user(request.author_id), MergeRequestEdit(state_event="close"))
 
 
-def mend_jobs(world: World) -> None:
+def mend_jobs(world: GitLabWorld) -> None:
     for job in world.jobs:
         if job.status == "failed":
             job.status = "success"

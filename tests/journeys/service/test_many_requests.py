@@ -1,22 +1,22 @@
-"""One failure in many merge requests: it is explained once, and the others are led there (V6, N8)."""
+"""One failure in many merge requests: it is explained once, and the others are led there."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.journal import ModelAnswered
-from hummingbird.domain.notes import Part
-from hummingbird.lab.gitlab.many import more_requests
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.vendors.script import Turn
-from hummingbird.service.investigating import KNOWN_FAILURE
+from hummingbird.core.journal import ModelAnswered
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.gitlab.case_loader import add_merge_requests
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.service.protocols import KNOWN_FAILURE
 from tests.journeys.service.stage import Ours, Stage, staged
+from tests.standins.vendors.script import Turn
 
 FIRST_BOT = 90  # of the cases' users
 ANALYSIS = Turn(text="**Verdict:** infrastructure\n\nThe name server was away.")
 
 
-def another_author(world: World, at: int) -> None:
+def another_author(world: GitLabWorld, at: int) -> None:
     """The merge request at that place is of somebody else who may start runs."""
     request = world.merge_requests[at]
     members = world.project.members.values()
@@ -29,11 +29,11 @@ async def result_of(stage: Stage, pipeline: int, number: int) -> Ours:
     return max(await stage.ended(number), key=lambda note: note.id)
 
 
-async def test_v6_the_second_merge_request_is_led_to_the_first_analysis_and_no_model_is_asked(tmp_path: Path) -> None:
+async def test_the_second_merge_request_is_led_to_the_first_analysis_and_no_model_is_asked(tmp_path: Path) -> None:
     async with staged("network", tmp_path, turns=[ANALYSIS]) as stage:
-        others = [run.id for run in stage.ask(lambda world: more_requests(world, 2))]
+        others = [run.id for run in stage.ask(lambda world: add_merge_requests(world, 2))]
         stage.ask(lambda world: another_author(world, 1))
-        first = await result_of(stage, stage.scene.case.about["event"]["pipeline"], 1)
+        first = await result_of(stage, stage.scene.case.description["event"]["pipeline"], 1)
         second = await result_of(stage, others[0], 2)
         third = await result_of(stage, others[1], 3)
         answered = [one for one in stage.entries(second.session) if isinstance(one, ModelAnswered)]
@@ -41,7 +41,7 @@ async def test_v6_the_second_merge_request_is_led_to_the_first_analysis_and_no_m
     assert "The name server was away." in first.body
     link = f"/-/merge_requests/{first.iid}#note_{first.id}"
     for note, count in ((second, 2), (third, 3)):
-        assert note.part is Part.RESULT
+        assert note.part is NoteKind.RESULT
         assert link in note.body
         assert "The name server was away." not in note.body
         assert f"in {count} merge requests of this project by 2 authors" in note.body
@@ -52,11 +52,11 @@ async def test_v6_the_second_merge_request_is_led_to_the_first_analysis_and_no_m
 
 
 @pytest.mark.thorough
-async def test_v6_a_reply_to_a_short_note_goes_on_with_the_configured_model(tmp_path: Path) -> None:
+async def test_a_reply_to_a_short_note_goes_on_with_the_configured_model(tmp_path: Path) -> None:
     turns = [ANALYSIS, Turn(text="Yes, the same one.")]
     async with staged("network", tmp_path, turns=turns) as stage:
-        (other,) = stage.ask(lambda world: more_requests(world, 1))
-        await result_of(stage, stage.scene.case.about["event"]["pipeline"], 1)
+        (other,) = stage.ask(lambda world: add_merge_requests(world, 1))
+        await result_of(stage, stage.scene.case.description["event"]["pipeline"], 1)
         short = await result_of(stage, other.id, 2)
         who = stage.ask(lambda world: world.user(world.merge_request.author_id).username)
         await stage.write(who, "Is it really the same?", thread=short.thread, iid=short.iid)
@@ -68,10 +68,10 @@ async def test_v6_a_reply_to_a_short_note_goes_on_with_the_configured_model(tmp_
 
 
 @pytest.mark.thorough
-async def test_v6_a_second_merge_request_of_the_same_author_takes_no_suspicion_back(tmp_path: Path) -> None:
+async def test_a_second_merge_request_of_the_same_author_takes_no_suspicion_back(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
-        (other,) = stage.ask(lambda world: more_requests(world, 1))
-        pipeline = stage.scene.case.about["event"]["pipeline"]
+        (other,) = stage.ask(lambda world: add_merge_requests(world, 1))
+        pipeline = stage.scene.case.description["event"]["pipeline"]
         stage.ask(lambda world: world.test_reports.update({other.id: world.test_reports[pipeline]}))
         await result_of(stage, pipeline, 1)
         second = await result_of(stage, other.id, 2)
@@ -80,12 +80,12 @@ async def test_v6_a_second_merge_request_of_the_same_author_takes_no_suspicion_b
 
 
 @pytest.mark.thorough
-async def test_v6_who_asks_by_a_command_gets_a_full_analysis_and_the_banner(tmp_path: Path) -> None:
+async def test_who_asks_by_a_command_gets_a_full_analysis_and_the_banner(tmp_path: Path) -> None:
     turns = [ANALYSIS, Turn(text="**Verdict:** infrastructure\n\nAway once more.")]
     async with staged("network", tmp_path, turns=turns) as stage:
-        (other,) = stage.ask(lambda world: more_requests(world, 1))
+        (other,) = stage.ask(lambda world: add_merge_requests(world, 1))
         stage.ask(lambda world: another_author(world, 1))
-        await result_of(stage, stage.scene.case.about["event"]["pipeline"], 1)
+        await result_of(stage, stage.scene.case.description["event"]["pipeline"], 1)
         who = stage.ask(lambda world: world.user(world.merge_request.author_id).username)
         iid = stage.ask(lambda world: world.merge_requests[1].iid)
         assert other.merge_request_id
@@ -97,15 +97,15 @@ async def test_v6_who_asks_by_a_command_gets_a_full_analysis_and_the_banner(tmp_
 
 
 @pytest.mark.thorough
-async def test_v6_a_second_commit_of_the_same_merge_request_is_analysed_again(tmp_path: Path) -> None:
+async def test_a_second_commit_of_the_same_merge_request_is_analysed_again(tmp_path: Path) -> None:
     turns = [ANALYSIS, Turn(text="**Verdict:** infrastructure\n\nStill away.")]
     async with staged("network", tmp_path, turns=turns) as stage:
-        pipeline = stage.scene.case.about["event"]["pipeline"]
+        pipeline = stage.scene.case.description["event"]["pipeline"]
         await result_of(stage, pipeline, 1)
         stage.push("b" * 40)
 
-        def moved(world: World) -> None:
-            run = world.pipeline(pipeline)
+        def moved(world: GitLabWorld) -> None:
+            run = world.find_pipeline(pipeline)
             assert run is not None
             run.sha = "b" * 40
 

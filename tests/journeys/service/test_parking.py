@@ -1,4 +1,4 @@
-"""The service ends at the worst moment: GitLab has carried a write out, and nobody hears of it (E4, N3)."""
+"""The service ends at the worst moment: GitLab has carried a write out, and nobody hears of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from hummingbird.domain.notes import Part
-from hummingbird.lab.planned import Gate, Hold
-from hummingbird.lab.vendors.script import Call, Step, Turn
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.fault_injection import FaultGate, Hold
 from tests.journeys.service.stage import Stage, staged
+from tests.standins.vendors.script import Call, Step, Turn
 from tests.thoroughly import also
 
 FINDING = {"file": "src/ledger/statements.py", "line": 27, "severity": "major", "text": "The last page is lost."}
-RESULT = [Part.PLACEHOLDER, Part.RESULT]
+RESULT = [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Journey:
     comment or, with a report there already, as a reply."""
 
     writes: int
-    parts: list[Part]
+    parts: list[NoteKind]
     case: str = "failing-test"
     workflow: str = "analyze-failures"
     trigger: str = "pipeline"
@@ -39,10 +39,10 @@ class Journey:
 JOURNEYS = {
     "pipeline": Journey(2, RESULT),
     "command": Journey(2, RESULT, asks="/hummingbird analyze-failures"),
-    "reply": Journey(2, [*RESULT, Part.RESULT], asks="Which line of LogDifferTest is it?", reply=True),
+    "reply": Journey(2, [*RESULT, NoteKind.RESULT], asks="Which line of LogDifferTest is it?", reply=True),
     "review": Journey(
         3,
-        [Part.PLACEHOLDER, Part.FINDING, Part.RESULT],
+        [NoteKind.PLACEHOLDER, NoteKind.FINDING, NoteKind.RESULT],
         "merge-request-review",
         "code-review",
         "merge_request",
@@ -51,7 +51,7 @@ JOURNEYS = {
 }
 
 
-async def begin(stage: Stage, journey: Journey, gate: Gate, write: int) -> None:
+async def begin(stage: Stage, journey: Journey, gate: FaultGate, write: int) -> None:
     """Until that write was carried out."""
     thread = ""
     if journey.reply:
@@ -70,10 +70,10 @@ async def begin(stage: Stage, journey: Journey, gate: Gate, write: int) -> None:
     ("name", "write"),
     [also(name, write) if write else (name, write) for name, one in JOURNEYS.items() for write in range(one.writes)],
 )
-async def test_e4_n3_whatever_write_is_on_the_way_when_it_ends_is_there_once_afterwards(
+async def test_whatever_write_is_on_the_way_when_it_ends_is_there_once_afterwards(
     name: str, write: int, tmp_path: Path
 ) -> None:
-    journey, gate = JOURNEYS[name], Gate()
+    journey, gate = JOURNEYS[name], FaultGate()
     public, turns = {"internal_notes": False}, journey.turns
     async with staged(journey.case, tmp_path, settings=public, workflows=journey.workflows, turns=turns) as stage:
         await begin(stage, journey, gate, write)

@@ -1,12 +1,12 @@
-"""A pipeline fails, and what becomes of it (R1, N1, N2, N4, N7)."""
+"""A pipeline fails, and what becomes of it."""
 
 import logging
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.notes import Part
-from hummingbird.lab.gitlab.store import World
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.journeys.service.runs_elsewhere import ANOTHER, BUILD, another_pipeline, external, retried_and_green
 from tests.journeys.service.stage import staged
 from tests.thoroughly import also
@@ -15,7 +15,7 @@ NEXT = "a" * 40
 RESOLVING = {"trigger": "pipeline", "auto_resolve_on_push": True, "auto_resolve_on_success": True}
 
 
-async def test_n1_n2_n7_a_failed_pipeline_gets_an_internal_thread_with_evidence_and_the_bill(tmp_path: Path) -> None:
+async def test_a_failed_pipeline_gets_an_internal_thread_with_evidence_and_the_bill(tmp_path: Path) -> None:
     """Internal by default: both notes, of which the second is a reply."""
     async with staged("failing-test", tmp_path) as stage:
         await stage.begin_case()
@@ -23,9 +23,9 @@ async def test_n1_n2_n7_a_failed_pipeline_gets_an_internal_thread_with_evidence_
         assert stage.answers() == []
     assert (placeholder.internal, result.internal) == (True, True)
     assert placeholder.thread == result.thread
-    assert (placeholder.part, result.part) == (Part.PLACEHOLDER, Part.RESULT)
+    assert (placeholder.part, result.part) == (NoteKind.PLACEHOLDER, NoteKind.RESULT)
     assert placeholder.session == result.session
-    expected = stage.scene.case.about["expected"]
+    expected = stage.scene.case.description["expected"]
     assert any(line.strip() in result.body for line in expected["evidence"]), result.body
     assert f"Verdict: {expected['verdict']}" in result.body
     footer = result.body[result.body.rindex("<sub>") :]
@@ -36,7 +36,7 @@ async def test_n1_n2_n7_a_failed_pipeline_gets_an_internal_thread_with_evidence_
     assert "To ask further, reply in this thread." in result.body
 
 
-async def test_r1_while_a_status_of_the_head_runs_the_order_waits_and_one_report_covers_all(
+async def test_while_a_status_of_the_head_runs_the_order_waits_and_one_report_covers_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "hummingbird.service")
@@ -55,7 +55,7 @@ async def test_r1_while_a_status_of_the_head_runs_the_order_waits_and_one_report
     assert BUILD in result.body
 
 
-async def test_r1_a_pipeline_of_external_statuses_alone_is_of_the_merge_request_whose_head_it_is_on(
+async def test_a_pipeline_of_external_statuses_alone_is_of_the_merge_request_whose_head_it_is_on(
     tmp_path: Path,
 ) -> None:
     async with staged("failing-test", tmp_path) as stage:
@@ -70,7 +70,7 @@ async def test_r1_a_pipeline_of_external_statuses_alone_is_of_the_merge_request_
 
 
 @pytest.mark.thorough
-async def test_r1_the_commit_of_a_report_is_the_head_although_a_merged_results_pipeline_ran_on_another(
+async def test_the_commit_of_a_report_is_the_head_although_a_merged_results_pipeline_ran_on_another(
     tmp_path: Path,
 ) -> None:
     async with staged("compiler-error", tmp_path) as stage:
@@ -85,7 +85,7 @@ async def test_r1_the_commit_of_a_report_is_the_head_although_a_merged_results_p
 @pytest.mark.parametrize(
     "ignored", [also({"ignore_users": ["mlefevre"]}), {"ignore_branches": ["main"]}], ids=["author", "branch"]
 )
-async def test_r4_author_and_branch_of_the_merge_request_count_though_the_event_names_neither(
+async def test_author_and_branch_of_the_merge_request_count_though_the_event_names_neither(
     ignored: dict[str, list[str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A pipeline of external statuses is somebody else's, and of a commit."""
@@ -96,16 +96,16 @@ async def test_r4_author_and_branch_of_the_merge_request_count_though_the_event_
         external(stage, "failed", by="hsato")
         await stage.idle()
         assert stage.ours() == []
-    assert "nothing is begun, for analyze-failures ignores the" in caplog.text
+    assert "no run started: analyze-failures ignores the" in caplog.text
 
 
 @pytest.mark.thorough
-async def test_r1_the_pipeline_of_a_merge_train_is_of_the_head_though_its_commit_may_not_be_made_of_it(
+async def test_the_pipeline_of_a_merge_train_is_of_the_head_though_its_commit_may_not_be_made_of_it(
     tmp_path: Path,
 ) -> None:
     """Where nothing is merged but rebased, the commits of a train are others."""
 
-    def in_train(world: World) -> None:
+    def in_train(world: GitLabWorld) -> None:
         run = world.pipelines[0]
         run.ref = run.ref.replace("/merge", "/train")
         world.commits[run.sha].parent_ids = ["f" * 40]
@@ -118,7 +118,7 @@ async def test_r1_the_pipeline_of_a_merge_train_is_of_the_head_though_its_commit
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", [also("failing-test"), "compiler-error"], ids=["its-own-commit", "merged-results"])
-async def test_r1_r7_a_pipeline_of_an_earlier_head_is_no_reason_to_look_at_the_new_one(
+async def test_a_pipeline_of_an_earlier_head_is_no_reason_to_look_at_the_new_one(
     case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Until the new head has a pipeline, GitLab names none as its newest, or still the old one."""
@@ -132,7 +132,7 @@ async def test_r1_r7_a_pipeline_of_an_earlier_head_is_no_reason_to_look_at_the_n
 
 
 @pytest.mark.thorough
-async def test_n4_a_push_resolves_the_threads_about_earlier_commits(tmp_path: Path) -> None:
+async def test_a_push_resolves_the_threads_about_earlier_commits(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, workflows={"analyze-failures": RESOLVING}) as stage:
         await stage.begin_case()
         assert not any(note.resolved for note in await stage.notes(2))
@@ -142,7 +142,7 @@ async def test_n4_a_push_resolves_the_threads_about_earlier_commits(tmp_path: Pa
 
 
 @pytest.mark.thorough
-async def test_n4_success_resolves_the_threads_but_not_while_another_status_of_the_head_is_red(
+async def test_success_resolves_the_threads_but_not_while_another_status_of_the_head_is_red(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "hummingbird.service")

@@ -1,4 +1,4 @@
-"""What becomes of an order whose process is killed, hangs or stands beside others (E3, E4, N3): real processes."""
+"""What becomes of an order whose process is killed, hangs or stands beside others: real processes."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.stores.journal import FileJournal
-from hummingbird.domain.limits import TAKEN_PAUSE_S
-from hummingbird.domain.notes import Part
-from hummingbird.domain.orders import session_of
-from hummingbird.lab.vendors.script import Turn
-from tests.assembly.conducting import begun, shell
+from hummingbird.core.limits import TAKEN_PAUSE_S
+from hummingbird.core.orders import session_id_for
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.storage.journals import FileJournal
+from tests.app.conducting import begun, shell
 from tests.journeys.service.stage import LOOK_S, PATIENCE_S, SECRET, Stage, staged
+from tests.standins.vendors.script import Turn
 from tests.thoroughly import also
 
 CASE = "compiler-error"
@@ -56,7 +56,7 @@ class Process:
         for number, one in enumerate(signals, 1):
             self.running.send_signal(one)
             if number < len(signals):  # the kernel makes one of two that come together
-                await self.until_said(f"{one.name}: nothing more is taken", number)
+                await self.until_said(f"{one.name}: stopping.", number)
         async with asyncio.timeout(PATIENCE_S):
             return await self.running.wait()
 
@@ -78,7 +78,7 @@ async def process(stage: Stage, *options: str) -> AsyncIterator[Process]:
 
 
 def hand_in(stage: Stage, served: Process) -> None:
-    stage.scene.send_to(f"http://127.0.0.1:{served.port}/webhooks/gitlab", SECRET)
+    stage.scene.send_event_to(f"http://127.0.0.1:{served.port}/webhooks/gitlab", SECRET)
 
 
 async def begun_in(stage: Stage) -> None:
@@ -93,7 +93,7 @@ def let_go(stage: Stage, within_s: float = 1_000.0) -> None:
         file.commit()
 
 
-async def told(stage: Stage) -> list[Part | None]:
+async def told(stage: Stage) -> list[NoteKind | None]:
     """How it went on: both notes are there, and each is there once."""
     notes = await stage.notes(2)
     assert "The compiler said no." in notes[1].body
@@ -101,8 +101,8 @@ async def told(stage: Stage) -> list[Part | None]:
     return [note.part for note in notes]
 
 
-async def test_a_killed_process_is_gone_on_for_by_the_next_one_e4(tmp_path: Path) -> None:
-    """N3: one placeholder, one result, and no answer of the model is paid for twice."""
+async def test_a_killed_process_is_gone_on_for_by_the_next_one(tmp_path: Path) -> None:
+    """One placeholder, one result, and no answer of the model is paid for twice."""
     async with staged(CASE, tmp_path, turns=[shell(LONG), ANSWER], begin=False) as stage:
         async with process(stage) as first:
             await asyncio.to_thread(hand_in, stage, first)
@@ -110,7 +110,7 @@ async def test_a_killed_process_is_gone_on_for_by_the_next_one_e4(tmp_path: Path
             assert await first.ended(signal.SIGKILL) == -signal.SIGKILL
         let_go(stage)
         async with process(stage):
-            assert await told(stage) == [Part.PLACEHOLDER, Part.RESULT]
+            assert await told(stage) == [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 @pytest.mark.thorough
@@ -118,7 +118,7 @@ async def test_a_killed_process_is_gone_on_for_by_the_next_one_e4(tmp_path: Path
     ("grace", "signals"),
     [("0", [signal.SIGTERM]), also("900", [signal.SIGTERM, signal.SIGTERM]), ("900", [signal.SIGINT, signal.SIGINT])],
 )
-async def test_a_process_that_is_told_to_end_parks_for_the_next_one_e4(
+async def test_a_process_that_is_told_to_end_parks_for_the_next_one(
     tmp_path: Path, grace: str, signals: list[signal.Signals]
 ) -> None:
     async with staged(CASE, tmp_path, turns=[shell(LONG), ANSWER], begin=False) as stage:
@@ -127,11 +127,11 @@ async def test_a_process_that_is_told_to_end_parks_for_the_next_one_e4(
             await begun_in(stage)
             assert await first.ended(*signals) == 0
         async with process(stage):
-            assert await told(stage) == [Part.PLACEHOLDER, Part.RESULT]
+            assert await told(stage) == [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 @pytest.mark.thorough
-async def test_two_processes_do_the_order_of_one_that_hung_once_e3(tmp_path: Path) -> None:
+async def test_two_processes_do_the_order_of_one_that_hung_once(tmp_path: Path) -> None:
     """The one that hangs still has the session's journal; when it is back, whoever is first tells the result."""
     async with (
         staged(CASE, tmp_path, turns=[shell(LONG), ANSWER], begin=False) as stage,
@@ -149,7 +149,7 @@ async def test_two_processes_do_the_order_of_one_that_hung_once_e3(tmp_path: Pat
         while not stage.ends():  # it looks again when it has waited; what it works on, it holds for longer
             let_go(stage, TAKEN_PAUSE_S + 1)
             await asyncio.sleep(LOOK_S)
-        assert await told(stage) == [Part.PLACEHOLDER, Part.RESULT]
+        assert await told(stage) == [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 def _holds(served: Process, stage: Stage) -> bool:
@@ -161,18 +161,18 @@ def _holds(served: Process, stage: Stage) -> bool:
 
 
 @pytest.mark.thorough
-async def test_a_session_that_another_process_has_is_waited_for_and_nobody_is_told_of_a_failure_e3(
+async def test_a_session_that_another_process_has_is_waited_for_and_nobody_is_told_of_a_failure(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More often than an order may fail."""
-    monkeypatch.setattr("hummingbird.service.runs.TAKEN_PAUSE_S", 0.0)
+    monkeypatch.setattr("hummingbird.service.run_stage.TAKEN_PAUSE_S", 0.0)
     async with staged(CASE, tmp_path, turns=[ANSWER], begin=False) as stage:
         request = stage.world.merge_request
-        session = session_of(stage.world.project.path, request.iid, "analyze-failures", request.sha or "")
+        session = session_id_for(stage.world.project.path, request.iid, "analyze-failures", request.sha or "")
         theirs = FileJournal(stage.folder / "state" / "sessions" / session / "journal.jsonl")
         await stage.serve()
         await stage.begin_case()
         await stage.until(lambda: caplog.text.count(f"session {session}: Another process is using") >= 4)
         assert not stage.ends()
         theirs.close()
-        assert await told(stage) == [Part.PLACEHOLDER, Part.RESULT]
+        assert await told(stage) == [NoteKind.PLACEHOLDER, NoteKind.RESULT]

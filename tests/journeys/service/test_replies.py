@@ -1,14 +1,14 @@
-"""A person replies in a thread of ours, and the session goes on (R3, R6, N1, S3)."""
+"""A person replies in a thread of ours, and the session goes on."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.journal import RunStarted
-from hummingbird.domain.notes import Part
-from hummingbird.lab.vendors.script import Turn
+from hummingbird.core.journal import RunStarted
+from hummingbird.gitlab.write.protocol import NoteKind
 from tests.journeys.service.stage import MODEL, Stage, staged
+from tests.standins.vendors.script import Turn
 
 PUBLIC = {"internal_notes": False}
 OTHER = "anthropic:claude-haiku-4-5"
@@ -19,7 +19,7 @@ def models_asked(stage: Stage) -> list[str]:
     return [str(request.body["model"]) for request in stage.lab.requests]
 
 
-async def test_n1_s3_a_reply_gets_an_emoji_and_one_result_and_the_session_goes_on(tmp_path: Path) -> None:
+async def test_s3_a_reply_gets_an_emoji_and_one_result_and_the_session_goes_on(tmp_path: Path) -> None:
     turns = [Turn(text="The parser is too strict."), Turn(text="Line 61, as I said.")]
     async with staged("failing-test", tmp_path, turns=turns) as stage:
         await stage.begin_case()
@@ -30,7 +30,7 @@ async def test_n1_s3_a_reply_gets_an_emoji_and_one_result_and_the_session_goes_o
         awards = stage.awards(asked)
         history = str(stage.lab.requests[1].body) if stage.lab else ""
     assert awards == ["eyes"]
-    assert (answer.thread, answer.part, answer.internal) == (placeholder.thread, Part.RESULT, True)
+    assert (answer.thread, answer.part, answer.internal) == (placeholder.thread, NoteKind.RESULT, True)
     assert answer.session == result.session
     assert "Line 61, as I said." in answer.body
     assert "To ask further" in result.body
@@ -41,7 +41,7 @@ async def test_n1_s3_a_reply_gets_an_emoji_and_one_result_and_the_session_goes_o
 
 
 @pytest.mark.thorough
-async def test_r6_settings_in_a_reply_are_no_part_of_the_message_and_stay_with_the_session(tmp_path: Path) -> None:
+async def test_settings_in_a_reply_are_no_part_of_the_message_and_stay_with_the_session(tmp_path: Path) -> None:
     turns = [Turn(text="One."), Turn(text="Two."), Turn(text="Three.")]
     settings = {"models_allowed": [MODEL, OTHER]}
     async with staged("failing-test", tmp_path, settings=settings, turns=turns) as stage:
@@ -61,7 +61,7 @@ async def test_r6_settings_in_a_reply_are_no_part_of_the_message_and_stay_with_t
 
 
 @pytest.mark.thorough
-async def test_r6_of_earlier_settings_those_stay_that_are_still_allowed(tmp_path: Path) -> None:
+async def test_of_earlier_settings_those_stay_that_are_still_allowed(tmp_path: Path) -> None:
     """The file was changed meanwhile: the model is gone, the iterations are not."""
     turns = [Turn(text="One."), Turn(text="Two."), Turn(text="Three.")]
     settings = {"models_allowed": [MODEL, OTHER], "config_poll_seconds": 1}
@@ -81,7 +81,7 @@ async def test_r6_of_earlier_settings_those_stay_that_are_still_allowed(tmp_path
 
 
 @pytest.mark.thorough
-async def test_r6_a_reply_with_a_setting_that_is_not_allowed_is_told_so_and_nothing_runs(tmp_path: Path) -> None:
+async def test_a_reply_with_a_setting_that_is_not_allowed_is_told_so_and_nothing_runs(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, settings=PUBLIC) as stage:
         await stage.begin_case()
         _, result = await stage.notes(2)
@@ -108,7 +108,7 @@ async def test_s3_a_reply_to_a_session_that_is_gone_is_told_how_to_start_anew(tm
 
 
 @pytest.mark.thorough
-async def test_r3_replies_in_other_peoples_threads_are_not_ours(tmp_path: Path) -> None:
+async def test_replies_in_other_peoples_threads_are_not_ours(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         thread = stage.world.merge_request.discussions[0].id
         asked, _ = await stage.write("mlefevre", "I have not seen any.", thread=thread)

@@ -1,14 +1,14 @@
-"""The service ends in the middle of a run and is begun again (E4, N3)."""
+"""The service ends in the middle of a run and is begun again."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.notes import Part
-from hummingbird.lab.planned import Gate, Hold
-from hummingbird.lab.vendors.script import Call, Turn
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.fault_injection import FaultGate, Hold
 from tests.journeys.service.stage import Stage, staged
+from tests.standins.vendors.script import Call, Turn
 
 LONG = Turn(calls=(Call("sandbox_exec", {"command": "sleep 60"}),))
 
@@ -19,7 +19,7 @@ def runs(stage: Stage, times: int = 1) -> bool:
     return sum(text.count('"kind":"tool_started"') for text in written) == times
 
 
-async def test_e4_n3_a_parked_run_goes_on_in_the_next_process_with_one_placeholder_and_one_result(
+async def test_a_parked_run_goes_on_in_the_next_process_with_one_placeholder_and_one_result(
     tmp_path: Path,
 ) -> None:
     """Not a turn is paid for twice."""
@@ -27,7 +27,7 @@ async def test_e4_n3_a_parked_run_goes_on_in_the_next_process_with_one_placehold
         await stage.begin_case()
         await stage.until(lambda: runs(stage))
         await stage.stop(park=True)
-        assert [note.part for note in stage.marked()] == [Part.PLACEHOLDER]
+        assert [note.part for note in stage.marked()] == [NoteKind.PLACEHOLDER]
         await stage.serve()
         placeholder, result = await stage.notes(2)
     assert placeholder.thread == result.thread
@@ -35,7 +35,7 @@ async def test_e4_n3_a_parked_run_goes_on_in_the_next_process_with_one_placehold
 
 
 @pytest.mark.thorough
-async def test_e4_n3_twice_parked_is_still_one_placeholder_and_one_result(tmp_path: Path) -> None:
+async def test_twice_parked_is_still_one_placeholder_and_one_result(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path, turns=[LONG, LONG, Turn(text="The parser is too strict.")]) as stage:
         await stage.begin_case()
         await stage.until(lambda: runs(stage))
@@ -45,13 +45,13 @@ async def test_e4_n3_twice_parked_is_still_one_placeholder_and_one_result(tmp_pa
         await stage.stop(park=True)
         await stage.serve()
         notes = await stage.notes(2)
-    assert [note.part for note in notes] == [Part.PLACEHOLDER, Part.RESULT]
+    assert [note.part for note in notes] == [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 @pytest.mark.thorough
-async def test_e4_one_stop_lets_a_run_end(tmp_path: Path) -> None:
+async def test_one_stop_lets_a_run_end(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
-        gate = Gate()
+        gate = FaultGate()
         stage.world.faults.plan("*/jobs/*/trace", Hold(gate), method="GET")
         await stage.begin_case()
         await stage.until(gate.reached.is_set)
@@ -59,11 +59,11 @@ async def test_e4_one_stop_lets_a_run_end(tmp_path: Path) -> None:
         await asyncio.sleep(0)  # the stop has begun
         gate.open()
         await stopping
-        assert [note.part for note in stage.marked()] == [Part.PLACEHOLDER, Part.RESULT]
+        assert [note.part for note in stage.marked()] == [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 @pytest.mark.thorough
-async def test_n1_g4_notes_that_became_internal_meanwhile_keep_the_result_out_of_the_public_thread(
+async def test_notes_that_became_internal_meanwhile_keep_the_result_out_of_the_public_thread(
     tmp_path: Path,
 ) -> None:
     turns = [LONG, Turn(text="The parser is too strict.")]

@@ -1,19 +1,19 @@
-"""A review after a review (W2): what was found before is followed through pushes, renames and rebases made with git,
+"""A review after a review: what was found before is followed through pushes, renames and rebases made with git,
 and nothing is said twice."""
 
 from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.limits import NOTE_WRITES
-from hummingbird.domain.notes import Part
-from hummingbird.lab.gitlab.faults import server_error
+from hummingbird.core.limits import NOTE_WRITES
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.gitlab.error_responses import server_error_fault
 from hummingbird.lab.gitlab.records import DIFF_NOTE
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.vendors.script import Call, Turn
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.journeys.service.pushes import Pushes, both, edited, renamed
 from tests.journeys.service.stage import Ours, Stage, staged
 from tests.journeys.service.test_reviews import FILE, PUBLIC, REVIEW, finding, resolved
+from tests.standins.vendors.script import Call, Turn
 
 LOOP = "        for number in range(len(entries) // size):\n"
 MENDED = "        for number in range(-(-len(entries) // size)):\n"
@@ -34,7 +34,7 @@ def shown(note: Ours) -> str:
     return note.body.split("<details>")[0]
 
 
-async def test_w2_a_finding_whose_line_a_push_has_moved_down_is_refused_there_and_counted_as_moved(
+async def test_a_finding_whose_line_a_push_has_moved_down_is_refused_there_and_counted_as_moved(
     tmp_path: Path,
 ) -> None:
     turns = [*DEFECT, finding(32, IN_OTHER_WORDS), NOTHING]
@@ -53,7 +53,7 @@ async def test_w2_a_finding_whose_line_a_push_has_moved_down_is_refused_there_an
 
 
 @pytest.mark.thorough
-async def test_w2_in_a_renamed_and_edited_file_a_finding_is_known_on_its_line(tmp_path: Path) -> None:
+async def test_in_a_renamed_and_edited_file_a_finding_is_known_on_its_line(tmp_path: Path) -> None:
     turns = [*DEFECT, Turn(calls=(Call("report_finding", moved_to(ELSEWHERE, 32)),)), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -72,7 +72,7 @@ def moved_to(path: str, line: int) -> dict[str, object]:
 
 
 @pytest.mark.thorough
-async def test_w2_what_a_push_has_mended_is_resolved_and_counted_once(tmp_path: Path) -> None:
+async def test_what_a_push_has_mended_is_resolved_and_counted_once(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING, NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -88,7 +88,7 @@ async def test_w2_what_a_push_has_mended_is_resolved_and_counted_once(tmp_path: 
 
 
 @pytest.mark.thorough
-async def test_w2_a_mended_finding_in_which_a_person_has_the_last_word_is_left_to_them(tmp_path: Path) -> None:
+async def test_a_mended_finding_in_which_a_person_has_the_last_word_is_left_to_them(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -101,7 +101,7 @@ async def test_w2_a_mended_finding_in_which_a_person_has_the_last_word_is_left_t
     assert "1 fixed" in notes[4].body
 
 
-def written(world: World, thread_id: str, text: str) -> None:
+def written(world: GitLabWorld, thread_id: str, text: str) -> None:
     """By the author of the merge request, of which no hook tells."""
     request = world.merge_request
     thread = next(each for each in request.discussions if each.id == thread_id)
@@ -109,7 +109,7 @@ def written(world: World, thread_id: str, text: str) -> None:
 
 
 @pytest.mark.thorough
-async def test_w2_a_pure_rebase_starts_no_second_review_and_a_command_does(tmp_path: Path) -> None:
+async def test_a_pure_rebase_starts_no_second_review_and_a_command_does(tmp_path: Path) -> None:
     turns = [*DEFECT, finding(32), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -120,12 +120,12 @@ async def test_w2_a_pure_rebase_starts_no_second_review_and_a_command_does(tmp_p
         assert len(stage.marked()) == 3
         await stage.write("ines", "/hummingbird code-review")
         notes = await stage.notes(5)
-    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert [note.part for note in notes].count(NoteKind.FINDING) == 1
     assert "1 moved" in notes[4].body
 
 
 @pytest.mark.thorough
-async def test_w2_a_finding_that_somebody_resolved_does_not_come_back_on_a_renamed_file(tmp_path: Path) -> None:
+async def test_a_finding_that_somebody_resolved_does_not_come_back_on_a_renamed_file(tmp_path: Path) -> None:
     turns = [*DEFECT, Turn(calls=(Call("report_finding", moved_to(ELSEWHERE, 27)),)), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -137,11 +137,11 @@ async def test_w2_a_finding_that_somebody_resolved_does_not_come_back_on_a_renam
         told = said(stage, 3)
     assert "was resolved by somebody" in told
     assert "Findings: nothing new, 1 dismissed." in notes[4].body
-    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert [note.part for note in notes].count(NoteKind.FINDING) == 1
 
 
 @pytest.mark.thorough
-async def test_w2_the_same_words_about_what_stands_there_instead_leave_the_thread_open_and_say_nothing_new(
+async def test_the_same_words_about_what_stands_there_instead_leave_the_thread_open_and_say_nothing_new(
     tmp_path: Path,
 ) -> None:
     turns = [*DEFECT, finding(27), Turn(text="It is still wrong.")]
@@ -156,7 +156,7 @@ async def test_w2_the_same_words_about_what_stands_there_instead_leave_the_threa
 
 
 @pytest.mark.thorough
-async def test_w2_what_was_mended_and_comes_back_is_opened_again(tmp_path: Path) -> None:
+async def test_what_was_mended_and_comes_back_is_opened_again(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING, finding(27, IN_OTHER_WORDS), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -172,7 +172,7 @@ async def test_w2_what_was_mended_and_comes_back_is_opened_again(tmp_path: Path)
 
 
 @pytest.mark.thorough
-async def test_w2_after_a_forced_push_whose_old_commit_is_gone_a_finding_is_known_by_its_text(tmp_path: Path) -> None:
+async def test_after_a_forced_push_whose_old_commit_is_gone_a_finding_is_known_by_its_text(tmp_path: Path) -> None:
     turns = [*DEFECT, finding(32, IN_OTHER_WORDS), NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -182,11 +182,11 @@ async def test_w2_after_a_forced_push_whose_old_commit_is_gone_a_finding_is_know
         pushes.push(ABOVE)
         notes = await stage.notes(5)
     assert "Findings: nothing new, [1 moved](" in notes[4].body
-    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert [note.part for note in notes].count(NoteKind.FINDING) == 1
 
 
 @pytest.mark.thorough
-async def test_w2_a_review_is_told_which_files_differ_from_what_the_last_one_saw(tmp_path: Path) -> None:
+async def test_a_review_is_told_which_files_differ_from_what_the_last_one_saw(tmp_path: Path) -> None:
     turns = [*DEFECT, NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
@@ -202,14 +202,14 @@ async def test_w2_a_review_is_told_which_files_differ_from_what_the_last_one_saw
 
 
 @pytest.mark.thorough
-async def test_w2_n3_a_note_whose_write_failed_counts_what_was_fixed_once_more_the_same(tmp_path: Path) -> None:
+async def test_a_note_whose_write_failed_counts_what_was_fixed_once_more_the_same(tmp_path: Path) -> None:
     """The thread is resolved by then: the order comes again and says what it would have said."""
     turns = [*DEFECT, NOTHING]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         pushes = Pushes(stage, tmp_path / "repository")
         await stage.begin_case()
         await stage.notes(3)
-        stage.world.faults.plan("*/discussions/*/notes", server_error(500), method="POST", times=NOTE_WRITES)
+        stage.world.faults.plan("*/discussions/*/notes", server_error_fault(500), method="POST", times=NOTE_WRITES)
         pushes.push(edited(FILE, LOOP, MENDED))
         notes = await stage.notes(5)
     assert notes[1].resolved

@@ -1,17 +1,17 @@
-"""A review with findings on the lines of the diff (R2, W2, N1, N3)."""
+"""A review with findings on the lines of the diff."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hummingbird.domain.notes import Part
-from hummingbird.lab.gitlab.faults import server_error
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing.merge_request_changes import Edit, edited
-from hummingbird.lab.gitlab.writing.note_changes import resolve
-from hummingbird.lab.vendors.script import Call, Turn
+from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.lab.gitlab.error_responses import server_error_fault
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit, apply_edit
+from hummingbird.lab.gitlab.write.note_changes import resolve_notes
 from tests.journeys.service.stage import Stage, staged
+from tests.standins.vendors.script import Call, Turn
 
 NEXT = "b" * 40
 REVIEW = {"code-review": {"trigger": "merge_request", "inline_findings": True}}
@@ -31,14 +31,14 @@ def otherwise(diff: str) -> str:
 
 
 def ready(stage: Stage, draft: bool) -> None:
-    def change(world: World) -> None:
+    def change(world: GitLabWorld) -> None:
         request = world.merge_request
-        edited(world, request, world.user(request.author_id), Edit(draft=draft))
+        apply_edit(world, request, world.user(request.author_id), MergeRequestEdit(draft=draft))
 
     stage.ask(change)
 
 
-async def test_r2_w2_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_diff(tmp_path: Path) -> None:
+async def test_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_diff(tmp_path: Path) -> None:
     turns = [finding(27, suggestion="        for number in range(-(-len(entries) // size)):"), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         ready(stage, True)
@@ -49,7 +49,11 @@ async def test_r2_w2_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_
         placeholder, inline, result = await stage.notes(3)
         mails = stage.ask(lambda world: [len(mail) for mail in world.mails])
     assert mails == [1, 2]  # the placeholder, and the review
-    assert [note.part for note in (placeholder, inline, result)] == [Part.PLACEHOLDER, Part.FINDING, Part.RESULT]
+    assert [note.part for note in (placeholder, inline, result)] == [
+        NoteKind.PLACEHOLDER,
+        NoteKind.FINDING,
+        NoteKind.RESULT,
+    ]
     assert inline.position is not None
     assert (inline.position["new_path"], inline.position["new_line"]) == (FILE, 27)
     assert ROUNDS in inline.body
@@ -61,7 +65,7 @@ async def test_r2_w2_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_
 
 
 @pytest.mark.thorough
-async def test_w2_after_a_push_an_earlier_finding_is_not_repeated_although_its_line_moved(tmp_path: Path) -> None:
+async def test_after_a_push_an_earlier_finding_is_not_repeated_although_its_line_moved(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect."), finding(30), Turn(text="Nothing to report.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         await stage.begin_case()
@@ -70,7 +74,7 @@ async def test_w2_after_a_push_an_earlier_finding_is_not_repeated_although_its_l
         stage.push(NEXT, diff=otherwise(moved))
         notes = await stage.notes(5)
         told = str(stage.lab.requests[3].body["messages"]) if stage.lab else ""
-    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert [note.part for note in notes].count(NoteKind.FINDING) == 1
     assert "Already reported" in told
     assert "Nothing to report." in notes[4].body
     assert notes[4].marker is not None
@@ -78,7 +82,7 @@ async def test_w2_after_a_push_an_earlier_finding_is_not_repeated_although_its_l
 
 
 @pytest.mark.thorough
-async def test_w2_a_reply_to_a_finding_goes_on_with_the_review_in_that_thread(tmp_path: Path) -> None:
+async def test_a_reply_to_a_finding_goes_on_with_the_review_in_that_thread(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect."), Turn(text="Because 101 entries make 11 pages.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         await stage.begin_case()
@@ -96,7 +100,7 @@ async def test_w2_a_reply_to_a_finding_goes_on_with_the_review_in_that_thread(tm
 
 
 @pytest.mark.thorough
-async def test_w2_n1_where_notes_are_internal_findings_stand_in_the_note_alone(tmp_path: Path) -> None:
+async def test_where_notes_are_internal_findings_stand_in_the_note_alone(tmp_path: Path) -> None:
     async with staged(
         "merge-request-review", tmp_path, workflows=REVIEW, turns=[finding(27), Turn(text="One defect.")]
     ) as stage:
@@ -108,23 +112,23 @@ async def test_w2_n1_where_notes_are_internal_findings_stand_in_the_note_alone(t
 
 
 @pytest.mark.thorough
-async def test_w2_n3_a_finding_whose_write_ended_in_doubt_stands_there_once(tmp_path: Path) -> None:
+async def test_a_finding_whose_write_ended_in_doubt_stands_there_once(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         plan = stage.world.faults.plan
-        plan("*/discussions", server_error(502), method="POST", after_write=True)
-        plan("*/draft_notes", server_error(502), method="POST", after_write=True, times=2)
-        plan("*/bulk_publish", server_error(502), method="POST", after_write=True)
+        plan("*/discussions", server_error_fault(502), method="POST", after_write=True)
+        plan("*/draft_notes", server_error_fault(502), method="POST", after_write=True, times=2)
+        plan("*/bulk_publish", server_error_fault(502), method="POST", after_write=True)
         await stage.begin_case()
         notes = await stage.notes(3)
-    assert [note.part for note in notes] == [Part.PLACEHOLDER, Part.FINDING, Part.RESULT]
+    assert [note.part for note in notes] == [NoteKind.PLACEHOLDER, NoteKind.FINDING, NoteKind.RESULT]
 
 
 @pytest.mark.thorough
-async def test_w2_a_finding_that_gitlab_did_not_take_stands_in_the_note(tmp_path: Path) -> None:
+async def test_a_finding_that_gitlab_did_not_take_stands_in_the_note(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
-        stage.world.faults.plan("*/draft_notes", server_error(502), method="POST")
+        stage.world.faults.plan("*/draft_notes", server_error_fault(502), method="POST")
         await stage.begin_case()
         _, result = await stage.notes(2)
     shown = result.body[: result.body.index("<details>")]
@@ -132,7 +136,7 @@ async def test_w2_a_finding_that_gitlab_did_not_take_stands_in_the_note(tmp_path
 
 
 @pytest.mark.thorough
-async def test_n4_w2_a_push_resolves_the_summary_but_not_a_finding_that_nobody_has_settled(tmp_path: Path) -> None:
+async def test_a_push_resolves_the_summary_but_not_a_finding_that_nobody_has_settled(tmp_path: Path) -> None:
     """The next review does not say it again, so it would be lost."""
     review = {"code-review": {**REVIEW["code-review"], "auto_resolve_on_push": True}}
     turns = [finding(27), Turn(text="One defect."), finding(27), Turn(text="The same as before.")]
@@ -143,11 +147,11 @@ async def test_n4_w2_a_push_resolves_the_summary_but_not_a_finding_that_nobody_h
         placeholder, inline, result, *later = await stage.notes(5)
     assert (placeholder.resolved, result.resolved) == (True, True)
     assert not inline.resolved
-    assert [note.part for note in later] == [Part.PLACEHOLDER, Part.RESULT]
+    assert [note.part for note in later] == [NoteKind.PLACEHOLDER, NoteKind.RESULT]
 
 
 @pytest.mark.thorough
-async def test_w2_a_finding_that_somebody_resolved_is_not_raised_again(tmp_path: Path) -> None:
+async def test_a_finding_that_somebody_resolved_is_not_raised_again(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect."), finding(27, "Rounding drops a page."), Turn(text="Fine now.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         await stage.begin_case()
@@ -156,12 +160,12 @@ async def test_w2_a_finding_that_somebody_resolved_is_not_raised_again(tmp_path:
         stage.push(NEXT, diff=otherwise(stage.world.merge_request.diff_text))
         notes = await stage.notes(5)
         told = str(stage.lab.requests[3].body["messages"]) if stage.lab else ""
-    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert [note.part for note in notes].count(NoteKind.FINDING) == 1
     assert "was resolved by somebody" in told
 
 
 @pytest.mark.thorough
-async def test_w2_a_finding_that_a_developer_dismissed_is_not_raised_again_though_somebody_reopened_it(
+async def test_a_finding_that_a_developer_dismissed_is_not_raised_again_though_somebody_reopened_it(
     tmp_path: Path,
 ) -> None:
     """No model is asked what to say to that, and the push after it changes nothing."""
@@ -178,14 +182,14 @@ async def test_w2_a_finding_that_a_developer_dismissed_is_not_raised_again_thoug
         notes = await stage.notes(5)
         told = str(stage.lab.requests[3].body["messages"]) if stage.lab else ""
     assert awards == ["ok_hand"]
-    assert [note.resolved for note in after if note.part is Part.FINDING] == [True]
+    assert [note.resolved for note in after if note.part is NoteKind.FINDING] == [True]
     assert len(after) == 3
-    assert [note.part for note in notes].count(Part.FINDING) == 1
+    assert [note.part for note in notes].count(NoteKind.FINDING) == 1
     assert "Dismissed: a developer said" in told
 
 
 @pytest.mark.thorough
-async def test_w2_i7_the_words_of_somebody_who_is_no_developer_dismiss_nothing(tmp_path: Path) -> None:
+async def test_the_words_of_somebody_who_is_no_developer_dismiss_nothing(tmp_path: Path) -> None:
     turns = [finding(27), Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         await stage.begin_case()
@@ -195,18 +199,18 @@ async def test_w2_i7_the_words_of_somebody_who_is_no_developer_dismiss_nothing(t
         await stage.idle()
         awards, found = stage.awards(said), stage.ours()
     assert awards == []
-    assert [note.resolved for note in found if note.part is Part.FINDING] == [False]
+    assert [note.resolved for note in found if note.part is NoteKind.FINDING] == [False]
 
 
-def demoted(world: World) -> None:
+def demoted(world: GitLabWorld) -> None:
     """Somebody of whom we have not heard yet is a reporter."""
-    person = world.user_named("bo")
+    person = world.find_user("bo")
     assert person is not None
     world.project.members[person.id].access_level = 20
 
 
-def resolved(world: World, thread_id: str, *, to: bool = True) -> None:
+def resolved(world: GitLabWorld, thread_id: str, *, to: bool = True) -> None:
     """By the author of the merge request."""
     request = world.merge_request
     thread = next(each for each in request.discussions if each.id == thread_id)
-    resolve(world, request, world.user(request.author_id), thread.notes, to)
+    resolve_notes(world, request, world.user(request.author_id), thread.notes, to)

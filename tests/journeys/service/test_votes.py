@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from hummingbird.adapters.stores.reactions import SqliteReactions
-from hummingbird.domain.votes import Votes
-from hummingbird.lab.gitlab.hooks.sending import hooks_of
+from hummingbird.core.votes import VoteCount
+from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
+from hummingbird.storage.vote_store import SqliteVoteStore
 from tests.journeys.service.stage import LOOK_S, PATIENCE_S, Stage, staged
 
 DEVELOPER = "hsato"
@@ -16,18 +16,18 @@ DEVELOPER = "hsato"
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for ten minutes."""
-    monkeypatch.setattr("hummingbird.domain.votes.VOTES_FIRST_S", 0.0)
-    monkeypatch.setattr("hummingbird.domain.votes.VOTES_YOUNG_PAUSE_S", 0.2)
-    monkeypatch.setattr("hummingbird.service.harvesting.HARVEST_S", 0.1)
-    monkeypatch.setattr("hummingbird.service.harvesting.HARVEST_PAUSE_S", 0.0)
+    monkeypatch.setattr("hummingbird.core.votes.VOTES_FIRST_S", 0.0)
+    monkeypatch.setattr("hummingbird.core.votes.VOTES_YOUNG_PAUSE_S", 0.2)
+    monkeypatch.setattr("hummingbird.service.votes.HARVEST_S", 0.1)
+    monkeypatch.setattr("hummingbird.service.votes.HARVEST_PAUSE_S", 0.0)
 
 
-async def votes(stage: Stage, note_id: int) -> Votes | None:
-    found = await SqliteReactions(stage.folder / "state" / "votes.sqlite").known(stage.world.project.path, note_id)
+async def votes(stage: Stage, note_id: int) -> VoteCount | None:
+    found = await SqliteVoteStore(stage.folder / "state" / "votes.sqlite").find_note(stage.world.project.path, note_id)
     return found.votes if found and found.looked_at else None
 
 
-async def counted(stage: Stage, note_id: int, wanted: Votes) -> None:
+async def counted(stage: Stage, note_id: int, wanted: VoteCount) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             if await votes(stage, note_id) == wanted:
@@ -43,7 +43,7 @@ async def shown(stage: Stage, path: str) -> str:
 
 
 def no_hooks_for_emoji(stage: Stage) -> None:
-    stage.ask(lambda world: hooks_of(world).hooks[0].flags.discard("emoji_events"))
+    stage.ask(lambda world: webhook_sender(world).hooks[0].flags.discard("emoji_events"))
 
 
 async def test_a_thumb_down_is_found_by_looking_and_the_page_and_the_metrics_show_it(
@@ -54,9 +54,9 @@ async def test_a_thumb_down_is_found_by_looking_and_the_page_and_the_metrics_sho
         no_hooks_for_emoji(stage)
         await stage.begin_case()
         _, result = await stage.notes(2)
-        await counted(stage, result.id, Votes())
+        await counted(stage, result.id, VoteCount())
         await stage.award(DEVELOPER, result.id, "thumbsdown")
-        await counted(stage, result.id, Votes(0, 1))
+        await counted(stage, result.id, VoteCount(0, 1))
         page = await shown(stage, "/quality")
         assert f"#note_{result.id}" in page
         assert f"/sessions/{result.session}" in page
@@ -68,19 +68,19 @@ async def test_a_thumb_down_is_found_by_looking_and_the_page_and_the_metrics_sho
 
 
 @pytest.mark.thorough
-async def test_i7_a_thumb_is_counted_at_once_where_hooks_tell_of_it_and_strangers_count_for_nothing(
+async def test_a_thumb_is_counted_at_once_where_hooks_tell_of_it_and_strangers_count_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without any look of ours: the first one would come after ten minutes."""
-    monkeypatch.setattr("hummingbird.service.opinions.VOTES_EVENT_PAUSE_S", 0.0)
+    monkeypatch.setattr("hummingbird.service.votes.VOTES_EVENT_PAUSE_S", 0.0)
     async with staged("failing-test", tmp_path, settings={"internal_notes": False}) as stage:
         stage.outsider("eve")
         await stage.begin_case()
         placeholder, result = await stage.notes(2)
         await stage.award("eve", result.id, "thumbsdown")
-        await counted(stage, result.id, Votes())
+        await counted(stage, result.id, VoteCount())
         await stage.award(DEVELOPER, result.id, "thumbsup_tone3")
-        await counted(stage, result.id, Votes(1, 0))
+        await counted(stage, result.id, VoteCount(1, 0))
         await stage.award(DEVELOPER, placeholder.id, "thumbsdown")
         await stage.idle()
         assert await votes(stage, placeholder.id) is None, "it is no result"

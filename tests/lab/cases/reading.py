@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hummingbird.lab.case import Case, find, names
+from hummingbird.lab.case import LabCase, case_names, find_case
 
-CASES = names()
+CASES = case_names()
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PORTABLE = re.compile(r"[\w .+/-]+")
@@ -18,7 +18,7 @@ _PORTABLE = re.compile(r"[\w .+/-]+")
 class Expected:
     """What a case says is the answer for one of its failures."""
 
-    case: Case
+    case: LabCase
     job: str
     log: Path
     evidence: list[str]
@@ -40,19 +40,19 @@ class Changed:
     removed: int = 0
 
 
-def part(case: Case, name: str, otherwise: Any = None) -> Any:
-    return case.json(f"gitlab/{name}.json", otherwise)
+def part(case: LabCase, name: str, otherwise: Any = None) -> Any:
+    return case.read_json(f"gitlab/{name}.json", otherwise)
 
 
 def expected(name: str) -> list[Expected]:
     """Of a case: its main failure and those that it has besides."""
-    case = find(name)
-    main = case.about["expected"]
+    case = find_case(name)
+    main = case.description["expected"]
     told = [each for each in [main, *main.get("also", [])] if each.get("evidence")]
     return [Expected(case, each["job"], _log(case, each), each["evidence"]) for each in told]
 
 
-def _log(case: Case, told: dict[str, Any]) -> Path:
+def _log(case: LabCase, told: dict[str, Any]) -> Path:
     """The log that it names, or that of the failed job of this name."""
     logs = [each["log"] for each in part(case, "jobs") if each["name"] == told["job"] and each["status"] == "failed"]
     return case.folder / str(told.get("log") or next(each for each in logs if each))
@@ -63,7 +63,7 @@ def plain_lines(text: str) -> list[str]:
     return re.split(r"[\r\n]+", _ESCAPE.sub("", text))
 
 
-def changes(case: Case) -> list[Changed]:
+def changes(case: LabCase) -> list[Changed]:
     """Raises ValueError for a diff whose hunks do not hold what their headers say."""
     text = (case.folder / "gitlab/diff.patch").read_bytes().decode()
     parts = re.split(r"(?m)^(?=diff --git )", text)
@@ -106,7 +106,7 @@ def portable(path: str) -> bool:
     return _PORTABLE.fullmatch(path) is not None
 
 
-def people_named(case: Case) -> Iterator[str]:
+def people_named(case: LabCase) -> Iterator[str]:
     """Everybody whom the case mentions."""
     request = part(case, "merge_request")
     yield from [request["author"], *request["assignees"], *request["reviewers"]]
@@ -115,11 +115,11 @@ def people_named(case: Case) -> Iterator[str]:
     yield from (note["author"] for note in notes(case))
 
 
-def notes(case: Case) -> list[dict[str, Any]]:
+def notes(case: LabCase) -> list[dict[str, Any]]:
     return [note for discussion in part(case, "discussions") for note in discussion["notes"]]
 
 
-def failures_in(case: Case, pipeline: int) -> list[str]:
+def failures_in(case: LabCase, pipeline: int) -> list[str]:
     """What makes a pipeline fail: jobs and statuses that were not replaced and are not allowed to."""
     parts = [*part(case, "jobs"), *part(case, "statuses", [])]
     of_it = [each for each in parts if each["pipeline"] == pipeline and not each.get("retried")]

@@ -6,17 +6,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hummingbird.lab.case import find
+from hummingbird.lab.case import find_case
 from tests.lab.cases.reading import part
 
-CASE = find("konflux-build-and-test")
+CASE = find_case("konflux-build-and-test")
 SHA_LABELS = {"build": "pipelinesascode.tekton.dev/sha", "test": "pac.test.appstudio.openshift.io/sha"}
 TYPE = "pipelines.appstudio.openshift.io/type"
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 
 def objects(where: str) -> dict[str, dict[str, Any]]:
-    found = [CASE.json(str(file.relative_to(CASE.folder))) for file in CASE.files(f"konflux/{where}", "*.json")]
+    found = [
+        CASE.read_json(str(file.relative_to(CASE.folder))) for file in CASE.list_files(f"konflux/{where}", "*.json")
+    ]
     by_uid = {each["metadata"]["uid"]: each for each in found}
     assert len(by_uid) == len(found)
     return by_uid
@@ -32,7 +34,7 @@ def succeeded(thing: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("thing", EVERYTHING, ids=lambda each: each["metadata"]["name"])
 def test_an_object_is_of_the_merge_requests_head(thing: dict[str, Any]) -> None:
-    labels, site = thing["metadata"]["labels"], CASE.json("konflux/site.json")
+    labels, site = thing["metadata"]["labels"], CASE.read_json("konflux/site.json")
     assert labels[SHA_LABELS[labels[TYPE]]] == part(CASE, "merge_request")["sha"]
     assert labels["appstudio.openshift.io/application"] == site["application"]
     assert thing["metadata"]["namespace"] == site["namespace"]
@@ -56,7 +58,7 @@ def test_some_objects_are_in_one_place_alone_and_an_archived_copy_is_older() -> 
         assert versions == sorted(versions)
 
 
-def test_a_run_that_succeeded_may_say_that_it_failed_d5() -> None:
+def test_a_run_that_succeeded_may_say_that_it_failed() -> None:
     runs = [each for each in EVERYTHING if each["kind"] == "PipelineRun" and succeeded(each) == "True"]
     assert any("FAILURE" in result["value"] for each in runs for result in each["status"].get("results", []))
 
@@ -71,7 +73,7 @@ def test_owners_exist() -> None:
 @pytest.mark.parametrize(("where", "logs"), [("live", "logs"), ("archive", "archived_logs")])
 def test_a_log_is_of_a_container_that_its_place_knows(where: str, logs: str) -> None:
     pods = {each["metadata"]["name"]: each for each in objects(where).values() if each["kind"] == "Pod"}
-    found = CASE.files(f"konflux/{logs}")
+    found = CASE.list_files(f"konflux/{logs}")
     assert found
     for log in found:
         containers = pods[log.parent.name]["spec"]["containers"]
@@ -96,18 +98,18 @@ def test_statuses_are_konflux_s_and_the_pipeline_has_no_job() -> None:
 
 
 def test_the_testing_farm_request_is_the_one_of_the_test() -> None:
-    [file] = CASE.files("testing_farm/requests")
-    request = CASE.json(str(file.relative_to(CASE.folder)))
+    [file] = CASE.list_files("testing_farm/requests")
+    request = CASE.read_json(str(file.relative_to(CASE.folder)))
     assert request["id"] == file.stem
     assert request["test"]["fmf"]["ref"] == part(CASE, "merge_request")["sha"]
     assert request["run"]["artifacts"] == f"{{{{artifacts}}}}/{file.stem}"
-    [log] = CASE.files("konflux/archived_logs")
+    [log] = CASE.list_files("konflux/archived_logs")
     assert file.stem in log.read_text(encoding="utf-8")
 
 
 def test_what_the_results_point_at_is_there() -> None:
     artifacts = CASE.folder / "testing_farm/artifacts"
-    [results] = CASE.files("testing_farm/artifacts", "results.xml")
+    [results] = CASE.list_files("testing_farm/artifacts", "results.xml")
     found = ElementTree.fromstring(results.read_text(encoding="utf-8"))
     hrefs = [str(each.get("href")) for each in found.iter("log")]
     assert len(hrefs) == 6

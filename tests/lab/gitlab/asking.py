@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx2
 
-from hummingbird.lab.case import Case
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.case import LabCase
+from hummingbird.lab.gitlab.server import GitLabLab
 
-TINY = Case(Path(__file__).parent / "cases" / "tiny", {"konflux": "http://konflux.example.invalid"})
+TINY = LabCase(Path(__file__).parent / "cases" / "tiny", {"konflux": "http://konflux.example.invalid"})
 PROJECT = "/projects/acme%2Fwidgets"
 MR = f"{PROJECT}/merge_requests/7"
 HEAD, MERGED, BASE, MAIN = "a1" * 20, "c3" * 20, "b0" * 20, "d4" * 20

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.gitlab.server import GitLabLab
 from tests.lab.gitlab.asking import TINY, Web
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from hummingbird.lab.gitlab import faults, refusals
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab import error_responses
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.lab.gitlab.asking import MR, PROJECT, Web
 
 SHAPES = Path(__file__).parents[2] / "fixtures/gitlab/api/error_shapes.json"
@@ -32,7 +32,7 @@ def test_facts_2_6_a_token_comes_as_a_header_or_as_a_bearer(web: Web, headers: d
 
 def test_a_job_token_is_looked_at_by_the_call_for_jobs_alone(web: Web) -> None:
     stranger, sent = web.as_other(None), {"JOB-TOKEN": web.lab.job_token}
-    web.lab.ask(lambda world: setattr(world.jobs[0], "user_id", 21))
+    web.lab.run_in_server(lambda world: setattr(world.jobs[0], "user_id", 21))
     assert stranger.json("/job", headers=sent)["id"] == 70001
     assert body(stranger.get(PROJECT, headers=sent)) == (404, {"message": "404 Project Not Found"})
     assert body(stranger.get("/job", headers={"JOB-TOKEN": "no"})) == (401, {"message": "401 Unauthorized"})
@@ -57,7 +57,7 @@ def test_facts_2_6_a_narrow_token_may_say_who_it_is_and_no_more(web: Web) -> Non
 
 
 def test_a_blocked_person_s_token_is_forbidden(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.user(21), "state", "blocked"))
+    web.lab.run_in_server(lambda world: setattr(world.user(21), "state", "blocked"))
     assert web.get(PROJECT).status_code == 403
 
 
@@ -70,7 +70,7 @@ def test_facts_2_8_unknown_and_invisible_projects_are_the_same(web: Web) -> None
     missing = (404, {"message": "404 Project Not Found"})
     assert body(web.get("/projects/999")) == missing
     assert body(web.as_other(None).get(PROJECT)) == missing
-    web.lab.ask(lambda world: world.project.members.pop(21))
+    web.lab.run_in_server(lambda world: world.project.members.pop(21))
     assert body(web.get(f"{MR}/discussions")) == missing
 
 
@@ -84,7 +84,7 @@ def test_visibility_decides_for_those_who_are_no_members(
         world.project.visibility = visibility
         world.project.members.pop(21)
 
-    web.lab.ask(change)
+    web.lab.run_in_server(change)
     assert web.as_other(None).get(PROJECT).status_code == stranger
     assert web.get(PROJECT).status_code == signed_in
 
@@ -148,11 +148,11 @@ def test_facts_2_6_those_who_are_no_members_are_not_found(web: Web) -> None:
     ("visibility", "level", "seen"), [("private", 10, 403), ("private", 15, 200), ("internal", 10, 200)]
 )
 def test_guests_of_a_private_project_read_no_merge_requests(web: Web, visibility: str, level: int, seen: int) -> None:
-    def change(world: World) -> None:
+    def change(world: GitLabWorld) -> None:
         world.project.visibility = visibility
         world.project.members[21].access_level = level
 
-    web.lab.ask(change)
+    web.lab.run_in_server(change)
     hidden = 404 if seen == 403 else 200
     for path in (f"{PROJECT}/merge_requests", MR, f"{MR}/diffs", f"{MR}/raw_diffs", f"{MR}/commits"):
         assert web.get(path).status_code == seen
@@ -161,18 +161,18 @@ def test_guests_of_a_private_project_read_no_merge_requests(web: Web, visibility
 
 
 def test_guests_of_a_private_project_read_the_merge_request_that_is_theirs(web: Web) -> None:
-    def change(world: World) -> None:
+    def change(world: GitLabWorld) -> None:
         world.project.members[21].access_level = 10
         world.merge_request.assignee_ids = [21]
 
-    web.lab.ask(change)
+    web.lab.run_in_server(change)
     assert [web.get(path).status_code for path in (MR, f"{MR}/notes", f"{PROJECT}/merge_requests")] == [200, 200, 403]
 
 
 def test_guests_of_a_private_project_write_no_notes(web: Web) -> None:
     writer = web.as_other(web.lab.write_token)
     assert writer.get(f"{MR}/notes", method="POST", json={"body": "x"}).status_code == 201
-    web.lab.ask(lambda world: setattr(world.project.members[22], "access_level", 10))
+    web.lab.run_in_server(lambda world: setattr(world.project.members[22], "access_level", 10))
     answer = writer.get(f"{MR}/notes", method="POST", json={"body": "x"})
     assert body(answer) == (404, {"message": "404 Not found"})
 
@@ -197,27 +197,27 @@ def test_facts_2_unknown_parameters_are_ignored(web: Web) -> None:
 def test_every_refusal_has_the_body_of_the_captured_shapes() -> None:
     shapes = json.loads(SHAPES.read_text())
     made = [
-        refusals.missing("body"),
-        refusals.exactly_one("body", "resolved"),
-        refusals.bad_request('Note {:note=>["is too long (maximum is 1000000 characters)"]}'),
-        refusals.bad_request("Discussion can not be replied to."),
-        refusals.invalid_record({"bio": ["is too long (maximum is 255 characters)"]}),
-        refusals.unauthorized(),
-        refusals.invalid_token(),
-        refusals.insufficient_scope("api"),
-        refusals.forbidden(),
-        refusals.not_found("Project"),
-        refusals.not_found(),
-        refusals.not_found("Discussion"),
-        refusals.not_found("File"),
-        refusals.unknown_route(),
-        refusals.locked(),
-        refusals.limited(),
-        refusals.archive_limited(),
-        refusals.server_error(),
+        error_responses.parameter_missing("body"),
+        error_responses.exactly_one_missing("body", "resolved"),
+        error_responses.bad_request('Note {:note=>["is too long (maximum is 1000000 characters)"]}'),
+        error_responses.bad_request("Discussion can not be replied to."),
+        error_responses.invalid_record({"bio": ["is too long (maximum is 255 characters)"]}),
+        error_responses.not_authorized(),
+        error_responses.invalid_token(),
+        error_responses.insufficient_scope("api"),
+        error_responses.forbidden(),
+        error_responses.not_found("Project"),
+        error_responses.not_found(),
+        error_responses.not_found("Discussion"),
+        error_responses.not_found("File"),
+        error_responses.unknown_route(),
+        error_responses.resource_locked(),
+        error_responses.rate_limit_exceeded(),
+        error_responses.archive_rate_limit_exceeded(),
+        error_responses.server_error(),
     ]
     wanted = [(each["status"], each["body"]) for each in shapes if "body" in each and each["status"] >= 400]
     assert [(each.status, each.body) for each in made] == wanted
     text = next(each for each in shapes if "body_text" in each)
-    planned = faults.rack_attack()
+    planned = error_responses.rack_attack_fault()
     assert (planned.body, dict(planned.headers)) == (text["body_text"], text["headers"])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.reading.ci import pieces
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.read.ci import log_pieces
+from hummingbird.lab.gitlab.server import GitLabLab
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.lab.gitlab.asking import HEAD, MERGED, PROJECT, TINY, Web
 
 LOG = (TINY.folder / "logs/unit.log").read_bytes()
@@ -104,7 +104,7 @@ def test_facts_2_7_no_log_is_an_empty_trace_and_no_job_is_not_found(web: Web) ->
 
 
 def test_facts_2_7_a_debug_trace_needs_a_developer(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.jobs[0], "debug_trace", True))
+    web.lab.run_in_server(lambda world: setattr(world.jobs[0], "debug_trace", True))
     assert web.get(f"{PROJECT}/jobs/70001/trace").json() == {"message": "403 Forbidden"}
     assert web.as_other(web.lab.write_token).get(f"{PROJECT}/jobs/70001/trace").content == LOG
 
@@ -126,13 +126,13 @@ def test_facts_7_characters_and_colours_are_torn_apart(tmp_path: Path) -> None:
     coloured.write_bytes("\x1b[31mFAILED\x1b[0m ☕ naïve\n".encode() * 20_000)
     plain.write_bytes("naïve ☕\n".encode() * 20_000)
     for log in (coloured, plain):
-        parts = list(pieces(log))
+        parts = list(log_pieces(log))
         assert b"".join(parts) == log.read_bytes()
         assert max(map(len, parts)) < 200_000
 
     def torn(log: Path) -> list[bytes]:
         """The large ones, each of which ends where something goes on."""
-        return [part for part in pieces(log) if len(part) > 10_000][:-1]
+        return [part for part in log_pieces(log) if len(part) > 10_000][:-1]
 
     assert {part[-1:] for part in torn(coloured)} == {b"\x1b"}
     assert torn(plain)
@@ -145,11 +145,11 @@ def test_facts_2_7_a_large_log_is_never_held(web: Web, tmp_path: Path) -> None:
     with log.open("wb") as file:
         for _ in range(400):
             file.write(line * 4_096)
-    web.lab.ask(lambda world: setattr(world.jobs[0], "log", log))
+    web.lab.run_in_server(lambda world: setattr(world.jobs[0], "log", log))
     sent = {"PRIVATE-TOKEN": web.lab.read_token}
     with web.client.stream("GET", f"{PROJECT}/jobs/70001/trace", headers=sent) as answer:
         assert sum(map(len, answer.iter_bytes())) == log.stat().st_size
-    assert max(map(len, pieces(log))) < 200_000
+    assert max(map(len, log_pieces(log))) < 200_000
 
 
 def test_test_reports_and_their_summary(web: Web) -> None:
@@ -214,11 +214,11 @@ def test_facts_2_5_an_unknown_commit_is_not_found(web: Web) -> None:
 
 
 def test_facts_2_5_private_pipelines_need_a_reporter(web: Web) -> None:
-    def hide(world: World) -> None:
+    def hide(world: GitLabWorld) -> None:
         world.project.public_jobs, world.project.visibility = False, "internal"
         world.project.members[21] = dataclasses.replace(world.project.members[21], access_level=10)
 
-    web.lab.ask(hide)
+    web.lab.run_in_server(hide)
     for path in (STATUSES, f"{PROJECT}/pipelines", f"{PROJECT}/jobs/70001/trace"):
         assert web.get(path).json() == {"message": "403 Forbidden"}
     for path in ("", "/changes"):

@@ -10,19 +10,18 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hummingbird.lab.gitlab import faults
-from hummingbird.lab.gitlab.app import application
-from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.loading import load
-from hummingbird.lab.gitlab.routing import shown, written
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.planned import Drop, Fault, Slow, Truncate
-from hummingbird.lab.serving import Serving
+from hummingbird.lab.fault_injection import DropConnection, Fault, Slow, Truncate
+from hummingbird.lab.gitlab import error_responses
+from hummingbird.lab.gitlab.case_loader import load_world
+from hummingbird.lab.gitlab.routing import json_response, write_route
+from hummingbird.lab.gitlab.server import GitLabLab, gitlab_application
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.http_server import LabServer
 from tests.lab.gitlab.asking import MR, PROJECT, TINY, Web
 
 
 def test_facts_2_8_the_outer_limiter_answers_in_plain_text_and_says_when(web: Web) -> None:
-    web.lab.world.faults.plan("*/discussions", faults.rack_attack(retry_after_s=7), times=2)
+    web.lab.world.faults.plan("*/discussions", error_responses.rack_attack_fault(retry_after_s=7), times=2)
     answers = [web.get(f"{MR}/discussions") for _ in range(3)]
     assert [each.status_code for each in answers] == [429, 429, 200]
     assert (answers[0].text, answers[0].headers["retry-after"]) == ("Retry later\n", "7")
@@ -31,7 +30,7 @@ def test_facts_2_8_the_outer_limiter_answers_in_plain_text_and_says_when(web: We
 
 
 def test_facts_2_8_the_application_s_limiter_answers_json_and_does_not_say_when(web: Web) -> None:
-    web.lab.world.faults.plan("*", faults.limiter())
+    web.lab.world.faults.plan("*", error_responses.rate_limit_fault())
     answer = web.get(MR)
     assert answer.json() == {"message": {"error": "This endpoint has been requested too many times. Try again later."}}
     assert (answer.status_code, "retry-after" in answer.headers) == (429, False)
@@ -46,14 +45,14 @@ def test_facts_2_8_limits_are_told_with_every_answer(web: Web) -> None:
     ("status", "kind"), [(500, "application/json"), (502, "text/html"), (503, "text/html"), (504, "text/html")]
 )
 def test_a_server_s_error_is_json_only_from_the_application(web: Web, status: int, kind: str) -> None:
-    web.lab.world.faults.plan("*", faults.server_error(status))
+    web.lab.world.faults.plan("*", error_responses.server_error_fault(status))
     answer = web.get(MR)
     assert answer.status_code == status
     assert answer.headers["content-type"].startswith(kind)
 
 
 def test_a_dropped_connection_has_no_answer(web: Web) -> None:
-    web.lab.world.faults.plan("*", Drop(), method="GET")
+    web.lab.world.faults.plan("*", DropConnection(), method="GET")
     with pytest.raises(httpx2.TransportError):
         web.get(MR)
     assert web.lab.requests[-1].status == 0
@@ -78,23 +77,23 @@ def test_a_slow_answer_is_the_real_one_later(web: Web) -> None:
 
 def test_faults_wait_for_the_requests_that_they_are_meant_for(web: Web) -> None:
     planned = web.lab.world.faults
-    planned.plan("*", faults.server_error(502), method="POST")
-    planned.plan("/api/v4/projects/acme%2Fwidgets/jobs*", faults.server_error(503))
+    planned.plan("*", error_responses.server_error_fault(502), method="POST")
+    planned.plan("/api/v4/projects/acme%2Fwidgets/jobs*", error_responses.server_error_fault(503))
     assert web.get(MR).status_code == 200
-    assert len(planned.unused) == 2
+    assert len(planned.unused_faults) == 2
     assert web.get(f"{PROJECT}/jobs/70001/trace").status_code == 503
-    assert len(planned.unused) == 1
+    assert len(planned.unused_faults) == 1
 
 
 def test_facts_3_python_gitlab_waits_as_it_is_told(lab: GitLabLab) -> None:
-    lab.world.faults.plan("*", faults.rack_attack(retry_after_s=0), times=2)
+    lab.world.faults.plan("*", error_responses.rack_attack_fault(retry_after_s=0), times=2)
     with gitlab.Gitlab(lab.url, private_token=lab.read_token) as client:
         assert client.projects.get("acme/widgets").id == 101
     assert [each.status for each in lab.requests] == [429, 429, 200]
 
 
 def test_facts_3_python_gitlab_tells_server_errors(lab: GitLabLab) -> None:
-    lab.world.faults.plan("*", faults.server_error(502))
+    lab.world.faults.plan("*", error_responses.server_error_fault(502))
     with gitlab.Gitlab(lab.url, private_token=lab.read_token) as client, pytest.raises(gitlab.GitlabGetError) as caught:
         client.projects.get(101)
     assert caught.value.response_code == 502
@@ -102,16 +101,16 @@ def test_facts_3_python_gitlab_tells_server_errors(lab: GitLabLab) -> None:
 
 def test_facts_2_8_answers_tell_of_limits_and_failures_not_when_they_end(web: Web) -> None:
     assert {"ratelimit-reset", "ratelimit-resettime", "ratelimit-limit"} <= set(web.get(MR).headers)
-    for fault in (faults.limiter(), faults.server_error(502)):
+    for fault in (error_responses.rate_limit_fault(), error_responses.server_error_fault(502)):
         web.lab.world.faults.plan("*", fault)
         assert not {"ratelimit-reset", "retry-after"} & set(web.get(MR).headers)
 
 
 def test_facts_3_python_gitlab_posts_again_what_was_stored_already(lab: GitLabLab) -> None:
-    lab.world.faults.plan("*/notes", faults.server_error(502), method="POST", after_write=True)
+    lab.world.faults.plan("*/notes", error_responses.server_error_fault(502), method="POST", after_write=True)
     with gitlab.Gitlab(lab.url, private_token=lab.write_token, retry_transient_errors=True) as client:
         made = client.projects.get(101, lazy=True).mergerequests.get(7, lazy=True).notes.create({"body": "once"})
-    notes = lab.ask(lambda world: [note.id for note in world.merge_request.notes if note.body == "once"])
+    notes = lab.run_in_server(lambda world: [note.id for note in world.merge_request.notes if note.body == "once"])
     assert (len(notes), notes[-1]) == (2, made.id)
     assert [each.status for each in lab.requests] == [502, 201]
 
@@ -122,14 +121,14 @@ class Counting:
     def __init__(self) -> None:
         self.kept: list[str] = []
         self.stored = threading.Event()
-        self.world = load(TINY)
-        route = written(self.world, "POST", "/notes", self.keep)
-        self.serving = Serving({"gitlab": application(self.world, [route])})
+        self.world = load_world(TINY)
+        route = write_route(self.world, "POST", "/notes", self.keep)
+        self.serving = LabServer({"gitlab": gitlab_application(self.world, [route])})
 
-    async def keep(self, _world: World, request: Request) -> Response:
+    async def keep(self, _world: GitLabWorld, request: Request) -> Response:
         self.kept.append((await request.json())["body"])
         self.stored.set()
-        return shown({"id": len(self.kept)}, status=201)
+        return json_response({"id": len(self.kept)}, status=201)
 
     def post(self, body: str, timeout_s: float = 20) -> httpx2.Response:
         url = f"{self.serving.url('gitlab')}/api/v4/notes"
@@ -144,21 +143,21 @@ def counting() -> Iterator[Counting]:
 
 
 def test_facts_3_a_write_can_be_stored_and_its_answer_lost(counting: Counting) -> None:
-    counting.world.faults.plan("*", faults.server_error(502), method="POST", after_write=True)
+    counting.world.faults.plan("*", error_responses.server_error_fault(502), method="POST", after_write=True)
     assert counting.post("first").status_code == 502
     assert counting.kept == ["first"]
     assert counting.post("second").json() == {"id": 2}
 
 
 def test_a_write_can_be_stored_and_the_connection_dropped(counting: Counting) -> None:
-    counting.world.faults.plan("*", Drop(), method="POST", after_write=True)
+    counting.world.faults.plan("*", DropConnection(), method="POST", after_write=True)
     with pytest.raises(httpx2.TransportError):
         counting.post("first")
     assert counting.kept == ["first"]
 
 
 def test_a_fault_before_the_write_stores_nothing(counting: Counting) -> None:
-    counting.world.faults.plan("*", faults.server_error(503), method="POST")
+    counting.world.faults.plan("*", error_responses.server_error_fault(503), method="POST")
     assert counting.post("first").status_code == 503
     assert counting.kept == []
 

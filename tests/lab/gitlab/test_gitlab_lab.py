@@ -10,11 +10,10 @@ from dataclasses import replace
 import gitlab
 import pytest
 
-from hummingbird.lab.gitlab.app import application
-from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.loading import load
-from hummingbird.lab.gitlab.records import Change
-from hummingbird.lab.serving import Serving
+from hummingbird.lab.gitlab.case_loader import load_world
+from hummingbird.lab.gitlab.records import WorldChange
+from hummingbird.lab.gitlab.server import GitLabLab, gitlab_application
+from hummingbird.lab.http_server import LabServer
 from tests.lab.gitlab.asking import HEAD, MR, PROJECT, TINY, Web
 from tests.real_parts import program
 
@@ -128,14 +127,16 @@ def test_requests_are_recorded_without_tokens(web: Web) -> None:
     web.as_other(None).get(f"{PROJECT}?private_token={web.lab.write_token}&x=1")
     first, second = web.lab.requests
     assert (first.method, first.path, first.query) == ("GET", f"/api/v4{MR}/notes", "sort=asc")
-    assert (first.who, first.headers["x-mine"], first.status) == ("project_101_bot_1", "1", 200)
-    assert (second.who, second.query, second.status) == ("project_101_bot_2", "x=1", 200)
+    assert (first.username, first.headers["x-mine"], first.status) == ("project_101_bot_1", "1", 200)
+    assert (second.username, second.query, second.status) == ("project_101_bot_2", "x=1", 200)
     assert "lab-" not in repr(web.lab.requests)
 
 
 def test_several_worlds_can_share_one_serving() -> None:
-    worlds = {name: load(replace(TINY, addresses={"gitlab": f"http://{name}.example.invalid"})) for name in ("a", "b")}
-    with Serving({name: application(world) for name, world in worlds.items()}) as serving:
+    worlds = {
+        name: load_world(replace(TINY, addresses={"gitlab": f"http://{name}.example.invalid"})) for name in ("a", "b")
+    }
+    with LabServer({name: gitlab_application(world) for name, world in worlds.items()}) as serving:
         for name in worlds:
             with gitlab.Gitlab(serving.url(name), private_token=GitLabLab.read_token) as found:
                 assert found.projects.get(101).web_url == f"http://{name}.example.invalid/acme/widgets"
@@ -151,14 +152,14 @@ def test_a_lab_leaves_no_thread_behind() -> None:
 
 
 def test_listeners_hear_of_changes(lab: GitLabLab) -> None:
-    heard: list[Change] = []
+    heard: list[WorldChange] = []
     world = lab.world
     world.listeners.append(heard.append)
-    lab.ask(lambda world: world.tell(Change("note", "create", None, world.user(11), world.project)))
+    lab.run_in_server(lambda world: world.announce(WorldChange("note", "create", None, world.user(11), world.project)))
     assert [(each.kind, each.action, each.actor.username) for each in heard] == [("note", "create", "ada")]
 
 
 def test_other_stand_ins_addresses_are_filled_in() -> None:
     with GitLabLab(TINY, addresses={"konflux": "http://elsewhere.example.invalid"}) as lab:
-        found = lab.ask(lambda world: world.statuses[0].target_url)
+        found = lab.run_in_server(lambda world: world.statuses[0].target_url)
     assert found == "http://elsewhere.example.invalid/ns/acme/pipelinerun/widgets-1"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hummingbird.lab.case import Case
-from hummingbird.lab.gitlab.loading import BrokenCase, load
-from hummingbird.lab.gitlab.reading.repository import resolved
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.case import LabCase
+from hummingbird.lab.gitlab.case_loader import BrokenCase, load_world
+from hummingbird.lab.gitlab.read.repository import resolve_ref
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.lab.gitlab.asking import HEAD
 
 CASE = {"now": "2026-03-02T10:00:00Z"}
@@ -31,19 +31,19 @@ PIPELINE = {"id": 9, "sha": HEAD, "ref": "it", "source": "merge_request_event", 
 JOB = {"id": 7, "name": "unit", "status": "failed", "pipeline": 9, "created_at": AT}
 
 
-def world(folder: Path, **files: Any) -> World:
+def world(folder: Path, **files: Any) -> GitLabWorld:
     (folder / "gitlab").mkdir()
     (folder / "case.json").write_text(json.dumps(CASE))
     for name, content in {"project": PROJECT, "merge_request": MERGE_REQUEST, **files}.items():
         (folder / "gitlab" / f"{name}.json").write_text(json.dumps(content))
-    return load(Case(folder, {"gitlab": "http://127.0.0.1:1"}))
+    return load_world(LabCase(folder, {"gitlab": "http://127.0.0.1:1"}))
 
 
 def test_a_case_may_say_very_little(tmp_path: Path) -> None:
     made = world(tmp_path)
     assert (made.merge_request.start_sha, made.merge_request.files) == ("b0" * 20, [])
     assert made.user(made.merge_request.author_id).username == "jdoe"
-    assert made.level(made.user_named("jdoe"), made.project) == 0
+    assert made.access_level(made.find_user("jdoe"), made.project) == 0
 
 
 def test_facts_2_1_a_merge_request_may_have_no_head(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_facts_2_1_a_merge_request_may_have_no_head(tmp_path: Path) -> None:
 def test_a_fork_belongs_to_the_person_of_its_namespace_and_is_as_visible_as_its_parent(tmp_path: Path) -> None:
     made = world(tmp_path, users=[{"id": 3, "username": "jdoe", "access_level": None}])
     assert made.fork is not None
-    assert (made.level(made.user(3), made.fork), made.fork.visibility) == (50, "private")
+    assert (made.access_level(made.user(3), made.fork), made.fork.visibility) == (50, "private")
 
 
 def test_facts_1_2_a_fork_may_have_been_deleted(tmp_path: Path) -> None:
@@ -69,12 +69,12 @@ def test_a_fork_that_is_gone_took_its_pipelines_with_it(tmp_path: Path) -> None:
 def test_a_fork_s_branch_is_not_the_parent_s_but_its_head_is_known_to_both(tmp_path: Path) -> None:
     made = world(tmp_path)
     assert made.fork is not None
-    assert resolved(made, made.project, "it") is None
+    assert resolve_ref(made, made.project, "it") is None
     for project in (made.project, made.fork):
-        found = resolved(made, project, HEAD)
+        found = resolve_ref(made, project, HEAD)
         assert found is not None
         assert found.id == HEAD
-    assert resolved(made, made.fork, "it") is not None
+    assert resolve_ref(made, made.fork, "it") is not None
 
 
 @pytest.mark.parametrize(("given", "title"), [("Add it", "Draft: Add it"), ("Draft: Add it", "Draft: Add it")])
@@ -113,12 +113,12 @@ def test_new_ids_never_meet_those_of_the_case(tmp_path: Path) -> None:
 
 def test_what_is_written_is_a_second_apart(tmp_path: Path) -> None:
     made = world(tmp_path)
-    assert [made.stamp(), made.stamp()] == ["2026-03-02T10:00:01.000Z", "2026-03-02T10:00:02.000Z"]
+    assert [made.next_timestamp(), made.next_timestamp()] == ["2026-03-02T10:00:01.000Z", "2026-03-02T10:00:02.000Z"]
 
 
 def test_a_rate_limit_forgets_after_its_time(tmp_path: Path) -> None:
     made = world(tmp_path)
-    assert [made.allows("x", 2) for _ in range(3)] == [True, True, False]
-    assert made.allows("y", 2)
+    assert [made.allow_call("x", 2) for _ in range(3)] == [True, True, False]
+    assert made.allow_call("y", 2)
     made.advance(61)
-    assert made.allows("x", 2)
+    assert made.allow_call("x", 2)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hummingbird.lab.gitlab.diffs import files_of, undone
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.repository import parse_diff, undo_diff
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.lab.gitlab.asking import BASE, HEAD, MERGED, MR, PROJECT, TINY, Web
 
 
@@ -32,7 +32,7 @@ def test_facts_2_1_mergeability_flips_between_two_reads(web: Web) -> None:
 
 
 def test_facts_2_1_while_it_is_prepared_there_is_no_sha(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.merge_request, "sha", None))
+    web.lab.run_in_server(lambda world: setattr(world.merge_request, "sha", None))
     shown = web.json(MR)
     gone = [shown[name] for name in ("sha", "diff_refs", "changes_count", "prepared_at")]
     assert gone == [None] * 4
@@ -41,32 +41,32 @@ def test_facts_2_1_while_it_is_prepared_there_is_no_sha(web: Web) -> None:
 
 
 def test_facts_2_1_a_draft_is_told_twice(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.merge_request, "draft", True))
+    web.lab.run_in_server(lambda world: setattr(world.merge_request, "draft", True))
     web.json(MR)
     shown = web.json(MR)
     assert (shown["draft"], shown["work_in_progress"], shown["detailed_merge_status"]) == (True, True, "draft_status")
 
 
 def test_facts_2_1_more_files_than_are_counted_make_a_plus(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.limits, "files", 3))
+    web.lab.run_in_server(lambda world: setattr(world.limits, "files", 3))
     assert web.json(MR)["changes_count"] == "3+"
     assert len(web.json(f"{MR}/diffs")) == 3
     assert web.json(f"{MR}/changes")["overflow"] is True
 
 
 def test_facts_2_1_a_fork_s_merge_request_names_two_projects(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.merge_request, "source_project_id", 202))
+    web.lab.run_in_server(lambda world: setattr(world.merge_request, "source_project_id", 202))
     shown = web.json(MR)
     assert (shown["source_project_id"], shown["target_project_id"]) == (202, 101)
 
 
 def test_facts_1_2_a_deleted_fork_is_no_project(web: Web) -> None:
-    def delete(world: World) -> None:
+    def delete(world: GitLabWorld) -> None:
         world.merge_request.source_project_id = None
         world.projects = [each for each in world.projects if each.id != 202]
         world.pipelines = [each for each in world.pipelines if each.project_id != 202]
 
-    web.lab.ask(delete)
+    web.lab.run_in_server(delete)
     shown = web.json(MR)
     assert (shown["source_project_id"], shown["target_project_id"], shown["sha"]) == (None, 101, HEAD)
     assert shown["allow_collaboration"] is True
@@ -120,7 +120,7 @@ def test_facts_2_2_the_names_are_in_the_text_only_for_those_who_ask(web: Web) ->
 
 @pytest.mark.parametrize(("limit", "mark"), [("too_large_bytes", "too_large"), ("collapsed_bytes", "collapsed")])
 def test_facts_2_2_a_large_file_has_no_text_though_it_changed(web: Web, limit: str, mark: str) -> None:
-    web.lab.ask(lambda world: setattr(world.limits, limit, 10))
+    web.lab.run_in_server(lambda world: setattr(world.limits, limit, 10))
     changed = web.json(f"{MR}/diffs")[3]
     assert (changed["diff"], changed[mark]) == ("", True)
     whole = web.json(f"{MR}/changes")
@@ -130,7 +130,7 @@ def test_facts_2_2_a_large_file_has_no_text_though_it_changed(web: Web, limit: s
 
 
 def test_facts_2_2_limits_hold_for_the_raw_diff_too(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.limits, "too_large_bytes", 10))
+    web.lab.run_in_server(lambda world: setattr(world.limits, "too_large_bytes", 10))
     text = web.get(f"{MR}/raw_diffs").text
     assert "diff --git a/src/widgets.txt" in text
     assert "return a - b" not in text
@@ -149,15 +149,15 @@ def test_commits_come_newest_first(web: Web) -> None:
 
 def test_pipelines_of_the_merge_request_come_before_those_of_its_branch(web: Web) -> None:
     assert web.ids(f"{MR}/pipelines") == [9002, 9001, 9003, 7500]
-    web.lab.ask(lambda world: setattr(world.fork, "visibility", "private"))
+    web.lab.run_in_server(lambda world: setattr(world.fork, "visibility", "private"))
     assert web.ids(f"{MR}/pipelines") == [9002, 9001, 9003]
 
 
 def test_a_merge_request_without_a_diff_has_no_files(web: Web) -> None:
-    def empty(world: World) -> None:
+    def empty(world: GitLabWorld) -> None:
         world.merge_request.files, world.merge_request.diff_text = [], ""
 
-    web.lab.ask(empty)
+    web.lab.run_in_server(empty)
     assert (web.json(f"{MR}/diffs"), web.get(f"{MR}/raw_diffs").text) == ([], "")
 
 
@@ -178,16 +178,16 @@ Binary files a/pic.png and b/pic.png differ
 
 
 def test_diffs_of_modes_odd_names_and_pictures_are_read() -> None:
-    mode, named, picture = files_of(PATCH)
+    mode, named, picture = parse_diff(PATCH)
     assert (mode.a_mode, mode.b_mode, mode.diff) == ("100644", "100755", "")
-    assert (named.new_path, undone(named, "one\ntwo\n")) == ("café", "one\n")
+    assert (named.new_path, undo_diff(named, "one\ntwo\n")) == ("café", "one\n")
     assert (picture.new_path, picture.diff) == ("pic.png", "")
     assert "".join(each.header + each.diff for each in (mode, named, picture)) == PATCH
 
 
 def test_a_diff_that_does_not_fit_is_not_undone() -> None:
-    (_mode, named, _picture) = files_of(PATCH)
-    assert undone(named, "other\n") is None
+    (_mode, named, _picture) = parse_diff(PATCH)
+    assert undo_diff(named, "other\n") is None
 
 
 def keys(raw: Any) -> set[str]:

@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from hummingbird.lab.gitlab.records import Award
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.lab.gitlab.asking import MR, Web
 
 
 def demoted(web: Web, level: int = 10) -> None:
     """Make the reader somebody with less to see, of a project whose merge requests guests may read."""
 
-    def demote(world: World) -> None:
+    def demote(world: GitLabWorld) -> None:
         world.project.visibility = "internal"
         world.project.members[21].access_level = level
 
-    web.lab.ask(demote)
+    web.lab.run_in_server(demote)
 
 
 def bodies(web: Web, query: str = "") -> list[str]:
@@ -95,10 +95,10 @@ def test_notes_of_a_thread_are_listed_and_shown(web: Web) -> None:
 
 
 def test_emoji_of_a_note_are_listed(web: Web) -> None:
-    def award(world: World) -> None:
-        world.merge_request.notes[-1].awards.append(Award(3, "eyes", 22, world.stamp()))
+    def award(world: GitLabWorld) -> None:
+        world.merge_request.notes[-1].awards.append(Award(3, "eyes", 22, world.next_timestamp()))
 
-    web.lab.ask(award)
+    web.lab.run_in_server(award)
     (only,) = web.json(f"{MR}/notes/77/award_emoji")
     assert (only["name"], only["user"]["id"], only["awardable_id"], only["awardable_type"]) == ("eyes", 22, 77, "Note")
     assert web.json(f"{MR}/notes/77/award_emoji/3")["id"] == 3
@@ -106,7 +106,9 @@ def test_emoji_of_a_note_are_listed(web: Web) -> None:
 
 
 def test_a_system_note_that_is_added_has_the_next_id_and_a_later_time(web: Web) -> None:
-    added = web.lab.ask(lambda world: world.add_system_note(world.merge_request, world.user(11), "changed title"))
+    added = web.lab.run_in_server(
+        lambda world: world.add_system_note(world.merge_request, world.user(11), "changed title")
+    )
     newest = web.json(f"{MR}/notes")[0]
     assert (newest["id"], newest["system"]) == (added.id, True)
     assert newest["created_at"] == "2026-03-02T10:00:01.000Z"

@@ -5,11 +5,11 @@ import dataclasses
 import gitlab
 import pytest
 
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.lab.gitlab.asking import MR, PROJECT, Web
 
 
-def many_notes(world: World, count: int) -> None:
+def many_notes(world: GitLabWorld, count: int) -> None:
     """Public notes, each a thread of its own."""
     author = world.user(11)
     for number in range(count):
@@ -17,7 +17,7 @@ def many_notes(world: World, count: int) -> None:
 
 
 def test_facts_2_8_a_page_says_where_it_is(web: Web) -> None:
-    web.lab.ask(lambda world: many_notes(world, 3))  # 8 threads with the case's own
+    web.lab.run_in_server(lambda world: many_notes(world, 3))  # 8 threads with the case's own
     answer = web.get(f"{MR}/discussions?per_page=3&page=2")
     here = f"{web.lab.url}/api/v4{MR}/discussions"
     assert answer.headers["link"] == (
@@ -41,7 +41,7 @@ def test_facts_2_8_the_last_page_has_an_empty_next_page(web: Web) -> None:
     ("asked", "got"), [("", 20), ("?per_page=100", 100), ("?per_page=500", 100), ("?per_page=0", 20)]
 )
 def test_facts_2_8_twenty_rows_unless_asked_and_never_more_than_a_hundred(web: Web, asked: str, got: int) -> None:
-    web.lab.ask(lambda world: many_notes(world, 130))
+    web.lab.run_in_server(lambda world: many_notes(world, 130))
     answer = web.get(f"{MR}/notes{asked}")
     assert (len(answer.json()), answer.headers["x-per-page"]) == (got, str(got))
 
@@ -54,18 +54,18 @@ def test_facts_2_8_links_keep_the_other_parameters(web: Web) -> None:
 def test_facts_2_8_links_are_on_the_external_address_and_python_gitlab_follows_them_there(web: Web) -> None:
     """Under another name for the same machine, so that the link leads back to the lab."""
     elsewhere = web.lab.url.replace("127.0.0.1", "localhost")
-    web.lab.ask(lambda world: setattr(world, "url", elsewhere))
+    web.lab.run_in_server(lambda world: setattr(world, "url", elsewhere))
     assert web.get(f"{MR}/notes?per_page=2").links["next"]["url"].startswith(elsewhere)
     with gitlab.Gitlab(web.lab.url, private_token=web.lab.read_token) as client:
         mr = client.projects.get(101, lazy=True).mergerequests.get(7, lazy=True)
         with pytest.warns(UserWarning, match="localhost"):
             assert len(mr.notes.list(per_page=2, get_all=True)) == 7
-    assert {each.who for each in web.lab.requests[-3:]} == {"project_101_bot_1"}
+    assert {each.username for each in web.lab.requests[-3:]} == {"project_101_bot_1"}
 
 
 def test_facts_2_8_above_ten_thousand_rows_nobody_counts(web: Web) -> None:
     assert web.lab.world.limits.counted_rows == 10_000
-    web.lab.ask(lambda world: many_notes(world, 10_001))
+    web.lab.run_in_server(lambda world: many_notes(world, 10_001))
     answer = web.get(f"{MR}/discussions")
     assert not {"x-total", "x-total-pages"} & set(answer.headers)
     assert 'rel="last"' not in answer.headers["link"]
@@ -79,11 +79,11 @@ def test_facts_2_2_diffs_come_in_pages_without_headers(web: Web) -> None:
 
 
 def test_facts_2_2_a_long_diff_is_cut_at_twenty_files(web: Web) -> None:
-    def grow(world: World) -> None:
+    def grow(world: GitLabWorld) -> None:
         file = world.merge_request.files[0]
         world.merge_request.files = [dataclasses.replace(file, new_path=f"f{number}") for number in range(25)]
 
-    web.lab.ask(grow)
+    web.lab.run_in_server(grow)
     assert len(web.json(f"{MR}/diffs")) == 20
 
 

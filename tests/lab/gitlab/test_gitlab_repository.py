@@ -9,7 +9,7 @@ import zipfile
 import httpx2
 import pytest
 
-from hummingbird.lab.gitlab.store import World
+from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.lab.gitlab.asking import BASE, HEAD, MAIN, PROJECT, TINY, Web
 
 FILES = f"{PROJECT}/repository/files"
@@ -56,10 +56,10 @@ def test_a_file_with_its_particulars(web: Web) -> None:
 
 
 def test_a_name_that_no_header_holds_is_told_as_it_is_besides(web: Web) -> None:
-    def rename(world: World) -> None:
+    def rename(world: GitLabWorld) -> None:
         world.tree.head = {"☕/naïve.txt": world.tree.head["run.sh"]}
 
-    web.lab.ask(rename)
+    web.lab.run_in_server(rename)
     answer = web.get(f"{FILES}/%E2%98%95%2Fna%C3%AFve.txt/raw?ref={HEAD}")
     assert answer.headers["content-disposition"] == "inline; filename=\"na?ve.txt\"; filename*=UTF-8''na%C3%AFve.txt"
     packed = archive(web, f"?sha={HEAD}&path=%E2%98%95")
@@ -77,7 +77,7 @@ def test_facts_2_7_a_path_must_be_encoded(web: Web) -> None:
 
 
 def test_code_of_a_private_project_is_not_for_guests(web: Web) -> None:
-    web.lab.ask(lambda world: setattr(world.project.members[21], "access_level", 10))
+    web.lab.run_in_server(lambda world: setattr(world.project.members[21], "access_level", 10))
     assert web.get(f"{FILES}/run.sh/raw").json() == {"message": "403 Forbidden"}
 
 
@@ -130,7 +130,7 @@ def test_facts_2_7_archives_are_five_a_minute(web: Web) -> None:
     assert answer.json() == {"message": {"error": "This archive has been requested too many times. Try again later."}}
     assert "retry-after" not in answer.headers
     assert web.as_other(web.lab.write_token).get(ARCHIVE).status_code == 200
-    web.lab.ask(lambda world: world.advance(61))
+    web.lab.run_in_server(lambda world: world.advance(61))
     assert archive(web).status_code == 200
 
 
@@ -166,7 +166,7 @@ def test_a_commit_names_the_merge_requests_that_hold_it_whatever_their_state(web
 
     assert asked(HEAD) == asked(HEAD[:8]) == [(7, "opened", HEAD)]
     assert asked(MAIN) == []
-    web.lab.ask(lambda world: setattr(world.merge_request, "state", "merged"))
+    web.lab.run_in_server(lambda world: setattr(world.merge_request, "state", "merged"))
     assert asked(HEAD) == [(7, "merged", HEAD)]
     unknown = web.get(f"{PROJECT}/repository/commits/{'0' * 40}/merge_requests")
     assert (unknown.status_code, unknown.json()) == (404, {"message": "404 Commit Not Found"})

@@ -1,4 +1,4 @@
-"""Whatever is sent, the lab answers as GitLab would, and never with a failure of its own (facts 2.8)."""
+"""Whatever is sent, the lab answers as GitLab would, and never with a failure of its own."""
 
 import socket
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.gitlab.server import GitLabLab
 from tests.lab.gitlab.written_case import HEAD, served
 from tests.real_parts import program
 
@@ -89,7 +89,7 @@ def test_curl_sends_forms_of_both_kinds_and_json(lab: GitLabLab) -> None:
     curl("--form", "body=one é", "--form", "internal=true")
     curl("--data-urlencode", "body=two é")
     curl("--json", '{"body": "three é"}')
-    notes = lab.ask(lambda world: [(note.body, note.internal) for note in world.merge_request.notes[-3:]])
+    notes = lab.run_in_server(lambda world: [(note.body, note.internal) for note in world.merge_request.notes[-3:]])
     assert notes == [("one é", True), ("two é", False), ("three é", False)]
 
 
@@ -195,7 +195,7 @@ def test_two_who_write_at_once_both_write(lab: GitLabLab) -> None:
         each.start()
     for each in writers:
         each.join()
-    written = lab.ask(lambda world: [note for note in world.merge_request.notes if note.id >= 1_000_000])
+    written = lab.run_in_server(lambda world: [note for note in world.merge_request.notes if note.id >= 1_000_000])
     assert {each.body for each in written} == {f"{name} {n}" for name in ("bot", "developer") for n in range(20)}
     assert len({each.id for each in written}) == len({each.created_at for each in written}) == 40
 

@@ -1,9 +1,9 @@
-"""What a token is, as GitLab tells whoever holds it (facts 2.6): whatever its scope, and never its value."""
+"""What a token is, as GitLab tells whoever holds it: whatever its scope, and never its value."""
 
 import httpx2
 import pytest
 
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.gitlab.server import GitLabLab
 
 
 def myself(lab: GitLabLab, token: str) -> httpx2.Response:

@@ -1,4 +1,4 @@
-"""Webhooks to receivers that hang, and what else a hook may be told to send (facts 1)."""
+"""Webhooks to receivers that hang, and what else a hook may be told to send."""
 
 import contextlib
 import json
@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.gitlab.hooks import sending as room
-from hummingbird.lab.gitlab.hooks.sending import Hooks, hooks_of
-from hummingbird.lab.gitlab.hooks.templates import rendered
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.lab.gitlab import webhook_delivery as room
+from hummingbird.lab.gitlab.server import GitLabLab
+from hummingbird.lab.gitlab.webhook_delivery import WebhookSender, render_template, webhook_sender
 from tests.lab.gitlab.receiving import Receiver
 from tests.lab.gitlab.written_case import Person, served
 
@@ -59,8 +58,8 @@ def lab(tmp_path: Path) -> Iterator[GitLabLab]:
 
 
 @pytest.fixture
-def hooks(lab: GitLabLab) -> Hooks:
-    return hooks_of(lab.world)
+def hooks(lab: GitLabLab) -> WebhookSender:
+    return webhook_sender(lab.world)
 
 
 @pytest.fixture
@@ -77,13 +76,13 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.mark.parametrize(("first", "drop"), [(b"", b""), (b"HTTP/1.1 200", b"x"), (SLOW_HEAD, b"x")])
 def test_facts_1_an_answer_that_does_not_end_in_time_is_a_failure(
-    hooks: Hooks, person: Callable[[str], Person], first: bytes, drop: bytes
+    hooks: WebhookSender, person: Callable[[str], Person], first: bytes, drop: bytes
 ) -> None:
     hooks.timeout_s = 0.2
     with contextlib.closing(Stubborn(first, drop)) as stubborn:
         hook = hooks.subscribe(stubborn.url, "note_events")
         person("bot").mr.notes.create({"body": "x"})
-        hooks.settle()
+        hooks.wait_until_sent()
     assert (hook.failures, hooks.deliveries[0].status) == (1, None)
     assert hooks.deliveries[0].problem == "The receiver did not answer in time."
 
@@ -92,7 +91,7 @@ def test_a_receiver_that_hangs_does_not_hold_the_lab_up(tmp_path: Path, monkeypa
     """Nothing is waited for until its own time is up: the problem of each would be another then."""
     monkeypatch.setattr(room, "CLOSING_S", 0.05)
     with contextlib.closing(Stubborn()) as stubborn, served(tmp_path) as lab:
-        hooks = hooks_of(lab.world)
+        hooks = webhook_sender(lab.world)
         hooks.subscribe(stubborn.url, "note_events")
         bot = Person(lab, "bot")
         for number in range(10):
@@ -104,37 +103,37 @@ def test_a_receiver_that_hangs_does_not_hold_the_lab_up(tmp_path: Path, monkeypa
 
 
 def test_what_happens_after_the_hooks_were_closed_is_not_sent(
-    hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
+    hooks: WebhookSender, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:
     hooks.subscribe(receiver.url, "note_events")
     hooks.close()
     person("bot").mr.notes.create({"body": "too late"})
-    hooks.settle()
+    hooks.wait_until_sent()
     assert (receiver.got, hooks.deliveries[0].problem) == ([], "The lab was closed before it was sent.")
     assert not [each for each in threading.enumerate() if each.name == "lab-hooks"]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:99999/", "http://127.0.0.1:1/ä b", "http://[::1", "http://"])
 def test_an_address_that_nobody_can_ask_is_a_failure_and_the_next_one_is_asked(
-    hooks: Hooks, receiver: Receiver, person: Callable[[str], Person], url: str
+    hooks: WebhookSender, receiver: Receiver, person: Callable[[str], Person], url: str
 ) -> None:
     unusable = hooks.subscribe(url, "note_events")
     hooks.subscribe(receiver.url, "note_events")
     person("bot").mr.notes.create({"body": "x"})
-    hooks.settle()
+    hooks.wait_until_sent()
     assert (unusable.failures, len(receiver.got)) == (1, 1)
 
 
 @pytest.mark.thorough
 def test_facts_1_a_hook_may_send_headers_of_its_own(
-    hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
+    hooks: WebhookSender, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:
     maintainer = person("maintainer")
     own = [{"key": "X-Mine", "value": "secret"}]
     made = maintainer.ask("POST", "/hooks", url=receiver.url, note_events=True, custom_headers=own)
     assert made.json()["custom_headers"] == [{"key": "X-Mine"}]
     maintainer.mr.notes.create({"body": "x"})
-    hooks.settle()
+    hooks.wait_until_sent()
     assert receiver.got[0][0]["X-Mine"] == "secret"
     many = [{"key": f"X-{number}", "value": ""} for number in range(21)]
     assert maintainer.ask("POST", "/hooks", url=receiver.url, custom_headers=many).status_code == 422
@@ -143,55 +142,55 @@ def test_facts_1_a_hook_may_send_headers_of_its_own(
 
 @pytest.mark.thorough
 def test_facts_1_a_hook_may_send_a_body_of_its_own(
-    hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
+    hooks: WebhookSender, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:
     maintainer = person("maintainer")
     template = '{"said":"{{object_attributes.note}}","where":{{project.id}},"not":"{{ nothing.there }}"}'
     given = {"url": receiver.url, "note_events": True, "custom_webhook_template": template}
     hook = maintainer.ask("POST", "/hooks", **given).json()
     maintainer.mr.notes.create({"body": 'say "hi"'})
-    hooks.settle()
+    hooks.wait_until_sent()
     assert json.loads(receiver.got[0][1]) == {"said": 'say "hi"', "where": 101, "not": ""}
     maintainer.ask("PUT", f"/hooks/{hook['id']}", custom_webhook_template='{"a":{{nothing}}}')
     maintainer.mr.notes.create({"body": "x"})
-    hooks.settle()
+    hooks.wait_until_sent()
     assert (len(receiver.got), "template" in hooks.deliveries[1].problem) == (1, True)
     assert maintainer.ask("POST", "/hooks", **(given | {"custom_webhook_template": "x" * 4_097})).status_code == 422
 
 
 def test_a_template_reads_lists_by_number_and_keeps_what_is_no_text() -> None:
     payload = {"labels": [{"title": "bug"}], "draft": False}
-    made = rendered('{"first":"{{labels.0.title}}","second":"{{labels.1.title}}","draft":{{draft}}}', payload)
+    made = render_template('{"first":"{{labels.0.title}}","second":"{{labels.1.title}}","draft":{{draft}}}', payload)
     assert json.loads(made) == {"first": "bug", "second": "", "draft": False}
 
 
 @pytest.mark.thorough
 def test_facts_1_what_is_done_because_of_an_event_is_not_told_to_the_same_hook(
-    lab: GitLabLab, hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
+    lab: GitLabLab, hooks: WebhookSender, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:
     hooks.subscribe(receiver.url, "note_events")
     bot = person("bot")
     bot.mr.notes.create({"body": "first"})
-    hooks.settle()
+    hooks.wait_until_sent()
     event = receiver.got[0][0]["X-Gitlab-Event-UUID"]
     later = hooks.subscribe(receiver.url, "note_events")
     bot.client.headers["X-Gitlab-Event-UUID"] = event
     bot.mr.notes.create({"body": "because of it"})
-    hooks.settle()
+    hooks.wait_until_sent()
     assert [each.hook_id == later.id for each in hooks.deliveries] == [False, True]
     assert receiver.got[1][0]["X-Gitlab-Event-UUID"] == event
     del bot.client.headers["X-Gitlab-Event-UUID"]
     bot.mr.notes.create({"body": "of itself"})
-    hooks.settle()
+    hooks.wait_until_sent()
     assert len(receiver.got) == 4
 
 
 @pytest.mark.thorough
 def test_facts_1_a_chain_of_events_ends_after_a_hundred_hooks(
-    hooks: Hooks, receiver: Receiver, person: Callable[[str], Person]
+    hooks: WebhookSender, receiver: Receiver, person: Callable[[str], Person]
 ) -> None:
     for _ in range(100):
-        hooks.subscribe(receiver.url).told.add("chain")
+        hooks.subscribe(receiver.url).sent_event_ids.add("chain")
     hooks.subscribe(receiver.url, "note_events")
     bot = person("bot")
     bot.client.headers["X-Gitlab-Event-UUID"] = "chain"

@@ -8,11 +8,11 @@ import httpx2
 import pytest
 from gitlab.exceptions import GitlabCreateError, GitlabUpdateError
 
-from hummingbird.lab.gitlab.hooks.payloads import events
-from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.records import Change, Note
-from hummingbird.lab.gitlab.store import WrongLine
-from hummingbird.lab.gitlab.writing.note_changes import BODY_CHARS, NOTES_MOST
+from hummingbird.lab.gitlab.records import Note, WorldChange
+from hummingbird.lab.gitlab.server import GitLabLab
+from hummingbird.lab.gitlab.webhook_events import events_for_change
+from hummingbird.lab.gitlab.world import WrongLinePolicy
+from hummingbird.lab.gitlab.write.note_changes import BODY_CHARS, MAX_NOTES
 from tests.lab.gitlab.written_case import HEAD, ROOT, Person, served
 
 Makes = Callable[[str], Person]
@@ -39,8 +39,8 @@ def person(lab: GitLabLab) -> Iterator[Makes]:
 
 
 @pytest.fixture
-def heard(lab: GitLabLab) -> list[Change]:
-    found: list[Change] = []
+def heard(lab: GitLabLab) -> list[WorldChange]:
+    found: list[WorldChange] = []
     lab.world.listeners.append(found.append)
     return found
 
@@ -94,7 +94,7 @@ def test_an_individual_note_is_not_resolvable_until_it_was_answered(person: Make
     assert bot.on_mr("POST", f"/discussions/{SINGLE}/notes", body="still").json()["resolved"] is True
 
 
-def test_only_the_author_of_the_merge_request_and_developers_resolve(person: Makes, heard: list[Change]) -> None:
+def test_only_the_author_of_the_merge_request_and_developers_resolve(person: Makes, heard: list[WorldChange]) -> None:
     thread = person("bot").mr.discussions.create({"body": "One"})
     assert person("reporter").on_mr("PUT", f"/discussions/{thread.id}", resolved=True).status_code == 403
     assert not [each for each in heard if each.kind == "merge_request"]
@@ -115,7 +115,7 @@ def test_one_of_body_and_resolved_is_wanted_of_a_note_in_a_thread(person: Makes)
     assert bot.on_mr("PUT", path, resolved=True).json()["resolved"] is True
 
 
-def test_notes_are_edited_and_deleted_by_their_author_and_maintainers(person: Makes, heard: list[Change]) -> None:
+def test_notes_are_edited_and_deleted_by_their_author_and_maintainers(person: Makes, heard: list[WorldChange]) -> None:
     assert person("bot").on_mr("PUT", "/notes/72", body="mine now").status_code == 403
     assert person("bot").on_mr("DELETE", "/notes/72").status_code == 403
     assert person("maintainer").on_mr("PUT", "/notes/72", body="better").json()["body"] == "better"
@@ -173,7 +173,7 @@ def test_a_note_has_a_body_that_is_neither_empty_nor_too_long(person: Makes) -> 
 @pytest.mark.thorough
 def test_a_merge_request_takes_five_thousand_notes(lab: GitLabLab, person: Makes) -> None:
     single = lab.world.merge_request.discussions[1]
-    single.notes += [Note(each, 11, "x", "", "") for each in range(2, NOTES_MOST + 1)]
+    single.notes += [Note(each, 11, "x", "", "") for each in range(2, MAX_NOTES + 1)]
     answer = person("bot").on_mr("POST", "/discussions", body="one more")
     assert (answer.status_code, "Maximum number of comments exceeded" in answer.text) == (400, True)
 
@@ -201,7 +201,7 @@ def test_a_token_that_may_only_read_cannot_write(person: Makes) -> None:
 
 @pytest.mark.thorough
 def test_a_note_of_commands_alone_is_carried_out_and_not_kept(
-    lab: GitLabLab, person: Makes, heard: list[Change]
+    lab: GitLabLab, person: Makes, heard: list[WorldChange]
 ) -> None:
     before = len(lab.world.merge_request.notes)
     answer = person("bot").on_mr("POST", "/notes", body="/close")
@@ -283,13 +283,13 @@ def test_an_emoji_is_given_once_and_taken_back_by_who_gave_it(person: Makes) -> 
 
 @pytest.mark.thorough
 def test_an_emoji_is_told_with_the_note_that_it_is_on_when_it_is_given_and_when_it_is_taken_back(
-    lab: GitLabLab, person: Makes, heard: list[Change]
+    lab: GitLabLab, person: Makes, heard: list[WorldChange]
 ) -> None:
     note = person("developer").mr.notes.get(72)
     award = note.awardemojis.create({"name": "thumbsdown"})
     note.awardemojis.delete(award.id)
     person("developer").mr.awardemojis.create({"name": "tada"})
-    sent = [event for change in heard for event in events(lab.world, change)]
+    sent = [event for change in heard for event in events_for_change(lab.world, change)]
     assert [(event.flag, event.name) for event in sent] == [("emoji_events", "Emoji Hook")] * 3
     said = [event.payload["object_attributes"] for event in sent]
     assert [one["action"] for one in said] == ["award", "revoke", "award"]
@@ -357,9 +357,9 @@ def test_a_thread_has_one_draft_of_each_author_and_one_that_does_not_resolve_it_
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("way", "said", "drafts"), [(WrongLine.FAILS, 500, 2), (WrongLine.LOST, 204, 0)])
+@pytest.mark.parametrize(("way", "said", "drafts"), [(WrongLinePolicy.FAILS, 500, 2), (WrongLinePolicy.LOST, 204, 0)])
 def test_a_draft_on_no_line_may_be_minded_when_it_is_published(
-    lab: GitLabLab, person: Makes, way: WrongLine, said: int, drafts: int
+    lab: GitLabLab, person: Makes, way: WrongLinePolicy, said: int, drafts: int
 ) -> None:
     bot = person("bot")
     lab.world.drafts_on_wrong_lines = way

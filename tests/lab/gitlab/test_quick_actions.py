@@ -6,12 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hummingbird.lab.gitlab.quick_actions.extracting import NAMES, extracted
-from hummingbird.lab.gitlab.quick_actions.skips import Skips
+from hummingbird.lab.gitlab.quick_actions import COMMAND_NAMES, SkippedSpans, extract_commands
 
 
 def names(text: str) -> list[str]:
-    return [command.name for command in extracted(text)[1]]
+    return [command.name for command in extract_commands(text)[1]]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def names(text: str) -> list[str]:
 )
 def test_a_line_that_gitlab_may_execute_is_a_command(text: str) -> None:
     assert "close" in names(text)
-    assert "/close" not in extracted(text)[0].replace("\r", "").lower().split("\n")
+    assert "/close" not in extract_commands(text)[0].replace("\r", "").lower().split("\n")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_a_line_that_gitlab_may_execute_is_a_command(text: str) -> None:
     ],
 )
 def test_a_line_that_gitlab_leaves_alone_is_no_command_and_stays(text: str) -> None:
-    assert extracted(text) == (text, [])
+    assert extract_commands(text) == (text, [])
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,7 @@ def test_raw_end_tag_leaves_a_quote() -> None:
 
 
 def test_commands_are_cut_from_the_text_with_the_blank_line_after_them() -> None:
-    left, commands = extracted('Hello\n/label ~bug ~"two words"\n\nWorld\n/Assign_Reviewer @ada\n')
+    left, commands = extract_commands('Hello\n/label ~bug ~"two words"\n\nWorld\n/Assign_Reviewer @ada\n')
     assert left == "Hello\nWorld"
     assert [(each.name, each.argument) for each in commands] == [
         ("label", '~bug ~"two words"'),
@@ -150,11 +149,11 @@ def test_commands_are_cut_from_the_text_with_the_blank_line_after_them() -> None
 
 
 def test_shrug_and_tableflip_are_replaced_and_change_nothing() -> None:
-    assert extracted("/shrug no idea\n/tableflip") == ("no idea ¯\\＿(ツ)＿/¯\n(╯°□°)╯︵ ┻━┻", [])
+    assert extract_commands("/shrug no idea\n/tableflip") == ("no idea ¯\\＿(ツ)＿/¯\n(╯°□°)╯︵ ┻━┻", [])
 
 
 def test_every_name_is_known_in_any_case_of_letters() -> None:
-    for name in NAMES:
+    for name in COMMAND_NAMES:
         assert len(names(f"/{name.upper()} x")) == 1, name
 
 
@@ -166,10 +165,10 @@ STARTS = re.compile(r"`|^<", re.MULTILINE)
 @example("<>\na\n</a>")
 @example("<a>\na\n</>")
 def test_what_is_skipped_is_what_gitlabs_expression_skips(text: str) -> None:
-    skips = Skips(text)
+    skips = SkippedSpans(text)
     for start in STARTS.finditer(text):
         theirs = SKIPPED.match(text, start.start())
-        assert skips.end(start.start()) == (theirs.end() if theirs else None)
+        assert skips.span_end(start.start()) == (theirs.end() if theirs else None)
 
 
 @pytest.mark.thorough
@@ -188,4 +187,4 @@ def test_what_is_skipped_is_what_gitlabs_expression_skips(text: str) -> None:
     ids=["tags", "open tags", "open ends", "encodings", "encoding lines", "front matter", "paragraphs"],
 )
 def test_long_notes_take_linear_time(text: str) -> None:
-    assert extracted(text) == (text.rstrip(), [])
+    assert extract_commands(text) == (text.rstrip(), [])

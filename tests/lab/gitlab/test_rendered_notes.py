@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from hummingbird.lab.gitlab.rendered_notes import RenderedNote, read_note
+from hummingbird.lab.gitlab.markdown_html import RenderedNote, read_note
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from gitlab.exceptions import GitlabCreateError
 
-from hummingbird.lab.gitlab.faults import locked
-from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.records import Change
+from hummingbird.lab.gitlab.error_responses import resource_lock_fault
+from hummingbird.lab.gitlab.records import WorldChange
+from hummingbird.lab.gitlab.server import GitLabLab
 from tests.lab.gitlab.written_case import HEAD, PARENT, Person, served
 
 
@@ -33,17 +33,17 @@ def guest(lab: GitLabLab) -> Iterator[Person]:
 
 
 @pytest.fixture
-def heard(lab: GitLabLab) -> list[Change]:
-    found: list[Change] = []
+def heard(lab: GitLabLab) -> list[WorldChange]:
+    found: list[WorldChange] = []
     lab.world.listeners.append(found.append)
     return found
 
 
-def turns(heard: list[Change]) -> list[str]:
+def turns(heard: list[WorldChange]) -> list[str]:
     return [each.action for each in heard if each.kind == "pipeline"]
 
 
-def test_a_status_lands_on_the_newest_pipeline_and_turns_it_back(bot: Person, heard: list[Change]) -> None:
+def test_a_status_lands_on_the_newest_pipeline_and_turns_it_back(bot: Person, heard: list[WorldChange]) -> None:
     statuses = bot.project.commits.get(HEAD, lazy=True).statuses
     made = statuses.create({"state": "running", "name": "Konflux / build", "target_url": "https://x.example/1"})
     assert (made.pipeline_id, made.status, made.author["username"]) == (9001, "running", "bot")
@@ -60,7 +60,7 @@ def test_a_finished_status_is_followed_by_a_new_row(lab: GitLabLab, bot: Person)
     assert [each.retried for each in lab.world.statuses] == [True, False]
 
 
-def test_without_a_pipeline_a_status_opens_one_of_source_external(bot: Person, heard: list[Change]) -> None:
+def test_without_a_pipeline_a_status_opens_one_of_source_external(bot: Person, heard: list[WorldChange]) -> None:
     made = bot.ask("POST", f"/statuses/{PARENT}", state="pending", context="Konflux").json()
     run = bot.project.pipelines.get(made["pipeline_id"])
     assert (run.source, run.status, made["name"]) == ("external", "pending", "Konflux")
@@ -90,19 +90,19 @@ def test_what_a_status_may_not_say_or_name_is_refused(bot: Person, guest: Person
 @pytest.mark.thorough
 def test_python_gitlab_tries_again_when_the_reason_is_the_resource_lock(lab: GitLabLab, bot: Person) -> None:
     statuses = bot.project.commits.get(HEAD, lazy=True).statuses
-    lab.world.faults.plan("*/statuses/*", locked(), method="POST")
+    lab.world.faults.plan("*/statuses/*", resource_lock_fault(), method="POST")
     with pytest.raises(GitlabCreateError) as refused:
         statuses.create({"state": "failed", "name": "k"})
     assert refused.value.response_code == 409
     bot.client.retry_transient_errors = True
-    lab.world.faults.plan("*/statuses/*", locked(), method="POST")
+    lab.world.faults.plan("*/statuses/*", resource_lock_fault(), method="POST")
     assert statuses.create({"state": "failed", "name": "k"}).status == "failed"
-    assert lab.world.faults.unused == []
+    assert lab.world.faults.unused_faults == []
 
 
 @pytest.mark.thorough
 def test_a_retried_job_is_a_new_row_and_its_pipeline_runs_again(
-    lab: GitLabLab, bot: Person, guest: Person, heard: list[Change]
+    lab: GitLabLab, bot: Person, guest: Person, heard: list[WorldChange]
 ) -> None:
     assert guest.ask("POST", "/jobs/70001/retry").status_code == 403
     answer = bot.ask("POST", "/jobs/70001/retry")
@@ -123,7 +123,7 @@ def test_a_retried_pipeline_retries_what_failed(bot: Person) -> None:
 
 @pytest.mark.thorough
 def test_a_merge_request_is_edited_by_its_author_and_developers(
-    lab: GitLabLab, bot: Person, guest: Person, heard: list[Change]
+    lab: GitLabLab, bot: Person, guest: Person, heard: list[WorldChange]
 ) -> None:
     stranger = Person(lab, "stranger")
     assert stranger.on_mr("PUT", "", title="x").status_code == 403

@@ -9,9 +9,9 @@ from typing import Any
 import gitlab
 import httpx2
 
-from hummingbird.lab.case import Case
-from hummingbird.lab.gitlab.lab import GitLabLab
-from hummingbird.lab.gitlab.records import Token
+from hummingbird.lab.case import LabCase
+from hummingbird.lab.gitlab.records import AccessToken
+from hummingbird.lab.gitlab.server import GitLabLab
 
 ROOT, HEAD, PARENT = "b" * 40, "e" * 40, "d" * 40
 PATCH = """diff --git a/src/app.py b/src/app.py
@@ -127,9 +127,9 @@ def folder_of(where: Path) -> Path:
 @contextmanager
 def served(where: Path) -> Iterator[GitLabLab]:
     """Everybody has a token of that name with the scope api."""
-    with GitLabLab(Case(folder_of(where))) as lab:
+    with GitLabLab(LabCase(folder_of(where))) as lab:
         for user in lab.world.users:
-            lab.world.tokens.append(Token(user.username, user.id, ("api",)))
+            lab.world.tokens.append(AccessToken(user.username, user.id, ("api",)))
         yield lab
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import httpx2
 
-from hummingbird.lab.case import Case
+from hummingbird.lab.case import LabCase
 
 Raw = dict[str, Any]
-CASE = Case(Path(__file__).parent / "case")
+CASE = LabCase(Path(__file__).parent / "case")
 NAMESPACE = "acme-tenant"
 RUNS = f"/apis/tekton.dev/v1/namespaces/{NAMESPACE}/pipelineruns"
 TASKS = f"/apis/tekton.dev/v1/namespaces/{NAMESPACE}/taskruns"

@@ -7,9 +7,9 @@ from base64 import b64decode
 import httpx2
 import pytest
 
-from hummingbird.lab.konflux.archive import PREFIX, QUERY_TIMEOUT, too_many
+from hummingbird.lab.fault_injection import BreakOff
+from hummingbird.lab.konflux.kubearchive import PROXY_PREFIX, QUERY_TIMEOUT, too_many_requests
 from hummingbird.lab.konflux.lab import KonfluxLab
-from hummingbird.lab.planned import BreakOff
 from tests.lab.konflux.stage import BUILD, BUILT_FROM, NAMESPACE, PODS, RUNS, TASKS, Door, captured, rejected
 
 FIRST = "widgets-on-pull-request-aaaaa"
@@ -35,7 +35,7 @@ def test_early_releases_say_null_for_nothing(lab: KonfluxLab, archive: Door) -> 
 
 
 def test_the_newest_comes_first_and_pages_follow_each_other(lab: KonfluxLab, archive: Door) -> None:
-    lab.many("PipelineRun", 4, {"metadata": {"name": "bulk"}}, archived=True)
+    lab.add_many("PipelineRun", 4, {"metadata": {"name": "bulk"}}, archived=True)
     everything = archive.names(RUNS)
     assert everything == [*(f"bulk-{index:05d}" for index in (3, 2, 1, 0)), BUILD, FIRST]
     seen: list[str] = []
@@ -55,7 +55,7 @@ def test_a_full_last_page_has_a_token_that_leads_to_nothing(archive: Door) -> No
 
 
 def test_without_a_limit_a_hundred_are_sent_and_a_thousand_at_most(lab: KonfluxLab, archive: Door) -> None:
-    lab.many("PipelineRun", 1100, {"metadata": {"name": "bulk"}}, archived=True)
+    lab.add_many("PipelineRun", 1100, {"metadata": {"name": "bulk"}}, archived=True)
     assert len(archive.names(RUNS)) == 100
     assert len(archive.names(RUNS, limit="1000")) == 1000
     real = [each["body"]["message"] for each in captured("k8s_status_errors.json") if "source" in each]
@@ -94,7 +94,7 @@ def test_rows_can_be_counted(archive: Door) -> None:
 
 
 def test_the_proxys_prefix_may_be_there_or_not(archive: Door) -> None:
-    assert archive.get(f"{PREFIX}{RUNS}").content == archive.get(RUNS).content
+    assert archive.get(f"{PROXY_PREFIX}{RUNS}").content == archive.get(RUNS).content
 
 
 def test_an_object_is_found_by_its_name_or_its_uid(archive: Door) -> None:
@@ -189,12 +189,12 @@ def test_an_error_of_the_database_ends_a_list_early_and_in_good_form(lab: Konflu
     assert (plain.status_code, plain.content) == (200, whole[:500])
     with archive.stream("GET", RUNS, headers={"Accept-Encoding": "gzip"}) as answer:
         assert gzip.decompress(b"".join(answer.iter_raw())) == whole[:500]
-    assert lab.archive_faults.unused == []
+    assert lab.archive_faults.unused_faults == []
 
 
 def test_slow_queries_and_too_many_requests_can_be_planned(lab: KonfluxLab, archive: Door) -> None:
     lab.archive_faults.plan("*/pipelineruns", QUERY_TIMEOUT)
-    lab.archive_faults.plan("*/pipelineruns", too_many(3))
+    lab.archive_faults.plan("*/pipelineruns", too_many_requests(3))
     assert rejected(archive.get(RUNS), 504) == "query timeout"
     limited = archive.get(RUNS)
     rejected(limited, 429)

@@ -6,9 +6,9 @@ from base64 import urlsafe_b64decode
 import httpx2
 import pytest
 
+from hummingbird.lab.fault_injection import Truncate
 from hummingbird.lab.konflux.lab import KonfluxLab
-from hummingbird.lab.konflux.objects import Unplayable
-from hummingbird.lab.planned import Truncate
+from hummingbird.lab.konflux.world import UnservableObject
 from tests.lab.konflux.stage import BUILD, BUILT_FROM, NAMESPACE, PODS, RUNS, TASKS, Door, captured, refused
 
 
@@ -43,7 +43,7 @@ def test_pods_in_a_list_do_not_say_what_they_are_and_a_single_one_does(cluster: 
 
 
 def test_without_a_limit_everything_is_sent_in_the_order_of_names(lab: KonfluxLab, cluster: Door) -> None:
-    lab.many("PipelineRun", 600, {"metadata": {"name": "bulk"}})
+    lab.add_many("PipelineRun", 600, {"metadata": {"name": "bulk"}})
     names = cluster.names(RUNS)
     assert len(names) == 602
     assert names == sorted(names)
@@ -52,7 +52,7 @@ def test_without_a_limit_everything_is_sent_in_the_order_of_names(lab: KonfluxLa
 def test_pages_follow_each_other_and_say_what_remains_unless_a_selector_narrows_them(
     lab: KonfluxLab, cluster: Door
 ) -> None:
-    lab.many("PipelineRun", 5, {"metadata": {"name": "bulk", "labels": {"bulk": "yes"}}})
+    lab.add_many("PipelineRun", 5, {"metadata": {"name": "bulk", "labels": {"bulk": "yes"}}})
     seen: list[str] = []
     query = {"limit": "2", "labelSelector": "bulk=yes"}
     while True:
@@ -67,7 +67,7 @@ def test_pages_follow_each_other_and_say_what_remains_unless_a_selector_narrows_
 
 
 def test_an_old_token_is_gone_and_brings_a_fresh_one_that_continues(lab: KonfluxLab, cluster: Door) -> None:
-    lab.many("PipelineRun", 4, {"metadata": {"name": "bulk"}})
+    lab.add_many("PipelineRun", 4, {"metadata": {"name": "bulk"}})
     first = cluster.get(RUNS, params={"limit": "2"}).json()
     lab.expire_tokens()
     gone = cluster.get(RUNS, params={"limit": "2", "continue": first["metadata"]["continue"]})
@@ -141,9 +141,9 @@ def test_addresses_in_a_case_are_those_under_which_it_is_served(lab: KonfluxLab,
 
 
 def test_an_object_that_is_not_played_is_refused_with_a_sentence(lab: KonfluxLab) -> None:
-    with pytest.raises(Unplayable, match="remove the object"):
+    with pytest.raises(UnservableObject, match="remove the object"):
         lab.add({"kind": "Secret", "metadata": {"name": "x"}})
-    with pytest.raises(Unplayable, match="give it one"):
+    with pytest.raises(UnservableObject, match="give it one"):
         lab.add({"kind": "Pod"})
 
 
@@ -183,10 +183,10 @@ def test_the_token_reads_in_its_namespace_and_does_nothing_else(cluster: Door, m
 
 
 def test_a_role_can_be_narrowed_and_a_token_revoked(lab: KonfluxLab, cluster: Door) -> None:
-    lab.narrow({"pipelineruns": ["list"]})
+    lab.restrict_token({"pipelineruns": ["list"]})
     assert cluster.get(RUNS).status_code == 200
     refused(cluster.get(TASKS), 403, "Forbidden")
-    lab.revoke()
+    lab.revoke_token()
     refused(cluster.get(RUNS), 401, "Unauthorized")
 
 
@@ -199,7 +199,7 @@ def test_only_large_json_is_compressed_and_only_for_who_asks(lab: KonfluxLab, cl
     asks = {"Accept-Encoding": "gzip"}
     small = cluster.get(RUNS, headers=asks)
     assert "content-encoding" not in small.headers
-    lab.many("PipelineRun", 3, {"metadata": {"name": "big"}, "spec": {"note": "x" * 60_000}})
+    lab.add_many("PipelineRun", 3, {"metadata": {"name": "big"}, "spec": {"note": "x" * 60_000}})
     large = cluster.get(RUNS, headers=asks)
     assert large.headers["content-encoding"] == "gzip"
     plain = cluster.get(RUNS)
@@ -212,7 +212,7 @@ def test_a_page_can_break_off_on_the_wire(
     lab: KonfluxLab, cluster: Door, caplog: pytest.LogCaptureFixture, encoding: str
 ) -> None:
     """d5: a truncated page keeps what came."""
-    lab.many("PipelineRun", 20, {"metadata": {"name": "big"}, "spec": {"note": "x" * 60_000}})
+    lab.add_many("PipelineRun", 20, {"metadata": {"name": "big"}, "spec": {"note": "x" * 60_000}})
     lab.cluster_faults.plan("*/pipelineruns", Truncate(2_000))
     came: list[bytes] = []
     with (
@@ -239,7 +239,7 @@ def test_both_servers_requests_are_written_down_in_order(lab: KonfluxLab, cluste
 @pytest.mark.thorough
 def test_a_page_of_eighty_megabytes_is_written_without_being_held(lab: KonfluxLab, cluster: Door) -> None:
     template = {"metadata": {"name": "huge"}, "spec": {"note": "x" * 160_000}}
-    lab.many("PipelineRun", 500, template)
+    lab.add_many("PipelineRun", 500, template)
     with cluster.stream("GET", RUNS) as answer:
         length = sum(len(piece) for piece in answer.iter_raw())
     assert length > 80_000_000

@@ -20,7 +20,7 @@ def kubectl(lab: KonfluxLab, tmp_path: Path) -> Kubectl:
     program = shutil.which("kubectl")
     if program is None:
         pytest.skip("there is no kubectl on this machine; the stand-in is tested over HTTP alone")
-    config = lab.kubectl_config(tmp_path / "config")
+    config = lab.write_kubectl_config(tmp_path / "config")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "KUBECONFIG": str(config)}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +57,7 @@ def test_it_prints_yaml(kubectl: Kubectl) -> None:
 
 
 def test_it_follows_pages(lab: KonfluxLab, kubectl: Kubectl) -> None:
-    lab.many("PipelineRun", 7, {"metadata": {"name": "bulk"}})
+    lab.add_many("PipelineRun", 7, {"metadata": {"name": "bulk"}})
     found = kubectl("get", "pipelineruns", "-o", "name", "--chunk-size=3")
     assert len(found.stdout.splitlines()) == 9
     assert sum("continue=" in each.query for each in lab.requests) == 2

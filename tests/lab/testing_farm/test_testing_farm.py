@@ -13,18 +13,16 @@ from xml.etree import ElementTree
 import httpx2
 import pytest
 
-from hummingbird.lab.case import Case
-from hummingbird.lab.konflux.archive import archive_application
+from hummingbird.lab import testing_farm
+from hummingbird.lab.case import LabCase
+from hummingbird.lab.fault_injection import Redirect, StreamedBody, Truncate
+from hummingbird.lab.http_server import LabServer
 from hummingbird.lab.konflux.cluster import cluster_application
-from hummingbird.lab.konflux.world import load as load_konflux
-from hummingbird.lab.planned import Body, Redirect, Truncate
-from hummingbird.lab.serving import Serving
-from hummingbird.lab.testing_farm import api
-from hummingbird.lab.testing_farm.artifacts import artifacts_application
-from hummingbird.lab.testing_farm.lab import TestingFarmLab
-from hummingbird.lab.testing_farm.world import load as load_testing_farm
+from hummingbird.lab.konflux.kubearchive import archive_application
+from hummingbird.lab.konflux.world import load_konflux
+from hummingbird.lab.testing_farm import TestingFarmLab, artifacts_application, load_testing_farm
 
-CASE = Case(Path(__file__).parent / "case")
+CASE = LabCase(Path(__file__).parent / "case")
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FAILED = "9c1f6f0a-0c3d-4f3e-9d55-0a1b2c3d4e5f"
 QUEUED = "1e2d3c4b-0000-4000-8000-000000000001"
@@ -145,7 +143,7 @@ def test_a_file_can_lead_elsewhere_or_end_early(lab: TestingFarmLab) -> None:
     assert get(url).headers["location"] == metadata
     with pytest.raises(httpx2.TransportError):
         get(url)
-    assert lab.artifacts_faults.unused == []
+    assert lab.artifacts_faults.unused_faults == []
     assert [each.server for each in lab.requests] == ["artifacts", "artifacts"]
 
 
@@ -156,7 +154,9 @@ def test_a_bomb_can_be_served(lab: TestingFarmLab) -> None:
             yield squeezer.compress(bytes(1_000_000))
         yield squeezer.flush()
 
-    lab.artifacts_faults.plan("*/results.xml", Body(bomb, {"Content-Encoding": "gzip", "Content-Type": "text/xml"}))
+    lab.artifacts_faults.plan(
+        "*/results.xml", StreamedBody(bomb, {"Content-Encoding": "gzip", "Content-Type": "text/xml"})
+    )
     with httpx2.stream("GET", f"{lab.artifacts_url}/{FAILED}/results.xml", verify=False, trust_env=False) as answer:
         small = b"".join(answer.iter_raw())
     assert len(small) < 100_000
@@ -168,10 +168,12 @@ def test_all_four_servers_fit_into_one_serving() -> None:
     applications = {
         "konflux": cluster_application(konflux),
         "kubearchive": archive_application(konflux),
-        "testing_farm": api.testing_farm_application(farm),  # by its module: pytest takes the bare name for a test
+        "testing_farm": testing_farm.testing_farm_application(
+            farm
+        ),  # by its module: pytest takes the bare name for a test
         "artifacts": artifacts_application(farm),
     }
-    with Serving(applications) as serving:
+    with LabServer(applications) as serving:
         codes = [
             get(f"{serving.url('konflux')}/version").status_code,
             get(f"{serving.url('kubearchive')}/livez").status_code,

@@ -13,4 +13,4 @@ async def room() -> AsyncIterator[Room]:
     with opened() as found:
         yield found
         await found.forges.close()
-        assert not found.lab.world.faults.unused, "a fault that never happened proves nothing"
+        assert not found.lab.world.faults.unused_faults, "a fault that never happened proves nothing"

@@ -5,21 +5,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.adapters.forge.forges import GitLabForges
-from hummingbird.adapters.forge.markers import Markers
 from hummingbird.config.configuration import Configuration
-from hummingbird.domain.errors import WriteUncertain
-from hummingbird.domain.incoming import Change, NoteWritten, Person, ProjectRef
-from hummingbird.domain.notes import Draft, Marker, Part
-from hummingbird.domain.secrets import Secrets
-from hummingbird.lab.case import find
-from hummingbird.lab.gitlab.lab import GitLabLab
+from hummingbird.core.errors import GitLabWriteUncertain
+from hummingbird.core.masking import Secrets
+from hummingbird.gitlab.webhook_events import GitLabUser, MergeRequestState, NoteWritten, ProjectRef
+from hummingbird.gitlab.write.note_markers import NoteMarkers
+from hummingbird.gitlab.write.project_writer import GitLabProjectWriters
+from hummingbird.gitlab.write.protocol import (
+    GitLabWriter,
+    MergeRequestThread,
+    NoteDraft,
+    NoteKind,
+    NoteMarker,
+    OrchestratorToken,
+    PostedNoteRef,
+)
+from hummingbird.lab.case import find_case
 from hummingbird.lab.gitlab.records import Discussion, Note
-from hummingbird.lab.gitlab.store import World
-from hummingbird.lab.gitlab.writing import note_changes
-from hummingbird.lab.scripted import ScriptedClock
-from hummingbird.ports.forge import Forge, OrchestratorToken, Posted, Thread
-from hummingbird.service.publication import Publication
+from hummingbird.lab.gitlab.server import GitLabLab
+from hummingbird.lab.gitlab.world import GitLabWorld
+from hummingbird.lab.gitlab.write import note_changes
+from hummingbird.lab.model_script import ScriptedClock
+from hummingbird.service.publisher import ResultPublisher
 from tests.service.publication.stage import IID, PROJECT, SHA
 
 PREFIX = "hummingbird-session"
@@ -39,33 +46,33 @@ class Said:
         return self.note.body
 
     @property
-    def marker(self) -> Marker | None:
-        return Markers(PREFIX).marker(self.body)
+    def marker(self) -> NoteMarker | None:
+        return NoteMarkers(PREFIX).parse_marker(self.body)
 
-    def is_a(self, part: Part) -> bool:
+    def is_a(self, part: NoteKind) -> bool:
         return self.marker is not None and self.marker.part is part
 
 
 @dataclass(frozen=True)
 class Room:
     lab: GitLabLab
-    forges: GitLabForges
+    forges: GitLabProjectWriters
     clock: ScriptedClock
 
     @property
-    def forge(self) -> Forge:
-        return self.forges.of(PROJECT)
+    def forge(self) -> GitLabWriter:
+        return self.forges.writer_for(PROJECT)
 
-    def publication(self, configuration: Configuration, forge: Forge | None = None) -> Publication:
-        return Publication(forge or self.forge, configuration, self.clock)
+    def publication(self, configuration: Configuration, forge: GitLabWriter | None = None) -> ResultPublisher:
+        return ResultPublisher(forge or self.forge, configuration, self.clock)
 
-    async def threads(self) -> Sequence[Thread]:
+    async def threads(self) -> Sequence[MergeRequestThread]:
         return await self.forge.threads(IID)
 
-    def ours(self, part: Part | None = None) -> list[Said]:
+    def ours(self, part: NoteKind | None = None) -> list[Said]:
         """The bot's own notes, oldest first."""
 
-        def look(world: World) -> list[Said]:
+        def look(world: GitLabWorld) -> list[Said]:
             bot = _person(world, BOT)
             found = [Said(thread, note) for thread in world.merge_request.discussions for note in thread.notes]
             return sorted(
@@ -73,23 +80,23 @@ class Room:
                 key=lambda each: each.note.id,
             )
 
-        return [said for said in self.lab.ask(look) if part is None or said.is_a(part)]
+        return [said for said in self.lab.run_in_server(look) if part is None or said.is_a(part)]
 
     def writes(self, comment: str, *, by: str = DEVELOPER, internal: bool = False, thread: str = "") -> NoteWritten:
         """A person comments, in a thread or by itself."""
-        return self.lab.ask(lambda world: _written(world, comment, by, internal, thread))
+        return self.lab.run_in_server(lambda world: _written(world, comment, by, internal, thread))
 
     def deletes(self, note_id: int) -> None:
-        def remove(world: World) -> None:
+        def remove(world: GitLabWorld) -> None:
             request = world.merge_request
             note = next(each for each in request.notes if each.id == note_id)
             author = next(user for user in world.users if user.id == note.author_id)
-            note_changes.delete(world, request, author, note)
+            note_changes.remove_note(world, request, author, note)
 
-        self.lab.ask(remove)
+        self.lab.run_in_server(remove)
 
     def awards(self, note_id: int) -> list[str]:
-        return self.lab.ask(
+        return self.lab.run_in_server(
             lambda world: [
                 award.name for note in world.merge_request.notes if note.id == note_id for award in note.awards
             ]
@@ -100,8 +107,8 @@ class Room:
 def room() -> Iterator[Room]:
     """Its forges have to be closed by whoever runs a loop."""
     clock = ScriptedClock()
-    with GitLabLab(find("failing-test")) as lab:
-        forges = GitLabForges(
+    with GitLabLab(find_case("failing-test")) as lab:
+        forges = GitLabProjectWriters(
             lab.url,
             lambda _: OrchestratorToken(lab.write_token),
             secrets=Secrets(()),
@@ -118,7 +125,7 @@ class Died(Exception):
 class Mortal:
     """A forge whose process dies before, or right after, its `last` call; `calls` are those that were begun."""
 
-    def __init__(self, forge: Forge, last: int = -1, *, after: bool = False) -> None:
+    def __init__(self, forge: GitLabWriter, last: int = -1, *, after: bool = False) -> None:
         self._forge = forge
         self._last = last
         self._after = after
@@ -144,59 +151,59 @@ class Doubtful:
     """A forge whose first `times` writes of notes end in doubt. `kept`: numbers of those that GitLab has done; for
     `hidden` looks they are not to be seen."""
 
-    def __init__(self, forge: Forge, *, times: int, kept: Sequence[int] = (), hidden: int = 0) -> None:
+    def __init__(self, forge: GitLabWriter, *, times: int, kept: Sequence[int] = (), hidden: int = 0) -> None:
         self._forge = forge
         self._times = times
         self._kept = kept
         self._hidden = hidden
-        self._old: Sequence[Thread] = ()
+        self._old: Sequence[MergeRequestThread] = ()
         self.wrote = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._forge, name)
 
-    async def threads(self, iid: int) -> Sequence[Thread]:
+    async def threads(self, iid: int) -> Sequence[MergeRequestThread]:
         if not self.wrote or not self._hidden:
             self._old = await self._forge.threads(iid)
         else:
             self._hidden -= 1
         return self._old
 
-    async def open_thread(self, iid: int, draft: Draft, *, internal: bool) -> Posted:
+    async def open_thread(self, iid: int, draft: NoteDraft, *, internal: bool) -> PostedNoteRef:
         return await self._doubted(lambda: self._forge.open_thread(iid, draft, internal=internal))
 
-    async def reply(self, iid: int, thread: Thread, draft: Draft) -> Posted:
+    async def reply(self, iid: int, thread: MergeRequestThread, draft: NoteDraft) -> PostedNoteRef:
         return await self._doubted(lambda: self._forge.reply(iid, thread, draft))
 
-    async def _doubted(self, write: Callable[[], Awaitable[Posted]]) -> Posted:
+    async def _doubted(self, write: Callable[[], Awaitable[PostedNoteRef]]) -> PostedNoteRef:
         self.wrote += 1
         if self.wrote > self._times:
             return await write()
         if self.wrote in self._kept:
             await write()
-        raise WriteUncertain("Nobody saw its end: look whether it is there.")
+        raise GitLabWriteUncertain("Nobody saw its end: look whether it is there.")
 
 
-def _person(world: World, username: str) -> int:
+def _person(world: GitLabWorld, username: str) -> int:
     return next(user.id for user in world.users if user.username == username)
 
 
-def _written(world: World, comment: str, by: str, internal: bool, thread_id: str) -> NoteWritten:
+def _written(world: GitLabWorld, comment: str, by: str, internal: bool, thread_id: str) -> NoteWritten:
     request = world.merge_request
     author = next(user for user in world.users if user.username == by)
     thread = next((each for each in request.discussions if each.id == thread_id), None)
-    posted = note_changes.kept(
-        world, request, author, note_changes.Draft(body=comment, internal=internal, thread=thread), comment
+    posted = note_changes.store_note(
+        world, request, author, note_changes.NewNote(body=comment, internal=internal, thread=thread), comment
     )
     note, discussion = posted
     return NoteWritten(
         project=ProjectRef(311, PROJECT),
-        change=Change(IID, SHA, "main", "main", False, "opened"),
+        change=MergeRequestState(IID, SHA, "main", "main", False, "opened"),
         note_id=note.id,
         discussion_id=discussion.id,
         text=comment,
         internal=note.internal,
         reply=note.type is not None,
         edited=False,
-        author=Person(author.id, author.username),
+        author=GitLabUser(author.id, author.username),
     )

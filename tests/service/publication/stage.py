@@ -5,43 +5,41 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from hummingbird.config.chat import ChatSettings
-from hummingbird.config.configuration import Applied, Configuration
-from hummingbird.config.settings import Settings
-from hummingbird.config.workflows import Project, Workflow
-from hummingbird.domain.failures import FailureSeen
-from hummingbird.domain.journal import EndReason
-from hummingbird.domain.orders import Cause, WorkOrder
-from hummingbird.domain.runs import Outcome
-from hummingbird.domain.usage import Bill, Usage
-from hummingbird.service.investigating import Conducted
+from hummingbird.config.configuration import Configuration, ResolvedWorkflow
+from hummingbird.config.settings import ChatSettings, ProjectSettings, Settings, WorkflowSettings
+from hummingbird.core.events import RunOutcome
+from hummingbird.core.journal import EndReason
+from hummingbird.core.orders import OrderCause, WorkOrder
+from hummingbird.core.usage import Bill, TokenUsage
+from hummingbird.core.verdicts import ObservedFailure
+from hummingbird.service.protocols import InvestigationResult
 
 DEVELOPER = 21  # of the case
 WORKFLOW = "analyze-failures"
 PROJECT = "labri-progress/cidiff"
 SHA = "f6887281fd53075915bb6320e4a3f352b2c22dcb"
 IID = 11
-BILL = Bill(3, 3, Usage(fresh=1000, cache_read=3000, output=250), Decimal("0.0421"), 0)
+BILL = Bill(3, 3, TokenUsage(fresh=1000, cache_read=3000, output=250), Decimal("0.0421"), 0)
 
 
 def configured(settings: Mapping[str, Any] | None = None, **workflow: Any) -> Configuration:
-    written = {"prompt": "look.md", "projects": {"*": Project()}, **workflow}
+    written = {"prompt": "look.md", "projects": {"*": ProjectSettings()}, **workflow}
     return Configuration(
         name="test",
         settings=Settings(**{"gitlab_url": "https://gitlab.example", **(settings or {})}),
-        workflows=MappingProxyType({WORKFLOW: Workflow(**written)}),
+        workflows=MappingProxyType({WORKFLOW: WorkflowSettings(**written)}),
         chat=ChatSettings(),
         prompts=MappingProxyType({WORKFLOW: "Look."}),
     )
 
 
-def applied_of(configuration: Configuration) -> Applied:
-    found = configuration.applied(WORKFLOW, PROJECT)
+def applied_of(configuration: Configuration) -> ResolvedWorkflow:
+    found = configuration.resolve(WORKFLOW, PROJECT)
     assert found is not None
     return found
 
 
-def ordered(cause: Cause = Cause.PIPELINE, **changes: Any) -> WorkOrder:
+def ordered(cause: OrderCause = OrderCause.PIPELINE, **changes: Any) -> WorkOrder:
     values = {
         "id": "order-1",
         "session_id": "session-1",
@@ -55,7 +53,7 @@ def ordered(cause: Cause = Cause.PIPELINE, **changes: Any) -> WorkOrder:
     return WorkOrder(cause=cause, **values)
 
 
-def outcome(text: str = "The parser throws.", **changes: Any) -> Outcome:
+def outcome(text: str = "The parser throws.", **changes: Any) -> RunOutcome:
     values: dict[str, Any] = {
         "session_id": "session-1",
         "run_id": "run-1",
@@ -68,18 +66,18 @@ def outcome(text: str = "The parser throws.", **changes: Any) -> Outcome:
         "bill": BILL,
         **changes,
     }
-    return Outcome(**values)
+    return RunOutcome(**values)
 
 
 def conducted(
     text: str = "The parser throws.",
     *,
     transcript: str = "# Session session-1",
-    failures: Sequence[FailureSeen] = (),
+    failures: Sequence[ObservedFailure] = (),
     trouble: Sequence[str] = (),
     **changes: Any,
-) -> Conducted:
-    return Conducted(
+) -> InvestigationResult:
+    return InvestigationResult(
         outcome=outcome(text, **changes),
         model="vendor/model-1",
         seconds=125.2,

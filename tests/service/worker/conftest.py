@@ -5,14 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.ports.queue import Queue
+from hummingbird.core.protocols.queues import Queue
+from hummingbird.queues.sqlite_queue import SqliteQueue
 from tests.contracts.queues.backends.sqlite import SqliteBackend
 from tests.contracts.queues.stage import Backend, Site
-from tests.service.working import (
-    LONG_S,
-    Play,
-)
+from tests.service.working import LONG_S, Play
 from tests.thoroughly import also
 
 

@@ -2,13 +2,11 @@
 
 import asyncio
 
-from hummingbird.domain.errors import ForgeDown, SandboxUnavailable, WriteUncertain
-from hummingbird.domain.orders import WorkOrder
-from hummingbird.ports.queue import Message
-from hummingbird.service.envelopes import opened
-from tests.service.working import (
-    Deed,
-)
+from hummingbird.core.errors import GitLabUnavailable, GitLabWriteUncertain, SandboxUnavailable
+from hummingbird.core.orders import WorkOrder
+from hummingbird.core.protocols.queues import QueueMessage
+from hummingbird.service.envelopes import parse_envelope
+from tests.service.working import Deed
 
 
 async def down(one: WorkOrder) -> None:
@@ -16,19 +14,19 @@ async def down(one: WorkOrder) -> None:
 
 
 async def away(one: WorkOrder) -> None:
-    raise ForgeDown("GitLab is away.")
+    raise GitLabUnavailable("GitLab is away.")
 
 
 async def doubtful(one: WorkOrder) -> None:
-    raise WriteUncertain("Whether GitLab has it, nobody knows.")
+    raise GitLabWriteUncertain("Whether GitLab has it, nobody knows.")
 
 
 async def forever(one: WorkOrder) -> None:
     await asyncio.Event().wait()
 
 
-def bodies(messages: list[Message]) -> list[tuple[str, int, int]]:
-    found = [(opened(message.body), message.receives) for message in messages]
+def bodies(messages: list[QueueMessage]) -> list[tuple[str, int, int]]:
+    found = [(parse_envelope(message.body), message.receives) for message in messages]
     return [(one.id, one.waits, receives) for one, receives in found if isinstance(one, WorkOrder)]
 
 

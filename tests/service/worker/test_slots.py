@@ -1,4 +1,4 @@
-"""E4: as many runs as there are slots; whoever finds none waits in order and loses nothing."""
+"""As many runs as there are slots; whoever finds none waits in order and loses nothing."""
 
 import asyncio
 from pathlib import Path
@@ -6,26 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.domain.orders import Arrived, WorkOrder, written
-from hummingbird.ports.queue import Message, Queue
-from hummingbird.service.stages import Later
+from hummingbird.core.orders import EventEnvelope, WorkOrder, encode_envelope
+from hummingbird.core.protocols.queues import Queue, QueueMessage
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.service.protocols import RetryLater
 from tests.service.worker.deeds import bodies, done, held_by
-from tests.service.working import (
-    LONG_S,
-    Play,
-    Seen,
-    at_work,
-    breaks,
-    left,
-    made,
-    order,
-    sent,
-    waits,
-)
+from tests.service.working import LONG_S, Play, Seen, at_work, breaks, left, made, order, sent, waits
 
 
-async def test_full_slots_hold_up_neither_events_nor_cost_tries_e4(either: Queue, play: Play, tmp_path: Path) -> None:
+async def test_full_slots_hold_up_neither_events_nor_cost_tries(either: Queue, play: Play, tmp_path: Path) -> None:
     release = asyncio.Event()
     play.deeds["1"] = [held_by(release)]
     await sent(either, order("1", "a"))
@@ -34,7 +23,7 @@ async def test_full_slots_hold_up_neither_events_nor_cost_tries_e4(either: Queue
         await play.until(lambda play: bool(play.begun))
         await sent(either, order("2", "b"), order("3", "b"))
         await seen.until_received("b", 7)
-        await either.send(written(Arrived(identity="i", body="{}")), group="i", dedup_id="i")
+        await either.send(encode_envelope(EventEnvelope(identity="i", body="{}")), group="i", dedup_id="i")
         await play.until(lambda play: bool(play.events))
         assert worker.running == 1
         assert [name for name, *_ in play.begun] == ["1"]
@@ -42,10 +31,10 @@ async def test_full_slots_hold_up_neither_events_nor_cost_tries_e4(either: Queue
         await play.until(lambda play: len(play.done) == 3)
     assert play.done == ["1", "2", "3"]
     assert not any(last_try for *_, last_try in play.begun)
-    assert not await either.dead()
+    assert not await either.list_dead_letters()
 
 
-async def test_a_slot_that_becomes_free_is_taken_at_once_e4(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
+async def test_a_slot_that_becomes_free_is_taken_at_once(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     """Not when somebody looks at the queue again: that would be in an hour."""
     release = asyncio.Event()
     play.deeds["1"] = [held_by(release)]
@@ -59,7 +48,7 @@ async def test_a_slot_that_becomes_free_is_taken_at_once_e4(queue: SqliteQueue, 
         await play.until(lambda play: play.done == ["1", "2"])
 
 
-async def test_who_stands_in_line_for_a_slot_does_not_hold_up_a_stop_e4(
+async def test_who_stands_in_line_for_a_slot_does_not_hold_up_a_stop(
     queue: SqliteQueue, play: Play, tmp_path: Path
 ) -> None:
     release = asyncio.Event()
@@ -75,7 +64,7 @@ async def test_who_stands_in_line_for_a_slot_does_not_hold_up_a_stop_e4(
     assert play.done == ["1"]
 
 
-async def test_whoever_came_often_and_finds_no_slot_is_not_overtaken_e3(
+async def test_whoever_came_often_and_finds_no_slot_is_not_overtaken(
     queue: SqliteQueue, play: Play, tmp_path: Path
 ) -> None:
     """More of a group than one receive gives: a successor would go behind those that are left in the queue."""
@@ -89,7 +78,7 @@ async def test_whoever_came_often_and_finds_no_slot_is_not_overtaken_e3(
     seen = Seen(queue)
     async with at_work(made(seen, play, tmp_path, max_runs=lambda: 0 if not release.is_set() else 1)):
         await seen.until_received("b", 10)
-        await queue.send(written(Arrived(identity="i", body="{}")), group="i", dedup_id="i")
+        await queue.send(encode_envelope(EventEnvelope(identity="i", body="{}")), group="i", dedup_id="i")
         await play.until(lambda play: bool(play.events))
         release.set()
         await sent(queue, order("1", "a"))
@@ -97,10 +86,10 @@ async def test_whoever_came_often_and_finds_no_slot_is_not_overtaken_e3(
     assert [name for name in play.done if name != "1"] == names
 
 
-async def test_a_process_whose_slots_are_taken_leaves_orders_to_one_that_has_room_e3(
+async def test_a_process_whose_slots_are_taken_leaves_orders_to_one_that_has_room(
     either: Queue, play: Play, tmp_path: Path
 ) -> None:
-    """O3: those that it holds would wait for the longest run of all."""
+    """Those that it holds would wait for the longest run of all."""
     release, other = asyncio.Event(), Play()
     play.deeds["held"] = [held_by(release)]
     await sent(either, order("held", "held"))
@@ -114,7 +103,7 @@ async def test_a_process_whose_slots_are_taken_leaves_orders_to_one_that_has_roo
     assert play.done == ["held"]
 
 
-async def test_the_number_of_slots_is_asked_each_time_e4(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
+async def test_the_number_of_slots_is_asked_each_time(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     most = [0]
     seen = Seen(queue)
     await sent(queue, order("1"))
@@ -125,15 +114,13 @@ async def test_the_number_of_slots_is_asked_each_time_e4(queue: SqliteQueue, pla
         await play.until(lambda play: play.done == ["1"])
 
 
-async def test_what_a_waiting_order_has_seen_comes_back_with_it_e3(
-    queue: SqliteQueue, play: Play, tmp_path: Path
-) -> None:
+async def test_what_a_waiting_order_has_seen_comes_back_with_it(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     watched: list[str] = []
 
-    async def watch(one: WorkOrder) -> Later | None:
+    async def watch(one: WorkOrder) -> RetryLater | None:
         watched.append(one.watched)
         more = msgspec.structs.replace(one, watched=one.watched + "x")
-        return Later(1.0, more, "not settled") if len(watched) < 4 else None
+        return RetryLater(1.0, more, "not settled") if len(watched) < 4 else None
 
     play.deeds["1"] = [watch]
     await sent(queue, order("1"))
@@ -143,7 +130,7 @@ async def test_what_a_waiting_order_has_seen_comes_back_with_it_e3(
     assert [count for _, count, _ in play.begun] == [0, 1, 2, 3]
 
 
-async def test_what_has_waited_still_has_all_its_tries_e3(either: Queue, play: Play, tmp_path: Path) -> None:
+async def test_what_has_waited_still_has_all_its_tries(either: Queue, play: Play, tmp_path: Path) -> None:
     """Every receive counts as a try, and one that only led to waiting must not."""
     play.deeds["1"] = [waits, breaks, breaks, done]
     await sent(either, order("1"), order("2"))
@@ -151,10 +138,10 @@ async def test_what_has_waited_still_has_all_its_tries_e3(either: Queue, play: P
         await play.until(lambda play: len(play.done) == 2)
     assert play.done == ["1", "2"]
     assert [last_try for name, _, last_try in play.begun if name == "1"] == [False, False, False, True]
-    assert not await either.dead()
+    assert not await either.list_dead_letters()
 
 
-async def test_many_who_wait_for_a_slot_are_looked_at_one_after_the_other_e4(
+async def test_many_who_wait_for_a_slot_are_looked_at_one_after_the_other(
     queue: SqliteQueue, play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a long line would be taken from the queue and given back all the time."""
@@ -162,7 +149,7 @@ async def test_many_who_wait_for_a_slot_are_looked_at_one_after_the_other_e4(
     pauses: list[int] = []
     seen, postpone = Seen(queue), queue.postpone
 
-    async def postponed(message: Message, seconds: int) -> None:
+    async def postponed(message: QueueMessage, seconds: int) -> None:
         pauses.append(seconds)
         await postpone(message, seconds)
 
@@ -175,7 +162,7 @@ async def test_many_who_wait_for_a_slot_are_looked_at_one_after_the_other_e4(
     assert (first, second > 900, third > 1_900) == (1, True, True)
 
 
-async def test_an_order_without_a_slot_is_free_for_others_at_once_when_there_is_a_stop_e4(
+async def test_an_order_without_a_slot_is_free_for_others_at_once_when_there_is_a_stop(
     queue: SqliteQueue, play: Play, tmp_path: Path
 ) -> None:
     await sent(queue, order("1", "a"), order("2", "b"))

@@ -1,4 +1,4 @@
-"""E3, E4: a stop loses nothing and holds nobody up; many workers at one queue do everything once."""
+"""A stop loses nothing and holds nobody up; many workers at one queue do everything once."""
 
 import asyncio
 import logging
@@ -7,27 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
-from hummingbird.adapters.stores.folder_objects import FolderObjects
-from hummingbird.domain.errors import QueueUnusable
-from hummingbird.domain.orders import Arrived, written
-from hummingbird.ports.queue import Queue
-from hummingbird.service.envelopes import opened
+from hummingbird.core.errors import QueueUnusable
+from hummingbird.core.orders import EventEnvelope, encode_envelope
+from hummingbird.core.protocols.queues import Queue
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.service.envelopes import parse_envelope
+from hummingbird.storage.folder_objects import FolderObjectStore
 from tests.service.worker.deeds import bodies, forever, held_by
-from tests.service.working import (
-    LONG_S,
-    PATIENCE_S,
-    Play,
-    Seen,
-    at_work,
-    left,
-    made,
-    order,
-    sent,
-)
+from tests.service.working import LONG_S, PATIENCE_S, Play, Seen, at_work, left, made, order, sent
 
 
-async def test_a_stop_takes_nothing_more_and_lets_runs_end_e4(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
+async def test_a_stop_takes_nothing_more_and_lets_runs_end(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     release = asyncio.Event()
     play.deeds["1"] = [held_by(release)]
     await sent(queue, order("1"), order("2"))
@@ -40,7 +30,7 @@ async def test_a_stop_takes_nothing_more_and_lets_runs_end_e4(queue: SqliteQueue
 
 
 @pytest.mark.parametrize("stops", [1, 2])
-async def test_what_does_not_end_in_time_is_parked_in_order_for_another_process_e4(
+async def test_what_does_not_end_in_time_is_parked_in_order_for_another_process(
     either: Queue, play: Play, tmp_path: Path, stops: int
 ) -> None:
     """A second stop does not wait for the time to be over."""
@@ -57,19 +47,17 @@ async def test_what_does_not_end_in_time_is_parked_in_order_for_another_process_
     assert not play.done
 
 
-async def test_an_event_in_the_middle_of_its_work_is_given_back_e4(
-    queue: SqliteQueue, play: Play, tmp_path: Path
-) -> None:
+async def test_an_event_in_the_middle_of_its_work_is_given_back(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     play.on_event = forever
-    await queue.send(written(Arrived(identity="i", body="{}")), group="i", dedup_id="i")
+    await queue.send(encode_envelope(EventEnvelope(identity="i", body="{}")), group="i", dedup_id="i")
     async with at_work(made(queue, play, tmp_path, grace_s=0)) as worker:
         await play.until(lambda play: bool(play.events))
         worker.stop()
     (message,) = await left(queue)
-    assert opened(message.body) == Arrived(identity="i", body="{}")
+    assert parse_envelope(message.body) == EventEnvelope(identity="i", body="{}")
 
 
-async def test_cancelling_the_worker_parks_everything_e4(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
+async def test_cancelling_the_worker_parks_everything(queue: SqliteQueue, play: Play, tmp_path: Path) -> None:
     play.deeds["1"] = [forever]
     await sent(queue, order("1"))
     running = asyncio.create_task(made(queue, play, tmp_path).run())
@@ -80,7 +68,7 @@ async def test_cancelling_the_worker_parks_everything_e4(queue: SqliteQueue, pla
     assert bodies(await left(queue)) == [("1", 1, 1)]
 
 
-async def test_a_queue_that_cannot_be_reached_is_told_once_and_asked_again_e3(
+async def test_a_queue_that_cannot_be_reached_is_told_once_and_asked_again(
     queue: SqliteQueue, play: Play, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await sent(queue, order("1"))
@@ -89,23 +77,23 @@ async def test_a_queue_that_cannot_be_reached_is_told_once_and_asked_again_e3(
         await play.until(lambda play: play.done == ["1"])
     told = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
     assert told == [
-        "The queue cannot be used, and is asked again until it can: It is away; wait.",
-        "The queue can be used again.",
+        "The queue is not available and will be retried until it is: It is away; wait.",
+        "The queue is available again.",
     ]
 
 
-async def test_the_body_of_a_large_event_is_forgotten_when_it_is_worked_off_e1(
+async def test_the_body_of_a_large_event_is_forgotten_when_it_is_worked_off(
     queue: SqliteQueue, play: Play, tmp_path: Path
 ) -> None:
-    store = FolderObjects(tmp_path / "objects")
+    store = FolderObjectStore(tmp_path / "objects")
     await store.put("events/i", b"{}")
-    await queue.send(written(Arrived(identity="i", reference="events/i")), group="i", dedup_id="i")
+    await queue.send(encode_envelope(EventEnvelope(identity="i", reference="events/i")), group="i", dedup_id="i")
     async with at_work(made(queue, play, tmp_path)):
         await play.until(lambda play: bool(play.events))
-    assert not await store.names("")
+    assert not await store.list_names("")
 
 
-async def test_ten_workers_at_one_queue_keep_every_group_in_order_and_do_nothing_twice_e3(
+async def test_ten_workers_at_one_queue_keep_every_group_in_order_and_do_nothing_twice(
     play: Play, tmp_path: Path
 ) -> None:
     queues = [SqliteQueue(tmp_path / "queue.sqlite", LONG_S) for _ in range(10)]

@@ -1,6 +1,1 @@
-"""Tools the model may call, and how a batch of calls is run.
-
-Owns: registry, batches, hooks, permissions, results, the tools of our own.
-May touch: agent, ports, evidence, domain.
-Never: adapters.
-"""
+"""The tools that the model may call, and the code that runs a batch of calls, checks permissions and shapes results."""

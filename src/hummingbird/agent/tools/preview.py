@@ -1,33 +1,37 @@
-"""What a model sees of an output that is too long for it: a few lines, chosen while the output comes by (T5).
+"""Preview an output that is too long for the model: a few lines, chosen while the output streams by.
 
-A preview is fed everything and holds little. Here is the plain one, head and tail; what knows failures when it sees
-them is another `Preview`. Knows nothing of files or sandboxes.
+A preview is fed everything and holds little. `HeadTailPreview` chooses by position, `EvidencePreview` by what explains
+a failure.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from hummingbird.domain.limits import PREVIEW_BYTES
+from hummingbird.core.limits import PREVIEW_BYTES
+from hummingbird.evidence import LogPreview
+from hummingbird.evidence.report_preview import ObjectPreview, ReportPreview
 
-SHORTEST_PIECE = 24  # bytes of a line that are worth showing when the rest of it does not fit
+SHORTEST_PIECE = 24  # bytes; a shorter piece of a line is not worth showing
 
 
-class Preview(Protocol):
+class OutputPreview(Protocol):
+    """Chooses the lines of an output that a model sees."""
+
     def feed(self, chunk: bytes) -> None:
-        """The next piece, in order; may end in the middle of a line or of a character."""
+        """Take the next piece, in order; it may end in the middle of a line or of a character."""
         ...
 
     def text(self, budget_bytes: int) -> str:
-        """What is worth seeing of what came so far; never more bytes than that, at most PREVIEW_BYTES."""
+        """Return what is worth seeing so far, at most that many bytes and at most PREVIEW_BYTES."""
         ...
 
 
-Previews: TypeAlias = Callable[[str], Preview]
-"""A new one for an output with this suffix (`log`, `json`, `xml`)."""
+PreviewFactory: TypeAlias = Callable[[str], OutputPreview]
+"""Creates a preview for an output with this suffix (`log`, `json`, `xml`)."""
 
 
-class HeadTail:
-    """The first and the last lines with their numbers, and which ones are missing between them."""
+class HeadTailPreview:
+    """The first and the last lines with their numbers, and which lines are missing between them."""
 
     def __init__(self, keep_bytes: int = PREVIEW_BYTES) -> None:
         self._keep = keep_bytes
@@ -49,70 +53,106 @@ class HeadTail:
     def text(self, budget_bytes: int) -> str:
         budget = max(0, min(budget_bytes, self._keep))
         if self._size <= self._keep:
-            whole = "\n".join(_numbered(_lines(self._head), 1))
+            whole = "\n".join(_number_lines(_split_lines(self._head), 1))
             if len(whole.encode()) <= budget:
                 return whole
-        mark = f"[… left out: lines {self.lines} to {self.lines} of {self.lines} …]"  # no shorter than it will be
+        mark = (
+            f"[… left out: lines {self.lines} to {self.lines} of {self.lines} …]"  # at least as long as the final one
+        )
         half = (budget - len(mark.encode()) - 2) // 2
-        head = _first(_lines(self._head), half)
-        tail = _last(_lines(self._tail), self.lines, half)
+        head = _head_lines(_split_lines(self._head), half)
+        tail = _tail_lines(_split_lines(self._tail), self.lines, half)
         first, last = len(head.whole) + 1, self.lines - len(tail.whole)
         mark = f"[… left out: lines {first} to {last} of {self.lines} …]"
-        return clipped("\n".join([*head.whole, *head.part, mark, *tail.part, *tail.whole]), budget)
+        return clip_bytes("\n".join([*head.whole, *head.part, mark, *tail.part, *tail.whole]), budget)
 
 
-def head_and_tail(_suffix: str) -> Preview:
-    """The same for every kind of file."""
-    return HeadTail()
+def create_head_tail_preview(_suffix: str) -> OutputPreview:
+    """Create the same preview for every kind of file."""
+    return HeadTailPreview()
 
 
-def clipped(text: str, most_bytes: int) -> str:
-    """As much of the beginning as fits, without half a character."""
+def clip_bytes(text: str, most_bytes: int) -> str:
+    """Return as much of the beginning as fits, without half a character."""
     content = text.encode("utf-8", "replace")
     return content.decode() if len(content) <= most_bytes else content[:most_bytes].decode("utf-8", "ignore")
 
 
-class _Shown:
-    """Lines that fitted, and a piece of the next one if there was room for it."""
+class _FittingLines:
+    """Lines that fit, and a piece of the next one if there is room for it."""
 
     def __init__(self) -> None:
         self.whole: list[str] = []
         self.part: list[str] = []
 
 
-def _first(lines: Sequence[str], room: int) -> _Shown:
-    shown = _Shown()
-    for line in _numbered(lines, 1):
+def _head_lines(lines: Sequence[str], room: int) -> _FittingLines:
+    shown = _FittingLines()
+    for line in _number_lines(lines, 1):
         if (size := len(line.encode()) + 1) > room:
             if room > SHORTEST_PIECE:
-                shown.part = [clipped(line, room - 4) + "…"]
+                shown.part = [clip_bytes(line, room - 4) + "…"]
             return shown
         shown.whole.append(line)
         room -= size
     return shown
 
 
-def _last(lines: Sequence[str], total: int, room: int) -> _Shown:
-    shown = _Shown()
+def _tail_lines(lines: Sequence[str], total: int, room: int) -> _FittingLines:
+    shown = _FittingLines()
     for number, line in zip(range(total, 0, -1), reversed(lines), strict=False):
         numbered = f"{number}: {line}"
         if (size := len(numbered.encode()) + 1) > room:
             if room > SHORTEST_PIECE:
-                shown.part = [f"{number}: …{_end(line, room - len(f'{number}: …'.encode()) - 1)}"]
+                shown.part = [f"{number}: …{_line_end(line, room - len(f'{number}: …'.encode()) - 1)}"]
             return shown
         shown.whole.insert(0, numbered)
         room -= size
     return shown
 
 
-def _end(line: str, most_bytes: int) -> str:
+def _line_end(line: str, most_bytes: int) -> str:
     return line.encode()[-most_bytes:].decode("utf-8", "ignore") if most_bytes > 0 else ""
 
 
-def _lines(content: bytes | bytearray) -> list[str]:
+def _split_lines(content: bytes | bytearray) -> list[str]:
     found = content.decode("utf-8", "replace").split("\n")
     return found if found[-1] else found[:-1]
 
 
-def _numbered(lines: Sequence[str], first: int) -> list[str]:
+def _number_lines(lines: Sequence[str], first: int) -> list[str]:
     return [f"{number}: {line}" for number, line in enumerate(lines, first)]
+
+
+def create_evidence_preview(_suffix: str) -> OutputPreview:
+    """Create a preview that detects the kind of output from its first character, because `cat` prints any file."""
+    return EvidencePreview()
+
+
+class EvidencePreview:
+    """A preview of what explains a failure.
+
+    Test reports and Tekton objects are read by their structure, everything else as a log. If nothing stands out, head
+    and tail are shown.
+    """
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._structured: ReportPreview | ObjectPreview | None = None
+        self._log = LogPreview()
+        self._plain = HeadTailPreview()
+
+    def feed(self, chunk: bytes) -> None:
+        if not self._begun and (said := chunk.lstrip(b"\xef\xbb\xbf \t\r\n")):
+            self._begun = True
+            self._structured = ReportPreview() if said[:1] == b"<" else ObjectPreview() if said[:1] in b"[{" else None
+        if self._structured is not None:
+            self._structured.feed(chunk)
+        self._log.feed(chunk)
+        self._plain.feed(chunk)
+
+    def text(self, budget_bytes: int) -> str:
+        budget = min(budget_bytes, PREVIEW_BYTES)
+        if self._structured is not None and self._structured.recognised:
+            return self._structured.text(budget)
+        return self._log.text(budget, ends=True) if self._log.stands_out else self._plain.text(budget)

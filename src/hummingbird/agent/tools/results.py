@@ -1,60 +1,95 @@
-"""A tool's output as the text a model reads: masked, fenced, bounded. Nothing a tool returns can flood a conversation.
+"""Turn a tool's output into the text that a model reads: masked, fenced and limited in size.
 
-What is ours stands outside the fence: what the source says of itself, that something was left out. Knows no sandbox.
+What we add stands outside the fence: the source's metadata, and that something was left out.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from hashlib import sha256
 from typing import Any, Protocol
 
 import msgspec
 
-from hummingbird.agent.described import described
-from hummingbird.agent.tools.fence import fenced
-from hummingbird.agent.tools.preview import clipped
-from hummingbird.domain.errors import HummingbirdError
-from hummingbird.domain.limits import INLINE_RESULT_BYTES, METADATA_BYTES, RESULT_FRAME_BYTES
-from hummingbird.domain.plain_text import PlainText
-from hummingbird.domain.secrets import Secrets
-from hummingbird.domain.text import plain, shortened
-from hummingbird.domain.tools import ToolSpec
-from hummingbird.ports.tool import ByteStream, Json
+from hummingbird.agent.error_text import describe_error
+from hummingbird.agent.tools.preview import clip_bytes
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.limits import INLINE_RESULT_BYTES, METADATA_BYTES, RESULT_FRAME_BYTES
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.tools import ByteStream, Json
+from hummingbird.core.text import TerminalTextCleaner, replace_surrogates, shorten_line
+from hummingbird.core.tool_spec import ToolSpec
 
-NOTHING = "[no output]"
+OPENING = '<untrusted tool="{tool}" id="{mark}">'
+CLOSING = '</untrusted id="{mark}">'
+MARK_CHARS = 16
 
 
-class Shape(Protocol):
-    """Turns an output into what stands in the conversation; the sandbox's auto-spill is another one (T4)."""
+def fence_untrusted(text: str, tool: str) -> str:
+    """Put the text between two lines that mark it as material that outsiders could have written, not as instructions.
+
+    Both lines carry the first digits of the text's own digest. So the text cannot close its own fence, and the same
+    text is fenced the same way in a replay.
+    """
+    mark = _fence_id(text)
+    return f"{OPENING.format(tool=tool, mark=mark)}\n{text}\n{CLOSING.format(mark=mark)}"
+
+
+def fence_size_bytes(tool: str) -> int:
+    """Return the size of a fence without its content."""
+    return len(fence_untrusted("", tool).encode())
+
+
+def _fence_id(text: str) -> str:
+    """Return a digest that does not occur in the text.
+
+    Finding a text that contains its own digest takes 2**55 tries, which can be bought; so it is checked.
+    """
+    seen = text.lower()
+    mark = _digest(text.encode("utf-8", "replace"))
+    while mark in seen:
+        mark = _digest(mark.encode() + text.encode("utf-8", "replace"))
+    return mark
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()[:MARK_CHARS]
+
+
+NO_OUTPUT = "[no output]"
+
+
+class ResultShape(Protocol):
+    """Turns an output into the text in the conversation; `InlineShape` and `SpillShape` are the two kinds."""
 
     async def __call__(self, spec: ToolSpec, output: str | Json | ByteStream) -> str: ...
 
 
-class Ready(str):
-    """An output that is as the model shall read it: its tool has masked, fenced and bounded it, part by part."""
+class ReadyText(str):
+    """An output whose tool has masked, fenced and limited it already."""
 
     __slots__ = ()
 
 
-class Inline:
-    """For sessions without a sandbox: keeps head and tail of what is too long and says what was left out."""
+class InlineShape:
+    """The shape for sessions without a sandbox: keeps head and tail of a long output and says what was left out."""
 
     def __init__(self, secrets: Secrets | None = None) -> None:
         self._secrets = secrets or Secrets()
 
     async def __call__(self, spec: ToolSpec, output: str | Json | ByteStream) -> str:
-        if isinstance(output, Ready):
-            return str(output)  # a plain one: journals hold no other kind
+        if isinstance(output, ReadyText):
+            return str(output)  # journals hold plain strings only
         if isinstance(output, ByteStream):
-            return await self._from_stream(spec, output)
+            return await self._shape_stream(spec, output)
         room = INLINE_RESULT_BYTES - RESULT_FRAME_BYTES
-        return framed(spec, bounded(as_text(output, self._secrets.mask), room))
+        return frame_result(spec, limit_text(output_to_text(output, self._secrets.mask), room))
 
-    async def _from_stream(self, spec: ToolSpec, stream: ByteStream) -> str:
-        """Reads to the end without holding more than head and tail. What came of one that breaks off is shown."""
+    async def _shape_stream(self, spec: ToolSpec, stream: ByteStream) -> str:
+        """Read to the end without holding more than head and tail; show what came before a stream broke off."""
         room = INLINE_RESULT_BYTES - RESULT_FRAME_BYTES
-        head, tail, size, said = b"", b"", 0, noted(stream.note, self._secrets)
+        head, tail, size, said = b"", b"", 0, note_line(stream.note, self._secrets)
         try:
-            async with aclosing(clean(stream, self._secrets)) as chunks:
+            async with aclosing(clean_stream(stream, self._secrets)) as chunks:
                 async for chunk in chunks:
                     size += len(chunk)
                     head += chunk[: max(0, room - len(head))]
@@ -62,88 +97,95 @@ class Inline:
         except Exception as error:
             if not size:
                 raise
-            said = f"[{spec.name} broke off after {size} bytes ({why(error)}). Not the whole:]{said}"
+            said = f"[{spec.name} broke off after {size} bytes ({short_reason(error)}). Not the whole:]{said}"
         if stream.binary:
             binary = f"[{size} bytes of binary {stream.suffix} from {spec.name}; not shown]"
-            return with_metadata(spec, f"{said}\n{binary}" if said else binary)
-        return framed(spec, head.decode("utf-8", "replace") if size <= room else _cut(head, tail, size, room), said)
+            return add_metadata(spec, f"{said}\n{binary}" if said else binary)
+        return frame_result(
+            spec, head.decode("utf-8", "replace") if size <= room else _cut_middle(head, tail, size, room), said
+        )
 
 
-async def inline(spec: ToolSpec, output: str | Json | ByteStream) -> str:
-    """`Inline` where no credential is known."""
-    return await Inline()(spec, output)
+async def shape_inline(spec: ToolSpec, output: str | Json | ByteStream) -> str:
+    """Shape the output inline, without known credentials."""
+    return await InlineShape()(spec, output)
 
 
-def framed(spec: ToolSpec, text: str, said: str = "") -> str:
-    """The text as the model reads it: what we say of it, the text, fenced unless it is our own, and the source's
-    metadata (T6, T8)."""
-    body = text if spec.trusted else fenced(text, spec.name) if text else NOTHING
-    return with_metadata(spec, f"{said}\n{body}" if said else body)
+def frame_result(spec: ToolSpec, text: str, said: str = "") -> str:
+    """Return the text as the model reads it.
+
+    That is what we say about it, the text itself (fenced unless it is our own), and the source's metadata.
+    """
+    body = text if spec.trusted else fence_untrusted(text, spec.name) if text else NO_OUTPUT
+    return add_metadata(spec, f"{said}\n{body}" if said else body)
 
 
-def noted(note: str, secrets: Secrets) -> str:
-    """A tool's own words about its output, as one line beside it."""
-    return f"[{clipped(' '.join(secrets.mask(plain(note)).split()), METADATA_BYTES)}]" if note else ""
+def note_line(note: str, secrets: Secrets) -> str:
+    """Return a tool's own words about its output as one line beside it."""
+    return f"[{clip_bytes(' '.join(secrets.mask(replace_surrogates(note)).split()), METADATA_BYTES)}]" if note else ""
 
 
-def why(error: BaseException) -> str:
-    """Our own errors are sentences; of others only the name, their words may be an outsider's."""
-    return shortened(str(error), 200) if isinstance(error, HummingbirdError) else type(error).__name__
+def short_reason(error: BaseException) -> str:
+    """Return the message of our own errors, and only the name of others, whose words may be an outsider's."""
+    return shorten_line(str(error), 200) if isinstance(error, HummingbirdError) else type(error).__name__
 
 
-def with_metadata(spec: ToolSpec, text: str) -> str:
-    """What its source says of itself is part of each of its results, whichever way they go (T6)."""
+def add_metadata(spec: ToolSpec, text: str) -> str:
+    """Append what the source says about itself, which is part of each of its results."""
     if not spec.metadata:
         return text
     said = "; ".join(f"{name}: {value}" for name, value in spec.metadata.items())
-    return f"{text}\n[{clipped(' '.join(said.split()), METADATA_BYTES)}]"
+    return f"{text}\n[{clip_bytes(' '.join(said.split()), METADATA_BYTES)}]"
 
 
-def failed(spec: ToolSpec, error: BaseException) -> str:
-    """A tool's failure. Our own sentences are ours; what other errors say may quote an outsider."""
+def tool_failure_text(spec: ToolSpec, error: BaseException) -> str:
+    """Describe a tool's failure; the words of errors that are not ours may quote an outsider and are fenced."""
     if spec.trusted or isinstance(error, HummingbirdError):
-        return f"{spec.name} failed: {described(error)}"
-    words = described(error).removeprefix(type(error).__name__).removeprefix(": ")
+        return f"{spec.name} failed: {describe_error(error)}"
+    words = describe_error(error).removeprefix(type(error).__name__).removeprefix(": ")
     room = INLINE_RESULT_BYTES - RESULT_FRAME_BYTES
-    return framed(spec, bounded(words, room), f"{spec.name} failed: {type(error).__name__}.")
+    return frame_result(spec, limit_text(words, room), f"{spec.name} failed: {type(error).__name__}.")
 
 
-def as_text(output: str | Json, mask: Callable[[str], str]) -> str:
-    """Text as it is, anything else as JSON; masked, and fit to be sent."""
+def output_to_text(output: str | Json, mask: Callable[[str], str]) -> str:
+    """Return text as it is and anything else as JSON, masked and valid Unicode."""
     if isinstance(output, str):
-        return mask(plain(output))
-    return msgspec.json.encode(_masked(msgspec.to_builtins(output), mask)).decode()
+        return mask(replace_surrogates(output))
+    return msgspec.json.encode(_mask_value(msgspec.to_builtins(output), mask)).decode()
 
 
-def _masked(value: Any, mask: Callable[[str], str]) -> Any:
-    """String by string: in the text of the JSON quotes and backslashes inside a credential would hide it."""
+def _mask_value(value: Any, mask: Callable[[str], str]) -> Any:
+    """Mask string by string: in JSON text, escaped quotes and backslashes inside a credential would hide it."""
     if isinstance(value, str):
-        return mask(plain(value))
+        return mask(replace_surrogates(value))
     if isinstance(value, Mapping):
         found: dict[str, Any] = {}
         for key, inner in value.items():
-            name = mask(plain(str(key)))
-            unlike = name if name not in found else f"{name} {len(found)}"  # two that are masked stay two
-            found[unlike] = _masked(inner, mask)
+            name = mask(replace_surrogates(str(key)))
+            unlike = name if name not in found else f"{name} {len(found)}"  # two masked keys stay distinct
+            found[unlike] = _mask_value(inner, mask)
         return found
-    return [_masked(inner, mask) for inner in value] if isinstance(value, list | tuple) else value
+    return [_mask_value(inner, mask) for inner in value] if isinstance(value, list | tuple) else value
 
 
-async def clean(
+async def clean_stream(
     stream: ByteStream, secrets: Secrets, seen: Callable[[bytes], None] | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """The stream's bytes, credentials masked across the borders of chunks too unless it is binary (T7), terminals'
-    sequences taken out before that. Closes it. Of one that breaks off, what might have become a credential is never
-    shown. `seen` gets the text with the sequences in it, masked by itself: who sees it may show half a line."""
-    async with _closed_in_the_end(stream.chunks) as chunks:
+    """Yield the stream's bytes without credentials and terminal sequences, and close it.
+
+    Credentials are masked across the borders of chunks too, after terminal sequences were removed; binary streams stay
+    as they are. If the stream breaks off, text that might have become a credential is never shown. `seen` gets the
+    masked text with the terminal sequences.
+    """
+    async with _close_at_end(stream.chunks) as chunks:
         if stream.binary:
             async for chunk in chunks:
-                yield _bytes(chunk)
+                yield _check_bytes(chunk)
             return
-        masking, plain_text = secrets.stream(), PlainText() if stream.terminal else None
-        coloured = secrets.stream()
+        masking, plain_text = secrets.open_stream(), TerminalTextCleaner() if stream.terminal else None
+        coloured = secrets.open_stream()
         async for chunk in chunks:
-            raw = _bytes(chunk)
+            raw = _check_bytes(chunk)
             if seen is not None:
                 seen(coloured.feed(raw))
             if safe := masking.feed(plain_text.feed(raw) if plain_text else raw):
@@ -155,7 +197,7 @@ async def clean(
 
 
 @asynccontextmanager
-async def _closed_in_the_end(chunks: AsyncIterator[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
+async def _close_at_end(chunks: AsyncIterator[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
     try:
         yield chunks
     finally:
@@ -163,23 +205,23 @@ async def _closed_in_the_end(chunks: AsyncIterator[bytes]) -> AsyncIterator[Asyn
             await close()
 
 
-def _bytes(chunk: object) -> bytes:
+def _check_bytes(chunk: object) -> bytes:
     if not isinstance(chunk, bytes | bytearray | memoryview):
         raise TypeError(f"a stream of bytes brought {type(chunk).__name__}")
     return bytes(chunk)
 
 
-def bounded(text: str, room: int = INLINE_RESULT_BYTES) -> str:
-    """The text, or its head and tail."""
-    if len(text) <= room // 4:  # four bytes is the most a character takes
-        return plain(text)
+def limit_text(text: str, room: int = INLINE_RESULT_BYTES) -> str:
+    """Return the text, or its head and tail if it is too long."""
+    if len(text) <= room // 4:  # a character takes at most four bytes
+        return replace_surrogates(text)
     content = text.encode("utf-8", "replace")
     if len(content) <= room:
-        return plain(text)
-    return _cut(content[:room], content[-room:], len(content), room)
+        return replace_surrogates(text)
+    return _cut_middle(content[:room], content[-room:], len(content), room)
 
 
-def _cut(head: bytes, tail: bytes, size: int, room: int) -> str:
+def _cut_middle(head: bytes, tail: bytes, size: int, room: int) -> str:
     half = room // 2
     left_out = size - 2 * half
     first, last = head[:half].decode("utf-8", "replace"), tail[-half:].decode("utf-8", "replace")

@@ -1,6 +1,4 @@
-"""The engine that reads logs: what stands out in text that nobody structured.
+"""Find what stands out in a log, which is text without structure: read, score, choose within a budget.
 
-Owns: cleaning, cues, scores, blocks, the choice within a budget.
-May touch: domain, and its sister modules in evidence.
-Never: I/O, a model, or a clock.
+Pure code: no I/O, no model, no clock.
 """

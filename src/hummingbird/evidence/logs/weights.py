@@ -1,11 +1,11 @@
-"""What each sort of line is worth, learned from labelled logs by `benchmarks/evidence/training.py`.
+"""Weights of the features of log lines, learned from labelled logs by `benchmarks/evidence/training.py`.
 
-Not written by hand. The order is that of `Sort`, `WINDOWS`, `SCALES` and `FLAGS`.
+Do not edit by hand. The values are in the order of `LineSort`, `WINDOWS`, `SCALES` and `FLAGS`.
 """
 
-from hummingbird.evidence.logs.scoring import Weights
+from hummingbird.evidence.logs.line_scores import ScoreWeights
 
-WEIGHTS = Weights(
+WEIGHTS = ScoreWeights(
     plain=(
         0.99, 0.23, 0.79, 0.34, 0.74, 0.41, 0.36, -0.32, -0.62, -0.01, -0.61, -0.1, 0.09, -0.28, -0.2, 0.85, 0.34, 0.79,
         0.34, 0.15, -0.13, 0.77, -0.51, 0.7, -0.2, 0.22, 0.5, -0.69, -0.59, 0.02, 0, 0.47, 0.22, 0,

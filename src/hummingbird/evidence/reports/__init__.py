@@ -1,6 +1,4 @@
-"""Test reports in XML, read as they stream by.
+"""Read test reports in XML as they stream by: JUnit, xUnit and Testing Farm, hostile XML included.
 
-Owns: the dialects of JUnit and xUnit, Testing Farm's among them; hostile XML.
-May touch: domain, and evidence's regions and fingerprints.
-Never: a whole report in memory, or an entity expanded.
+A report is never held whole in memory, and no entity is ever expanded.
 """

@@ -1,6 +1,4 @@
-"""Tekton's objects as evidence: runs, tasks, steps and why they ended.
+"""Read Tekton objects as evidence: runs, tasks, steps and why they ended, in both versions of the API.
 
-Owns: both versions of the API, lists of either server, reasons and what they blame.
-May touch: domain, and evidence's regions, causes and fingerprints.
-Never: a cluster.
+Pure code: it never talks to a cluster.
 """

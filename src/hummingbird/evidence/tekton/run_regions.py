@@ -1,98 +1,193 @@
-"""Failed Tekton tasks as regions, first causes first, with where to find their logs (V3, V5, V7).
+"""Turn failed Tekton tasks into regions, root causes first, with where to find their logs.
 
-An object has no lines of its own, so the lines of these regions have no numbers. Knows nothing of JSON or of budgets.
+An object has no lines, so the lines of these regions have no numbers.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from hummingbird.evidence.causes.graph import causes_of
-from hummingbird.evidence.fingerprint import fingerprint
-from hummingbird.evidence.regions import Line, Region
-from hummingbird.evidence.tekton.jobs import explained, jobs_of
-from hummingbird.evidence.tekton.loose import fields, text
-from hummingbird.evidence.tekton.reasons import RETRIED, TEST_OUTPUT, Meaning, meaning
-from hummingbird.evidence.tekton.runs import Found, Result, Run, State, Task
+from hummingbird.evidence.cause_graph import GraphJob, GraphJobStatus, find_causes
+from hummingbird.evidence.fingerprints import compute_fingerprint
+from hummingbird.evidence.loose_json import object_at, text_at
+from hummingbird.evidence.regions import EvidenceLine, Region
+from hummingbird.evidence.tekton.object_reader import is_chosen_skip
+from hummingbird.evidence.tekton.runs import (
+    IMAGE,
+    IMAGE_MISSING,
+    KILLED,
+    MEMORY,
+    POD,
+    QUOTA,
+    RETRIED,
+    RUN_TIMEOUT,
+    STEP,
+    TASK_TIMEOUT,
+    TEST_OUTPUT,
+    FailureMeaning,
+    TektonObjects,
+    TektonResult,
+    TektonRun,
+    TektonState,
+    TektonTask,
+    explain_reasons,
+)
 
-Fingerprint = Callable[[Sequence[str]], str]
+GRAPH_STATUSES = {
+    TektonState.PASSED: GraphJobStatus.PASSED,
+    TektonState.FAILED: GraphJobStatus.FAILED,
+    TektonState.CANCELLED: GraphJobStatus.CANCELLED,
+    TektonState.SKIPPED: GraphJobStatus.SKIPPED,
+}
+NO_SUCH_IMAGE = ("manifest unknown", "not found", "unauthorized", "denied", "does not exist")
+KILLED_EXIT_CODE = 137
+
+
+def graph_jobs_from_run(run: TektonRun) -> tuple[GraphJob, ...]:
+    """Return one job per task; `finally` tasks wait for all others."""
+    return tuple(_graph_job(run, task, place) for place, task in enumerate(run.tasks))
+
+
+def _graph_job(run: TektonRun, task: TektonTask, place: int) -> GraphJob:
+    ignored = task.reason == "FailureIgnored"
+    return GraphJob(
+        id=task.run or f"{task.name}#{place}",
+        name=task.name,
+        status=GRAPH_STATUSES.get(task.state, GraphJobStatus.OPEN),
+        order=1 if task.final else 0,
+        needs=None if task.final else task.needs,
+        failure_reason=task.reason,
+        allow_failure=ignored,
+        started=task.started,
+        finished=task.finished,
+        failed_tries=task.failed_tries,
+        pipeline=run.name,
+        skipped_by_design=is_chosen_skip(task),
+        stopped=task.forced_skip,
+        blame=explain_task_failure(run, task).blame if task.state is TektonState.FAILED else None,
+    )
+
+
+def explain_task_failure(run: TektonRun, task: TektonTask) -> FailureMeaning:
+    """Explain a failure from the most telling of all reasons that the task, its run and its steps give."""
+    culprit = task.culprit
+    found = explain_reasons(task.reason, culprit.reason if culprit else "", *_waiting_reasons(task))
+    said = f"{task.message} {culprit.message if culprit else ''}"
+    if found is TASK_TIMEOUT and run.reason == "PipelineRunTimeout":
+        return RUN_TIMEOUT
+    if found is IMAGE and any(words in said for words in NO_SUCH_IMAGE):
+        return IMAGE_MISSING
+    if found is POD and "exceeded quota" in said:
+        return QUOTA
+    if "OOMKilled" in said:
+        return MEMORY
+    if found is STEP and culprit and culprit.exit_code == KILLED_EXIT_CODE:
+        return KILLED
+    return _with_exit_code(found, task)
+
+
+def _waiting_reasons(task: TektonTask) -> list[str]:
+    return [step.reason for step in task.steps if step.exit_code is None and not step.harmless]
+
+
+def _with_exit_code(found: FailureMeaning, task: TektonTask) -> FailureMeaning:
+    """Put the step's exit code into the sentence for people."""
+    culprit = task.culprit
+    if found is not STEP or not culprit or culprit.exit_code is None:
+        return found
+    why = f"Step {culprit.name} ended with exit code {culprit.exit_code}; its log says why."
+    return replace(found, blame=replace(found.blame, why=why))
+
+
+TaskFingerprint = Callable[[Sequence[str]], str]
 NO_LINE = 0
 TEST_RESULTS = frozenset({"TEST_OUTPUT", "HACBS_TEST_OUTPUT"})
-NOT_GOOD = frozenset({"FAILURE", "ERROR"})
-FIRST, RUN_ONLY, TESTED, DRAGGED, RETRIED_SCORE = 1.0, 0.9, 0.8, 0.5, 0.3
-NAMED = 12
+FAILED_RESULTS = frozenset({"FAILURE", "ERROR"})
+FIRST_SCORE, RUN_ONLY_SCORE, TEST_OUTPUT_SCORE, AFFECTED_SCORE, RETRIED_SCORE = 1.0, 0.9, 0.8, 0.5, 0.3
+MAX_NAMES = 12
 
 
-def regions_of(found: Found, name: Fingerprint = fingerprint) -> tuple[Region, ...]:
-    regions = [region for run in found.runs for region in _of_run(run, name)]
+def regions_from_runs(found: TektonObjects, name: TaskFingerprint = compute_fingerprint) -> tuple[Region, ...]:
+    """Make the regions of all runs, best score first; `name` computes the fingerprint."""
+    regions = [region for run in found.runs for region in _regions_of_run(run, name)]
     return tuple(sorted(regions, key=lambda region: -region.score))
 
 
-def summary(found: Found) -> list[str]:
-    """How the runs ended, the failed ones by name and the others by number."""
+def summarize_runs(found: TektonObjects) -> list[str]:
+    """Return lines that say how the runs ended: failed PipelineRuns by name, the others by number."""
     states = Counter(run.state for run in found.runs)
     counts = ", ".join(f"{count} {state}" for state, count in states.most_common()) or "none"
     lines = [f"Tekton, {len(found.runs)} {'run' if len(found.runs) == 1 else 'runs'}: {counts}"]
-    failed = [run for run in found.runs if run.state is State.FAILED and run.kind == "PipelineRun"]
-    lines += [f"{run.kind} {run.name}: {run.reason or 'failed'}. {run.message}".rstrip() for run in failed[:NAMED]]
+    failed = [run for run in found.runs if run.state is TektonState.FAILED and run.kind == "PipelineRun"]
+    lines += [f"{run.kind} {run.name}: {run.reason or 'failed'}. {run.message}".rstrip() for run in failed[:MAX_NAMES]]
     return lines
 
 
-def failing_output(results: Sequence[Result]) -> str:
-    """What a test says of itself, when it says that it failed; its task may have succeeded all the same."""
+def failing_test_output(results: Sequence[TektonResult]) -> str:
+    """Return what a test result says if it reports a failure, else ""; the task may have succeeded all the same."""
     for result in results:
         if result.name in TEST_RESULTS:
             try:
-                said = fields(json.loads(result.value))
+                said = object_at(json.loads(result.value))
             except (ValueError, RecursionError):
                 continue
-            if text(said, "result") in NOT_GOOD:
-                return f"{result.name} says {text(said, 'result')}: {_counted(said)}".rstrip(": ")
+            if text_at(said, "result") in FAILED_RESULTS:
+                return f"{result.name} says {text_at(said, 'result')}: {_describe_counts(said)}".rstrip(": ")
     return ""
 
 
-def _counted(said: object) -> str:
-    counts = [f"{text(said, name)} {name}" for name in ("failures", "warnings", "successes") if text(said, name)]
-    note = text(said, "note")
+def _describe_counts(said: object) -> str:
+    counts = [f"{text_at(said, name)} {name}" for name in ("failures", "warnings", "successes") if text_at(said, name)]
+    note = text_at(said, "note")
     return ", ".join(counts) + (f" ({note})" if note else "")
 
 
-def _of_run(run: Run, name: Fingerprint) -> list[Region]:
-    causes = causes_of(jobs_of(run))
-    dragged = {job.id: cause for cause in causes.first for job in cause.dragged}
-    behind = {cause.first.id: [job.name for job in cause.dragged] for cause in causes.first}
+def _regions_of_run(run: TektonRun, name: TaskFingerprint) -> list[Region]:
+    causes = find_causes(graph_jobs_from_run(run))
+    dragged = {job.id: cause for cause in causes.root_causes for job in cause.affected}
+    behind = {cause.first_job.id: [job.name for job in cause.affected] for cause in causes.root_causes}
     found = []
     for task in run.tasks:
-        if task.state is State.FAILED:
-            lines = [*_told(run, task), *_trail(behind.get(task.run, []))]
-            score = DRAGGED if task.run in dragged else FIRST
-            found.append(_region(lines, explained(run, task), score, name(_lasting(run, task))))
-        elif said := failing_output(task.results):
-            lines = [f"{_title(run, task)}: {said}", *_log(task)]
-            found.append(_region(lines, TEST_OUTPUT, TESTED, name([f"test output of task {task.name}", said])))
-        elif task.state is State.PASSED and task.failed_tries:
-            lines = [f"{_title(run, task)}: passed after {task.failed_tries} failed tries", *_log(task)]
-            found.append(_region(lines, RETRIED, RETRIED_SCORE, name([f"retried task {task.name}"])))
-    return found or _of_run_alone(run, name)
+        if task.state is TektonState.FAILED:
+            lines = [*_describe_task(run, task), *_describe_affected(behind.get(task.run, []))]
+            score = AFFECTED_SCORE if task.run in dragged else FIRST_SCORE
+            found.append(_make_region(lines, explain_task_failure(run, task), score, name(_stable_lines(run, task))))
+        elif said := failing_test_output(task.results):
+            lines = [f"{_task_title(run, task)}: {said}", *_log_location(task)]
+            found.append(
+                _make_region(lines, TEST_OUTPUT, TEST_OUTPUT_SCORE, name([f"test output of task {task.name}", said]))
+            )
+        elif task.state is TektonState.PASSED and task.failed_tries:
+            lines = [f"{_task_title(run, task)}: passed after {task.failed_tries} failed tries", *_log_location(task)]
+            found.append(_make_region(lines, RETRIED, RETRIED_SCORE, name([f"retried task {task.name}"])))
+    return found or _regions_of_run_alone(run, name)
 
 
-def _of_run_alone(run: Run, name: Fingerprint) -> list[Region]:
-    """When no task is to blame: the run never got that far, or the object does not say which one it was."""
-    said = failing_output(run.results)
-    if run.state is State.FAILED:
-        lines = [f"FAILED {run.kind} {run.name}: {run.reason or 'no reason given'}", run.message, said, *_started(run)]
+def _regions_of_run_alone(run: TektonRun, name: TaskFingerprint) -> list[Region]:
+    """Make a region of the run itself when no task is to blame: it never got that far, or does not say which task."""
+    said = failing_test_output(run.results)
+    if run.state is TektonState.FAILED:
+        lines = [
+            f"FAILED {run.kind} {run.name}: {run.reason or 'no reason given'}",
+            run.message,
+            said,
+            *_describe_started_tasks(run),
+        ]
         same = name([run.reason, run.message.replace(run.name or " ", " "), said])
-        return [_region(lines, meaning(run.reason), RUN_ONLY, same)]
-    return [_region([f"{run.kind} {run.name}: {said}"], TEST_OUTPUT, TESTED, name([said]))] if said else []
+        return [_make_region(lines, explain_reasons(run.reason), RUN_ONLY_SCORE, same)]
+    return (
+        [_make_region([f"{run.kind} {run.name}: {said}"], TEST_OUTPUT, TEST_OUTPUT_SCORE, name([said]))] if said else []
+    )
 
 
-def _started(run: Run) -> list[str]:
-    names = [task.run for task in run.tasks if task.state is State.UNKNOWN and task.run]
-    return [f"one or more of these TaskRuns failed: {_listed(names)}"] if names else []
+def _describe_started_tasks(run: TektonRun) -> list[str]:
+    names = [task.run for task in run.tasks if task.state is TektonState.UNKNOWN and task.run]
+    return [f"one or more of these TaskRuns failed: {_join_names(names)}"] if names else []
 
 
-def _lasting(run: Run, task: Task) -> list[str]:
-    """What another run of the same failure says too: without the names that are made for one run."""
+def _stable_lines(run: TektonRun, task: TektonTask) -> list[str]:
+    """Return lines that are the same in another run of this failure: without names that are generated for each run."""
     culprit = task.culprit
     step = f"step {culprit.name} exit code {culprit.exit_code} {culprit.reason}" if culprit else ""
     message = task.message
@@ -101,8 +196,8 @@ def _lasting(run: Run, task: Task) -> list[str]:
     return [f"task {task.name} {task.reason}", message, step, culprit.message if culprit else ""]
 
 
-def _region(lines: Sequence[str], found: Meaning, score: float, same: str) -> Region:
-    whole = tuple(Line(NO_LINE, line) for text_ in lines for line in text_.splitlines() if line.strip())
+def _make_region(lines: Sequence[str], found: FailureMeaning, score: float, same: str) -> Region:
+    whole = tuple(EvidenceLine(NO_LINE, line) for text_ in lines for line in text_.splitlines() if line.strip())
     return Region(
         lines=whole,
         kind=found.kind,
@@ -113,39 +208,39 @@ def _region(lines: Sequence[str], found: Meaning, score: float, same: str) -> Re
     )
 
 
-def _title(run: Run, task: Task) -> str:
+def _task_title(run: TektonRun, task: TektonTask) -> str:
     return f"task {task.name} of {run.kind} {run.name}" if run.kind == "PipelineRun" else f"{run.kind} {run.name}"
 
 
-def _told(run: Run, task: Task) -> list[str]:
+def _describe_task(run: TektonRun, task: TektonTask) -> list[str]:
     sure = ", as follows from the order of the tasks" if task.deduced else ""
-    lines = [f"FAILED {_title(run, task)}: {task.reason or 'no reason given'}{sure}", task.message]
+    lines = [f"FAILED {_task_title(run, task)}: {task.reason or 'no reason given'}{sure}", task.message]
     if culprit := task.culprit:
         code = f"exit code {culprit.exit_code}" if culprit.exit_code is not None else "no exit code"
-        lasted = _lasted(culprit.started, culprit.finished)
+        lasted = _describe_duration(culprit.started, culprit.finished)
         lines += [f"step {culprit.name}: {code} ({culprit.reason or 'no reason'}){lasted}", culprit.message]
-    if said := failing_output(task.results):
+    if said := failing_test_output(task.results):
         lines.append(said)
-    return [*lines, *_log(task)]
+    return [*lines, *_log_location(task)]
 
 
-def _lasted(started: float | None, finished: float | None) -> str:
+def _describe_duration(started: float | None, finished: float | None) -> str:
     return "" if started is None or finished is None else f" after {max(0.0, finished - started):.0f} s"
 
 
-def _log(task: Task) -> list[str]:
+def _log_location(task: TektonTask) -> list[str]:
     if task.deduced:
         return [f"log: of TaskRun {task.run}"] if task.run else []
     if not task.pod:
-        return ["log: none, for the task never had a pod"] if task.state is State.FAILED else []
+        return ["log: none, for the task never had a pod"] if task.state is TektonState.FAILED else []
     container = f", container {task.culprit.container}" if task.culprit else ""
     return [f"log: pod {task.pod}{container}" + (f", namespace {task.namespace}" if task.namespace else "")]
 
 
-def _trail(names: Sequence[str]) -> list[str]:
-    return [f"dragged along: {_listed(names)}"] if names else []
+def _describe_affected(names: Sequence[str]) -> list[str]:
+    return [f"affected: {_join_names(names)}"] if names else []
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{', '.join(names[:MAX_NAMES])}{more}"

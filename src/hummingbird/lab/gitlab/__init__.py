@@ -1,6 +1,4 @@
-"""A GitLab that serves one case, awkward parts included.
+"""A stand-in for GitLab that serves one case: REST API, errors, faults, quick actions and webhooks.
 
-Owns: its REST answers, refusals, faults, quick actions and webhooks.
-May touch: the lab's case, planned faults and serving; domain.
-Never: adapters, so that it cannot share their mistakes.
+It never imports the GitLab client code, so that it cannot share its mistakes.
 """

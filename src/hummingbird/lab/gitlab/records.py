@@ -1,8 +1,8 @@
-"""What this GitLab remembers: one plain record for each noun of the API.
+"""Data types of the GitLab stand-in: one plain record for each noun of the API.
 
-Records hold what cannot be worked out; addresses, avatars and durations are added when they are shown (see shapes).
-They know nothing of HTTP, and refer to people by `author_id`/`user_id`, never by a copy of the person.
-Times are strings as the API prints them (`2026-03-02T10:00:00.000Z`); None means that it has not happened.
+Records hold what cannot be computed; `entities` adds addresses, avatars and durations. They refer to people by id,
+never by a copy. Times are strings as the API prints them (`2026-03-02T10:00:00.000Z`); None means that it has not
+happened.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ DIFF_NOTE = "DiffNote"
 
 @dataclass(slots=True)
 class User:
-    """`state`: active or blocked."""
+    """A person or a bot; `state` is active or blocked."""
 
     id: int
     username: str
@@ -29,7 +29,7 @@ class User:
 
 @dataclass(slots=True)
 class Member:
-    """`inherited`: through a group, which members/all shows and members does not."""
+    """A membership; `inherited` ones come from a group, and only members/all shows them."""
 
     user_id: int
     access_level: int
@@ -38,21 +38,21 @@ class Member:
 
 
 @dataclass(slots=True)
-class Token:
-    """`standing`: active or expired. `kind`: personal, or job (sent as JOB-TOKEN). `expires_on`: the day of its end."""
+class AccessToken:
+    """A token; `state` is active or expired, `kind` is personal or job (sent as JOB-TOKEN), `expires_on` is a day."""
 
     value: str
     user_id: int
     scopes: tuple[str, ...]
-    standing: str = "active"
+    state: str = "active"
     kind: str = "personal"
     job_id: int | None = None
     expires_on: str | None = None
 
 
 @dataclass(slots=True)
-class Project:
-    """`visibility`: private, internal or public. `public_jobs` false hides CI from those below Reporter."""
+class LabProject:
+    """A project; `visibility` is private, internal or public. Without `public_jobs` only Reporters and above see CI."""
 
     id: int
     path: str
@@ -79,7 +79,7 @@ class Commit:
 
 
 @dataclass(slots=True)
-class FileDiff:
+class DiffFile:
     """One file of a diff; `diff` begins with its first hunk, without the ---/+++ lines."""
 
     old_path: str
@@ -103,7 +103,7 @@ class Award:
 
 @dataclass(slots=True)
 class Note:
-    """`commands_changes` is only ever filled in the answer to the write that caused them."""
+    """A note of a merge request."""
 
     id: int
     author_id: int
@@ -122,7 +122,7 @@ class Note:
 
     @property
     def resolvable(self) -> bool:
-        """A note of a thread; individual and system notes are not (facts 2.3)."""
+        """Whether it belongs to a thread; individual and system notes do not."""
         return self.type in (DISCUSSION_NOTE, DIFF_NOTE) and not self.system
 
 
@@ -147,7 +147,7 @@ class Discussion:
 
 @dataclass(slots=True)
 class DraftNote:
-    """`discussion_id`: the thread that it will answer, None for a new one."""
+    """A note of a review that is not published; `discussion_id` is the thread it answers, None for a new one."""
 
     id: int
     author_id: int
@@ -159,10 +159,12 @@ class DraftNote:
 
 
 @dataclass(slots=True)
-class MergeRequest:
-    """`project_id` is the target's; `source_project_id` None: it came from a fork that was deleted (facts 1.2). `sha`
-    None: GitLab is still preparing it. `merge_checked`: whether it is known if it can be merged, which the first reader
-    of it makes GitLab find out (facts 2.1)."""
+class LabMergeRequest:
+    """A merge request.
+
+    `project_id` is the target's. `source_project_id` is None if the fork was deleted. `sha` is None while GitLab
+    prepares the merge request. `merge_checked` tells whether mergeability is known; the first read starts the check.
+    """
 
     id: int
     iid: int
@@ -190,7 +192,7 @@ class MergeRequest:
     merged_by_id: int | None = None
     merged_at: str | None = None
     diff_text: str = ""
-    files: list[FileDiff] = field(default_factory=list)
+    files: list[DiffFile] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     discussions: list[Discussion] = field(default_factory=list)
     draft_notes: list[DraftNote] = field(default_factory=list)
@@ -201,15 +203,18 @@ class MergeRequest:
         return [note for discussion in self.discussions for note in discussion.notes]
 
     @property
-    def unresolved(self) -> bool:
+    def has_open_threads(self) -> bool:
         """Whether a thread is still open."""
         return any(each.resolvable and not each.resolved for each in self.discussions)
 
 
 @dataclass(slots=True)
 class Pipeline:
-    """`ref` is what REST says: refs/merge-requests/7/head for one of a merge request, whose hook names the source
-    branch instead (facts 1.1). `merge_request_id` None: not of a merge request."""
+    """A pipeline.
+
+    `ref` is what REST shows: refs/merge-requests/7/head for a merge request pipeline, whose webhook names the source
+    branch instead. `merge_request_id` is None for other pipelines.
+    """
 
     id: int
     iid: int
@@ -230,10 +235,13 @@ class Pipeline:
 
 
 @dataclass(slots=True)
-class Job:
-    """`log` None: none was written yet. `debug_trace`: its log may hold secrets and is for developers alone.
-    `downstream` is the pipeline that a bridge started, as the API shows it. `reports`: kinds of reports that it
-    uploaded, in GitLab's words (`junit`)."""
+class CiJob:
+    """A job or a bridge.
+
+    `log` is None if none was written yet. With `debug_trace` the log may contain secrets, and only developers may read
+    it. `downstream` is the pipeline that a bridge started, as the API shows it. `reports` are the kinds of uploaded
+    reports, as GitLab names them (`junit`).
+    """
 
     id: int
     name: str
@@ -257,8 +265,8 @@ class Job:
 
 
 @dataclass(slots=True)
-class Status:
-    """An external commit status. `retried`: a later one of the same name stands in its place (facts 2.5)."""
+class CommitStatus:
+    """An external commit status; `retried` if a later one of the same name replaced it."""
 
     id: int
     sha: str
@@ -277,15 +285,14 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Something happened. `kind`: note, emoji, merge_request, pipeline or job, of which webhooks tell, or
-    quick_action.
+class WorldChange:
+    """Something that happened, for listeners.
 
+    kind     note, emoji, merge_request, pipeline or job, which webhooks report, or quick_action
     action   of notes create, update, destroy; of emoji award, revoke; of merge requests open, close, reopen,
-             update, approved, merge …; of pipelines and jobs the status that they turned to; of quick actions their
-             name
+             update, approved, merge …; of pipelines and jobs the new status; of quick actions their name
     subject  the record that changed
-    changes  what a merge request's hook lists: name → {previous, current}
+    changes  what the webhook of a merge request lists: name → {previous, current}
     extra    `oldrev` of a push; `on`, the note or merge request that an emoji is on;
              `argument` and `applied` of a quick action
     """
@@ -294,7 +301,7 @@ class Change:
     action: str
     subject: Any
     actor: User
-    project: Project
-    merge_request: MergeRequest | None = None
+    project: LabProject
+    merge_request: LabMergeRequest | None = None
     changes: Raw = field(default_factory=dict)
     extra: Raw = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Konflux of one case, served: the cluster and its KubeArchive, each on a port of its own.
+"""Serve the Konflux of one case: the cluster and its KubeArchive, each on its own port.
 
 with KonfluxLab(case) as lab:
-    lab.kubeconfig(path)
+    lab.write_kubeconfig(path)
     lab.archive_faults.plan("*/log", QUERY_TIMEOUT)
 """
 
@@ -10,40 +10,50 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hummingbird.lab.case import Case
-from hummingbird.lab.konflux.archive import archive_application
+from hummingbird.lab.case import LabCase
+from hummingbird.lab.fault_injection import Faults, ReceivedRequest
+from hummingbird.lab.http_server import LabServer
 from hummingbird.lab.konflux.cluster import cluster_application
-from hummingbird.lab.konflux.objects import RESOURCES, Unplayable
-from hummingbird.lab.konflux.world import TOKEN, KonfluxWorld, Shelf, empty, fill, reader
-from hummingbird.lab.kubernetes import kubeconfig
-from hummingbird.lab.kubernetes.access import Rules
-from hummingbird.lab.kubernetes.identity import TOKEN_PREFIX
-from hummingbird.lab.kubernetes.refusals import Raw
-from hummingbird.lab.planned import Faults, Seen
-from hummingbird.lab.serving import Serving
+from hummingbird.lab.konflux.kubearchive import archive_application
+from hummingbird.lab.konflux.world import (
+    KONFLUX_TOKEN,
+    RESOURCES,
+    KonfluxObjects,
+    KonfluxWorld,
+    UnservableObject,
+    create_empty_world,
+    fill_world,
+    reader_account,
+)
+from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.kubernetes_api.access import Rules
+from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX, Raw
 
 
 class KonfluxLab:
-    """`token` reads PipelineRuns, TaskRuns, Pods and logs in the case's namespace, and nothing else."""
+    """A context manager that serves the Konflux part of a case.
 
-    token = TOKEN
+    `token` may read PipelineRuns, TaskRuns, Pods and logs in the case's namespace, and nothing else.
+    """
 
-    def __init__(self, case: Case) -> None:
+    token = KONFLUX_TOKEN
+
+    def __init__(self, case: LabCase) -> None:
         self._addresses = dict(case.addresses)
         self._case = replace(case, addresses=self._addresses)
-        self.world: KonfluxWorld = empty(self._case)
-        self._serving = Serving(
+        self.world: KonfluxWorld = create_empty_world(self._case)
+        self._server = LabServer(
             {"konflux": cluster_application(self.world), "kubearchive": archive_application(self.world)},
             name="konflux-lab",
         )
 
     @property
     def cluster_url(self) -> str:
-        return self._serving.url("konflux")
+        return self._server.url("konflux")
 
     @property
     def archive_url(self) -> str:
-        return self._serving.url("kubearchive")
+        return self._server.url("kubearchive")
 
     @property
     def namespace(self) -> str:
@@ -58,69 +68,73 @@ class KonfluxLab:
         return self.world.archive_faults
 
     @property
-    def requests(self) -> list[Seen]:
-        """All so far, of both servers, in the order in which they came; after the end too."""
+    def requests(self) -> list[ReceivedRequest]:
+        """All requests so far to both servers, in order of arrival; available after the end, too."""
         return list(self.world.requests)
 
-    def url_for(self, token: str = TOKEN) -> str:
-        """An address that carries the token itself: kubectl sends none over plain HTTP."""
+    def url_with_token(self, token: str = KONFLUX_TOKEN) -> str:
+        """Return an address that contains the token, because kubectl sends none over plain HTTP."""
         return f"{self.cluster_url}{TOKEN_PREFIX}{token}"
 
-    def kubeconfig(self, path: Path, token: str = TOKEN) -> Path:
-        """With the token beside an address that has none, as clients of ours use it."""
-        return kubeconfig.write(path, self.cluster_url, token, self.namespace)
+    def write_kubeconfig(self, path: Path, token: str = KONFLUX_TOKEN) -> Path:
+        """Write a kubeconfig for our own clients, with the token beside the address."""
+        return kubeconfig.write_kubeconfig(path, self.cluster_url, token, self.namespace)
 
-    def kubectl_config(self, path: Path, token: str = TOKEN) -> Path:
-        """For kubectl, with the token in the address."""
-        return kubeconfig.write(path, self.url_for(token), token, self.namespace)
+    def write_kubectl_config(self, path: Path, token: str = KONFLUX_TOKEN) -> Path:
+        """Write a kubeconfig for kubectl, with the token in the address."""
+        return kubeconfig.write_kubeconfig(path, self.url_with_token(token), token, self.namespace)
 
-    def narrow(self, rules: Rules) -> None:
-        """From now on the token may do this and no more."""
-        account = reader(self.namespace, rules)
-        self._serving.ask(lambda: self.world.access.accounts.update({TOKEN: account}))
+    def restrict_token(self, rules: Rules) -> None:
+        """Replace the token's rules from now on."""
+        account = reader_account(self.namespace, rules)
+        self._server.run_in_server(lambda: self.world.access.accounts.update({KONFLUX_TOKEN: account}))
 
-    def revoke(self) -> None:
-        """From now on the token is unknown, as one that has expired."""
-        self._serving.ask(lambda: self.world.access.accounts.pop(TOKEN, None))
+    def revoke_token(self) -> None:
+        """Make the token unknown from now on, like one that has expired."""
+        self._server.run_in_server(lambda: self.world.access.accounts.pop(KONFLUX_TOKEN, None))
 
     def add(self, thing: Raw, *, archived: bool = False) -> None:
-        """Raises Unplayable."""
-        shelf, whole = self._placed(thing, archived=archived)
-        self._serving.ask(lambda: shelf.add([whole]))
+        """Add an object to the cluster or to the archive. Raises UnservableObject."""
+        shelf, whole = self._complete_object(thing, archived=archived)
+        self._server.run_in_server(lambda: shelf.add([whole]))
 
-    def many(self, kind: str, count: int, template: Raw, *, archived: bool = False) -> None:
-        """So many objects like the template, written while they are sent. Raises Unplayable."""
-        shelf, whole = self._placed({**template, "kind": kind}, archived=archived)
-        self._serving.ask(lambda: shelf.add_many(whole, count))
+    def add_many(self, kind: str, count: int, template: Raw, *, archived: bool = False) -> None:
+        """Add `count` objects like the template, whose JSON is written while it is sent. Raises UnservableObject."""
+        shelf, whole = self._complete_object({**template, "kind": kind}, archived=archived)
+        self._server.run_in_server(lambda: shelf.add_many(whole, count))
 
     def delete(self, kind: str, name: str) -> None:
-        """From the cluster; the archive keeps what it has."""
-        self._serving.ask(lambda: self.world.live.remove(RESOURCES[kind], name))
+        """Delete an object from the cluster; the archive keeps its copy."""
+        self._server.run_in_server(lambda: self.world.live.remove(RESOURCES[kind], name))
 
     def expire_tokens(self) -> None:
-        """The cluster has compacted its history: continue tokens handed out before are too old."""
+        """Make all earlier continue tokens too old, as when the cluster compacts its history."""
 
         def compact() -> None:
             self.world.revision += 1
 
-        self._serving.ask(compact)
+        self._server.run_in_server(compact)
 
-    def _placed(self, thing: Raw, *, archived: bool) -> tuple[Shelf, Raw]:
+    def _complete_object(self, thing: Raw, *, archived: bool) -> tuple[KonfluxObjects, Raw]:
         world = self.world
-        return (world.archive, world.in_archive(thing)) if archived else (world.live, world.in_cluster(thing))
+        return (
+            (world.archive, world.complete_for_archive(thing))
+            if archived
+            else (world.live, world.complete_for_cluster(thing))
+        )
 
     def __enter__(self) -> Self:
-        self._serving.__enter__()
+        self._server.__enter__()
         own = {"konflux": self.cluster_url, "kubearchive": self.archive_url}
         self._addresses.update({name: url for name, url in own.items() if name not in self._addresses})
         try:
-            self._serving.ask(lambda: fill(self.world, self._case))
-        except Unplayable:
-            self._serving.close()
+            self._server.run_in_server(lambda: fill_world(self.world, self._case))
+        except UnservableObject:
+            self._server.close()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._serving.close()
+        self._server.close()

@@ -18,9 +18,9 @@ from urllib.request import urlopen
 import boto3.session
 import pytest
 
-from hummingbird.adapters.queues.sqs import SqsQueue
-from hummingbird.domain.limits import QUEUE_RECEIVES
-from tests.contracts.stores.backends.serving import served
+from hummingbird.core.limits import QUEUE_RECEIVES
+from hummingbird.queues.sqs import SqsQueue
+from tests.contracts.storage.backends.serving import served
 from tests.real_parts import missing
 
 REGION = "us-east-1"
@@ -99,8 +99,7 @@ def serving(folder: Path) -> Iterator[Ministack]:
 def use(patch: pytest.MonkeyPatch) -> None:
     """Set what a process needs that speaks to one; closing a queue waits for the end of a poll."""
     _set_surroundings(patch)
-    for room in ("sqs", "sqs_inbox"):
-        patch.setattr(f"hummingbird.adapters.queues.{room}.QUEUE_POLL_S", 1.0)
+    patch.setattr("hummingbird.queues.sqs.QUEUE_POLL_S", 1.0)
 
 
 def _set_surroundings(patch: pytest.MonkeyPatch) -> None:

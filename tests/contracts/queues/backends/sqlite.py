@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hummingbird.adapters.queues.sqlite import SqliteQueue
+from hummingbird.queues.sqlite_queue import SqliteQueue
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hummingbird.domain.errors import QueueUnusable
+from hummingbird.core.errors import QueueUnusable
 from tests.contracts.queues.stage import PATIENCE_S, Stage, one, sent
 
 
@@ -40,9 +40,9 @@ async def a_closed_queue_says_so(stage: Stage) -> None:
         queue.check(),
         queue.send("3", group="a", dedup_id="3"),
         queue.receive(1, 0),
-        queue.keep(held, 5),
+        queue.extend_lease(held, 5),
         queue.delete(held),
-        queue.dead(),
+        queue.list_dead_letters(),
     )
     for verb in verbs:
         with pytest.raises(QueueUnusable, match=r"closed; open it again"):

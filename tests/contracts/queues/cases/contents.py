@@ -2,8 +2,8 @@
 
 import pytest
 
-from hummingbird.domain.errors import InvalidRequest
-from hummingbird.domain.limits import QUEUE_BODY_BYTES
+from hummingbird.core.errors import InvalidRequest
+from hummingbird.core.limits import QUEUE_BODY_BYTES
 from tests.contracts.queues.stage import Stage, nothing, one
 
 _ODD = (

@@ -1,4 +1,4 @@
-"""Several processes at one queue, and one that is killed (E2, E3)."""
+"""Several processes at one queue, and one that is killed."""
 
 import asyncio
 from asyncio.subprocess import Process

@@ -1,8 +1,8 @@
-"""Many at once: nothing twice, nothing lost, order kept, and one holder of a group at a time (E2, E3)."""
+"""Many at once: nothing twice, nothing lost, order kept, and one holder of a group at a time."""
 
 import asyncio
 
-from hummingbird.ports.queue import Queue
+from hummingbird.core.protocols.queues import Queue
 from tests.contracts.queues.stage import Stage, sent
 
 _GROUPS, _EACH, _RECEIVERS = 10, 4, 8

@@ -1,12 +1,12 @@
-"""What is sent twice counts once (E2, E3)."""
+"""What is sent twice counts once."""
 
 import asyncio
 
 import pytest
 
-from hummingbird.domain.errors import InvalidRequest, ReceiptExpired
-from hummingbird.domain.limits import QUEUE_BODY_BYTES
-from hummingbird.ports.queue import Successor
+from hummingbird.core.errors import InvalidRequest, ReceiptExpired
+from hummingbird.core.limits import QUEUE_BODY_BYTES
+from hummingbird.core.protocols.queues import SuccessorMessage
 from tests.contracts.queues.stage import Stage, bodies, nothing, one, sent
 
 
@@ -51,7 +51,7 @@ async def what_is_replaced_is_gone_and_its_successors_come_last_in_their_order(s
     queue = await stage.queue()
     await sent(queue, "a", "1", "2", "3")
     first, second = await queue.receive(2, 0)
-    await queue.replace((first, second), (Successor("1 again", "1b"), Successor("2 again", "2b")))
+    await queue.replace((first, second), (SuccessorMessage("1 again", "1b"), SuccessorMessage("2 again", "2b")))
     found = await queue.receive(10, 0)
     assert [(message.body, message.receives) for message in found] == [("3", 1), ("1 again", 1), ("2 again", 1)]
     assert {message.group for message in found} == {"a"}
@@ -61,7 +61,7 @@ async def successors_that_are_too_large_for_one_request_keep_their_order(stage: 
     queue = await stage.queue()
     await sent(queue, "a", "1", "2", "3")
     large = [letter * (QUEUE_BODY_BYTES // 2) for letter in "xyz"]
-    await queue.replace(await queue.receive(10, 0), [Successor(body, body[:1]) for body in large])
+    await queue.replace(await queue.receive(10, 0), [SuccessorMessage(body, body[:1]) for body in large])
     assert bodies(await queue.receive(10, 0)) == large
 
 
@@ -73,7 +73,7 @@ async def nothing_is_sent_for_messages_that_somebody_else_has(stage: Stage) -> N
         await queue.postpone(message, 0)
     theirs = await queue.receive(10, 0)
     with pytest.raises(ReceiptExpired):
-        await queue.replace(before, [Successor("1 again", "1b"), Successor("2 again", "2b")])
+        await queue.replace(before, [SuccessorMessage("1 again", "1b"), SuccessorMessage("2 again", "2b")])
     for message in theirs:
         await queue.delete(message)
     await nothing(queue)
@@ -84,5 +84,5 @@ async def a_successor_that_no_queue_carries_costs_nothing(stage: Stage) -> None:
     await sent(queue, "a", "1")
     held = await one(queue)
     with pytest.raises(InvalidRequest):
-        await queue.replace((held,), (Successor("", "empty"),))
+        await queue.replace((held,), (SuccessorMessage("", "empty"),))
     await queue.delete(held)

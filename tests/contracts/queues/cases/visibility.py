@@ -1,9 +1,9 @@
-"""How long a message is with whoever received it, and whose receipt counts (E3)."""
+"""How long a message is with whoever received it, and whose receipt counts."""
 
 import pytest
 
-from hummingbird.domain.errors import InvalidRequest, ReceiptExpired
-from hummingbird.domain.limits import QUEUE_HELD_S
+from hummingbird.core.errors import InvalidRequest, ReceiptExpired
+from hummingbird.core.limits import QUEUE_HELD_S
 from tests.contracts.queues.stage import Stage, bodies, nothing, one, sent
 
 
@@ -20,7 +20,7 @@ async def a_heart_beat_keeps_a_message(stage: Stage) -> None:
     queue = await stage.queue(visibility_s=2)
     await sent(queue, "a", "1")
     held = await one(queue)
-    await queue.keep(held, 60)
+    await queue.extend_lease(held, 60)
     assert not await queue.receive(1, 3)
     await queue.delete(held)
 
@@ -28,7 +28,7 @@ async def a_heart_beat_keeps_a_message(stage: Stage) -> None:
 async def a_heart_beat_counts_from_now_and_may_shorten(stage: Stage) -> None:
     queue = await stage.queue()
     await sent(queue, "a", "1")
-    await queue.keep(await one(queue), 1)
+    await queue.extend_lease(await one(queue), 1)
     assert (await one(queue)).receives == 2
 
 
@@ -55,7 +55,7 @@ async def only_the_latest_receipt_is_of_use(stage: Stage) -> None:
     first = await one(queue)
     await queue.postpone(first, 0)
     second = await one(queue)
-    for verb in (queue.delete(first), queue.keep(first, 5), queue.postpone(first, 0)):
+    for verb in (queue.delete(first), queue.extend_lease(first, 5), queue.postpone(first, 0)):
         with pytest.raises(ReceiptExpired, match=r"held for too long.*next\.$"):
             await verb
     await nothing(queue)
@@ -69,7 +69,7 @@ async def an_expired_receipt_deletes_nothing_even_if_nobody_has_the_message(stag
     await sent(queue, "a", "1")
     held = await one(queue)
     await queue.postpone(held, 0)
-    for verb in (queue.delete(held), queue.keep(held, 5)):
+    for verb in (queue.delete(held), queue.extend_lease(held, 5)):
         with pytest.raises(ReceiptExpired, match="held for too long"):
             await verb
     assert (await one(queue)).receives == 2
@@ -79,7 +79,7 @@ async def nobody_holds_a_message_for_a_time_that_makes_no_sense(stage: Stage) ->
     queue = await stage.queue()
     await sent(queue, "a", "1")
     held = await one(queue)
-    for verb in (queue.keep(held, 0), queue.keep(held, QUEUE_HELD_S + 1), queue.postpone(held, -1)):
+    for verb in (queue.extend_lease(held, 0), queue.extend_lease(held, QUEUE_HELD_S + 1), queue.postpone(held, -1)):
         with pytest.raises(InvalidRequest, match=r"is held for .* successor"):
             await verb
     await queue.delete(held)

@@ -1,12 +1,12 @@
-"""A receive that waits returns as soon as there is something (E3). Bounds are wide: they tell waking from waiting."""
+"""A receive that waits returns as soon as there is something. Bounds are wide: they tell waking from waiting."""
 
 import asyncio
 import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from hummingbird.domain.limits import QUEUE_RECEIVES
-from hummingbird.ports.queue import Message, Queue
+from hummingbird.core.limits import QUEUE_RECEIVES
+from hummingbird.core.protocols.queues import Queue, QueueMessage
 from tests.contracts.queues.stage import PATIENCE_S, Stage, bodies, one, sent
 
 Received = TypeVar("Received")
@@ -98,10 +98,10 @@ async def many_who_leave_while_they_take_bury_nothing_and_keep_the_order(stage: 
     left = await queue.receive(10, PATIENCE_S)
     assert sorted(bodies(left)) == ["1", "2", "3", "4"]
     assert [message.body for message in left if message.group == "a"] == ["1", "2", "3"]
-    assert not await queue.dead()
+    assert not await queue.list_dead_letters()
 
 
-async def _waiting(queue: Queue) -> "asyncio.Task[Message]":
+async def _waiting(queue: Queue) -> "asyncio.Task[QueueMessage]":
     return await _begun(one(queue, _WAIT_S))
 
 
@@ -112,7 +112,7 @@ async def _begun(receiving: Coroutine[Any, Any, Received]) -> "asyncio.Task[Rece
     return task
 
 
-async def _woken(waiting: "asyncio.Task[Message]") -> str:
+async def _woken(waiting: "asyncio.Task[QueueMessage]") -> str:
     async with asyncio.timeout(_SOON_S):
         return (await waiting).body
 

@@ -4,13 +4,12 @@ import os
 import signal
 from pathlib import Path
 
-from hummingbird.adapters.sandboxes.bubblewrap import BubblewrapPlace
-from hummingbird.adapters.sandboxes.bubblewrap_options import Room
-from hummingbird.adapters.sandboxes.command import CommandSandbox
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes.bubblewrap import BubblewrapBackend, BubblewrapLimits
+from hummingbird.sandboxes.command_sandbox import CommandSandbox
 from tests.contracts.sandboxes.backends.host import descendants, descriptors, youngest_child
 
-TIGHT = Room(space_bytes=64 * 1024 * 1024)
+TIGHT = BubblewrapLimits(space_bytes=64 * 1024 * 1024)
 
 
 class Bubblewrap:
@@ -23,10 +22,10 @@ class Bubblewrap:
         self._program = program
 
     def make(self) -> Sandbox:
-        return CommandSandbox(BubblewrapPlace(program=self._program))
+        return CommandSandbox(BubblewrapBackend(program=self._program))
 
     def make_tight(self) -> Sandbox:
-        return CommandSandbox(BubblewrapPlace(TIGHT, self._program))
+        return CommandSandbox(BubblewrapBackend(TIGHT, self._program))
 
     async def kill(self, sandbox: Sandbox) -> None:
         """The case has just made it, so it is the youngest."""

@@ -5,18 +5,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from hummingbird.adapters.sandboxes.command import CommandSandbox
-from hummingbird.adapters.sandboxes.kubernetes import KubernetesPlace, open_site
-from hummingbird.adapters.sandboxes.marks import ACTIVE, ROLE, SESSION
-from hummingbird.adapters.sandboxes.pool import Pool
-from hummingbird.adapters.sandboxes.pooled import PoolPlace
-from hummingbird.adapters.sandboxes.quantities import LIMITS
-from hummingbird.assembly.clock import SystemClock
-from hummingbird.lab.kubernetes.server import KubernetesLab
-from hummingbird.ports.sandbox import Sandbox
-from tests.adapters.sandboxes.kube import KUBECONFIG, LabStage, Stage, beside, pool_of, real_stage, shape
+from hummingbird.app.clock import SystemClock
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.sandboxes.kubernetes_manifest import ACTIVE, DEFAULT_LIMITS, ROLE_LABEL, SESSION_LABEL
+from hummingbird.sandboxes.kubernetes_pod import KubernetesBackend, connect_cluster
+from hummingbird.sandboxes.kubernetes_pool import PodPool, PoolBackend
 from tests.contracts.sandboxes.backends.host import descendants
 from tests.sandbox_image import sandbox_image
+from tests.sandboxes.kube import KUBECONFIG, LabStage, Stage, beside, pool_of, real_stage, shape
+from tests.standins.kubernetes.server import KubernetesLab
 
 STANDBY_PODS = 3
 # The lab's node bounds both as the kubelet of the cluster does that it was compared with. Another one may not, may end
@@ -44,16 +42,16 @@ class Kubernetes:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        self._places: dict[Sandbox, KubernetesPlace | PoolPlace] = {}
+        self._places: dict[Sandbox, KubernetesBackend | PoolBackend] = {}
 
     def make(self) -> Sandbox:
-        return self._made(KubernetesPlace(self.stage.site, shape(self.stage, limits=LIMITS), SystemClock()))
+        return self._made(KubernetesBackend(self.stage.site, shape(self.stage, limits=DEFAULT_LIMITS), SystemClock()))
 
     def make_tight(self) -> Sandbox:
         """/tmp is a disk of the node: its bound is measured now and then, and going over it ends the pod."""
         return self.make()
 
-    def _made(self, place: "KubernetesPlace | PoolPlace") -> Sandbox:
+    def _made(self, place: "KubernetesBackend | PoolBackend") -> Sandbox:
         sandbox = CommandSandbox(place)
         self._places[sandbox] = place
         return sandbox
@@ -65,7 +63,11 @@ class Kubernetes:
     async def traces(self) -> set[str]:
         """Pods in use, not those that stand by, nor those that wait for a reply."""
         pods = [pod["metadata"] for pod in await beside(self.stage.pods)]
-        ours = {pod["name"] for pod in pods if pod["labels"].get(ROLE) == ACTIVE and SESSION not in pod["labels"]}
+        ours = {
+            pod["name"]
+            for pod in pods
+            if pod["labels"].get(ROLE_LABEL) == ACTIVE and SESSION_LABEL not in pod["labels"]
+        }
         return ours | {f"process {pid} {name}" for pid, name in descendants() if name == "kubectl"}
 
 
@@ -84,11 +86,11 @@ class PoolDoor:
     """What every claim shares: the pool, and kubectl."""
 
     def __init__(self, stage: Stage) -> None:
-        cluster, self._kubectl = open_site(stage.site, {})
-        self.pool = Pool(cluster, SystemClock(), lambda _: None)
+        cluster, self._kubectl = connect_cluster(stage.site, {})
+        self.pool = PodPool(cluster, SystemClock(), lambda _: None)
 
-    def __call__(self) -> PoolPlace:
-        return PoolPlace(self.pool, self._kubectl, SystemClock())
+    def __call__(self) -> PoolBackend:
+        return PoolBackend(self.pool, self._kubectl, SystemClock())
 
 
 @asynccontextmanager

@@ -3,10 +3,10 @@
 import os
 import signal
 
-from hummingbird.adapters.sandboxes.command import CommandSandbox
-from hummingbird.adapters.sandboxes.leftovers import OWNER, this_process
-from hummingbird.adapters.sandboxes.podman import PodmanPlace
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.protocols.sandbox import Sandbox
+from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.sandboxes.podman import PodmanBackend
+from hummingbird.sandboxes.podman_engine import OWNER_LABEL, current_owner
 from tests.contracts.sandboxes.backends.host import descendants, descriptors, ran
 
 TIGHT_BYTES = 64 * 1024 * 1024
@@ -18,15 +18,15 @@ class Podman:
 
     def __init__(self, image: str) -> None:
         self._image = image
-        self._places: dict[Sandbox, PodmanPlace] = {}
+        self._places: dict[Sandbox, PodmanBackend] = {}
 
     def make(self) -> Sandbox:
-        return self._made(PodmanPlace(self._image, environment=os.environ))
+        return self._made(PodmanBackend(self._image, environment=os.environ))
 
     def make_tight(self) -> Sandbox:
-        return self._made(PodmanPlace(self._image, environment=os.environ, space_bytes=TIGHT_BYTES))
+        return self._made(PodmanBackend(self._image, environment=os.environ, space_bytes=TIGHT_BYTES))
 
-    def _made(self, place: PodmanPlace) -> Sandbox:
+    def _made(self, place: PodmanBackend) -> Sandbox:
         sandbox = CommandSandbox(place)
         self._places[sandbox] = place
         return sandbox
@@ -38,6 +38,6 @@ class Podman:
 
     async def traces(self) -> set[str]:
         """The containers of this process; other tests may have their own at the same time."""
-        mine = f"--filter=label={OWNER}={this_process()}"
+        mine = f"--filter=label={OWNER_LABEL}={current_owner()}"
         listed = await ran("podman", "ps", "--all", mine, "--format={{.Names}}")
         return {*listed.split(), *(f"process {pid} {name}" for pid, name in descendants())} | descriptors()

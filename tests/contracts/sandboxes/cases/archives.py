@@ -1,12 +1,12 @@
-"""What /tmp/data holds goes out of one sandbox and into the next as one stream, unpacked inside alone (X7)."""
+"""What /tmp/data holds goes out of one sandbox and into the next as one stream, unpacked inside alone."""
 
 import asyncio
 import tarfile
 
 import pytest
 
-from hummingbird.domain.errors import CommandFailed
-from hummingbird.ports.sandbox import ROOT, Sandbox
+from hummingbird.core.errors import CommandFailed
+from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, Sandbox
 from tests.contracts.sandboxes.questions import at, said, streamed
 from tests.contracts.sandboxes.stage import Stage
 
@@ -24,12 +24,14 @@ find . -type f -exec sha256sum {{}} + | LC_ALL=C sort; stat -c %Y 'a folder/-one
 """
 
 
-async def carried(giver: Sandbox, taker: Sandbox, folder: str = ROOT) -> None:
+async def carried(giver: Sandbox, taker: Sandbox, folder: str = SANDBOX_ROOT) -> None:
     """An archive streams out of one and into the other at the same time. Names, links, modes, times and contents are
     the same afterwards."""
     async for _ in taker.stream_exec(UNPACK, giver.stream_exec(PACK.format(folder))):
         pass
-    given, taken = await asyncio.gather(said(giver, DESCRIBE.format(folder)), said(taker, DESCRIBE.format(ROOT)))
+    given, taken = await asyncio.gather(
+        said(giver, DESCRIBE.format(folder)), said(taker, DESCRIBE.format(SANDBOX_ROOT))
+    )
     assert given == taken
     assert b"a folder/deep/dangling l 777 ../gone\n" in taken
     assert b"a folder/-one f 640 \n" in taken

@@ -1,10 +1,10 @@
-"""Side by side: commands of one sandbox do not mix, and two sandboxes do not know of each other (X1)."""
+"""Side by side: commands of one sandbox do not mix, and two sandboxes do not know of each other."""
 
 import asyncio
 
 import pytest
 
-from hummingbird.domain.errors import SandboxBroken
+from hummingbird.core.errors import SandboxBroken
 from tests.contracts.sandboxes.questions import at, content, pieces, running, said, there
 from tests.contracts.sandboxes.stage import Stage
 

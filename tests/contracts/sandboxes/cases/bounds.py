@@ -1,9 +1,9 @@
-"""What a command uses up is the command's failure; the sandbox goes on (X2, X3)."""
+"""What a command uses up is the command's failure; the sandbox goes on."""
 
 import pytest
 
-from hummingbird.domain.errors import CommandFailed
-from hummingbird.domain.limits import SANDBOX_FILE_BYTES
+from hummingbird.core.errors import CommandFailed
+from hummingbird.core.limits import SANDBOX_FILE_BYTES
 from tests.contracts.sandboxes.questions import MIB, at, pieces, python, said
 from tests.contracts.sandboxes.stage import Stage
 

@@ -1,10 +1,10 @@
-"""A sandbox that breaks is an error with a name of its own, never the output of a command (X8)."""
+"""A sandbox that breaks is an error with a name of its own, never the output of a command."""
 
 import asyncio
 
 import pytest
 
-from hummingbird.domain.errors import SandboxBroken
+from hummingbird.core.errors import SandboxBroken
 from tests.contracts.sandboxes.cases.lifecycle import under_way
 from tests.contracts.sandboxes.questions import at, broken, content, said
 from tests.contracts.sandboxes.stage import Stage

@@ -1,4 +1,4 @@
-"""Cancelling any verb ends what it started inside, and the sandbox goes on (X1)."""
+"""Cancelling any verb ends what it started inside, and the sandbox goes on."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.ports.sandbox import Chunks
+from hummingbird.core.protocols.sandbox import Chunks
 from tests.contracts.sandboxes.questions import MIB, Endless, at, running, said, there
 from tests.contracts.sandboxes.stage import Stage
 

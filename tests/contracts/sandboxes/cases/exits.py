@@ -1,8 +1,8 @@
-"""How a command ended is told as the shell tells it (X2)."""
+"""How a command ended is told as the shell tells it."""
 
 import asyncio
 
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.protocols.sandbox import Sandbox
 from tests.contracts.sandboxes.questions import gone, running, said
 from tests.contracts.sandboxes.stage import Stage
 
@@ -47,7 +47,7 @@ async def the_last_command_of_a_pipe_decides(stage: Stage) -> None:
 
 
 async def a_command_that_kills_everything_it_can_reach_kills_itself_alone(stage: Stage) -> None:
-    """X8: whatever it hits, the sandbox goes on and what was written is still there."""
+    """Whatever it hits, the sandbox goes on and what was written is still there."""
     assert await _code(stage.sandbox, "echo kept > kept; sleep 7101 & kill -9 -1; sleep 7101") == 137
     await gone(stage.sandbox, "7101")
     assert await said(stage.sandbox, "cat kept") == b"kept\n"

@@ -1,6 +1,6 @@
-"""What a command leaves running is ended with it, and does not hold it up (X2)."""
+"""What a command leaves running is ended with it, and does not hold it up."""
 
-from hummingbird.domain.limits import SANDBOX_PROCESSES
+from hummingbird.core.limits import SANDBOX_PROCESSES
 from tests.contracts.sandboxes.questions import processes, python, running, said
 from tests.contracts.sandboxes.stage import Stage
 

@@ -1,4 +1,4 @@
-"""A sandbox's beginning and end: nothing before, nothing after, and nothing left (X1, X6)."""
+"""A sandbox's beginning and end: nothing before, nothing after, and nothing left."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.domain.errors import SandboxBroken
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.errors import SandboxBroken
+from hummingbird.core.protocols.sandbox import Sandbox
 from tests.contracts.sandboxes.questions import Endless, at, broken, said, there
 from tests.contracts.sandboxes.stage import Stage
 
@@ -48,7 +48,7 @@ async def nothing_is_left_after_the_end(stage: Stage) -> None:
 
 
 async def the_end_of_a_sandbox_is_not_the_outcome_of_its_commands(stage: Stage) -> None:
-    """X8: each verb that is under way says that the sandbox is broken."""
+    """Each verb that is under way says that the sandbox is broken."""
     async with stage.fresh() as sandbox:
         tasks = await under_way(sandbox)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -105,7 +105,7 @@ async def cleaning_up_that_is_cancelled_can_be_repeated(stage: Stage) -> None:
 
 
 async def a_sandbox_that_was_left_for_a_reply_is_no_longer_ours(stage: Stage) -> None:
-    """Where the backend cannot keep it, that is its end; what a pool keeps, a new sandbox takes back (X6)."""
+    """Where the backend cannot keep it, that is its end; what a pool keeps, a new sandbox takes back."""
     before = await stage.backend.traces()
     sandbox = stage.backend.make()
     try:

@@ -1,4 +1,4 @@
-"""Any name is a name: nothing of it is taken for an option, a pattern or a command (X1)."""
+"""Any name is a name: nothing of it is taken for an option, a pattern or a command."""
 
 import asyncio
 import json

@@ -1,9 +1,9 @@
-"""What a command writes arrives as it was written, and what is too long goes to a file inside (X2)."""
+"""What a command writes arrives as it was written, and what is too long goes to a file inside."""
 
 import hashlib
 
-from hummingbird.domain.limits import EXEC_KEPT_BYTES, OVERFLOW_BYTES
-from hummingbird.ports.sandbox import SPILLED
+from hummingbird.core.limits import EXEC_KEPT_BYTES, OVERFLOW_BYTES
+from hummingbird.core.protocols.sandbox import SPILL_FOLDER
 from tests.contracts.sandboxes.questions import EVERY_BYTE, MIB, at, content, hashed, python, said
 from tests.contracts.sandboxes.stage import Stage
 
@@ -62,7 +62,7 @@ async def long_output_without_a_name_gets_one_of_its_own_each_time(stage: Stage)
     made_up = [await stage.sandbox.exec(f"head -c {size} /dev/zero | tr '\\0' {letter}") for letter in "ab"]
     assert len({done.stdout_file for done in made_up}) == 2
     for done, letter in zip(made_up, (b"a", b"b"), strict=True):
-        assert done.stdout_file.startswith(SPILLED)
+        assert done.stdout_file.startswith(SPILL_FOLDER)
         assert await content(stage.sandbox, done.stdout_file) == letter * size
 
 

@@ -1,12 +1,12 @@
-"""Files come out through pipes; what is no file is refused and never waited for (X1)."""
+"""Files come out through pipes; what is no file is refused and never waited for."""
 
 import asyncio
 from contextlib import aclosing
 
 import pytest
 
-from hummingbird.domain.errors import CommandFailed
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.errors import CommandFailed
+from hummingbird.core.protocols.sandbox import Sandbox
 from tests.contracts.sandboxes.questions import MIB, at, content, running, said
 from tests.contracts.sandboxes.stage import Stage
 

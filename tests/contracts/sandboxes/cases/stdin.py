@@ -1,4 +1,4 @@
-"""Input reaches a command, ends, and never hangs when nobody reads it (X2)."""
+"""Input reaches a command, ends, and never hangs when nobody reads it."""
 
 import asyncio
 import hashlib

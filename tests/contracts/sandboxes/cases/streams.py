@@ -1,10 +1,10 @@
-"""A streamed command: its output as it comes, as fast as it is taken (X1)."""
+"""A streamed command: its output as it comes, as fast as it is taken."""
 
 from contextlib import aclosing
 
 import pytest
 
-from hummingbird.domain.errors import CommandFailed
+from hummingbird.core.errors import CommandFailed
 from tests.contracts.sandboxes.questions import at, content, running, said, taken
 from tests.contracts.sandboxes.stage import Stage
 

@@ -1,4 +1,4 @@
-"""What a command finds around it: its directory, its user, an environment that tells nothing (X2, I3)."""
+"""What a command finds around it: its directory, its user, an environment that tells nothing."""
 
 import os
 

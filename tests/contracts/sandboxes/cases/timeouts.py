@@ -1,13 +1,13 @@
-"""A time-out ends the whole tree, inside, and says so (X2)."""
+"""A time-out ends the whole tree, inside, and says so."""
 
 import shlex
 import tracemalloc
 
 import pytest
 
-from hummingbird.domain.errors import CommandFailed
-from hummingbird.domain.limits import EXEC_KEPT_BYTES
-from hummingbird.ports.sandbox import Executed, Sandbox
+from hummingbird.core.errors import CommandFailed
+from hummingbird.core.limits import EXEC_KEPT_BYTES
+from hummingbird.core.protocols.sandbox import ExecResult, Sandbox
 from tests.contracts.sandboxes.questions import MIB, Endless, python, running, said, taken
 from tests.contracts.sandboxes.stage import Stage
 
@@ -15,7 +15,7 @@ SOON_S = 1.5
 _STUBBORN = "trap '' TERM HUP INT; sleep {0} & while :; do sleep {0}; done"
 
 
-async def _timed_out(sandbox: Sandbox, command: str, marker: str) -> Executed:
+async def _timed_out(sandbox: Sandbox, command: str, marker: str) -> ExecResult:
     """Runs until its time is over; nothing of it may be left."""
     done = await sandbox.exec(command, timeout_s=SOON_S)
     assert done.timed_out, done

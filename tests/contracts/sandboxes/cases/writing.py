@@ -1,4 +1,4 @@
-"""Files go in through pipes, whole or not at all (X1)."""
+"""Files go in through pipes, whole or not at all."""
 
 import asyncio
 import hashlib
@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hummingbird.domain.errors import CommandFailed
-from hummingbird.ports.sandbox import Sandbox
+from hummingbird.core.errors import CommandFailed
+from hummingbird.core.protocols.sandbox import Sandbox
 from tests.contracts.sandboxes.questions import (
     EVERY_BYTE,
     MIB,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from hummingbird.adapters.stores.bucket_sessions import BucketSessions
-from hummingbird.adapters.stores.objects import BucketObjects
-from hummingbird.ports.sessions import Sessions
+from hummingbird.core.protocols.sessions import SessionStore
+from hummingbird.storage.bucket_sessions import BucketSessionStore
+from hummingbird.storage.object_store import BucketObjectStore
 from tests.contracts.sessions.unreliable import UnreliableObjects
 
 
@@ -15,8 +15,8 @@ class BucketSite:
     def __init__(self, address: str = "") -> None:
         """Without an address, one in memory."""
         self.address = address or "memory://"
-        self.objects = BucketObjects(address) if address else BucketObjects.in_memory()
+        self.objects = BucketObjectStore(address) if address else BucketObjectStore.in_memory()
         self.between = UnreliableObjects(self.objects)
 
-    def sessions(self, now: Callable[[], float]) -> Sessions:
-        return BucketSessions(self.between, self.address, now)
+    def sessions(self, now: Callable[[], float]) -> SessionStore:
+        return BucketSessionStore(self.between, self.address, now)

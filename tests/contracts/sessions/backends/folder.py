@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hummingbird.adapters.stores.folder_objects import FolderObjects
-from hummingbird.adapters.stores.folder_sessions import FolderSessions
-from hummingbird.ports.objects import Objects
-from hummingbird.ports.sessions import Sessions
+from hummingbird.core.protocols.sessions import SessionStore
+from hummingbird.core.protocols.storage import ObjectStore
+from hummingbird.storage.folder_objects import FolderObjectStore
+from hummingbird.storage.folder_sessions import FolderSessionStore
 
 
 class FolderSite:
@@ -16,7 +16,7 @@ class FolderSite:
     def __init__(self, folder: Path) -> None:
         self.address = str(folder)
         self._folder = folder
-        self.objects: Objects = FolderObjects(folder)
+        self.objects: ObjectStore = FolderObjectStore(folder)
 
-    def sessions(self, now: Callable[[], float]) -> Sessions:
-        return FolderSessions(self._folder)
+    def sessions(self, now: Callable[[], float]) -> SessionStore:
+        return FolderSessionStore(self._folder)

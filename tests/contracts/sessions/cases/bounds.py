@@ -1,10 +1,10 @@
-"""A journal has a size that it does not outgrow (S1)."""
+"""A journal has a size that it does not outgrow."""
 
 import pytest
 
-from hummingbird.domain.errors import JournalTaken, JournalUnwritable
-from hummingbird.domain.journal import UserSaid, dump
-from hummingbird.ports.sessions import Session
+from hummingbird.core.errors import JournalUnwritable, SessionTaken
+from hummingbird.core.journal import UserSaid, dump_entry
+from hummingbird.core.protocols.sessions import Session
 from tests.contracts.sessions.stage import OPENED, Stage, committed, said
 
 
@@ -15,11 +15,11 @@ async def a_full_journal_takes_no_more_and_loses_nothing(stage: Stage) -> None:
     await committed(session, OPENED)
     with pytest.raises(JournalUnwritable, match=r"1,000 bytes; start a new session") as caught:
         await _fill(session)
-    assert not isinstance(caught.value, JournalTaken)
+    assert not isinstance(caught.value, SessionTaken)
     await session.release()
     found = await stage.entries()
     assert found == [OPENED, *said(*range(len(found) - 1))]
-    assert 1000 - len(dump(said(9)[0])) < sum(len(dump(entry)) for entry in found) <= 1000
+    assert 1000 - len(dump_entry(said(9)[0])) < sum(len(dump_entry(entry)) for entry in found) <= 1000
 
 
 async def _fill(session: Session) -> None:

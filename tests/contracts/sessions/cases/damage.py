@@ -1,8 +1,8 @@
-"""What cannot be read is a sentence, and stays as it is (S1)."""
+"""What cannot be read is a sentence, and stays as it is."""
 
 import pytest
 
-from hummingbird.domain.errors import JournalDamaged, SessionUnreadable
+from hummingbird.core.errors import JournalDamaged, SessionUnreadable
 from tests.contracts.sessions.stage import OPENED, Stage, said, segments
 
 

@@ -1,12 +1,12 @@
-"""What was committed is what is there, for whoever comes next (S1, L2)."""
+"""What was committed is what is there, for whoever comes next."""
 
 import asyncio
 
 import pytest
 
-from hummingbird.domain.errors import JournalUnwritable, UsageFault
+from hummingbird.core.errors import JournalUnwritable, UsageError
 from tests.contracts.sessions.stage import ID, OPENED, Stage, chunks, committed, said
-from tests.stores.samples import SAMPLES
+from tests.storage.samples import SAMPLES
 
 NO_IDS = ("", "..", "a/b", "a b", "ä", "a\n", "-", "x" * 129, ".hidden", "a\0")
 
@@ -72,8 +72,8 @@ async def a_reader_sees_a_growing_beginning_and_changes_nothing(stage: Stage) ->
 
 async def a_session_that_is_none_has_no_entries_and_no_files(stage: Stage) -> None:
     assert await stage.entries("nobody") == []
-    assert await stage.sessions.file("nobody", "transcript.md") is None
-    assert await stage.sessions.archive("nobody") is None
+    assert await stage.sessions.read_file("nobody", "transcript.md") is None
+    assert await stage.sessions.load_archive("nobody") is None
     assert await stage.stored() == {}
 
 
@@ -82,7 +82,7 @@ async def an_empty_session_leaves_nothing_behind(stage: Stage) -> None:
     assert list(session.journal.entries()) == []
     await session.release()
     assert await stage.stored() == {}
-    assert list(await stage.sessions.listed()) == []
+    assert list(await stage.sessions.list_sessions()) == []
 
 
 async def a_release_may_be_repeated_and_takes_nothing_from_who_came_after(stage: Stage) -> None:
@@ -110,9 +110,9 @@ async def files_beside_the_journal_are_kept_and_replaced(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED)
     for content in (b"1\xff", b"", b"2" * 100_000):
-        await session.keep({"transcript.md": content})
-        assert await stage.sessions.file(ID, "transcript.md") == content
-    assert await stage.sessions.file(ID, "metadata.json") is None
+        await session.write_files({"transcript.md": content})
+        assert await stage.sessions.read_file(ID, "transcript.md") == content
+    assert await stage.sessions.read_file(ID, "metadata.json") is None
     assert await stage.entries() == [OPENED]
 
 
@@ -120,7 +120,7 @@ async def keeping_a_file_stores_what_was_appended_before_it(stage: Stage) -> Non
     """A file that is made of the journal is never ahead of it."""
     session = await stage.opened()
     session.journal.append(OPENED)
-    await session.keep({"transcript.md": b"made of it"})
+    await session.write_files({"transcript.md": b"made of it"})
     assert await stage.entries() == [OPENED]
 
 
@@ -129,7 +129,7 @@ async def a_checkpoint_is_kept_whole_and_replaced(stage: Stage) -> None:
     await committed(session, OPENED)
     for pieces in ((b"ab", b"c"), (b"later",)):
         assert await session.archives.put(ID, chunks(*pieces)) == len(b"".join(pieces))
-        for archive in (await session.archives.get(ID), await stage.sessions.archive(ID)):
+        for archive in (await session.archives.get(ID), await stage.sessions.load_archive(ID)):
             assert archive is not None
             assert b"".join([piece async for piece in archive.chunks]) == b"".join(pieces)
 
@@ -137,11 +137,11 @@ async def a_checkpoint_is_kept_whole_and_replaced(stage: Stage) -> None:
 async def an_id_that_is_none_is_refused_by_every_verb(stage: Stage) -> None:
     sessions = stage.sessions
     for name in NO_IDS:
-        for verb in (sessions.open, sessions.entries, sessions.archive, sessions.remove):
-            with pytest.raises(UsageFault, match="is not usable"):
+        for verb in (sessions.open, sessions.load_entries, sessions.load_archive, sessions.remove):
+            with pytest.raises(UsageError, match="is not usable"):
                 await verb(name)
-        with pytest.raises(UsageFault, match="is not usable"):
-            await sessions.file(name, "transcript.md")
+        with pytest.raises(UsageError, match="is not usable"):
+            await sessions.read_file(name, "transcript.md")
     assert await stage.stored() == {}
 
 
@@ -150,4 +150,4 @@ async def ids_that_begin_alike_are_sessions_of_their_own(stage: Stage) -> None:
     await stage.told(OPENED, *said(1), session_id="a-b")
     assert await stage.sessions.remove("a")
     assert await stage.entries("a-b") == [OPENED, *said(1)]
-    assert [kept.session_id for kept in await stage.sessions.listed()] == ["a-b"]
+    assert [kept.session_id for kept in await stage.sessions.list_sessions()] == ["a-b"]

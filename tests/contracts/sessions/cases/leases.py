@@ -1,14 +1,14 @@
 """Whoever gave no sign of life for too long may be followed by another one, and learns of it before it does anything
-more (S1)."""
+more."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from hummingbird.domain.errors import ArchiveUnusable, JournalTaken
-from hummingbird.ports.objects import Listed, Version
-from hummingbird.ports.sessions import Session
+from hummingbird.core.errors import ArchiveUnusable, SessionTaken
+from hummingbird.core.protocols.sessions import Session
+from hummingbird.core.protocols.storage import ObjectInfo, ObjectVersion
 from tests.contracts.sessions.stage import ID, OPENED, Stage, chunks, committed, said
 from tests.contracts.sessions.unreliable import UnreliableObjects
 
@@ -34,9 +34,9 @@ async def a_commit_of_somebody_who_was_overtaken_stores_nothing(stage: Stage) ->
     one, other = await _overtaken(stage)
     before = await stage.stored()
     for number in (7, 8):
-        with pytest.raises(JournalTaken):
+        with pytest.raises(SessionTaken):
             await committed(one, *said(number))
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await one.catch_up()
     await one.release()
     await _untouched(stage, before, other)
@@ -44,10 +44,10 @@ async def a_commit_of_somebody_who_was_overtaken_stores_nothing(stage: Stage) ->
 
 async def a_file_of_somebody_who_was_overtaken_is_not_kept(stage: Stage) -> None:
     one, other = await _overtaken(stage)
-    await other.keep({"transcript.md": b"newer"})
+    await other.write_files({"transcript.md": b"newer"})
     before = await stage.stored()
-    with pytest.raises(JournalTaken):
-        await one.keep({"transcript.md": b"old"})
+    with pytest.raises(SessionTaken):
+        await one.write_files({"transcript.md": b"old"})
     await _untouched(stage, before, other)
 
 
@@ -57,7 +57,7 @@ async def a_checkpoint_of_somebody_who_was_overtaken_is_not_kept(stage: Stage) -
     before = await stage.stored()
     with pytest.raises(ArchiveUnusable, match="Another process is using") as caught:
         await one.archives.put(ID, chunks(b"old"))
-    assert isinstance(caught.value.__cause__, JournalTaken)
+    assert isinstance(caught.value.__cause__, SessionTaken)
     await _untouched(stage, before, other)
 
 
@@ -82,7 +82,7 @@ async def somebody_who_had_written_nothing_takes_nothing_away(stage: Stage) -> N
 async def somebody_who_was_overtaken_by_one_that_is_gone_learns_it_too(stage: Stage) -> None:
     one, other = await _overtaken(stage)
     await other.release()
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await committed(one, *said(7))
     assert await stage.entries() == [OPENED, *said(1)]
 
@@ -92,7 +92,7 @@ async def whoever_hung_and_was_not_followed_goes_on(stage: Stage) -> None:
     await committed(one, OPENED)
     stage.leases_run_out()
     await committed(one, *said(1))
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await stage.opened()
     assert await stage.entries() == [OPENED, *said(1)]
 
@@ -102,7 +102,7 @@ async def somebody_whose_session_was_removed_learns_it(stage: Stage) -> None:
     await committed(one, OPENED)
     stage.leases_run_out()
     assert await stage.sessions.remove(ID)
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await committed(one, *said(7))
     await one.release()
     assert await stage.stored() == {}
@@ -114,7 +114,7 @@ async def what_somebody_still_seals_of_a_removed_session_is_not_in_the_way(stage
     await committed(one, OPENED, *said(7, 8))
     stage.leases_run_out()
     assert await stage.sessions.remove(ID)
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await committed(one, *said(9))
     other = await stage.opened()
     for number in range(4):
@@ -126,22 +126,22 @@ async def what_somebody_still_seals_of_a_removed_session_is_not_in_the_way(stage
 async def a_removal_that_died_in_the_middle_leaves_no_session(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED)
-    await session.keep({"context.json": b'[{"role":"user","content":"why?"}]'})
+    await session.write_files({"context.json": b'[{"role":"user","content":"why?"}]'})
     await session.release()
     with stage.patch.context() as patch:
         patch.setattr(UnreliableObjects, "delete", _dies)
         with pytest.raises(_DiedError):
             await stage.sessions.remove(ID)
     assert await stage.entries() == []
-    assert list(await stage.sessions.listed()) == []
-    with pytest.raises(JournalTaken):  # who removes it may still be at it
+    assert list(await stage.sessions.list_sessions()) == []
+    with pytest.raises(SessionTaken):  # who removes it may still be at it
         await stage.opened()
     stage.leases_run_out()
     fresh = await stage.opened()
     assert list(fresh.journal.entries()) == []
     await committed(fresh, *said(2))
     assert await stage.entries() == list(said(2))
-    assert await stage.sessions.file(ID, "context.json") is None
+    assert await stage.sessions.read_file(ID, "context.json") is None
 
 
 async def a_removal_that_died_in_the_middle_is_done_the_next_time(stage: Stage) -> None:
@@ -160,20 +160,20 @@ async def a_removal_that_hung_leaves_alone_what_was_begun_meanwhile(stage: Stage
     await stage.told(OPENED)
     begun: list[bool] = []
 
-    async def hangs(objects: UnreliableObjects, prefix: str) -> Sequence[Listed]:
+    async def hangs(objects: UnreliableObjects, prefix: str) -> Sequence[ObjectInfo]:
         found = await listed(objects, prefix)
         if not begun and await stage.entries() == []:  # marked by now
             begun.append(True)
             stage.leases_run_out()
             fresh = await stage.opened()
             await committed(fresh, *said(2))
-            await fresh.keep({"transcript.md": b"new"})
+            await fresh.write_files({"transcript.md": b"new"})
         return found
 
-    listed = UnreliableObjects.listed
+    listed = UnreliableObjects.list_objects
     with stage.patch.context() as patch:
-        patch.setattr(UnreliableObjects, "listed", hangs)
-        with pytest.raises(JournalTaken):
+        patch.setattr(UnreliableObjects, "list_objects", hangs)
+        with pytest.raises(SessionTaken):
             await stage.sessions.remove(ID)
     assert begun
     assert await stage.entries() == list(said(2))
@@ -187,19 +187,19 @@ async def _dies(*_: object) -> None:
     raise _DiedError
 
 
-async def a_lease_that_is_got_after_nobody_waits_for_it_is_given_back_c4(stage: Stage) -> None:
+async def a_lease_that_is_got_after_nobody_waits_for_it_is_given_back(stage: Stage) -> None:
     """Ctrl-C while the bucket takes its time: the prompt is back at once, and the next message waits for the release
     instead of being told of another process."""
     await stage.told(OPENED)
-    swap, written, gate = stage.between.swap, asyncio.Event(), asyncio.Event()
+    swap, written, gate = stage.between.compare_and_swap, asyncio.Event(), asyncio.Event()
 
-    async def slow(name: str, content: bytes, known: Version | None) -> Version | None:
+    async def slow(name: str, content: bytes, known: ObjectVersion | None) -> ObjectVersion | None:
         version = await swap(name, content, known)
         written.set()
         await gate.wait()
         return version
 
-    stage.patch.setattr(stage.between, "swap", slow)
+    stage.patch.setattr(stage.between, "compare_and_swap", slow)
     sessions = stage.sessions
     opening = asyncio.ensure_future(sessions.open(ID))
     await written.wait()
@@ -214,7 +214,7 @@ async def a_lease_that_is_got_after_nobody_waits_for_it_is_given_back_c4(stage: 
     assert await stage.entries() == [OPENED]
 
 
-async def a_release_that_is_cancelled_at_any_moment_gives_the_lease_back_c4(stage: Stage) -> None:
+async def a_release_that_is_cancelled_at_any_moment_gives_the_lease_back(stage: Stage) -> None:
     await stage.told(OPENED)
     for ticks in range(1, 13):
         session = await stage.opened()

@@ -1,13 +1,13 @@
-"""Sessions of older formats go on (S1)."""
+"""Sessions of older formats go on."""
 
 import json
 
 import pytest
 
-from hummingbird.domain.conversation import Conversation
-from hummingbird.domain.errors import SessionUnreadable
-from hummingbird.domain.journal import HistoryImported, SessionOpened
-from hummingbird.domain.messages import UserMessage
+from hummingbird.core.conversation import Conversation
+from hummingbird.core.errors import SessionUnreadable
+from hummingbird.core.journal import HistoryImported, SessionOpened
+from hummingbird.core.messages import UserMessage
 from tests.contracts.sessions.stage import ID, OPENED, Stage, committed, said
 
 _CHAT = [{"role": "user", "content": "why?"}, {"role": "assistant", "content": "because"}]
@@ -36,7 +36,7 @@ async def an_older_session_is_brought_up_to_date_once(stage: Stage) -> None:
     await stage.told(*said(1))
     found = await stage.entries()
     assert found[2:] == said(1)
-    said_first = Conversation.of(found).view()[0]
+    said_first = Conversation.from_entries(found).view()[0]
     assert isinstance(said_first, UserMessage)
     assert said_first.text == "why?"
 
@@ -44,7 +44,7 @@ async def an_older_session_is_brought_up_to_date_once(stage: Stage) -> None:
 async def a_journal_is_what_counts_beside_an_older_file(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED, *said(1))
-    await session.keep({"context.json": _OLD})
+    await session.write_files({"context.json": _OLD})
     await session.release()
     assert await stage.entries() == [OPENED, *said(1)]
     assert list((await stage.opened()).journal.entries()) == [OPENED, *said(1)]
@@ -60,4 +60,4 @@ async def an_older_file_that_nobody_can_read_stays_as_it_is(stage: Stage) -> Non
         with pytest.raises(SessionUnreadable, match=words):
             await stage.entries()
         assert await stage.stored() == before
-        assert await stage.sessions.file(ID, "context.json") == content
+        assert await stage.sessions.read_file(ID, "context.json") == content

@@ -1,4 +1,4 @@
-"""The same between processes (S1)."""
+"""The same between processes."""
 
 import asyncio
 import os
@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from hummingbird.domain.errors import JournalTaken
-from hummingbird.domain.journal import UserSaid
+from hummingbird.core.errors import SessionTaken
+from hummingbird.core.journal import UserSaid
 from tests.contracts.sessions.stage import ID, OPENED, Stage, committed, said
 
 _THEIRS = UserSaid(text="from another process")
@@ -18,7 +18,7 @@ async def another_process_is_told_that_it_is_taken(stage: Stage) -> None:
     await committed(session, OPENED)
     async with stage.other_process("attempt") as process:
         told, _ = await process.communicate()
-    assert told.decode().startswith("JournalTaken Another process is using")
+    assert told.decode().startswith("SessionTaken Another process is using")
     await session.release()
     async with stage.other_process("attempt") as process:
         told, _ = await process.communicate()
@@ -31,9 +31,9 @@ async def what_another_process_has_is_read_and_neither_opened_nor_removed(stage:
         assert process.stdout is not None
         assert await process.stdout.readline() == b"open\n"
         assert await stage.entries() == [OPENED, _THEIRS]
-        with pytest.raises(JournalTaken):
+        with pytest.raises(SessionTaken):
             await stage.opened()
-        with pytest.raises(JournalTaken):
+        with pytest.raises(SessionTaken):
             await stage.sessions.remove(ID)
         assert process.stdin is not None
         process.stdin.close()

@@ -1,8 +1,8 @@
-"""Removed is removed: with all it has, and not while somebody has it (S1)."""
+"""Removed is removed: with all it has, and not while somebody has it."""
 
 import pytest
 
-from hummingbird.domain.errors import JournalTaken
+from hummingbird.core.errors import SessionTaken
 from tests.contracts.sessions.stage import ID, OPENED, Stage, chunks, committed, said
 
 
@@ -11,13 +11,13 @@ async def a_session_is_removed_with_all_it_has(stage: Stage) -> None:
     session = await stage.opened()
     for number in range(6):
         await committed(session, *said(number))
-    await session.keep({"context.json": b"{}"})
+    await session.write_files({"context.json": b"{}"})
     await session.archives.put(ID, chunks(b"packed"))
     await session.release()
     await stage.told(OPENED, session_id="another")
     assert await stage.sessions.remove(ID)
     assert await stage.entries() == []
-    assert [kept.session_id for kept in await stage.sessions.listed()] == ["another"]
+    assert [kept.session_id for kept in await stage.sessions.list_sessions()] == ["another"]
     assert all("another" in name for name in await stage.stored())
     assert not await stage.sessions.remove(ID)
 
@@ -31,7 +31,7 @@ async def a_session_that_somebody_has_is_not_removed(stage: Stage) -> None:
     session = await stage.opened()
     await committed(session, OPENED)
     before = await stage.stored()
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await stage.sessions.remove(ID)
     assert await stage.stored() == before
     await committed(session, *said(1))
@@ -67,11 +67,11 @@ async def left_overs_without_a_journal_are_removed(stage: Stage) -> None:
 
 async def one_that_changed_since_it_was_listed_is_not_removed(stage: Stage) -> None:
     await stage.told(OPENED)
-    (kept,) = await stage.sessions.listed()
+    (kept,) = await stage.sessions.list_sessions()
     await stage.told(*said(1))
     assert not await stage.sessions.remove(ID, kept.stamp)
     assert await stage.entries() == [OPENED, *said(1)]
-    (kept,) = await stage.sessions.listed()
+    (kept,) = await stage.sessions.list_sessions()
     assert await stage.sessions.remove(ID, kept.stamp)
     assert await stage.stored() == {}
 
@@ -79,12 +79,12 @@ async def one_that_changed_since_it_was_listed_is_not_removed(stage: Stage) -> N
 async def a_session_that_went_on_since_it_was_seen_is_not_removed(stage: Stage) -> None:
     """Retention asks a person, and that takes time."""
     await stage.told(OPENED)
-    (seen,) = await stage.sessions.listed()
+    (seen,) = await stage.sessions.list_sessions()
     session = await stage.opened()
     await committed(session, *said(1))
     await session.release()
     assert not await stage.sessions.remove(ID, seen.stamp)
     assert await stage.entries() == [OPENED, *said(1)]
-    (now,) = await stage.sessions.listed()
+    (now,) = await stage.sessions.list_sessions()
     assert await stage.sessions.remove(ID, now.stamp)
     assert await stage.entries() == []

@@ -1,9 +1,9 @@
-"""A long journal is sealed in segments, whoever seals them, and what lacks one is damaged (S1)."""
+"""A long journal is sealed in segments, whoever seals them, and what lacks one is damaged."""
 
 import pytest
 
-from hummingbird.domain.errors import JournalDamaged, JournalTaken, SessionUnreadable
-from hummingbird.ports.objects import Version
+from hummingbird.core.errors import JournalDamaged, SessionTaken, SessionUnreadable
+from hummingbird.core.protocols.storage import ObjectVersion
 from tests.contracts.sessions.stage import OPENED, Stage, committed, said, segments
 from tests.contracts.sessions.unreliable import UnreliableObjects
 
@@ -44,7 +44,7 @@ async def a_segment_of_somebody_who_died_before_saying_so_is_taken(stage: Stage)
     one = await stage.opened()
     await committed(one, *said(0, 1, 2))
     with stage.patch.context() as patch:
-        patch.setattr(UnreliableObjects, "swap", _seals_alone)
+        patch.setattr(UnreliableObjects, "compare_and_swap", _seals_alone)
         with pytest.raises(_DiedError):
             await committed(one, *said(7))
     assert len(list(segments(await stage.stored()))) == 1
@@ -63,7 +63,7 @@ async def a_shorter_segment_of_somebody_who_died_is_taken_as_it_is(stage: Stage)
     one = await stage.opened()
     await committed(one, *said(0, 1, 2))
     with stage.patch.context() as patch:
-        patch.setattr(UnreliableObjects, "swap", _seals_alone)
+        patch.setattr(UnreliableObjects, "compare_and_swap", _seals_alone)
         with pytest.raises(_DiedError):
             await committed(one, *said(7))
     (name,) = segments(await stage.stored())
@@ -72,7 +72,7 @@ async def a_shorter_segment_of_somebody_who_died_is_taken_as_it_is(stage: Stage)
     await stage.told(*said(3, 4, 5))
     await stage.told(*said(6))
     assert await stage.entries() == list(said(*range(7)))
-    with pytest.raises(JournalTaken):  # it only hung, and seals what it has once more
+    with pytest.raises(SessionTaken):  # it only hung, and seals what it has once more
         await one.journal.commit()
     assert await stage.entries() == list(said(*range(7)))
 
@@ -89,7 +89,7 @@ async def whoever_hung_seals_nothing_over_what_others_sealed(stage: Stage) -> No
     stage.segments_hold(200)
     await committed(other, *said(6))
     before = await stage.stored()
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await committed(one, *said(7))
     assert await stage.stored() == before
     assert await stage.entries() == list(said(*range(7)))
@@ -99,7 +99,7 @@ async def a_journal_that_lacks_a_segment_is_damaged(stage: Stage) -> None:
     for missing in await _sealed(stage):
         content = (await stage.stored())[missing]
         await stage.site.objects.delete(missing)
-        await _refused(stage, "lacks what comes after entry")
+        await _refused(stage, "lacks the entries after")
         await stage.site.objects.put(missing, content)
     assert await stage.entries() == list(said(*range(12)))
 
@@ -110,7 +110,7 @@ async def a_segment_that_is_cut_off_is_damage(stage: Stage) -> None:
         await stage.site.objects.put(name, content[:-5])
         await _refused(stage, "is cut off")
         await stage.site.objects.put(name, content[: content.index(b"\n") + 1])
-        await _refused(stage, "lacks what comes after entry")
+        await _refused(stage, "lacks the entries after")
         await stage.site.objects.put(name, content)
 
 
@@ -124,7 +124,7 @@ async def a_tail_that_does_not_begin_as_one_is_damage(stage: Stage) -> None:
     for content in (b"\n", b"{}\n", b"\xff\n", b'{"tail":1,"serial":"x"}\n', b"[]\n"):
         await stage.told(OPENED)
         await stage.change(lambda _, given=content: given)  # type: ignore[misc] # mypy: a lambda's default
-        await _refused(stage, "does not begin as one")
+        await _refused(stage, "has no valid head")
         assert await stage.sessions.remove("a-session")
 
 
@@ -151,8 +151,10 @@ class _DiedError(Exception):
     """The process is no more."""
 
 
-async def _seals_alone(between: UnreliableObjects, name: str, content: bytes, known: Version | None) -> Version | None:
+async def _seals_alone(
+    between: UnreliableObjects, name: str, content: bytes, known: ObjectVersion | None
+) -> ObjectVersion | None:
     """Dies between sealing and saying so."""
     if name.endswith("tail.jsonl"):
         raise _DiedError
-    return await between._objects.swap(name, content, known)
+    return await between._objects.compare_and_swap(name, content, known)

@@ -1,12 +1,12 @@
-"""A write whose fate nobody knows is neither lost nor doubled, and nobody takes himself for somebody else (S1)."""
+"""A write whose fate nobody knows is neither lost nor doubled, and nobody takes himself for somebody else."""
 
 import asyncio
 
 import pytest
 
-from hummingbird.adapters.stores import bucket_journal
-from hummingbird.domain.errors import JournalBehind, JournalTaken, ObjectsUnusable
-from hummingbird.ports.sessions import Session
+from hummingbird.core.errors import JournalWriteDelayed, ObjectStoreUnusable, SessionTaken
+from hummingbird.core.protocols.sessions import Session
+from hummingbird.storage import bucket_journal
 from tests.contracts.sessions.stage import ID, OPENED, Stage, committed, said, segments
 from tests.contracts.sessions.unreliable import Mood
 
@@ -17,7 +17,7 @@ _NOT_YET = (Mood.REFUSED, Mood.LATE)
 async def _tried(session: Session, *numbers: int) -> bool:
     try:
         await committed(session, *said(*numbers))
-    except JournalBehind:
+    except JournalWriteDelayed:
         return False
     return True
 
@@ -35,7 +35,7 @@ async def a_commit_that_was_not_taken_goes_along_with_the_next(stage: Stage) -> 
     for number, mood in enumerate(_NOT_YET):
         stage.between.moods.append(mood)
         assert not await _tried(session, 2 * number)
-        with pytest.raises(JournalBehind):  # it is left alone for a while
+        with pytest.raises(JournalWriteDelayed):  # it is left alone for a while
             await session.journal.commit()
         session.journal.append(said(2 * number + 1)[0])
         await session.catch_up()
@@ -62,7 +62,7 @@ async def a_late_write_with_nothing_after_it_is_known_as_our_own(stage: Stage) -
     assert not await _tried(session, 0)
     assert await stage.between.arrive() == [True]
     await session.catch_up()
-    await session.keep({"transcript.md": b"x"})
+    await session.write_files({"transcript.md": b"x"})
     await session.release()
     assert await stage.entries() == list(said(0))
     await stage.told(*said(1))
@@ -75,7 +75,7 @@ async def a_store_that_hangs_is_given_up_on_and_its_write_counts_once(stage: Sta
     with stage.patch.context() as patch:
         patch.setattr(bucket_journal, "COMMIT_S", 0.1)
         stage.between.moods.append(Mood.HANGING)
-        with pytest.raises(JournalBehind, match="did not answer"):
+        with pytest.raises(JournalWriteDelayed, match="did not answer"):
             await committed(session, *said(0))
     assert await stage.between.arrive() == [True]
     await session.catch_up()
@@ -92,7 +92,7 @@ async def a_late_write_of_somebody_who_was_overtaken_is_never_there(stage: Stage
     other = await stage.opened()
     assert await stage.between.arrive() == [False]
     await committed(other, *said(0))
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await one.catch_up()
     assert await stage.entries() == [OPENED, *said(0)]
 
@@ -105,7 +105,7 @@ async def a_late_write_before_the_other_one_came_is_part_of_the_line(stage: Stag
     stage.leases_run_out()
     other = await stage.opened()
     await committed(other, *said(1))
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await one.catch_up()
     assert await stage.entries() == list(said(0, 1))
 
@@ -121,7 +121,7 @@ async def opening_is_certain_where_a_look_tells(stage: Stage) -> None:
 
 async def an_opening_that_was_not_taken_is_told_and_takes_nothing(stage: Stage) -> None:
     stage.between.moods.append(Mood.REFUSED)
-    with pytest.raises(ObjectsUnusable):
+    with pytest.raises(ObjectStoreUnusable):
         await stage.opened()
     assert await stage.stored() == {}
     await stage.told(OPENED)
@@ -144,7 +144,7 @@ async def a_release_without_a_store_never_raises_and_ends_with_the_lease(stage: 
     session.journal.append(said(7)[0])
     await session.release()
     stage.between.away = False
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await stage.opened()
     stage.leases_run_out()
     await stage.told(*said(0))
@@ -160,7 +160,7 @@ async def sealing_is_certain_whatever_becomes_of_an_answer(stage: Stage) -> None
         session.journal.append(said(number)[0])
         try:
             await session.journal.commit()
-        except JournalBehind:
+        except JournalWriteDelayed:
             await session.catch_up()
         await stage.between.arrive()
         assert await stage.entries() == list(said(*range(number + 1)))
@@ -172,11 +172,11 @@ async def a_store_that_is_away_is_told_by_every_verb(stage: Stage) -> None:
     await committed(session, OPENED)
     stage.between.away = True
     sessions = stage.sessions
-    for verb in (sessions.open(ID), sessions.entries(ID), sessions.listed(), sessions.remove(ID)):
-        with pytest.raises(ObjectsUnusable):
+    for verb in (sessions.open(ID), sessions.load_entries(ID), sessions.list_sessions(), sessions.remove(ID)):
+        with pytest.raises(ObjectStoreUnusable):
             await verb
-    with pytest.raises(ObjectsUnusable):
-        await session.keep({"transcript.md": b"x"})
+    with pytest.raises(ObjectStoreUnusable):
+        await session.write_files({"transcript.md": b"x"})
     stage.between.away = False
     await session.catch_up()
     assert await stage.entries() == [OPENED]
@@ -191,5 +191,5 @@ async def a_sign_of_life_is_given_without_anybody_asking(stage: Stage) -> None:
     async with asyncio.timeout(20):
         while await stage.stored() == before:  # noqa: ASYNC110 - nobody tells; the store is asked
             await asyncio.sleep(0.05)
-    with pytest.raises(JournalTaken):
+    with pytest.raises(SessionTaken):
         await stage.opened()

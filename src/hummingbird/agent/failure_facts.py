@@ -1,0 +1,485 @@
+"""Gather the facts about a failure: jobs and their tries, logs, the diff, and the state of the target branch.
+
+The work is bounded in jobs, bytes and seconds, and the facts say what is missing. It reads no more than a verdict
+needs: the log of a job on the target branch only if it is red there too, the log of a green run only if it could change
+the verdict.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import msgspec
+
+from hummingbird.agent.tools.failure_watcher import to_failure_seen
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
+from hummingbird.core.verdicts import ObservedFailure
+from hummingbird.evidence.bounds import (
+    LOOK_FINGERPRINTS,
+    LOOK_ITEMS,
+    LOOK_JOBS,
+    LOOK_LIST_BYTES,
+    LOOK_LOG_BYTES,
+    LOOK_LOGS,
+    LOOK_PATHS,
+    LOOK_S,
+    LOOK_TARGET_LISTED,
+    LOOK_TARGET_PIPELINES,
+    LOOK_TEXT_CHARS,
+)
+from hummingbird.evidence.cause_graph import find_causes
+from hummingbird.evidence.explanation import FailureDetector
+from hummingbird.evidence.gitlab_jobs import RunnerTrace, blame_from_failure_reason, graph_jobs_from_gitlab
+from hummingbird.evidence.logs.log_preview import Baseline
+from hummingbird.evidence.regions import EvidenceAnalysis, Region
+from hummingbird.evidence.report_preview import INCOMPLETE_KEY, JsonSuiteReader
+from hummingbird.evidence.reports.report_cases import is_suite_of_job
+from hummingbird.evidence.verdict_rules import CommitTries, FailureFacts, JobFacts, TargetHistory
+
+RawRecord: TypeAlias = Mapping[str, Any]
+_log = logging.getLogger("hummingbird")
+
+
+class ToolReader:
+    """Call tools without a model, and read lists as records and logs as streams.
+
+    What cannot be read becomes a sentence in `missing`, never an error; the details go to the log.
+    """
+
+    def __init__(self, tools: Sequence[Tool], secrets: Secrets, session_id: str = "") -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self.secrets = secrets
+        self._context = ToolContext(session_id, "look")
+        self.missing: list[str] = []
+
+    def add_missing(self, sentence: str) -> None:
+        if sentence not in self.missing:
+            self.missing.append(sentence)
+
+    async def read_list(self, name: str, what: str, **arguments: Any) -> list[RawRecord] | None:
+        """Return the records of a list, as many as there are; None if it could not be read at all."""
+        content = await self._read_content(name, what, arguments)
+        if content is None:
+            return None
+        records = [record for line in content.split(b"\n") if (record := _parse_record(line)) is not None][:LOOK_ITEMS]
+        if any(INCOMPLETE_KEY in record for record in records):
+            self.add_missing(f"{what} could not be read whole.")
+        return [record for record in records if INCOMPLETE_KEY not in record]
+
+    async def read_record(self, name: str, what: str, **arguments: Any) -> RawRecord | None:
+        content = await self._read_content(name, what, arguments)
+        return None if content is None else _parse_record(content)
+
+    async def stream_output(
+        self, name: str, what: str, feed: Callable[[bytes], None], *, quiet: bool = False, **arguments: Any
+    ) -> bool:
+        """Feed all output, masked; return False if it could not be read to its end.
+
+        With `quiet`, that is only logged.
+        """
+        masking = self.secrets.open_stream()
+
+        async def feed_output(output: ToolOutput) -> None:
+            if not isinstance(output, ByteStream):
+                raise _NoStream(str(output))
+            async for chunk in _limit_bytes(output.chunks, LOOK_LOG_BYTES):
+                feed(masking.feed(chunk))
+            feed(masking.end(b""))
+
+        return await self._call_tool(name, what, arguments, feed_output, quiet=quiet)
+
+    async def _read_content(self, name: str, what: str, arguments: Mapping[str, Any]) -> bytes | None:
+        parts: list[bytes] = []
+
+        async def collect_output(output: ToolOutput) -> None:
+            if isinstance(output, ByteStream):
+                parts.extend([chunk async for chunk in _limit_bytes(output.chunks, LOOK_LIST_BYTES)])
+            elif not isinstance(output, str):  # a string only says that there is nothing
+                parts.append(msgspec.json.encode(output))
+
+        read = await self._call_tool(name, what, arguments, collect_output)
+        return self.secrets.open_stream().end(b"".join(parts)) if read else None
+
+    async def _call_tool(
+        self,
+        name: str,
+        what: str,
+        arguments: Mapping[str, Any],
+        taken: Callable[[ToolOutput], Awaitable[None]],
+        *,
+        quiet: bool = False,
+    ) -> bool:
+        tool = self._tools.get(name)
+        if tool is None:
+            self.add_missing(f"{what} was not looked at: this workflow has no {name}.")
+            return False
+        try:
+            await taken(await tool(arguments, self._context))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - border: a tool may raise what it likes, and a look ends no run
+            told = str(error) if isinstance(error, HummingbirdError) else type(error).__name__
+            _log.info("%s could not be read before the run: %s", what, self.secrets.mask(told))
+            if not quiet:
+                self.add_missing(f"{what} could not be read.")
+            return False
+        return True
+
+
+class _StreamTooLong(HummingbirdError):
+    """The output is longer than what is read."""
+
+
+class _NoStream(HummingbirdError):
+    """The tool returned a sentence instead of a log."""
+
+
+async def _limit_bytes(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+    size = 0
+    try:
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > most:
+                raise _StreamTooLong(f"It is longer than the {most:,} bytes that are looked at.")
+            yield chunk
+    finally:
+        if (close := getattr(chunks, "aclose", None)) is not None:
+            await close()
+
+
+def _parse_record(line: bytes) -> RawRecord | None:
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+_LETTERS = 4  # that a line needs to be meaningful
+
+
+@dataclass(frozen=True, slots=True)
+class FailedLog:
+    """What the log of a failed job shows.
+
+    `only_runner_wrote` means that the job's script never started. `causes` holds the meaningful lines of each failure,
+    the likeliest cause first; `excerpts` all of their lines. `failures` are for the ledger of known failures.
+    """
+
+    analysis: EvidenceAnalysis
+    fingerprints: tuple[str, ...] = ()
+    causes: tuple[tuple[str, ...], ...] = ()
+    excerpts: tuple[str, ...] = ()
+    only_runner_wrote: bool = False
+    failures: tuple[ObservedFailure, ...] = ()
+
+    def text(self, green: Baseline | None = None) -> str:
+        """Return the lines of the failures, without failures that are in the log of a green run too."""
+        new = [text for text, lines in zip(self.excerpts, self.causes, strict=True) if not is_in_log(lines, green)]
+        return "\n".join(new or self.excerpts)[:LOOK_TEXT_CHARS]
+
+    def analysis_without(self, green: Baseline | None) -> EvidenceAnalysis:
+        """Return the analysis without regions that are in the log of a green run too, unless all of them are."""
+        new = tuple(region for region in self.analysis.regions if not is_in_log(_meaningful_lines(region), green))
+        return replace(self.analysis, regions=new) if new else self.analysis
+
+    def is_in_green_log(self, green: Baseline | None) -> bool | None:
+        """Return whether every failure is in the log of a green run too.
+
+        A single one that is not is enough for False: a job can print any lines of its green log.
+        """
+        if green is None or not any(self.causes):
+            return None
+        return all(is_in_log(lines, green) for lines in self.causes if lines)
+
+
+def is_in_log(lines: tuple[str, ...], green: Baseline | None) -> bool:
+    return green is not None and bool(lines) and all(map(green.contains, lines))
+
+
+async def read_log(reads: ToolReader, job_id: int) -> FailedLog | None:
+    failing, trace = FailureDetector(), RunnerTrace()
+
+    def feed(chunk: bytes) -> None:
+        failing.feed(chunk)
+        trace.feed(chunk)
+
+    if not await reads.stream_output("gitlab_get_job_log", f"The log of job {job_id}", feed, job_id=job_id):
+        return None
+    failed, analysis = failing.find_failures()[:LOOK_FINGERPRINTS], failing.analysis
+    regions = [one.region for one in failed] or list(analysis.regions[:1])
+    return FailedLog(
+        analysis=analysis,
+        fingerprints=tuple(dict.fromkeys(one.region.fingerprint for one in failed)),
+        causes=tuple(map(_meaningful_lines, regions)),
+        excerpts=tuple(region.excerpt for region in regions),
+        only_runner_wrote=trace.only_runner_wrote,
+        failures=tuple(to_failure_seen(one, reads.secrets) for one in failed),
+    )
+
+
+def _meaningful_lines(region: Region) -> tuple[str, ...]:
+    return tuple(line.text for line in region.lines if sum(map(str.isalpha, line.text)) >= _LETTERS)
+
+
+async def read_green_log(reads: ToolReader, name: str, branch: str) -> Baseline | None:
+    """Return the log of the same job's last green run on the branch; a missing one is not reported."""
+    green = Baseline()
+    what = "The log of a green run"
+    fed = await reads.stream_output(
+        "gitlab_get_baseline_job_log", what, green.feed, quiet=True, job_name=name, ref=branch
+    )
+    green.feed(b"\n")
+    return green if fed else None
+
+
+_ENDS = {"success": True, "failed": False}
+
+
+@dataclass
+class TargetBranch:
+    """The newest finished pipelines of the target branch.
+
+    `excluded_pipeline_id` is the pipeline under investigation, which may be one of that branch.
+    """
+
+    reads: ToolReader
+    branch: str
+    excluded_pipeline_id: int
+    pipelines: list[tuple[int, dict[str, RawRecord]]] = field(default_factory=list)  # newest first; jobs by name
+
+    async def read(self) -> None:
+        if not self.branch:
+            self.reads.add_missing("How the target branch does was not looked at: its name is not known.")
+            return
+        what = "The list of pipelines of the target branch"
+        listed = await self.reads.read_list(
+            "gitlab_list_recent_pipelines", what, ref=self.branch, limit=LOOK_TARGET_LISTED
+        )
+        ended = [one for one in listed or () if one.get("status") in _ENDS and isinstance(one.get("id"), int)]
+        for one in [one for one in ended if one["id"] != self.excluded_pipeline_id][:LOOK_TARGET_PIPELINES]:
+            number = one["id"]
+            what = f"The list of jobs of pipeline {number} of the target branch"
+            jobs = await self.reads.read_list("gitlab_get_pipeline_jobs", what, pipeline_id=number)
+            if jobs is None:
+                return  # older pipelines alone would be misleading
+            self.pipelines.append((number, {str(job.get("name")): job for job in jobs if not job.get("retried")}))
+
+    def job_history(self, name: str) -> TargetHistory | None:
+        """Return the job's history on the branch, or None if it did not run there."""
+        ran = [(number, jobs[name]) for number, jobs in self.pipelines if name in jobs]
+        ended = [(number, job) for number, job in ran if job.get("status") in _ENDS]
+        if not ended:
+            return None
+        passed = tuple(_ENDS[job["status"]] for _, job in ended)
+        reports = any(has_report(job) for _, job in ended)
+        return TargetHistory(branch=self.branch, passed=passed, pipeline_id=ended[0][0], has_report=reports)
+
+    async def add_fingerprints(self, name: str, there: TargetHistory) -> TargetHistory:
+        """Add the fingerprints of what failed there, for a job that is red there."""
+        job = next(jobs[name] for number, jobs in self.pipelines if number == there.pipeline_id)
+        seen = await read_log(self.reads, job["id"]) if isinstance(job.get("id"), int) else None
+        return there if seen is None else replace(there, fingerprints=seen.fingerprints)
+
+
+def has_report(job: RawRecord) -> bool:
+    """Return whether the job uploaded a test report."""
+    reports = job.get("reports")
+    return isinstance(reports, list) and "junit" in reports
+
+
+_FAILED = "failed"
+_PASSED = "success"
+_SLOW = "Not everything was looked at: the time for it was over."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureSubject:
+    """What failed; the default pipeline is the merge request's newest one, the default branch its target."""
+
+    mr_iid: int
+    sha: str = ""
+    pipeline_id: int = 0
+    target_branch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredFacts:
+    """The facts, and the failures that the logs show, for the ledger of known failures."""
+
+    facts: FailureFacts
+    failures: tuple[ObservedFailure, ...] = ()
+
+
+async def gather_facts(reads: ToolReader, subject: FailureSubject) -> GatheredFacts:
+    """Gather the facts within the time limit; raises only when it is cancelled."""
+    gathering = _FactCollector(reads, subject)
+    try:
+        async with asyncio.timeout(LOOK_S):
+            await gathering.collect()
+    except TimeoutError:
+        reads.add_missing(_SLOW)
+    facts = FailureFacts(jobs=tuple(gathering.jobs), changed=gathering.changed, missing_facts=tuple(reads.missing))
+    return GatheredFacts(facts if facts.jobs else FailureFacts(), tuple(gathering.failures))
+
+
+@dataclass
+class _FactCollector:
+    reads: ToolReader
+    subject: FailureSubject
+    jobs: list[JobFacts] = field(default_factory=list)
+    changed: tuple[str, ...] | None = None
+    failures: list[ObservedFailure] = field(default_factory=list)
+    reporting: set[int] = field(default_factory=set)  # jobs that uploaded a test report
+
+    async def collect(self) -> None:
+        await self._complete_subject()
+        listed = await self._list_failures()
+        if not listed:
+            return
+        self.jobs = listed[:LOOK_JOBS]
+        if len(listed) > LOOK_JOBS:
+            self.reads.add_missing(f"{len(listed) - LOOK_JOBS} more jobs failed and were not looked at.")
+        self.changed = await self._list_diff_paths()
+        target = TargetBranch(self.reads, self.subject.target_branch, self.subject.pipeline_id)
+        await target.read()
+        for place, job in enumerate(self.jobs):
+            there = target.job_history(job.name)
+            lacks = there is not None and there.has_report and job.id not in self.reporting
+            self.jobs[place] = replace(job, target=there, lacks_report=lacks and job.id > 0)
+        for place, job in enumerate(self.jobs[:LOOK_LOGS]):
+            if job.id:
+                self.jobs[place] = await self._add_log(self.jobs[place], target)
+        await self._add_test_reports()
+
+    async def _complete_subject(self) -> None:
+        """Read from the merge request what the order does not say."""
+        subject = self.subject
+        if subject.pipeline_id and subject.target_branch:
+            return
+        raw = await self.reads.read_record("gitlab_get_mr_details", "The merge request", mr_iid=subject.mr_iid)
+        if raw is None:
+            return
+        head = raw.get("head_pipeline")
+        self.subject = replace(
+            subject,
+            sha=subject.sha or _text_field(raw, "sha"),
+            pipeline_id=subject.pipeline_id or _number_field(head if isinstance(head, dict) else {}, "id"),
+            target_branch=subject.target_branch or _text_field(raw, "target_branch"),
+        )
+
+    async def _list_failures(self) -> list[JobFacts]:
+        """Return the jobs that failed first; those that failed because of them have no cause of their own."""
+        pipeline, sha = self.subject.pipeline_id, self.subject.sha
+        raw: list[RawRecord] = []
+        if pipeline:
+            what = f"The list of jobs of pipeline {pipeline}"
+            raw = await self.reads.read_list("gitlab_get_pipeline_jobs", what, pipeline_id=pipeline) or []
+        self.reporting = {_number_field(one, "id") for one in raw if has_report(one)}
+        on_commit: list[RawRecord] = []
+        if sha:
+            what = "The list of statuses of the commit"
+            on_commit = await self.reads.read_list("gitlab_get_commit_statuses", what, sha=sha, all=True) or []
+        same = [one for one in on_commit if _is_job(one)]
+        if not any(_number_field(one, "pipeline_id") == pipeline for one in same):
+            same = []  # the pipeline ran on a merge commit that GitLab made
+        return [*_jobs_of_pipeline(raw, same, pipeline), *_jobs_elsewhere(raw, on_commit, pipeline)]
+
+    async def _list_diff_paths(self) -> tuple[str, ...] | None:
+        raw = await self.reads.read_list("gitlab_get_mr_diff", "The diff", mr_iid=self.subject.mr_iid)
+        if raw is None:
+            return None
+        paths = (_text_field(one, name) for one in raw for name in ("new_path", "old_path"))
+        return tuple(dict.fromkeys(filter(None, paths)))[:LOOK_PATHS]
+
+    async def _add_log(self, job: JobFacts, target: TargetBranch) -> JobFacts:
+        seen = await read_log(self.reads, job.id)
+        if seen is None:
+            return job
+        self.failures += seen.failures
+        job = replace(
+            job,
+            analysis=seen.analysis,
+            fingerprints=seen.fingerprints,
+            text=seen.text(),
+            only_runner_wrote=seen.only_runner_wrote,
+        )
+        if job.target is not None and job.target.is_red:
+            return replace(job, target=await target.add_fingerprints(job.name, job.target))
+        if job.target is not None and any(seen.causes):
+            green = await read_green_log(self.reads, job.name, job.target.branch)
+            analysis, text = seen.analysis_without(green), seen.text(green)
+            return replace(job, in_green_log=seen.is_in_green_log(green), analysis=analysis, text=text)
+        return job
+
+    async def _add_test_reports(self) -> None:
+        """Add the text of the test report, which names files that the log leaves out."""
+        number, suites = self.subject.pipeline_id, JsonSuiteReader()
+        if not number:
+            return
+        what = f"The test report of pipeline {number}"
+        await self.reads.stream_output("gitlab_get_test_report", what, suites.feed, quiet=True, pipeline_id=number)
+        suites.end()
+        for place, job in enumerate(self.jobs):
+            cases = [case for case in suites.cases if is_suite_of_job(case.suite, job.name)]
+            said = [line for case in cases for line in (case.file, *(each.text for each in case.body))]
+            self.jobs[place] = replace(job, text="\n".join([job.text, *said])[:LOOK_TEXT_CHARS])
+
+
+def _jobs_of_pipeline(raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int) -> Iterator[JobFacts]:
+    causes = find_causes(graph_jobs_from_gitlab(list(raw)))
+    first = [job for cause in causes.root_causes for job in cause.jobs] or [
+        job for one in causes.allowed_failures for job in one.jobs
+    ]
+    for job in first:
+        reason = job.failure_reason
+        number = int(job.id) if job.id.isdecimal() and not job.downstream_pipeline else 0
+        tries = _count_tries(job.name, raw, same, pipeline)
+        yield JobFacts(
+            name=job.name, id=number, platform_blame=blame_from_failure_reason(reason) if reason else None, tries=tries
+        )
+
+
+def _jobs_elsewhere(raw: Sequence[RawRecord], on_commit: Sequence[RawRecord], pipeline: int) -> Iterator[JobFacts]:
+    """Yield what else is red on the commit: jobs of other pipelines and statuses of other systems.
+
+    The newest run of each counts.
+    """
+    own = {_text_field(one, "name") for one in raw}
+    newest: dict[tuple[str, int], RawRecord] = {}
+    for one in on_commit:
+        key = (_text_field(one, "name"), _number_field(one, "pipeline_id"))
+        if key[0] not in own and _number_field(one, "id") > _number_field(newest.get(key, {}), "id"):
+            newest[key] = one
+    for (name, number), one in newest.items():
+        if one.get("status") == _FAILED and one.get("allow_failure") is not True:
+            job_id = _number_field(one, "job_id") if _is_job(one) else 0
+            yield JobFacts(name=name, id=job_id, tries=_count_tries(name, (), [*newest.values()], number or pipeline))
+
+
+def _count_tries(name: str, raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int) -> CommitTries:
+    here = [one.get("status") for one in raw if _text_field(one, "name") == name]
+    others = [one for one in same if _text_field(one, "name") == name and _number_field(one, "pipeline_id") != pipeline]
+    return CommitTries(
+        failed=max(1, here.count(_FAILED)),
+        passed=here.count(_PASSED),
+        passed_in_others=sum(one.get("status") == _PASSED for one in others),
+    )
+
+
+def _is_job(raw: RawRecord) -> bool:
+    return raw.get("kind") == "job"
+
+
+def _text_field(raw: RawRecord, name: str) -> str:
+    found = raw.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _number_field(raw: RawRecord, name: str) -> int:
+    found: Any = raw.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0

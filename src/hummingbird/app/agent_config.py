@@ -1,0 +1,143 @@
+"""Holds `AgentConfig`, the settings of an `Agent` that most programs leave at their defaults."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
+from hummingbird.agent.tools.permission_gate import SessionPermissions
+from hummingbird.agent.tools.spill import LineDigests
+from hummingbird.app.callbacks import Callbacks
+from hummingbird.app.session_holder import SessionHolder
+from hummingbird.core.errors import UsageError
+from hummingbird.core.limits import (
+    CHAT_ITERATIONS,
+    EXEC_TIMEOUT_S,
+    INTERRUPT_GRACE_S,
+    MAX_INLINE_BYTES,
+    SUBAGENT_ITERATIONS,
+)
+from hummingbird.core.protocols.context_engine import ContextEngine
+from hummingbird.core.protocols.observer import Clock, RunObserver
+from hummingbird.core.protocols.tools import ToolHook
+from hummingbird.core.sessions import SessionSubject
+from hummingbird.core.verdicts import FailureVerdict
+from hummingbird.models.prices import PriceOverride
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """Settings of an agent: limits, models, tools, what observes it, and what the application plugs in.
+
+    Limits:
+        max_iterations: Answers of the model in one run.
+        context_limit: Tokens of context at which a run ends; None leaves it to the model's window.
+        max_usd: Cost of one run.
+        max_usd_per_day: Cost of a day, for all agents with the same sessions folder and `project`.
+        max_seconds: Duration of one run.
+        warns: Tell the model when a budget is nearly used up, as workflows do.
+        grace_s: How long tools may take to stop after an interrupt.
+
+    Models:
+        base_url, api_mode: Where and how the primary model is asked.
+        model_regions: The region of each Vertex model.
+        prices: Prices that replace the built-in ones.
+        ca_bundle: A file with certificate authorities for the connections to models.
+        context: What a full context leads to: "compact", "wrap_up", or an engine (its entry point's name, or itself).
+        auxiliary: The models that do a side task, by its name ("summary").
+
+    Tools:
+        toolsets: Names of the toolsets that the agent gets; None means all.
+        plugins: Add the tools and hooks of installed third-party packages.
+        hooks: See each tool call before and after it runs, and may deny or rewrite it.
+        permissions: Which calls run, which are asked about and which never run.
+        delegates: How many sub-agents may work at once; 0 means that there are none.
+        delegate_iterations: Answers of the model in one sub-agent.
+        has_host_file: Return whether a path is a file that sub-agents may have made on this machine.
+        max_inline_bytes: With a sandbox, longer results go to a file there.
+        exec_timeout_s: How long a command in the sandbox may run if it asks for no other time.
+
+    Observation:
+        on_event: Sees each journal entry and delta as it happens.
+        callbacks: Views of the same stream, one subject each, and answers to questions.
+        streaming: Ask models to stream their answers.
+        on_trouble: Hears, in sentences, what could not be saved. With it, a run continues without its journal if that
+            cannot be written.
+
+    Environment and session:
+        environment: Replaces `os.environ`.
+        secrets: Values to mask, besides those of the environment.
+        clock: Replaces the system's clock.
+        project: The name under which costs are recorded.
+        subject: What the session is about, recorded for whoever resumes it.
+        session_holder: Keeps sessions in place of `sessions_dir`.
+        build_prompt: Makes the system prompt from the notes of the tools, in place of base rules and `instructions`.
+        verdict: What the rules say about the failure that the runs are about.
+        line_digests: Collects digests of the lines that go to files of the sandbox, to check quotations later.
+    """
+
+    max_iterations: int = CHAT_ITERATIONS
+    context_limit: int | None = None
+    max_usd: Decimal | float | None = None
+    max_usd_per_day: Decimal | float | None = None
+    max_seconds: float | None = None
+    warns: bool = False
+    grace_s: float = INTERRUPT_GRACE_S
+
+    base_url: str | None = None
+    api_mode: str | None = None
+    model_regions: Mapping[str, str] = field(default_factory=dict)
+    prices: Mapping[str, PriceOverride] = field(default_factory=dict)
+    ca_bundle: str = ""
+    context: str | ContextEngine = "compact"
+    auxiliary: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    toolsets: Sequence[str] | None = None
+    plugins: bool = False
+    hooks: Sequence[ToolHook] = ()
+    permissions: SessionPermissions | None = None
+    delegates: int = 0
+    delegate_iterations: int = SUBAGENT_ITERATIONS
+    has_host_file: Callable[[str], bool] | None = None
+    max_inline_bytes: int = MAX_INLINE_BYTES
+    exec_timeout_s: float = EXEC_TIMEOUT_S
+
+    on_event: RunObserver | None = None
+    callbacks: Callbacks | None = None
+    streaming: bool = False
+    on_trouble: Callable[[str], None] | None = None
+
+    environment: Mapping[str, str] | None = field(default=None, repr=False)  # it has keys
+    secrets: Sequence[str] = field(default=(), repr=False)
+    clock: Clock | None = None
+    project: str = "default"
+    subject: SessionSubject | None = None
+    session_holder: SessionHolder | None = None
+    build_prompt: Callable[[str], str] | None = None
+    verdict: FailureVerdict | None = None
+    line_digests: LineDigests | None = None
+
+    def build_run_limits(self, *, records_spending: bool) -> RunLimits:
+        """Return the limits of each run.
+
+        Raises UsageError for a limit that makes no sense, and for a daily one where no spending is recorded.
+        """
+        if self.max_iterations < 1:
+            raise UsageError(f"max_iterations is {self.max_iterations}; give the agent at least one turn.")
+        if self.context_limit is not None and self.context_limit < 1:
+            raise UsageError(f"context_limit is {self.context_limit}; give a number of tokens, or None.")
+        if self.max_usd_per_day is not None and not records_spending:
+            raise UsageError("max_usd_per_day needs sessions_dir: what was spent is recorded there.")
+        return replace(
+            CHAT_LIMITS,
+            iterations=self.max_iterations,
+            context_tokens=self.context_limit,
+            usd=_to_decimal(self.max_usd),
+            usd_per_day=_to_decimal(self.max_usd_per_day),
+            seconds=self.max_seconds,
+            warns=self.warns,
+        )
+
+
+def _to_decimal(usd: Decimal | float | None) -> Decimal | None:
+    return None if usd is None else Decimal(str(usd))

@@ -1,0 +1,598 @@
+"""`hummingbird chat`: holds a conversation with the agent, in a terminal, over a pipe, or for one question.
+
+`ChatPartner` holds a session only while something is done in it. Between two messages others may continue the session,
+so it reads the journal again before each turn.
+"""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import click
+
+from hummingbird.agent.bounds import PROMPT_GRACE_S
+from hummingbird.agent.budget import context_ceiling
+from hummingbird.agent.context_files.memory_pages import MemoryKind
+from hummingbird.agent.interrupts import InterruptibleWork, WorkInterrupted
+from hummingbird.agent.prompts import CHAT_RULES, prompt_sizes
+from hummingbird.agent.run_state import RunState
+from hummingbird.agent.session_compactor import SessionCompactor
+from hummingbird.agent.todo_list import Todo, TodoList
+from hummingbird.app.chat_context import WORKSPACE_SENTENCE_START, ChatContext, ChatOptions, ChatSubject
+from hummingbird.app.chat_memory import ChatKnowledge, open_memory
+from hummingbird.app.chat_permissions import default_action
+from hummingbird.app.console import log_to_terminal
+from hummingbird.app.environment_secrets import all_secrets
+from hummingbird.app.library import Agent, outcome_to_dict
+from hummingbird.app.sandboxes import SandboxChoice, check_sandbox_choice
+from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
+from hummingbird.app.session_holder import TurnSessionHolder
+from hummingbird.app.stores import session_store, spending_ledger, state_paths
+from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, open_standard_input, read_query
+from hummingbird.chat.partner import ChatStatus, ChatToolInfo, CompactionPreview
+from hummingbird.chat.request import ChatRequest
+from hummingbird.chat.terminal import TerminalSettings, has_terminal, run_terminal_chat
+from hummingbird.config.field_types import PROJECT
+from hummingbird.config.loader import find_explicit_config, load_config
+from hummingbird.core.errors import (
+    CompactionFailed,
+    JournalUnwritable,
+    SandboxUnavailable,
+    SessionUnreadable,
+    UsageError,
+)
+from hummingbird.core.events import RunOutcome, StatusMessage
+from hummingbird.core.journal import Delegated, JournalEntry, SessionOpened, ToolDecided, ToolStarted
+from hummingbird.core.protocols.context_engine import CompactionProposal
+from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
+from hummingbird.core.protocols.observer import RunObserver
+from hummingbird.core.protocols.sandbox import SANDBOX_ROOT
+from hummingbird.core.protocols.sessions import SearchHit
+from hummingbird.core.sessions import SessionSummary, find_subject, summarise_session
+from hummingbird.core.text import shorten_line
+
+_NUMBER = re.compile("[0-9]{1,9}")
+BACKGROUND_POLL_S = 1.0  # between two checks of background processes
+_GRANT_CHARS = 160
+
+
+class ChatPartner:
+    """Implements `chat.partner.Partner` with an `Agent` per session."""
+
+    def __init__(self, desk: ChatContext, past: SessionCatalog | None, subject: ChatSubject) -> None:
+        self._context, self._catalog, self._subject = desk, past, subject
+        self._new_session_subject = subject
+        self._switch_session(uuid4().hex, RunState(), (), subject)
+        self._agent: Agent | None = None
+        self._knowledge: ChatKnowledge | None = None
+        self._sandbox = True
+        self._model = ""
+        self._last_model = ""  # of the previous agent: the next one is created with the next message
+        self._preview: tuple[int, CompactionProposal] | None = None
+        self._entering = InterruptibleWork(PROMPT_GRACE_S)
+        self._background_tasks: set[asyncio.Task[None]] = set()
+
+    def start_background_tasks(self) -> None:
+        """Update the session index, connect to MCP servers and report finished processes, beside the conversation."""
+        for work in (self._refresh_catalog(), self._watch_background(), self._context.wait_for_servers()):
+            task = asyncio.create_task(work)
+            self._background_tasks.add(task)
+            task.add_done_callback(self._background_tasks.discard)
+
+    async def prepare(self) -> None:
+        """Create the agent now, so that wrong settings show before the first message.
+
+        Raises OperatorError.
+        """
+        await self._prepare_agent()
+        if self._context.servers.has_servers:  # create the agent again once their tools are known
+            await self._close_agent(keep_mind=True)
+
+    async def measure_prompt(self) -> Sequence[tuple[str, int]]:
+        """Return the size of each part of the prompt and of each tool."""
+        async with self._hold_turn() as agent:
+            await agent.open_compactor()
+            assert self._knowledge is not None
+            toolbox = agent.setup.toolbox
+            return prompt_sizes(
+                self._context.complete_prompt_parts(self._knowledge.parts, self._subject, toolbox.notes),
+                toolbox.definitions,
+            )
+
+    # Questions between two runs
+
+    def status(self) -> ChatStatus:
+        state, agent = self._state, self._agent
+        setup = None if agent is None else agent.setup
+        models = {} if setup is None else {model.name: model for model in setup.models}
+        model = models.get(state.model) or next(iter(models.values()), None)
+        most = 0 if setup is None or model is None else context_ceiling(setup.limits, model.context_tokens)
+        delegate = None if agent is None else agent.delegate
+        return ChatStatus(
+            session_id=self._session_id,
+            model=self._model or (model.name if model else state.model or self._last_model),
+            context_tokens=state.context_tokens,
+            context_limit=most,
+            bill=state.ledger.bill(),
+            plan=self._context.parts.plan,
+            background=(*self._context.terminal.list_running(), *(delegate.status_lines() if delegate else ())),
+        )
+
+    async def list_sessions(self, limit: int, words: str = "") -> Sequence[SessionSummary]:
+        past = self._require_catalog()
+        await past.refresh()
+        return await past.list_sessions(limit, text=words)
+
+    async def search_sessions(self, words: str, limit: int) -> Sequence[SearchHit]:
+        past = self._require_catalog()
+        await past.catch_up()
+        return await past.search(words, limit)
+
+    def tools(self) -> Sequence[ChatToolInfo]:
+        agent = self._get_agent()
+        rules = self._context.rules.rules
+        return [
+            ChatToolInfo(
+                spec.name, spec.toolset, shorten_line(spec.description.split(". ")[0], 100), default_action(rules, spec)
+            )
+            for spec in (tool.spec for tool in agent.tools)
+        ]
+
+    def memory_text(self) -> str:
+        remembered = open_memory(self._context.places.state, self._subject.project).read()
+        parts = []
+        for paper in MemoryKind:
+            text = remembered.page_of(paper).text
+            parts.append(
+                f"## {paper.file_name} ({len(text):,} of {self._context.room.chars_for(paper):,} "
+                f"characters)\n\n{text or '—'}"
+            )
+        return "\n\n".join([*parts, *remembered.faults])
+
+    def todos(self) -> Sequence[Todo]:
+        return TodoList.from_entries(self._context.session_holder.entries()).all
+
+    def grants(self) -> Sequence[str]:
+        started, lines = dict[tuple[int, str], str](), list[str]()
+        kept = self._context.session_holder.entries()
+        entries = [(e.task, e.entry) if isinstance(e, Delegated) else (0, e) for e in kept]
+        for task, entry in entries:
+            if isinstance(entry, ToolStarted):
+                started[task, entry.call_id] = shorten_line(entry.arguments, _GRANT_CHARS)
+        for task, entry in entries:
+            if isinstance(entry, ToolDecided) and entry.scope in {"session", "always"}:
+                lines.append(f"{entry.name} {started.get((task, entry.call_id), '')} ({entry.scope})")
+        return lines
+
+    async def export_session(self, folder: str) -> Path:
+        await self.wait_until_stored()
+        place = Path(folder or f"hummingbird-{self._session_id[:8]}")
+        return await self._require_catalog().export_session(
+            self._session_id, self._context.parts.workspace / _expand_home(place)
+        )
+
+    # Messages
+
+    async def say(self, text: str) -> RunOutcome:
+        self._entering.reset()
+        async with AsyncExitStack() as stack:
+            try:
+                agent = await self._entering.run(stack.enter_async_context(self._hold_turn()))
+            except WorkInterrupted as stopped:
+                raise UsageError("Interrupted before it was sent: nothing was said.") from stopped
+            return await agent.arun(text, self._session_prompt())
+
+    def interrupt(self) -> None:
+        self._entering.stop()
+        if self._agent is not None:
+            self._agent.interrupt()
+
+    def steer(self, text: str) -> None:
+        if self._agent is None:
+            raise UsageError("Nothing is running; send it as a message.")
+        self._agent.steer(text)
+
+    async def attach(self, name: str, content: bytes) -> str:
+        path = f"{SANDBOX_ROOT}/attached/{uuid4().hex[:6]}-{name}"
+        async with self._hold_turn() as agent:
+            await agent.put_file(path, content)
+        return path
+
+    async def stop(self, which: str = "") -> str:
+        delegate = None if self._agent is None else self._agent.delegate
+        if which.strip():
+            if not _NUMBER.fullmatch(which.strip()):
+                what = shorten_line(which, 40)
+                raise UsageError(
+                    f"{what!r} is no number; /stop lists what goes on when it is given none that is there."
+                )
+            number = int(which)
+            return delegate.cancel(number) if delegate and number > 1_000 else await self._context.terminal.stop(number)
+        self.interrupt()
+        if delegate is not None:
+            delegate.cancel()
+        return await self._context.terminal.stop(None)
+
+    # Sessions and models
+
+    async def start_session(self) -> str:
+        await self._close_agent()
+        self._switch_session(uuid4().hex, RunState(), (), self._new_session_subject)
+        return self._session_id
+
+    async def resume(self, beginning: str, named: ChatSubject | None = None) -> SessionSummary:
+        """Resume the session whose id begins so; it keeps its subject.
+
+        Raises UsageError if that differs from the subject that was `named` with it.
+        """
+        session_id = await self._require_catalog().find_session_id(beginning)
+        async with self._context.session_holder.hold_turn(session_id, needed=True) as session:
+            entries = tuple(session.journal.entries())
+        subject = _subject_of_session(entries)
+        if named is not None:
+            _check_resumed_subject(session_id, subject, named)
+        await self._close_agent()
+        state, made = await asyncio.to_thread(
+            lambda: (RunState.from_entries(entries), summarise_session(entries, session_id))
+        )
+        self._switch_session(session_id, state, entries, subject)
+        return made
+
+    def _switch_session(
+        self, session_id: str, state: RunState, entries: Sequence[JournalEntry], subject: ChatSubject
+    ) -> None:
+        self._session_id, self._state, self._subject = session_id, state, subject
+        self._context.session_holder.switch_to(session_id, entries)
+
+    async def resume_newest(self, named: ChatSubject | None = None) -> SessionSummary:
+        """Resume the session that changed last.
+
+        Raises UsageError if there is none, and what `resume` raises.
+        """
+        past = self._require_catalog()
+        await past.refresh()
+        for found in await past.list_sessions(1):
+            return await self.resume(found.session_id, named)
+        raise UsageError("There is no session to go on with yet; start one with hummingbird chat.")
+
+    async def switch_model(self, name: str) -> str:
+        agent = self._get_agent()
+        self._model = agent.switch_model(name)
+        return self._model
+
+    # Changes to the conversation
+
+    async def preview_compaction(self, focus: str = "") -> CompactionPreview:
+        async with self._open_compactor() as room:
+            try:
+                made = await room.propose(focus)
+            except CompactionFailed as error:
+                return CompactionPreview(refusal=str(error))
+        self._preview = len(self._context.session_holder.entries()), made
+        return CompactionPreview(made.last - made.first, made.tokens_before, made.tokens_after, made.summary)
+
+    async def apply_compaction(self, preview: CompactionPreview) -> None:
+        async with self._open_compactor() as room:
+            if self._preview is None or self._preview[0] != len(self._context.session_holder.entries()):
+                raise UsageError("The conversation has gone on since; look again with /compress.")
+            room.apply(self._preview[1])
+        self._preview = None
+
+    async def undo_compaction(self) -> bool:
+        async with self._open_compactor() as room:
+            return room.undo_compaction()
+
+    async def undo_message(self) -> str:
+        async with self._open_compactor() as room:
+            return room.undo_turn()
+
+    async def undo_edit(self) -> str:
+        return await asyncio.to_thread(self._context.workspace.undo)
+
+    def take_over_edits(self, before: "ChatPartner") -> None:
+        """Take over the edits of the partner that had this conversation before, so that they can be undone."""
+        self._context.workspace.inherit_state(before._context.workspace)
+
+    async def close(self) -> None:
+        for task in tuple(self._background_tasks):
+            task.cancel()
+        if self._background_tasks:
+            await asyncio.wait(set(self._background_tasks))
+        await self._close_agent()
+        if self._catalog is not None:
+            await self._catalog.stop_refresh()
+        await self._context.close()
+        await self.wait_until_stored()
+
+    async def wait_until_stored(self) -> None:
+        """Wait until the session is stored with all its files and released."""
+        await self._context.session_holder.wait_until_stored()
+
+    @asynccontextmanager
+    async def _hold_turn(self) -> AsyncIterator[Agent]:
+        """Hold the session for one turn and yield its agent, with what others have written meanwhile."""
+        await self._context.wait_for_servers(telling=True)
+        await self._prepare_agent()
+        async with self._context.session_holder.hold_turn(self._session_id) as session:
+            entries = tuple(session.journal.entries())
+            self._state = await asyncio.to_thread(self._state.catch_up, entries)
+            agent = await self._prepare_sandbox()
+            agent.use_state(self._state)
+            try:
+                yield agent
+            finally:
+                agent.close_journal()
+
+    async def _prepare_agent(self) -> None:
+        if self._knowledge is None:
+            self._knowledge = await asyncio.to_thread(self._context.load_knowledge, self._subject.project)
+            for sentence in self._knowledge.faults:
+                self._context.parts.on_trouble(sentence)
+        self._get_agent()
+
+    async def _prepare_sandbox(self) -> Agent:
+        """Return the agent with a running sandbox, or from now on without one if none can be started."""
+        agent = self._get_agent()
+        try:
+            await agent.prepare_setup()
+        except SandboxUnavailable as error:
+            self._context.parts.on_trouble(f"Going on without a sandbox. {error}")
+            self._sandbox, self._agent = False, None
+            await agent.aclose()
+            return self._get_agent()
+        return agent
+
+    def _get_agent(self) -> Agent:
+        if self._agent is None:
+            self._knowledge = self._knowledge or self._context.load_knowledge(self._subject.project)
+            self._agent = self._context.create_agent(
+                self._session_id, self._subject, self._knowledge, sandbox=self._sandbox
+            )
+            if self._model:
+                self._agent.switch_model(self._model)
+        return self._agent
+
+    @asynccontextmanager
+    async def _open_compactor(self) -> AsyncIterator[SessionCompactor]:
+        async with self._hold_turn() as agent:
+            room = await agent.open_compactor(self._session_prompt())
+            yield room
+            await room.commit()
+
+    def _session_prompt(self) -> str | None:
+        """Return the prompt that the session began with; changed memory applies to the next session.
+
+        Return None if that prompt is about another workspace or was not written by a chat.
+        """
+        system, here = self._state.conversation.system, self._context.workspace_sentence
+        same_place = here in system if here else WORKSPACE_SENTENCE_START not in system
+        return system if system.startswith(CHAT_RULES[:200]) and same_place else None
+
+    async def _close_agent(self, *, keep_mind: bool = False) -> None:
+        agent, self._agent, self._preview = self._agent, None, None
+        self._last_model = agent.setup.models[0].name if agent else self._last_model
+        self._knowledge = self._knowledge if keep_mind else None
+        if agent is not None:
+            await agent.aclose()
+
+    def _require_catalog(self) -> SessionCatalog:
+        if self._catalog is None:
+            raise UsageError("The index of sessions cannot be used here, as was told at the beginning.")
+        return self._catalog
+
+    async def _refresh_catalog(self) -> None:
+        if self._catalog is not None:
+            await self._catalog.catch_up()
+
+    async def _watch_background(self) -> None:
+        while True:
+            await asyncio.sleep(BACKGROUND_POLL_S)
+            self._context.report_trouble()
+            for sentence in self._context.terminal.pop_finish_messages():
+                if self._context.parts.on_event is not None:
+                    self._context.parts.on_event(StatusMessage(sentence))
+
+
+def _expand_home(place: Path) -> Path:
+    """Expand `~`.
+
+    Raises UsageError for the home of an unknown user.
+    """
+    try:
+        return place.expanduser()
+    except RuntimeError as error:
+        raise UsageError(
+            f"There is no home directory for {shorten_line(str(place), 80)}: name the whole path."
+        ) from error
+
+
+def _subject_of_session(entries: Sequence[JournalEntry]) -> ChatSubject:
+    begun = find_subject(entries)
+    talked = any(isinstance(entry, SessionOpened) and entry.workflow for entry in entries[:1])
+    return ChatSubject(begun.project, begun.workflow, with_prompt=talked)
+
+
+def _check_resumed_subject(session_id: str, is_about: ChatSubject, named: ChatSubject) -> None:
+    for option, theirs, ours in (
+        ("--project", is_about.project, named.project),
+        ("--workflow", is_about.workflow, named.workflow),
+    ):
+        if ours and ours.casefold() != theirs.casefold():
+            raise UsageError(
+                f"Session {session_id[:8]} is about {theirs or 'none'}, and {option} says {ours}: leave {option} out "
+                "to go on with it, or leave the session out to begin one."
+            )
+
+
+ANY_SUBJECT = ChatSubject()
+MAX_PROMPT_BYTES = 16_000  # of prompt and tools together, in the default chat
+
+
+async def create_partner(
+    parts: ChatOptions,
+    subject: ChatSubject = ANY_SUBJECT,
+    *,
+    resume: str = "",
+    newest: bool = False,
+    named: bool = False,
+) -> ChatPartner:
+    """Create a partner that is ready for the first message.
+
+    With `named`, a resumed session must be about `subject`; otherwise `subject` is only for new sessions. Raises
+    OperatorError if it cannot start.
+    """
+    check_chat_options(parts, subject)
+    watcher, last = parts.on_event, ""
+
+    def tell(sentence: str) -> None:
+        """Report a problem that persists, like a full disk, once and not after each message."""
+        nonlocal last
+        if sentence != last:
+            last = sentence
+            if watcher is not None:
+                watcher(StatusMessage(sentence))
+
+    parts = replace(parts, on_trouble=tell)
+    past = _open_catalog(parts)
+    desk = _create_context(parts, past)
+    partner = ChatPartner(desk, past, subject)
+    try:
+        if resume or newest:
+            wanted = subject if named else None
+            await (partner.resume(resume, wanted) if resume else partner.resume_newest(wanted))
+        await partner.prepare()
+    except BaseException:
+        await partner.close()  # which releases the session
+        raise
+    partner.start_background_tasks()
+    return partner
+
+
+def check_chat_options(parts: ChatOptions, subject: ChatSubject) -> None:
+    """Raise UsageError for a folder, project or workflow that does not exist; the error lists those that do."""
+    if not parts.workspace.is_dir():
+        raise UsageError(f"There is no folder {parts.workspace}: name another one with --workspace.")
+    configuration = parts.configuration
+    if subject.project and not PROJECT.fullmatch(subject.project):
+        raise UsageError(f"{shorten_line(subject.project, 80)!r} is no project's path: write it like group/project.")
+    if subject.workflow and subject.workflow not in configuration.workflows:
+        known = ", ".join(configuration.workflows) or "none"
+        raise UsageError(f"There is no workflow {subject.workflow!r}. Those that there are: {known}.")
+    if subject.workflow and configuration.resolve(subject.workflow, subject.project) is None:
+        raise UsageError(f"The workflow {subject.workflow} is not for {subject.project}; leave --workflow out.")
+
+
+def measure_prompt(parts: ChatOptions, subject: ChatSubject = ANY_SUBJECT) -> Sequence[tuple[str, int]]:
+    """Return the size in bytes of each part of the prompt and of each tool."""
+    return asyncio.run(_measure_prompt(parts, subject))
+
+
+class _SilentClarifier:
+    """Never asks anybody; its presence adds the clarify tool, which is to be measured too."""
+
+    async def clarify(self, question: str, choices: Sequence[str]) -> str:
+        return ""
+
+
+async def _measure_prompt(parts: ChatOptions, subject: ChatSubject) -> Sequence[tuple[str, int]]:
+    partner = await create_partner(replace(parts, clarifier=_SilentClarifier()), subject)
+    try:
+        return await partner.measure_prompt()
+    finally:
+        await partner.close()
+
+
+def _open_catalog(parts: ChatOptions) -> SessionCatalog | None:
+    """Return the catalog, or None if it cannot be opened: the chat then works without other sessions."""
+    try:
+        return open_session_catalog(parts.configuration, parts.environment, parts.clock)
+    except (JournalUnwritable, SessionUnreadable) as error:
+        parts.on_trouble(f"Other sessions cannot be searched or listed. {error}")
+        return None
+
+
+def _create_context(parts: ChatOptions, past: SessionCatalog | None) -> ChatContext:
+    settings = parts.configuration.settings
+    there = state_paths(settings, parts.environment).create_folders()
+    sessions = session_store(there, settings, parts.clock.now) if past is None else past.sessions
+    spending = spending_ledger(there, settings, parts.clock.now)
+    return ChatContext(parts, TurnSessionHolder(sessions, parts.on_trouble, spending), past)
+
+
+HISTORY_FILE = "chat_history"
+
+
+def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
+    """Run `hummingbird chat` and return its exit code.
+
+    Raises HummingbirdError if it cannot start.
+    """
+    found, remark = find_explicit_config(config, os.environ, Path.cwd())
+    configuration = load_config(found, os.environ)
+    check_sandbox_choice(configuration.settings, chosen)
+    parts = ChatOptions(
+        configuration=configuration,
+        environment=dict(os.environ),
+        workspace=Path(wish.workspace or ".").expanduser().absolute(),
+        chosen=chosen,
+        toolsets=wish.toolsets,
+        model=wish.model,
+        plan=wish.plan,
+    )
+    if wish.prompt_size:
+        return _print_prompt_sizes(parts, _subject_of_request(wish))
+    made = partial(_create_observed_partner, parts, wish)
+    piping = HeadlessSettings(
+        parts.workspace, outcome_to_dict, wish.as_json, sys.stderr.isatty() and not wish.as_json, verbose
+    )
+    if wish.query is None and not wish.as_json and has_terminal(os.environ):
+        return asyncio.run(run_terminal_chat(made, _terminal_settings(parts, wish, remark, verbose=verbose)))
+    if remark:
+        click.echo(f"hummingbird: {remark}", err=True)
+    with log_to_terminal(configuration, verbose=verbose):
+        if wish.query is None:
+            return asyncio.run(answer_lines(made, open_standard_input(), piping))
+        if wish.query == "-":
+            return asyncio.run(answer_one(made, read_query(open_standard_input()), piping, typed=False))
+        return asyncio.run(answer_one(made, wish.query, piping))
+
+
+async def _create_observed_partner(
+    parts: ChatOptions, wish: ChatRequest, observer: RunObserver, asker: PermissionAsker, clarifier: Clarifier | None
+) -> ChatPartner:
+    watched = replace(parts, asker=asker, clarifier=clarifier, on_event=observer)
+    return await create_partner(watched, _subject_of_request(wish), resume=wish.resume, newest=wish.newest, named=True)
+
+
+def _subject_of_request(wish: ChatRequest) -> ChatSubject:
+    return ChatSubject(wish.project, wish.workflow, with_prompt=bool(wish.workflow))
+
+
+def _terminal_settings(parts: ChatOptions, wish: ChatRequest, remark: str, *, verbose: bool) -> TerminalSettings:
+    state = state_paths(parts.configuration.settings, parts.environment).create_folders().state
+    greeting = "Hummingbird. /help lists commands, Ctrl-C interrupts, Ctrl-D leaves."
+    return TerminalSettings(
+        start=parts.workspace,
+        environment=parts.environment,
+        mask=all_secrets(parts.configuration, parts.environment).mask,
+        history=state / HISTORY_FILE,
+        colour=wish.colour,
+        verbose=verbose,
+        greeting=f"{greeting}\n{remark}".rstrip(),
+    )
+
+
+def _print_prompt_sizes(parts: ChatOptions, subject: ChatSubject) -> int:
+    found = measure_prompt(parts, subject)
+    for name, size in found:
+        click.echo(f"{size:>7,}  {name}")
+    whole = sum(size for _, size in found)
+    click.echo(f"{whole:>7,}  bytes together, in every call; the default chat has {MAX_PROMPT_BYTES:,} at most")
+    return 0

@@ -1,0 +1,266 @@
+"""The dashboard over what this process keeps: the index of sessions, their journals, the ledger of failures, the
+queue. Fulfils web.asked.Desk."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, closing, suppress
+from datetime import date
+from tempfile import SpooledTemporaryFile
+from typing import Protocol
+from uuid import uuid4
+
+from hummingbird.agent.session_sandbox import restore_archive
+from hummingbird.app.environment_secrets import all_secrets
+from hummingbird.app.run_request import resolve_workflow
+from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
+from hummingbird.app.stores import StatePaths, failure_ledger, vote_ledger
+from hummingbird.config.configuration import Configuration
+from hummingbird.core.errors import CommandFailed, HummingbirdError, UsageError
+from hummingbird.core.journal import JournalEntry
+from hummingbird.core.limits import REMOVAL_S
+from hummingbird.core.orders import OrderCause, WorkOrder, encode_envelope, order_id_for
+from hummingbird.core.protocols.observer import Clock
+from hummingbird.core.protocols.queues import Queue
+from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, Sandbox
+from hummingbird.core.protocols.sessions import DailyCost, SearchHit, SessionStore
+from hummingbird.core.protocols.storage import FailureDay, KnownFailure, KnownFailureStore, RatedNote, VoteStore
+from hummingbird.core.sessions import METADATA, SessionSummary, find_subject, load_summary
+from hummingbird.core.votes import VOTES_KEPT
+from hummingbird.dashboard.access import TOKEN_VARIABLE, DashboardAccess
+from hummingbird.dashboard.application import Dashboard
+from hummingbird.dashboard.live_updates import LiveUpdates
+from hummingbird.dashboard.queries import (
+    FAILURE_PROJECTS,
+    FILE_BYTES,
+    FILES_S,
+    FILES_SHOWN,
+    LOOKS_AT_ONCE,
+    SandboxFile,
+    SandboxList,
+)
+from hummingbird.dashboard.rendering import format_size as shown_size
+from hummingbird.dashboard.views import PageRenderer
+from hummingbird.sandboxes.registry import SandboxRegistry
+
+# What a session's sandbox held when it was last saved, for somebody who looks. The archive was written where untrusted
+# commands run: it is unpacked in a sandbox of its own, and never by this machine.
+
+
+_IN_MEMORY_BYTES = 1024 * 1024
+_CHUNK_BYTES = 256 * 1024
+
+
+class SandboxMaker(Protocol):
+    """Sandboxes of one kind, each of which has not been started. Whoever owns them closes them."""
+
+    async def open(self) -> None: ...
+
+    def make(self) -> Sandbox: ...
+
+
+class SavedSandboxFiles:
+    def __init__(self, sessions: SessionStore, sandboxes: SandboxMaker) -> None:
+        self._sessions, self._sandboxes = sessions, sandboxes
+        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+
+    async def list_files(self, session_id: str) -> SandboxList:
+        """Nothing if nothing was saved. Raises HummingbirdError."""
+        async with self._open_sandbox(session_id) as sandbox:
+            if sandbox is None:
+                return SandboxList(())
+            content = bytearray()
+            find = f"find . -type f -printf '%s %P\\0' | head -z -n {FILES_SHOWN + 1}"
+            async with aclosing(sandbox.stream_exec(find, timeout_s=FILES_S)) as chunks:
+                async for chunk in chunks:
+                    content += chunk
+        found = [line.partition(b" ") for line in bytes(content).split(b"\0") if line]
+        files = [SandboxFile(path.decode("utf-8", "replace"), int(size)) for size, _, path in found if size.isdigit()]
+        listed = sorted(files[:FILES_SHOWN], key=lambda one: one.path)
+        return SandboxList(tuple(listed), more=len(files) > FILES_SHOWN)
+
+    async def open_file(self, session_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        """Its content, out of the sandbox by then: whoever reads slowly keeps none busy. Raises UsageFault where there
+        is none of that name, or it is larger than anything that is given away."""
+        kept = await asyncio.to_thread(SpooledTemporaryFile, _IN_MEMORY_BYTES)
+        try:
+            async with self._open_sandbox(session_id) as sandbox:
+                if sandbox is None or not path or "\0" in path:
+                    raise UsageError("There is no such file; load the list of files again.")
+                try:
+                    async with (
+                        asyncio.timeout(FILES_S),
+                        aclosing(sandbox.read_file_iter(f"{SANDBOX_ROOT}/{path}")) as chunks,
+                    ):
+                        await _copy_limited(chunks, kept)
+                except CommandFailed as error:
+                    raise UsageError(f"The file cannot be read: {error}") from error
+        except BaseException:
+            kept.close()
+            raise
+        return _read_and_close(kept)
+
+    @asynccontextmanager
+    async def _open_sandbox(self, session_id: str) -> AsyncIterator[Sandbox | None]:
+        async with self._looks:
+            archive = await self._sessions.load_archive(session_id)
+            if archive is None:
+                yield None
+                return
+            await self._sandboxes.open()
+            sandbox = self._sandboxes.make()
+            try:
+                async with asyncio.timeout(FILES_S):
+                    await sandbox.start()
+                    await restore_archive(sandbox, archive)
+                yield sandbox
+            except TimeoutError as error:
+                raise UsageError("Looking into the sandbox took too long; try again later.") from error
+            finally:
+                with suppress(HummingbirdError, TimeoutError):
+                    async with asyncio.timeout(REMOVAL_S):
+                        await sandbox.cleanup()
+
+
+async def _copy_limited(chunks: AsyncGenerator[bytes, None], kept: "SpooledTemporaryFile[bytes]") -> None:
+    left = FILE_BYTES
+    async for chunk in chunks:
+        left -= len(chunk)
+        if left < 0:
+            raise UsageError(
+                f"The file is larger than {shown_size(FILE_BYTES)}: pack or split it in the sandbox first."
+            )
+        await asyncio.to_thread(kept.write, chunk)
+
+
+async def _read_and_close(kept: "SpooledTemporaryFile[bytes]") -> AsyncGenerator[bytes, None]:
+    with closing(kept):
+        await asyncio.to_thread(kept.seek, 0)
+        while chunk := await asyncio.to_thread(kept.read, _CHUNK_BYTES):
+            yield chunk
+
+
+_log = logging.getLogger("hummingbird")
+REFRESH_S = 3.0  # between two looks at which sessions have changed
+MetricsExposition = Callable[[str], tuple[bytes, str]]
+
+
+class StoredDashboardQueries:
+    def __init__(
+        self,
+        configuration: Callable[[], Configuration],
+        past: SessionCatalog,
+        ledger: KnownFailureStore,
+        queue: Queue,
+        files: SavedSandboxFiles,
+        *,
+        votes: VoteStore,
+    ) -> None:
+        self._configuration, self._catalog, self._ledger, self._queue = configuration, past, ledger, queue
+        self._files, self._votes = files, votes
+        self._refresh_lock = asyncio.Lock()
+        self._fresh_until = 0.0
+
+    @property
+    def gitlab(self) -> str:
+        return self._configuration().settings.gitlab_url.rstrip("/")
+
+    async def list_sessions(self, limit: int, project: str = "", text: str = "") -> Sequence[SessionSummary]:
+        await self._refresh_index()
+        return await self._catalog.list_sessions(limit, project, text)
+
+    async def find_summary(self, session_id: str) -> SessionSummary | None:
+        for one in await self._catalog.list_sessions(1, text=session_id):
+            if one.session_id == session_id:
+                return one
+        kept = await self._catalog.sessions.read_file(session_id, METADATA)
+        return None if kept is None else load_summary(kept)
+
+    async def load_entries(self, session_id: str) -> Sequence[JournalEntry]:
+        return await self._catalog.load_entries(session_id)
+
+    async def search(self, query: str, limit: int) -> Sequence[SearchHit]:
+        await self._refresh_index()
+        return await self._catalog.search(query, limit)
+
+    async def daily_costs(self, since: date) -> Sequence[DailyCost]:
+        await self._refresh_index()
+        return await self._catalog.daily_costs(since)
+
+    async def load_ratings(self, since: float) -> Sequence[RatedNote]:
+        return await self._votes.list_recent(since, VOTES_KEPT)
+
+    async def list_projects(self) -> Sequence[str]:
+        return await self._ledger.list_projects(FAILURE_PROJECTS)
+
+    async def list_failures(self, project: str, limit: int) -> Sequence[KnownFailure]:
+        return await self._ledger.list_recent(project, limit)
+
+    async def failure_trend(self, project: str, since: date) -> Sequence[FailureDay]:
+        return await self._ledger.trend(project, since)
+
+    async def failure_trends(
+        self, project: str, since: date, fingerprints: Sequence[str]
+    ) -> Mapping[str, Sequence[FailureDay]]:
+        return await self._ledger.trends(project, since, fingerprints)
+
+    async def list_files(self, session_id: str) -> SandboxList:
+        return await self._files.list_files(session_id)
+
+    async def open_file(self, session_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        return await self._files.open_file(session_id, path)
+
+    async def continue_session(self, session_id: str, message: str, once: str) -> None:
+        """As an order like any other: in its turn, within the slots, once, whatever dies."""
+        begun = find_subject(await self._catalog.load_entries(session_id))
+        if not begun.project or not begun.workflow:
+            raise UsageError(f"Go on with it in a terminal: hummingbird chat --resume {session_id}")
+        resolve_workflow(self._configuration(), begun.workflow, begun.project)
+        order = WorkOrder(
+            id=order_id_for(session_id, f"page {once or uuid4().hex}"),
+            session_id=session_id,
+            cause=OrderCause.PAGE,
+            workflow=begun.workflow,
+            project=begun.project,
+            mr_iid=begun.mr_iid,
+            sha=begun.sha,
+            message=message,
+            forced=True,
+        )
+        await self._queue.send(encode_envelope(order), group=session_id, dedup_id=order.id)
+
+    async def _refresh_index(self) -> None:
+        """Many who look cost no more than one does. Nobody waits for long: of a store that nobody has indexed yet, what
+        is known so far is shown, and the rest goes on behind."""
+        async with self._refresh_lock:
+            if time.monotonic() >= self._fresh_until:
+                await self._catalog.catch_up()
+                self._fresh_until = time.monotonic() + REFRESH_S
+
+
+def create_dashboard(
+    configuration: Callable[[], Configuration],
+    environment: Mapping[str, str],
+    queue: Queue,
+    places: StatePaths,
+    clock: Clock,
+    *,
+    local: bool,
+    sandboxes: SandboxRegistry,
+    exposition: MetricsExposition | None = None,
+) -> tuple[Dashboard, LiveUpdates, SessionCatalog] | None:
+    """None where it cannot be: that is told, and costs no run anything. `sandboxes` are the caller's to close. Raises
+    MissingSetting for a token that is too short."""
+    access = DashboardAccess(environment.get(TOKEN_VARIABLE, "").strip(), local=local, now=clock.now)
+    try:
+        past = open_session_catalog(configuration(), environment, clock)
+    except HummingbirdError as error:
+        _log.error("There is no dashboard. %s", error)
+        return None
+    ledger = failure_ledger(places, configuration().settings)
+    files, votes = SavedSandboxFiles(past.sessions, sandboxes), vote_ledger(places, configuration().settings)
+    desk = StoredDashboardQueries(configuration, past, ledger, queue, files, votes=votes)
+    pages = PageRenderer(desk.gitlab, all_secrets(configuration(), environment).mask)
+    live = LiveUpdates(desk.load_entries, pages.entry_fragment, pages.mask)
+    return Dashboard(desk, access, live, pages, exposition), live, past

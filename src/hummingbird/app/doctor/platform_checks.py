@@ -1,0 +1,277 @@
+"""Where the work is done and kept: sandbox, state folder, queue, store. Whatever a check makes, it takes away."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+from hummingbird.app.clock import SystemClock
+from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
+from hummingbird.app.sandboxes import resolve_sandbox
+from hummingbird.app.session_catalog import session_index_file
+from hummingbird.app.session_holder import SPENDING_FILE
+from hummingbird.app.stores import (
+    HOME_VARIABLE,
+    StatePaths,
+    failure_ledger,
+    open_queue,
+    spending_ledger,
+    sqs_region,
+    state_paths,
+)
+from hummingbird.core.errors import ObjectStoreUnusable, PlatformError
+from hummingbird.core.limits import DOCTOR_FREE_BYTES, DOCTOR_FREE_LEAST_BYTES, QUEUE_TAKEN_S
+from hummingbird.core.protocols.queues import Queue
+from hummingbird.core.protocols.storage import ObjectStore, VersionedObjectStore
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.queues.sqs import SqsClient
+from hummingbird.sandboxes.registry import SandboxRegistry
+from hummingbird.sandboxes.self_check import self_check
+from hummingbird.storage.failure_store import SqliteKnownFailureStore
+from hummingbird.storage.object_store import BucketObjectStore, open_object_store
+from hummingbird.storage.session_index import open_session_index
+from hummingbird.storage.spending_store import SqliteSpendingStore
+
+_MIB = 1024 * 1024
+
+
+def platform_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
+    yield DoctorCheck("sandbox", lambda: _check_sandbox(patient))
+    yield DoctorCheck("state folder", lambda: _check_state_folders(patient))
+    yield DoctorCheck("queue", lambda: _check_queue(patient))
+    if patient.settings.sqs_queue_url:
+        yield DoctorCheck("events' queue", lambda: _check_event_queue(patient))
+    yield DoctorCheck("store", lambda: _check_store(patient))
+
+
+async def _check_sandbox(patient: DoctorContext) -> CheckOutcomes:
+    wanted, warnings = resolve_sandbox(patient.settings, patient.chosen), list[str]()
+    sandboxes = SandboxRegistry(wanted, patient.environment, SystemClock(), warnings.append)
+    try:
+        await sandboxes.open()
+        async with aclosing(self_check(sandboxes.make())) as lines:
+            fault = ""
+            async for line in lines:
+                fault = line.fault
+        if fault:
+            yield CheckStatus.FAIL, f"A {wanted.backend} sandbox does not keep its promises: {fault}"
+        else:
+            yield CheckStatus.OK, f"A {wanted.backend} sandbox starts and keeps what it promises."
+        for warning in warnings:
+            yield CheckStatus.WARN, warning
+    finally:
+        await sandboxes.close()
+
+
+async def _check_state_folders(patient: DoctorContext) -> CheckOutcomes:
+    there = state_paths(patient.settings, patient.environment)
+    for folder in dict.fromkeys((there.state, there.sessions)):
+        yield await asyncio.to_thread(_judge_folder, folder)
+
+
+def _judge_folder(folder: Path) -> tuple[CheckStatus, str]:
+    nearest = _nearest_existing(folder)
+    how = f"set {HOME_VARIABLE} to a folder that this user may write to, or give it this one"
+    try:
+        with TemporaryDirectory(dir=nearest, prefix=".doctor-") as probe:
+            (Path(probe) / "probe").write_bytes(b"probe")
+        free = shutil.disk_usage(nearest).free
+    except OSError as error:
+        return CheckStatus.FAIL, f"{folder} cannot be written ({os.strerror(error.errno or 0)}): {how}."
+    words = f"{free // _MIB:,} MiB are free for {folder}"
+    if free < DOCTOR_FREE_LEAST_BYTES:
+        return CheckStatus.FAIL, f"Only {words}: make room."
+    if free < DOCTOR_FREE_BYTES:
+        return CheckStatus.WARN, f"Only {words}: make room soon."
+    made = "can be written" if folder == nearest else "will be made when it is needed"
+    return CheckStatus.OK, f"{folder} {made}; {free // _MIB:,} MiB are free."
+
+
+def _nearest_existing(folder: Path) -> Path:
+    """The folder itself, or the first one above it that is there."""
+    return next((one for one in (folder, *folder.parents) if path_exists(one)), Path(folder.anchor))
+
+
+def path_exists(path: Path) -> bool:
+    """What this user may not look at is not there for us."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+async def _check_queue(patient: DoctorContext) -> CheckOutcomes:
+    """An old queue is opened and its dead letters are counted, which reads and writes; where there is none yet, a
+    message goes through another one beside it. Nothing is sent through the real one: somebody might receive it."""
+    there = state_paths(patient.settings, patient.environment)
+    if not patient.settings.sqs_fifo_queue_url and not path_exists(there.queue):
+        await _try_new_queue(there)
+        yield CheckStatus.OK, f"{there.queue} will be made when it is needed; a queue works there."
+        return
+    queue = open_queue(patient.settings, patient.environment)
+    try:
+        dead = len(await queue.list_dead_letters())
+    finally:
+        await queue.close()
+    yield CheckStatus.OK, f"{patient.settings.sqs_fifo_queue_url or there.queue} can be used."
+    if dead:
+        words = "One message was" if dead == 1 else f"{dead} messages were"
+        yield CheckStatus.WARN, f"{words} given up: see `hummingbird queue list`."
+
+
+async def _try_new_queue(there: StatePaths) -> None:
+    """Raises PlatformError."""
+    with temporary_folder_beside(there.queue) as folder:
+        queue = SqliteQueue(Path(folder) / there.queue.name, QUEUE_TAKEN_S)
+        try:
+            await _send_and_receive(queue)
+        finally:
+            await queue.close()
+
+
+def temporary_folder_beside(wanted: Path) -> "TemporaryDirectory[str]":
+    """Raises PlatformError."""
+    try:
+        return TemporaryDirectory(dir=_nearest_existing(wanted), prefix=".doctor-")
+    except OSError as error:
+        raise PlatformError(
+            f"{wanted} cannot be made ({os.strerror(error.errno or 0)}): set {HOME_VARIABLE} to a folder that this "
+            "user may write to."
+        ) from error
+
+
+async def _send_and_receive(queue: Queue) -> None:
+    """Raises PlatformError."""
+    name = uuid4().hex
+    await queue.send(name, group=name, dedup_id=name)
+    received = await queue.receive(1, 0)
+    if [message.body for message in received] != [name]:
+        raise PlatformError("A message that was sent did not come back: see whether the disk works.")
+    await queue.delete(received[0])
+
+
+async def _check_event_queue(patient: DoctorContext) -> CheckOutcomes:
+    url = patient.settings.sqs_queue_url
+    calls = SqsClient(url, sqs_region(url), "", patient.settings.ca_bundle)
+    try:
+        await calls.call("get_queue_attributes", QueueUrl=url, AttributeNames=["QueueArn"])
+        yield CheckStatus.OK, f"{url} can be reached."
+    finally:
+        await calls.close()
+
+
+async def _check_store(patient: DoctorContext) -> CheckOutcomes:
+    """Something is put there, taken back and removed; beside it, where a folder is not there yet."""
+    there = state_paths(patient.settings, patient.environment)
+    folder = Path(there.objects)
+    if there.remote or path_exists(folder):
+        objects = open_object_store(there.objects, ca_bundle=patient.settings.ca_bundle)
+        await _check_round_trip(objects)
+        yield CheckStatus.OK, f"{there.objects} keeps what is put there."
+        if isinstance(objects, BucketObjectStore):
+            await check_conditional_writes(objects)
+            yield CheckStatus.OK, f"{there.objects} tells who was first."
+        return
+    with temporary_folder_beside(folder) as name:
+        await _check_round_trip(open_object_store(name))
+    yield CheckStatus.OK, f"{folder} will be made when it is needed; a store works there."
+
+
+async def check_conditional_writes(objects: VersionedObjectStore) -> None:
+    """Sessions of several hosts rest on it. Raises ObjectsUnusable."""
+    name = f"doctor-{uuid4().hex}"
+    try:
+        first = await objects.compare_and_swap(name, b"first", None)
+        second = await objects.compare_and_swap(name, b"second", None)
+        third = await objects.compare_and_swap(name, b"third", first)
+        fourth = await objects.compare_and_swap(name, b"fourth", first)
+    finally:
+        await objects.delete(name)
+    if first is None or third is None or second or fourth:
+        raise ObjectStoreUnusable(
+            "The store writes whatever the condition says, so two hosts could go on with one session: use one that "
+            "keeps If-None-Match and If-Match, as S3, Google and Azure do."
+        )
+
+
+async def _check_round_trip(objects: ObjectStore) -> None:
+    """Raises ObjectsUnusable."""
+    name, content = f"doctor-{uuid4().hex}", uuid4().bytes
+    await objects.put(name, content)
+    found = await objects.get(name)
+    await objects.delete(name)
+    if found != content:
+        raise ObjectStoreUnusable("What was put into the store did not come back the same: see what else writes to it.")
+
+
+# What is written down besides sessions: their index, known failures, what was spent. Each is opened and asked as the
+# service does; where one is not there yet, one like it is tried beside.
+
+
+_PROBE_PROJECT = "hummingbird/doctor"
+
+
+def record_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
+    yield DoctorCheck("session index", lambda: _check_index(patient))
+    yield DoctorCheck("known failures", lambda: _check_known_failures(patient))
+    yield DoctorCheck("spending", lambda: _check_spending(patient))
+
+
+async def _check_index(patient: DoctorContext) -> CheckOutcomes:
+    there, trouble = state_paths(patient.settings, patient.environment), list[str]()
+    file = session_index_file(there, patient.settings, SystemClock().now)
+
+    async def query_index(path: Path) -> None:
+        await open_session_index(path, str, trouble.append).list_sessions(1)
+
+    async for found in _check_file(file, query_index):
+        yield found
+    for sentence in trouble:
+        yield CheckStatus.WARN, sentence
+
+
+async def _check_known_failures(patient: DoctorContext) -> CheckOutcomes:
+    there = state_paths(patient.settings, patient.environment)
+    if there.remote:
+        await failure_ledger(there, patient.settings).list_projects(1)
+        yield CheckStatus.OK, f"They can be read in {there.remote}."
+        return
+
+    async def query_failures(path: Path) -> None:
+        await SqliteKnownFailureStore(path).list_projects(1)
+
+    async for found in _check_file(there.known_failures, query_failures):
+        yield found
+
+
+async def _check_spending(patient: DoctorContext) -> CheckOutcomes:
+    """Nothing is added: it is what a day's budget is held to."""
+    there, now = state_paths(patient.settings, patient.environment), SystemClock().now
+    if there.remote:
+        await spending_ledger(there, patient.settings, now).usd_today(_PROBE_PROJECT)
+        yield CheckStatus.OK, f"It can be read in {there.remote}."
+        return
+
+    async def query_spending(path: Path) -> None:
+        spending = SqliteSpendingStore(path, now)
+        if path != there.sessions / SPENDING_FILE:
+            await spending.add(_PROBE_PROJECT, Decimal("0.01"))
+        await spending.usd_today(_PROBE_PROJECT)
+
+    async for found in _check_file(there.sessions / SPENDING_FILE, query_spending):
+        yield found
+
+
+async def _check_file(file: Path, ask: Callable[[Path], Awaitable[None]]) -> CheckOutcomes:
+    if path_exists(file):
+        await ask(file)
+        yield CheckStatus.OK, f"{file} can be used."
+        return
+    with temporary_folder_beside(file) as folder:
+        await ask(Path(folder) / file.name)
+    yield CheckStatus.OK, f"{file} will be made when it is needed; one works there."

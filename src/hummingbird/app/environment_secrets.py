@@ -1,0 +1,60 @@
+"""Which values of the environment must never be seen by anybody, and which variables no run is given."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from hummingbird.config.configuration import Configuration
+from hummingbird.config.field_types import FORBIDDEN_PREFIX
+from hummingbird.core.masking import Secrets
+
+_HELD_BACK = re.compile(
+    rf"{FORBIDDEN_PREFIX}|HUMMINGBIRD_(?:WEBHOOK|DASHBOARD)_|SENTRY_DSN$|OTEL_EXPORTER_OTLP_(?:TRACES_)?HEADERS$",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_DSN$|PAT$|_HEADERS$", re.IGNORECASE)
+
+_PATH_STARTS = ("/", "./", "~")
+
+
+def environment_secrets(environment: Mapping[str, str], others: Iterable[str] = ()) -> Secrets:
+    """Every variable whose name says that it holds one, and `others`; a path to a file with one is not one. Those that
+    are held back are never paths, nor is what leads nowhere: Base64 may begin with a slash."""
+    named = ((name, value) for name, value in environment.items() if _SECRET_NAME.search(name))
+    values = (value for name, value in named if _HELD_BACK.match(name) or not _is_path(value))
+    return Secrets([*values, *others])
+
+
+def _is_path(value: str) -> bool:
+    try:
+        return value.startswith(_PATH_STARTS) and Path(value).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # too long for one, no such user, a NUL
+        return False
+
+
+def split_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """What a run may be given of the environment, and the values that were held back: those that write, and our own
+    doors'. Nobody there can give away what is not there; that they are masked too is a second wall."""
+    held_back = {name: value for name, value in environment.items() if _HELD_BACK.match(name)}
+    given = {name: value for name, value in environment.items() if name not in held_back}
+    return given, [value.strip() for value in held_back.values() if value.strip()]
+
+
+def tool_secret_values(configuration: Configuration, environment: Mapping[str, str]) -> list[str]:
+    """The values of all variables that workflows read with and servers of tools are given, however they are called."""
+    names: set[str] = set()
+    for workflow in configuration.workflows.values():
+        sources = workflow.data_sources
+        declared = (sources.gitlab, sources.testing_farm)
+        names.update(one.token_env for one in declared if one is not None)
+        for entry in workflow.projects.values():
+            names.update((entry.tokens.gitlab, entry.tokens.testing_farm))
+    for server in configuration.chat.mcp_servers.values():
+        names.update((*server.env, *server.headers_env.values()))
+    return [value for name in sorted(names) if (value := environment.get(name, "").strip())]
+
+
+def all_secrets(configuration: Configuration, environment: Mapping[str, str]) -> Secrets:
+    """All that a conversation, a page or an index must not show: one for every place it is shown or kept in."""
+    given, held_back = split_environment(environment)
+    return environment_secrets(given, [*held_back, *tool_secret_values(configuration, environment)])

@@ -1,0 +1,51 @@
+"""Which models a run has when nobody names one, and that the last of them always answers."""
+
+from collections.abc import Mapping, Sequence
+
+from hummingbird.config.settings import PriceSettings
+from hummingbird.core.errors import MissingSetting
+from hummingbird.models.model_names import CLAUDE_KEYS, GEMINI_KEYS, OPENAI_KEY, env_value, parse_model_name
+from hummingbird.models.prices import PriceOverride
+
+DIGEST = "digest"
+# By the key that is set, the first of these. Mid-priced ones: a run takes some twenty calls.
+_DEFAULT_BY_KEY: tuple[tuple[tuple[str, ...], str], ...] = (
+    (CLAUDE_KEYS, "anthropic:claude-sonnet-5-5"),
+    (GEMINI_KEYS, "gemini:gemini-3.8-flash"),
+    ((OPENAI_KEY,), "openai:gpt-6.1-terra"),
+)
+
+
+def default_model(environment: Mapping[str, str]) -> str:
+    """`digest` where there is no key at all."""
+    for keys, model in _DEFAULT_BY_KEY:
+        if any(env_value(environment, key) for key in keys):
+            return model
+    return DIGEST
+
+
+def model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The models of a run in their order. `digest` comes last: it needs nobody, so that a report is written even when
+    no provider answers."""
+    wanted = [model or default_model(environment), *fallbacks]
+    until = next((at for at, name in enumerate(wanted) if parse_model_name(name)[0] == DIGEST), len(wanted))
+    return (*wanted[:until], DIGEST)
+
+
+def chat_model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The models of a conversation. Rules alone cannot hold one, so `digest` is among them only where it is named.
+    Raises MissingSetting where there is no model at all."""
+    wanted = model or default_model(environment)
+    if wanted == DIGEST and not model:
+        keys = ", ".join((CLAUDE_KEYS[0], GEMINI_KEYS[0], OPENAI_KEY))
+        raise MissingSetting(
+            f"There is no model to talk to: set one of {keys}, or name one with --model or chat.model."
+        )
+    return (wanted, *fallbacks)
+
+
+def price_overrides(prices: Mapping[str, PriceSettings]) -> Mapping[str, PriceOverride]:
+    return {
+        model: PriceOverride(price.input, price.output, price.cache_read, price.cache_write)
+        for model, price in prices.items()
+    }

@@ -1,0 +1,112 @@
+"""Sandboxes as the configuration and the command line want them: which one, the image they run, what was left of
+others."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from hummingbird.app.clock import SystemClock
+from hummingbird.config.settings import Settings
+from hummingbird.core.errors import SandboxBroken, SandboxUnavailable, UsageError
+from hummingbird.sandboxes.image_build import build_image
+from hummingbird.sandboxes.kubernetes_api import ClusterOptions, find_cluster
+from hummingbird.sandboxes.podman_engine import PodmanEngine, remove_leftover_containers
+from hummingbird.sandboxes.registry import DEFAULT_IMAGE, KUBERNETES, POOL, SandboxOptions, SandboxRegistry
+from hummingbird.sandboxes.self_check import SelfCheckResult, self_check
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxChoice:
+    """What the command line says of the sandbox; empty leaves it to the configuration. A context means Kubernetes."""
+
+    backend: str = ""
+    context: str = ""
+    namespace: str = ""
+
+
+def check_sandbox_choice(settings: Settings, chosen: SandboxChoice) -> None:
+    """Raises UsageFault for a namespace where no pods are: it would be ignored."""
+    backend = resolve_sandbox(settings, chosen).backend
+    if chosen.namespace and backend not in (KUBERNETES, POOL):
+        raise UsageError(
+            f"--namespace is for Kubernetes, and commands run in {backend}: add --sandbox k8s or k8spool, or leave "
+            "--namespace out."
+        )
+
+
+def resolve_sandbox(settings: Settings, chosen: SandboxChoice) -> SandboxOptions:
+    sandbox = settings.sandbox
+    return SandboxOptions(
+        backend=chosen.backend or (KUBERNETES if chosen.context else sandbox.backend),
+        image=sandbox.image or DEFAULT_IMAGE,
+        context=chosen.context,
+        namespace=chosen.namespace,
+        configured_namespace=sandbox.namespace,
+        ca_bundle=settings.ca_bundle,
+        deadline_s=sandbox.active_deadline_seconds,
+        linger_s=sandbox.linger_seconds,
+        max_lingering=sandbox.max_lingering_pods,
+        requests=sandbox.resources.requests.model_dump(by_alias=True),
+        limits=sandbox.resources.limits.model_dump(by_alias=True),
+        labels=sandbox.metadata.labels,
+        annotations=sandbox.metadata.annotations,
+    )
+
+
+async def check_sandbox(
+    backend: str,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None],
+    *,
+    image: str = "",
+    context: str = "",
+    namespace: str = "",
+) -> AsyncGenerator[SelfCheckResult, None]:
+    """Starts a sandbox of that kind and tries what it promises. Raises UsageFault."""
+    wanted = SandboxOptions(backend, image or DEFAULT_IMAGE, context=context, namespace=namespace)
+    sandboxes = SandboxRegistry(wanted, environment, SystemClock(), warn)
+    try:
+        await sandboxes.open()
+        async with aclosing(self_check(sandboxes.make())) as lines:
+            async for line in lines:
+                yield line
+    except (SandboxUnavailable, SandboxBroken) as error:  # before there was one that could check itself
+        yield SelfCheckResult("can be had", 0, str(error))
+    finally:
+        await sandboxes.close()
+
+
+async def build_sandbox_image(
+    image: str, environment: Mapping[str, str], told: Callable[[str], None], *, from_packages: bool = False
+) -> str:
+    """The name of the image that was made. Raises SandboxUnavailable."""
+    await build_image(image or DEFAULT_IMAGE, environment=environment, told=told, from_packages=from_packages)
+    return image or DEFAULT_IMAGE
+
+
+async def remove_leftovers(environment: Mapping[str, str]) -> list[str]:
+    """The containers of killed processes that were removed. Raises SandboxUnavailable, SandboxBroken."""
+    return await remove_leftover_containers(PodmanEngine(environment))
+
+
+# Whether a context of the kubeconfig says where sandboxes may be. Reads the kubeconfig, and asks no cluster.
+
+
+def check_kube_context(context: str, environment: Mapping[str, str]) -> None:
+    """Raises SandboxUnavailable if there is no such context, or if it names no namespace."""
+    find_cluster(ClusterOptions(context=context), environment)
+
+
+def check_kube_cluster(wanted: SandboxOptions, environment: Mapping[str, str]) -> None:
+    """For who runs for long: that no sandbox can be had is known before the first one is needed. Raises
+    SandboxUnavailable if pods are wanted and nothing says in which cluster or namespace."""
+    if wanted.backend in (KUBERNETES, POOL):
+        find_cluster(
+            ClusterOptions(
+                context=wanted.context,
+                namespace=wanted.namespace,
+                configured_namespace=wanted.configured_namespace,
+                ca_bundle=wanted.ca_bundle,
+            ),
+            environment,
+        )

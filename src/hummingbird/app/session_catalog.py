@@ -1,0 +1,340 @@
+"""The sessions that there are, for whoever asks about them: found by their words or the beginning of their ids,
+exported, removed. The index is a cache of the store and is brought up to date before it is asked.
+"""
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from hashlib import blake2b
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+
+from hummingbird.app.environment_secrets import all_secrets
+from hummingbird.app.session_holder import session_folder
+from hummingbird.app.stores import StatePaths, session_store, state_paths
+from hummingbird.config.configuration import Configuration
+from hummingbird.config.settings import Settings
+from hummingbird.core.context_json import migrate_context_json
+from hummingbird.core.errors import HummingbirdError, JournalDamaged, ObjectStoreUnusable, SessionUnreadable, UsageError
+from hummingbird.core.journal import JournalEntry, SessionOpened
+from hummingbird.core.protocols.observer import Clock
+from hummingbird.core.protocols.sessions import (
+    DailyCost,
+    IndexedText,
+    SearchHit,
+    Session,
+    SessionIndex,
+    SessionStore,
+    StoredSession,
+)
+from hummingbird.core.sessions import (
+    ARCHIVE,
+    CONTEXT,
+    CONTEXT_BYTES,
+    FRESH_S,
+    JOURNAL,
+    METADATA,
+    SEARCH_HITS,
+    SESSIONS_AT_ONCE,
+    TRANSCRIPT,
+    SessionSubject,
+    SessionSummary,
+    check_session_id,
+    find_subject,
+    summarise_session,
+)
+from hummingbird.storage.folder_sessions import FolderSessionStore
+from hummingbird.storage.journals import read_journal
+from hummingbird.storage.session_index import open_session_index
+
+# Sessions that go from one store to another, and those in folders that people name (--save-session,
+# --resume-session): one in each. What was kept before is never written over by something else.
+
+
+SESSION_FILES = (JOURNAL, CONTEXT, TRANSCRIPT, ARCHIVE, METADATA)
+_SMALL_FILES = (CONTEXT, TRANSCRIPT, METADATA)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSession:
+    """`place`: where it is, in words. `folder`: that it is the only one in, None for one of the store."""
+
+    location: str
+    session_id: str
+    about: SessionSubject
+    folder: Path | None = None
+
+
+async def find_saved_session(said: str, store: SessionStore) -> SavedSession:
+    """The session in that folder, or whose id begins so. Raises UsageFault if there is none, JournalDamaged and
+    SessionUnreadable, ObjectsUnusable."""
+    folder = Path(said)
+    try:
+        is_folder = await asyncio.to_thread(folder.is_dir)
+    except OSError as error:
+        raise _folder_error(folder, error) from error
+    if is_folder:
+        return await asyncio.to_thread(_read_folder_session, folder)
+    try:
+        session_id = await find_session_id(store, said)
+    except UsageError as error:
+        raise UsageError(f"{said} is no folder that --save-session has filled, and no id: {error}") from error
+    entries = await store.load_entries(session_id)
+    return SavedSession(f"session {session_id} of {store.address}", session_id, find_subject(entries))
+
+
+def _read_folder_session(folder: Path) -> SavedSession:
+    entries = _read_folder_entries(folder)
+    opened = next((entry for entry in entries if isinstance(entry, SessionOpened)), None)
+    if opened is None:
+        raise UsageError(
+            f"There is no session in {folder}: it holds no {JOURNAL}. Name a folder that --save-session has filled."
+        )
+    return SavedSession(f"the session in {folder}", opened.session_id, find_subject(entries), folder)
+
+
+def _read_folder_entries(folder: Path) -> Sequence[JournalEntry]:
+    try:
+        if (folder / JOURNAL).is_file():
+            return read_journal(folder / JOURNAL)
+        if (folder / CONTEXT).is_file():
+            with (folder / CONTEXT).open("rb") as file:
+                return migrate_context_json(file.read(CONTEXT_BYTES + 1), uuid4().hex)
+    except OSError as error:
+        raise _folder_error(folder, error) from error
+    return ()
+
+
+def prepare_folder(folder: Path, going_on: SavedSession | None = None) -> Path:
+    """The folder, there and ready for a new session or for going on with that one. Raises UsageFault if it holds
+    another."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        there = next((name for name in SESSION_FILES if (folder / name).exists()), "")
+        ours = going_on is not None and there and _read_folder_session(folder).session_id == going_on.session_id
+        same = going_on is not None and going_on.folder is not None and folder.samefile(going_on.folder)
+    except OSError as error:
+        raise _folder_error(folder, error) from error
+    if there and not ours and not same:
+        raise UsageError(f"{folder} holds another session already ({there}); name another folder to save this in.")
+    return folder.absolute()
+
+
+async def find_session_id(sessions: SessionStore, beginning: str) -> str:
+    """The one session whose id begins so. Raises UsageFault for none and for several."""
+    if await sessions.read_file(check_session_id(beginning), METADATA) is not None:
+        return beginning
+    found = [one.session_id for one in await sessions.list_sessions() if one.session_id.startswith(beginning)]
+    if beginning in found:
+        return beginning
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{len(found)} sessions begin with {beginning}: write more of the id.")
+    raise UsageError(
+        f"There is no session {beginning} in {sessions.address}; `hummingbird sessions list` shows what there is."
+    )
+
+
+async def copy_session(source: SessionStore, target: SessionStore, session_id: str) -> None:
+    """All that the source has of a session, unless the target has as much. Raises UsageFault where it went on there in
+    another way, JournalTaken, JournalUnwritable, ObjectsUnusable and ArchiveUnusable."""
+    ours = await source.load_entries(session_id)
+    session = await target.open(session_id)
+    try:
+        if _has_more_entries(list(session.journal.entries()), list(ours), target):
+            await _copy_contents(source, session, ours)
+    finally:
+        await session.release()
+
+
+def _has_more_entries(theirs: list[JournalEntry], ours: list[JournalEntry], target: SessionStore) -> bool:
+    """Whether there is something to bring."""
+    both = min(len(theirs), len(ours))
+    if _without_times(theirs[:both]) != _without_times(ours[:both]):
+        raise UsageError(
+            f"The session went on in another way in {target.address}: go on with that one, or name another place."
+        )
+    return len(ours) > len(theirs)
+
+
+def _without_times(entries: list[JournalEntry]) -> list[JournalEntry]:
+    """A session of an older format is brought up to date at other times in other places."""
+    return [msgspec.structs.replace(entry, at=0.0) for entry in entries]
+
+
+async def _copy_contents(source: SessionStore, session: Session, entries: Sequence[JournalEntry]) -> None:
+    """The archive first: the journal says what is in it."""
+    if (archive := await source.load_archive(session.id)) is not None:
+        await session.archives.put(session.id, archive.chunks)
+    for entry in entries[len(session.journal.entries()) :]:
+        session.journal.append(entry)
+    await session.journal.commit()
+    files = {name: await source.read_file(session.id, name) for name in _SMALL_FILES}
+    await session.write_files({name: content for name, content in files.items() if content is not None})
+
+
+@contextmanager
+def temporary_sessions(folder: Path | None, session_id: str) -> Iterator[FolderSessionStore]:
+    """Sessions that are gone afterwards. The one of that id is in `folder` from its first line on, if there is one, so
+    that also a killed process leaves it behind."""
+    with tempfile.TemporaryDirectory(prefix="hummingbird-run-") as made:
+        sessions = Path(made)
+        if folder is not None:
+            session_folder(sessions, session_id).symlink_to(folder.absolute(), target_is_directory=True)
+        yield FolderSessionStore(sessions, named=str(folder or ""))
+
+
+def _folder_error(folder: Path, error: OSError) -> UsageError:
+    return UsageError(f"The folder {folder} cannot be used: {error.strerror}. Name another one for the session.")
+
+
+_log = logging.getLogger("hummingbird")
+IndexProgress = Callable[[int, int], None]  # so many of so many
+
+
+def _ignore_progress(done: int, of: int) -> None:
+    """Where nobody watches."""
+
+
+class SessionCatalog:
+    """Every verb raises ObjectsUnusable when the store cannot be used, JournalUnwritable when the index cannot."""
+
+    def __init__(self, sessions: SessionStore, index: SessionIndex) -> None:
+        self.sessions, self._index = sessions, index
+        self._refresh_task: asyncio.Task[None] | None = None
+
+    async def catch_up(self) -> None:
+        """The index knows of what was said until now, here and by others, as far as it can be read in a moment; what
+        takes longer goes on behind. Never raises: what there is can be searched all the same."""
+        until = asyncio.get_running_loop().time() + FRESH_S
+        if self._refresh_task is not None:  # it may have looked before the last word was said
+            await asyncio.wait({self._refresh_task}, timeout=FRESH_S)
+        if self._refresh_task is None or self._refresh_task.done():
+            self._refresh_task = asyncio.create_task(self._refresh_or_warn())
+        await asyncio.wait({self._refresh_task}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
+
+    async def stop_refresh(self) -> None:
+        """Nothing goes on behind any more."""
+        if self._refresh_task is not None:
+            self._refresh_task.cancel()
+            await asyncio.wait({self._refresh_task})
+
+    async def _refresh_or_warn(self) -> None:
+        try:
+            await self.refresh()
+        except HummingbirdError as error:
+            _log.warning("The index of sessions could not be brought up to date: %s", error)
+
+    async def refresh(self, on_progress: IndexProgress = _ignore_progress) -> None:
+        """Brings the index up to date. What cannot be read is told and left out."""
+        kept, known = await self.sessions.list_sessions(), await self._index.stamps()
+        changed = [one for one in reversed(kept) if known.get(one.session_id) != one.stamp]
+        for begin in range(0, len(changed), SESSIONS_AT_ONCE):
+            on_progress(begin, len(changed))
+            some = changed[begin : begin + SESSIONS_AT_ONCE]
+            found = await asyncio.gather(*(self._load_or_warn(one) for one in some))
+            for one, entries in zip(some, found, strict=True):
+                if entries:
+                    made = await asyncio.to_thread(summarise_session, entries, one.session_id)
+                    await self._index.put(one.session_id, one.stamp, made, entries)
+        for gone in known.keys() - {one.session_id for one in kept}:
+            await self._index.forget(gone)
+
+    async def rebuild(self, on_progress: IndexProgress = _ignore_progress) -> int:
+        """From the journals alone. How many sessions it has then."""
+        await self._index.clear()
+        await self.refresh(on_progress)
+        return len(await self._index.stamps())
+
+    async def list_sessions(self, limit: int, project: str = "", text: str = "") -> Sequence[SessionSummary]:
+        return await self._index.list_sessions(limit, project, text)
+
+    async def daily_costs(self, since: date) -> Sequence[DailyCost]:
+        return await self._index.daily_costs(since)
+
+    async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[SearchHit]:
+        return await self._index.search(query, limit, project)
+
+    async def texts_around(
+        self, session_id: str, number: int, before: int, after: int, part: int = 0
+    ) -> Sequence[IndexedText]:
+        return await self._index.texts_around(session_id, number, before, after, part)
+
+    async def find_session_id(self, beginning: str) -> str:
+        """The one session whose id begins so. Raises UsageFault for none and for several."""
+        return await find_session_id(self.sessions, beginning)
+
+    async def load_entries(self, session_id: str) -> Sequence[JournalEntry]:
+        """Raises JournalDamaged, SessionUnreadable."""
+        return await self.sessions.load_entries(session_id)
+
+    async def export_session(self, session_id: str, folder: Path) -> Path:
+        """All its files, as --resume-session takes them. Raises UsageFault if the folder holds another session."""
+        place = await asyncio.to_thread(prepare_folder, folder, SavedSession("the store", session_id, SessionSubject()))
+        with temporary_sessions(place, session_id) as target:
+            await copy_session(self.sessions, target, session_id)
+        return place
+
+    async def list_older_than(self, moment: float, project: str = "") -> Sequence[StoredSession]:
+        """The last changed first. With a project, those that are known to be of it."""
+        kept = [one for one in await self.sessions.list_sessions() if one.changed_at < moment]
+        if not project:
+            return kept
+        await self.refresh()
+        theirs = {one.session_id for one in await self._index.list_sessions(len(kept) + 1_000_000, project)}
+        return [one for one in kept if one.session_id in theirs]
+
+    async def remove(self, session_id: str, stamp: str = "") -> bool:
+        """False if it has another stamp by now: something happened in it. Raises JournalTaken while somebody has it."""
+        removed = await self.sessions.remove(session_id, stamp)
+        with suppress(HummingbirdError):  # the next refresh does it
+            await self._index.forget(session_id)
+        return removed
+
+    async def _load_or_warn(self, kept: StoredSession) -> Sequence[JournalEntry]:
+        try:
+            return await self.sessions.load_entries(kept.session_id)
+        except (JournalDamaged, SessionUnreadable, ObjectStoreUnusable) as error:
+            _log.warning("Session %s is not in the index: %s", kept.session_id, error)
+            return ()
+
+
+class FreshSessionSearch:
+    """The past as a conversation searches it: brought up to date before, for what was said a moment ago, here
+    before /new or by the service, is past as well. Fulfils agent.tools.recall.Past."""
+
+    def __init__(self, desk: SessionCatalog) -> None:
+        self._catalog = desk
+
+    async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[SearchHit]:
+        await self._catalog.catch_up()
+        return await self._catalog.search(query, limit, project)
+
+    async def texts_around(
+        self, session_id: str, number: int, before: int, after: int, part: int = 0
+    ) -> Sequence[IndexedText]:
+        return await self._catalog.texts_around(session_id, number, before, after, part)
+
+
+def open_session_catalog(configuration: Configuration, environment: Mapping[str, str], clock: Clock) -> SessionCatalog:
+    """Over the configured store. What the environment knows to be secret is not indexed. Raises SessionUnreadable,
+    JournalUnwritable and UsageFault."""
+    settings = configuration.settings
+    there = state_paths(settings, environment)
+    sessions = session_store(there, settings, clock.now)
+    secrets = all_secrets(configuration, environment)
+    file = session_index_file(there.create_folders(), settings, clock.now)
+    return SessionCatalog(sessions, open_session_index(file, secrets.mask, _log.warning))
+
+
+def session_index_file(there: StatePaths, settings: Settings, now: Callable[[], float]) -> Path:
+    """Each store has its own."""
+    address = session_store(there, settings, now).address
+    return there.index_path(blake2b(address.encode(), digest_size=6).hexdigest())

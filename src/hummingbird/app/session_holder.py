@@ -1,0 +1,359 @@
+"""A session that is held for one turn at a time: between two messages of a chat anybody may go on with it, so that a
+terminal left open does not keep a merge request waiting.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from hummingbird.agent.bounds import STORING_LOOK_S, STORING_S
+from hummingbird.core.context_json import encode_context_json
+from hummingbird.core.errors import (
+    ArchiveUnusable,
+    HummingbirdError,
+    JournalDamaged,
+    JournalUnwritable,
+    JournalWriteDelayed,
+    ObjectStoreUnusable,
+    SessionTaken,
+)
+from hummingbird.core.journal import JournalEntry
+from hummingbird.core.projections import render_transcript
+from hummingbird.core.protocols.observer import Clock
+from hummingbird.core.protocols.sandbox import ArchiveStore, SandboxArchive
+from hummingbird.core.protocols.sessions import Journal, Session, SessionStore
+from hummingbird.core.protocols.storage import SpendingStore
+from hummingbird.core.sessions import (
+    CONTEXT,
+    JOURNAL,
+    METADATA,
+    TRANSCRIPT,
+    check_session_id,
+    dump_summary,
+    summarise_session,
+)
+from hummingbird.storage.folder_sessions import FolderArchiveStore
+from hummingbird.storage.journals import NOT_KEPT, DegradingJournal, FileJournal, MemoryJournal, read_journal
+from hummingbird.storage.spending_store import SqliteSpendingStore
+
+# What an agent keeps of its sessions, and where: journals, checkpoints of sandboxes, what was spent. Nothing at all
+# where there is no folder.
+
+
+SPENDING_FILE = "spending.sqlite"
+
+
+class SessionHolder(Protocol):
+    """Where an agent's sessions are."""
+
+    @property
+    def archives(self) -> ArchiveStore | None: ...
+
+    @property
+    def spending(self) -> SpendingStore | None: ...
+
+    def open_journal(self, session_id: str) -> Journal:
+        """Raises UsageFault, JournalUnwritable, JournalDamaged, SessionUnreadable."""
+        ...
+
+    def release_journal(self, journal: Journal) -> None:
+        """The agent has no more use for it."""
+        ...
+
+
+class FolderSessionHolder:
+    """`on_trouble`: with one, a journal that cannot be written is told to it and no reason to stop."""
+
+    def __init__(self, folder: Path | None, clock: Clock, on_trouble: Callable[[str], None] | None = None) -> None:
+        self._folder, self._on_trouble = folder, on_trouble
+        self.archives = None if folder is None else FolderArchiveStore(folder)
+        self.spending = None if folder is None else SqliteSpendingStore(folder / SPENDING_FILE, clock.now)
+
+    def open_journal(self, session_id: str) -> Journal:
+        if self._folder is None:
+            return MemoryJournal()
+        path = session_folder(self._folder, session_id) / JOURNAL
+        if self._on_trouble is None:
+            return FileJournal(path)
+        try:
+            return DegradingJournal(FileJournal(path), self._on_trouble)
+        except SessionTaken:
+            raise
+        except JournalUnwritable as error:
+            self._on_trouble(f"{NOT_KEPT} {error}")
+            return DegradingJournal(None, self._on_trouble, _readable_entries(path))
+
+    def release_journal(self, journal: Journal) -> None:
+        journal.close()
+
+
+def _readable_entries(path: Path) -> list[JournalEntry]:
+    """What can be read of a session that cannot be written. Raises JournalDamaged, SessionUnreadable."""
+    try:
+        return read_journal(path)
+    except OSError:
+        return []
+
+
+class OpenSessionHolder:
+    """One session that somebody else has opened, and will release."""
+
+    def __init__(self, journal: Journal, archives: ArchiveStore | None, spending: SpendingStore | None) -> None:
+        self._journal = journal
+        self.archives, self.spending = archives, spending
+
+    def open_journal(self, session_id: str) -> Journal:
+        return self._journal
+
+    def release_journal(self, journal: Journal) -> None:
+        """Whoever opened it has more to write beside it."""
+
+
+def session_folder(sessions: Path, session_id: str) -> Path:
+    """Raises UsageFault."""
+    return sessions / check_session_id(session_id)
+
+
+# The session of one run: opened before it, put away after it, and never in the way of its note.
+#
+# A store that cannot be written leaves the run with what can be read of the session, in memory; what is in the store
+# stays as it was.
+
+
+_log = logging.getLogger("hummingbird")
+
+
+class OpenSession:
+    """`session` None: there is only what is in memory, and `earlier` of it was read."""
+
+    def __init__(
+        self, session: Session | None, on_trouble: Callable[[str], None], earlier: Sequence[JournalEntry] = ()
+    ) -> None:
+        self._session, self._on_trouble = session, on_trouble
+        self._complaints: list[str] = []
+        kept = None if session is None else session.journal
+        self.journal = DegradingJournal(kept, self._complaints.append, earlier)
+
+    @property
+    def archives(self) -> ArchiveStore | None:
+        return None if self._session is None else _JournalBoundArchives(self.journal, self._session.archives)
+
+    async def store_and_release(self) -> None:
+        """Stores what can be made of the journal beside it, and lets go of the session. Never raises."""
+        if self._session is None:
+            return
+        try:
+            await self._store_files(self._session)
+        except SessionTaken as error:  # whoever has it now writes what belongs there
+            self._on_trouble(f"What was said last is not part of this session any more. {error}")
+        finally:
+            await self._session.release()
+
+    async def _store_files(self, session: Session) -> None:
+        try:
+            if not self.journal.is_complete:
+                await self._catch_up(session)
+            entries = tuple(self.journal.entries())
+            if self.journal.is_complete and entries:
+                await session.write_files(await asyncio.to_thread(_files_beside_journal, entries, session.id))
+        except (ObjectStoreUnusable, JournalDamaged) as error:
+            self._on_trouble(f"This session could not be stored whole. {error}")
+
+    async def _catch_up(self, session: Session) -> None:
+        """A bucket that was away for a while may be back. What was left out of a file stays out."""
+        try:
+            await session.catch_up()
+            await self.journal.commit()
+        except (JournalWriteDelayed, JournalDamaged) as error:
+            _log.warning("Session %s: %s", session.id, error)
+        if not self.journal.is_complete:
+            for sentence in self._complaints:
+                self._on_trouble(sentence)
+
+
+def _files_beside_journal(entries: Sequence[JournalEntry], session_id: str) -> dict[str, bytes]:
+    """Of a long session this takes longer than a key may take to appear, so not on the event loop."""
+    return {
+        CONTEXT: encode_context_json(entries),
+        TRANSCRIPT: render_transcript(entries).encode("utf-8", "replace"),
+        METADATA: dump_summary(summarise_session(entries, session_id)),
+    }
+
+
+class _JournalBoundArchives:
+    """Files of a sandbox belong to what the journal says of them: where that is not kept, they are not either."""
+
+    def __init__(self, journal: DegradingJournal, archives: ArchiveStore) -> None:
+        self._journal, self._archives = journal, archives
+
+    async def put(self, session_id: str, chunks: AsyncIterator[bytes]) -> int:
+        if self._journal.is_memory_only:
+            raise ArchiveUnusable("The session is not kept any more, so its files are not either.")
+        return await self._archives.put(session_id, chunks)
+
+    async def get(self, session_id: str) -> SandboxArchive | None:
+        return await self._archives.get(session_id)
+
+
+async def open_session(
+    sessions: SessionStore, session_id: str, on_trouble: Callable[[str], None], *, needed: bool
+) -> OpenSession:
+    """`needed`: nothing can be done without what is there. Raises JournalTaken, JournalDamaged, SessionUnreadable and
+    UsageFault; ObjectsUnusable if it is needed and cannot be read."""
+    try:
+        session = await sessions.open(session_id)
+    except SessionTaken:
+        raise
+    except (JournalUnwritable, ObjectStoreUnusable) as error:
+        earlier = await _read_entries(sessions, session_id, needed=needed)
+        on_trouble(f"{NOT_KEPT} {error}")
+        return OpenSession(None, on_trouble, earlier)
+    if needed and not session.journal.entries():  # removed in the very moment
+        await session.release()
+        raise _session_gone_error(session_id)
+    return OpenSession(session, on_trouble)
+
+
+async def _read_entries(sessions: SessionStore, session_id: str, *, needed: bool) -> Sequence[JournalEntry]:
+    try:
+        found = await sessions.load_entries(session_id)
+    except HummingbirdError:
+        if needed:
+            raise
+        return ()
+    if needed and not found:
+        raise _session_gone_error(session_id)
+    return found
+
+
+def _session_gone_error(session_id: str) -> ObjectStoreUnusable:
+    return ObjectStoreUnusable(f"There is no session {session_id} any more; start anew.")
+
+
+class TurnSessionHolder:
+    """Fulfils Keeping."""
+
+    def __init__(
+        self, sessions: SessionStore, on_trouble: Callable[[str], None], spending: SpendingStore | None = None
+    ) -> None:
+        self._sessions, self._on_trouble = sessions, on_trouble
+        self._held: OpenSession | None = None
+        self._held_id = ""  # the id of the session that is held
+        self._current_id = ""  # the id of the session at hand
+        self._last_entries: Sequence[JournalEntry] = ()
+        self._unstored_entries: dict[str, Sequence[JournalEntry]] = {}  # sessions that the store did not take whole
+        self._turn_lock = asyncio.Lock()
+        self._saving = 0  # checkpoints that are written beside the session which is held
+        self._saved = asyncio.Event()
+        self._release_tasks: set[asyncio.Task[None]] = set()
+        self.archives: ArchiveStore | None = _TurnArchives(self)
+        self.spending = spending
+
+    @asynccontextmanager
+    async def hold_turn(self, session_id: str, *, needed: bool = False) -> AsyncIterator[OpenSession]:
+        """Holds the session. What is to be written beside it when the turn ends is written in the background: whoever
+        spoke has their prompt back, and the next turn waits for it. Raises what `held` raises."""
+        await self._turn_lock.acquire()
+        try:
+            session = await self._open_when_free(session_id, needed=needed)
+        except BaseException:
+            self._turn_lock.release()
+            raise
+        self._held, self._held_id = session, session_id
+        try:
+            self._append_unstored(session_id, session)
+            yield session
+        finally:
+            if session_id == self._current_id:
+                self._last_entries = tuple(session.journal.entries())
+            leaving = asyncio.create_task(self._release(session_id, session))
+            self._release_tasks.add(leaving)
+            leaving.add_done_callback(self._release_tasks.discard)
+
+    async def _open_when_free(self, session_id: str, *, needed: bool) -> OpenSession:
+        """Whoever spoke in it last may still be storing it: that is waited for, a run of theirs is not."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + STORING_S
+        while True:
+            try:
+                return await open_session(self._sessions, session_id, self._on_trouble, needed=needed)
+            except SessionTaken:
+                if clock() >= until:
+                    raise
+            await asyncio.sleep(STORING_LOOK_S)
+
+    def _append_unstored(self, session_id: str, session: OpenSession) -> None:
+        """What could not be written in the turns before is still part of the conversation: a disk that is full between
+        two messages takes nothing out of it."""
+        entries, kept = self._unstored_entries.pop(session_id, ()), session.journal.entries()
+        if not entries and not session.journal.is_complete and session_id == self._current_id:
+            entries = self._last_entries  # it could not even be read
+        if entries and list(entries[: len(kept)]) != list(kept):
+            self._on_trouble("What could not be stored is not part of this session any more: it was gone on with.")
+            return
+        for entry in entries[len(kept) :]:
+            session.journal.append(entry)
+
+    async def _release(self, session_id: str, session: OpenSession) -> None:
+        try:
+            while self._saving:
+                self._saved.clear()
+                await self._saved.wait()
+            self._held = None
+            await session.store_and_release()
+            if not session.journal.is_complete:
+                self._unstored_entries[session_id] = tuple(session.journal.entries())
+        finally:
+            self._held = None
+            self._turn_lock.release()
+
+    async def wait_until_stored(self) -> None:
+        """Everything is kept that is to be kept, and nobody is kept waiting by us."""
+        if self._release_tasks:
+            await asyncio.wait(set(self._release_tasks))
+
+    def entries(self) -> Sequence[JournalEntry]:
+        """Of the session at hand, as it was when it was last held."""
+        return self._held.journal.entries() if self._held and self._held_id == self._current_id else self._last_entries
+
+    def switch_to(self, session_id: str, entries: Sequence[JournalEntry]) -> None:
+        """Another session is at hand; these are its entries so far."""
+        self._current_id, self._last_entries = session_id, entries
+
+    def open_journal(self, session_id: str) -> Journal:
+        if self._held is None or self._held_id != session_id:
+            raise JournalUnwritable("The session is not open: nothing can be written between two turns.")
+        return self._held.journal
+
+    def release_journal(self, journal: Journal) -> None:
+        """It is let go of when the turn ends."""
+
+    @asynccontextmanager
+    async def hold_archives(self, session_id: str) -> AsyncIterator[ArchiveStore | None]:
+        """The archives of the session; between two turns, and beside those of another session, it is held for that."""
+        if self._held is None or self._held_id != session_id:
+            async with self.hold_turn(session_id) as session:
+                yield session.archives
+            return
+        self._saving += 1
+        try:
+            yield self._held.archives
+        finally:
+            self._saving -= 1
+            self._saved.set()
+
+
+class _TurnArchives:
+    def __init__(self, keeping: TurnSessionHolder) -> None:
+        self._holder = keeping
+
+    async def put(self, session_id: str, chunks: AsyncIterator[bytes]) -> int:
+        async with self._holder.hold_archives(session_id) as archives:
+            return 0 if archives is None else await archives.put(session_id, chunks)
+
+    async def get(self, session_id: str) -> SandboxArchive | None:
+        async with self._holder.hold_archives(session_id) as archives:
+            return None if archives is None else await archives.get(session_id)

@@ -1,0 +1,166 @@
+"""Where things are kept on this machine: sessions, the queue, the memory of failures. Folders only their owner enters.
+
+Knows names and makes folders; what is in them is others' business.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hummingbird.app.session_holder import SPENDING_FILE
+from hummingbird.config.settings import Settings
+from hummingbird.core.errors import UsageError
+from hummingbird.core.limits import QUEUE_TAKEN_S
+from hummingbird.core.protocols.queues import Queue
+from hummingbird.core.protocols.sessions import SessionStore
+from hummingbird.core.protocols.storage import KnownFailureStore, SpendingStore, VoteStore
+from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.queues.sqs import SqsQueue
+from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore
+from hummingbird.storage.bucket_sessions import BucketSessionStore
+from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
+from hummingbird.storage.failure_store import SqliteKnownFailureStore
+from hummingbird.storage.folder_sessions import FolderSessionStore
+from hummingbird.storage.object_store import BucketObjectStore
+from hummingbird.storage.spending_store import BucketSpendingStore, SqliteSpendingStore
+from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore
+
+HOME_VARIABLE = "HUMMINGBIRD_HOME"
+_STATE_VARIABLE = "XDG_STATE_HOME"
+_PRIVATE_MODE = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class StatePaths:
+    """`remote` is the address of the store that sessions are shared in; empty: they stay in `sessions`."""
+
+    state: Path
+    sessions: Path
+    remote: str = ""
+
+    @property
+    def queue(self) -> Path:
+        return self.state / "queue.sqlite"
+
+    @property
+    def known_failures(self) -> Path:
+        return self.state / "known_failures.sqlite"
+
+    @property
+    def votes(self) -> Path:
+        return self.state / "votes.sqlite"
+
+    def index_path(self, store: str) -> Path:
+        """Of the sessions of one store."""
+        return self.state / f"sessions-{store}.sqlite"
+
+    @property
+    def objects(self) -> str:
+        """Address of the store for what no queue carries."""
+        return self.remote or str(self.state / "objects")
+
+    def create_folders(self) -> "StatePaths":
+        """Itself, once the folders are there. Raises UsageFault."""
+        _create_folder(self.state)
+        _create_folder(self.sessions)
+        return self
+
+
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """HUMMINGBIRD_HOME, else hummingbird in XDG_STATE_HOME, else in ~/.local/state."""
+    if own := environment.get(HOME_VARIABLE, "").strip():
+        return Path(own).expanduser().absolute()
+    named = Path(environment.get(_STATE_VARIABLE, "").strip())
+    if named.is_absolute():  # the XDG specification has relative ones ignored
+        return named / "hummingbird"
+    home = environment.get("HOME", "").strip()
+    return (Path(home) if home else Path.home()) / ".local" / "state" / "hummingbird"
+
+
+def state_paths(settings: Settings, environment: Mapping[str, str]) -> StatePaths:
+    """Touches nothing."""
+    state, store = state_folder(environment), settings.session_store_url
+    if not store:
+        return StatePaths(state, state / "sessions")
+    if "://" in store:
+        return StatePaths(state, state / "sessions", remote=store)
+    return StatePaths(state, Path(store).expanduser().absolute())
+
+
+def _create_folder(folder: Path) -> None:
+    """With those above it. One that was there before stays as it is, apart from the folder itself being a folder."""
+    try:
+        for above in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+            above.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
+        if not folder.is_dir():
+            raise NotADirectoryError(20, "Not a directory")
+    except OSError as error:
+        raise UsageError(
+            f"The folder {folder} cannot be made: {error.strerror}. Set {HOME_VARIABLE} or session_store to one that "
+            "can be written."
+        ) from error
+
+
+# The store of sessions that a configuration names: a directory, or a bucket that hosts share.
+
+
+def session_store_at(address: str, now: Callable[[], float], *, ca_bundle: str = "") -> SessionStore:
+    """`address`: a directory, or a bucket's. Nothing is opened yet."""
+    if "://" in address:
+        return BucketSessionStore(BucketObjectStore(address, ca_bundle=ca_bundle), address, now)
+    return FolderSessionStore(Path(address))
+
+
+def session_store(places: StatePaths, settings: Settings, now: Callable[[], float]) -> SessionStore:
+    return session_store_at(places.remote or str(places.sessions), now, ca_bundle=settings.ca_bundle)
+
+
+# What hosts share besides sessions, wherever a configuration keeps those: in files of this machine for a
+# directory, in the bucket itself for a bucket. Those that a run asks have one patience with it.
+
+
+def spending_ledger(
+    places: StatePaths, settings: Settings, now: Callable[[], float], patience: BucketCircuitBreaker | None = None
+) -> SpendingStore:
+    """Nothing is opened yet. One for all runs of a process: what they spend at the same time is then one write."""
+    if not places.remote:
+        return SqliteSpendingStore(places.sessions / SPENDING_FILE, now)
+    return BucketSpendingStore(
+        BucketObjectStore(places.remote, ca_bundle=settings.ca_bundle), places.remote, now, patience
+    )
+
+
+def failure_ledger(
+    places: StatePaths, settings: Settings, patience: BucketCircuitBreaker | None = None
+) -> KnownFailureStore:
+    """Nothing is opened yet."""
+    if not places.remote:
+        return SqliteKnownFailureStore(places.known_failures)
+    return BucketKnownFailureStore(
+        BucketObjectStore(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience
+    )
+
+
+def vote_ledger(places: StatePaths, settings: Settings, patience: BucketCircuitBreaker | None = None) -> VoteStore:
+    """Nothing is opened yet."""
+    if not places.remote:
+        return SqliteVoteStore(places.votes)
+    return BucketVoteStore(BucketObjectStore(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience)
+
+
+# The queue that the configuration names: SQS FIFO in the cloud, else one SQLite file on this machine.
+
+
+def open_queue(settings: Settings, environment: Mapping[str, str], visibility_s: int = QUEUE_TAKEN_S) -> Queue:
+    """Reaches nobody yet; belongs to the event loop that is running, and whoever opened it closes it. `visibility_s`:
+    how long whoever receives a message has it, unless it is kept. Raises UsageFault: its folder cannot be made."""
+    if url := settings.sqs_fifo_queue_url:
+        return SqsQueue(url, visibility_s, region=sqs_region(url), ca_bundle=settings.ca_bundle)
+    return SqliteQueue(state_paths(settings, environment).create_folders().queue, visibility_s)
+
+
+def sqs_region(url: str) -> str:
+    """As the address of a queue says it; empty where it says nothing, and the environment is believed."""
+    parts = (urlsplit(url).hostname or "").split(".")
+    return parts[1] if parts[0] == "sqs" and len(parts) > 3 and parts[2] == "amazonaws" else ""

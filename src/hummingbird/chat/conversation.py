@@ -1,0 +1,225 @@
+"""One conversation in the terminal: sends messages and commands in order, queues them, and handles interrupts.
+
+Nothing that was typed is lost: it is sent, or it waits in the queue, or it goes back to the input line.
+"""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+
+from hummingbird.agent.todo_list import Todo
+from hummingbird.chat.attachments import MessageComposer
+from hummingbird.chat.commands import CommandCall, parse_command, unknown_command_text
+from hummingbird.chat.narrator import Narrator
+from hummingbird.chat.partner import Partner
+from hummingbird.chat.questions import QuestionQueue
+from hummingbird.chat.screen import LEAVING_S, Screen, Tone
+from hummingbird.chat.status_text import todo_page
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.events import RunOutcome
+from hummingbird.core.journal import EndReason
+
+
+class TerminalConversation:
+    """A conversation between a person and a partner; the CommandContext of the terminal's commands."""
+
+    def __init__(
+        self, partner: Partner, screen: Screen, narrator: Narrator, questions: QuestionQueue, composer: MessageComposer
+    ) -> None:
+        self.partner = partner
+        self.screen = screen
+        self._narrator = narrator
+        self._questions = questions
+        self._composer = composer
+        self._queue: deque[str] = deque()
+        self._work: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._is_answering = False
+        self._interrupted = False
+        self._todos: tuple[Todo, ...] = tuple(partner.todos())
+        self.left = asyncio.Event()
+
+    @property
+    def start_folder(self) -> Path:
+        return self._composer.start
+
+    @property
+    def is_answering(self) -> bool:
+        return self._is_answering
+
+    @property
+    def is_working(self) -> bool:
+        """True while a message or a command is being processed."""
+        return self._work is not None and not self._work.done()
+
+    @property
+    def queued_texts(self) -> tuple[str, ...]:
+        return tuple(self._queue)
+
+    def submit(self, text: str) -> None:
+        """Handle a submitted text: an answer to the open question, a command, or a message."""
+        meant = parse_command(text)
+        if meant is None and self._questions.is_armed:
+            self._answer_question(text)
+        elif meant is None and not text.strip():
+            return
+        elif meant is not None and meant.command is None:
+            self.screen.say(unknown_command_text(meant.word))
+        elif meant is not None and meant.command is not None and meant.command.anytime:
+            self._run_in_background(meant)
+        else:
+            self._queue.append(text)
+            self._start_work()
+
+    def interrupt(self) -> bool:
+        """Interrupt the current work; return False if there is none.
+
+        Queued messages go back to the input at once. A text submitted from now on is sent as soon as the run has ended.
+        """
+        if not self.is_working:
+            return False
+        self._interrupted = True
+        self.return_queued()
+        if self._is_answering:
+            self.partner.interrupt()
+        elif self._work is not None:
+            self._work.cancel()
+        return True
+
+    def return_queued(self) -> None:
+        messages = [text for text in self._queue if parse_command(text) is None]
+        for command in (text for text in self._queue if parse_command(text) is not None):
+            self.screen.say(f"· not done: {command}", Tone.DIM)
+        self._queue.clear()
+        if messages:
+            self.screen.restore_input("\n".join(messages))
+
+    def show_changed_todos(self) -> None:
+        """Show the to-do list if it has changed."""
+        if not self._narrator.todos_changed:
+            return
+        self._narrator.todos_changed = False
+        with suppress(HummingbirdError):  # /todo shows the error
+            todos = tuple(self.partner.todos())
+            if todos != self._todos:
+                self._todos = todos
+                self.screen.say(todo_page(todos))
+
+    async def wait_until_idle(self) -> None:
+        """Wait until nothing is running and the queue is empty."""
+        while self.is_working or self._background:
+            tasks = [*self._background, *([self._work] if self._work else [])]
+            await asyncio.wait(tasks)
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """End the current work within LEAVING_S, then close the partner."""
+        self.return_queued()
+        self.interrupt()
+        tasks = {*self._background, *([self._work] if self._work else [])}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=LEAVING_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await self.partner.close()
+
+    # CommandContext
+
+    async def confirm(self, question: str) -> bool:
+        return await self._questions.confirm(question)
+
+    def answer_permission(self, answer: str) -> bool:
+        if not self._questions.is_permission:
+            return False
+        self._questions.answer(answer)
+        return True
+
+    def say_next(self, text: str) -> None:
+        self._queue.appendleft(text)
+        self._start_work()
+
+    def original_text(self, message: str) -> str:
+        return self._composer.original_text(message)
+
+    def toggle_verbose(self) -> bool:
+        self._narrator.verbose = not self._narrator.verbose
+        return self._narrator.verbose
+
+    def leave(self) -> None:
+        self.left.set()
+
+    def _answer_question(self, text: str) -> None:
+        try:
+            self._questions.answer(text)
+        except HummingbirdError as error:
+            self.screen.say(str(error), Tone.BAD)
+
+    def _run_in_background(self, meant: CommandCall) -> None:
+        task = asyncio.ensure_future(self._run_command(meant))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _start_work(self) -> None:
+        self.screen.request_redraw()
+        if not self.is_working and not self.left.is_set():
+            self._work = asyncio.ensure_future(self._process_queue())
+            self._work.add_done_callback(lambda _: self._start_work() if self._queue else None)
+
+    async def _process_queue(self) -> None:
+        while self._queue:
+            self._interrupted = False
+            text = self._queue.popleft()
+            meant = parse_command(text)
+            if meant is None:
+                await self._say(text)
+            else:
+                await self._run_command(meant)
+
+    async def _run_command(self, meant: CommandCall) -> None:
+        assert meant.command is not None
+        self.screen.say(f"> /{meant.command.name} {meant.argument}".rstrip(), Tone.BOLD)
+        try:
+            await meant.command.run(self, meant.argument)
+        except HummingbirdError as error:
+            self.screen.say(str(error), Tone.BAD)
+        except asyncio.CancelledError:
+            self.screen.say(f"· /{meant.word} is interrupted", Tone.DIM)
+            raise
+        except Exception as error:  # noqa: BLE001 - the border of a command: whatever broke, the prompt stays
+            self.screen.say(f"/{meant.word} failed: {type(error).__name__}: {error}", Tone.BAD)
+
+    async def _say(self, text: str) -> None:
+        self.screen.say(f"> {text}", Tone.BOLD)
+        self._narrator.show_sending()
+        try:
+            message = await self._composer.compose(text)
+            self._is_answering = True
+            outcome = await self.partner.say(message)
+        except HummingbirdError as error:
+            self._return_failed(text, str(error))
+        except asyncio.CancelledError:
+            self.screen.restore_input(text)
+            raise
+        except Exception as error:  # noqa: BLE001 - the border of a turn: whatever broke, what was typed is given back
+            self._return_failed(text, f"unexpected {type(error).__name__}: {error}")
+        else:
+            self._queue_undelivered(outcome)
+        finally:
+            self._is_answering = False
+            self._narrator.finish_run()
+            self.show_changed_todos()
+
+    def _return_failed(self, text: str, sentence: str) -> None:
+        self.screen.say(sentence, Tone.BAD)
+        self._queue.appendleft(text)
+        self.return_queued()
+
+    def _queue_undelivered(self, outcome: RunOutcome) -> None:
+        """Send next what was steered too late; after an interrupt, put it back into the input instead."""
+        interrupted = self._interrupted or outcome.reason is EndReason.INTERRUPTED
+        if interrupted and outcome.undelivered:
+            self.screen.restore_input("\n".join(outcome.undelivered))
+        else:
+            self._queue.extendleft(reversed(outcome.undelivered))

@@ -1,0 +1,346 @@
+"""The input at the bottom of the terminal: history, completion, key bindings and layout."""
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    Float,
+    FloatContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from hummingbird.chat.attachments import PasteStore
+from hummingbird.chat.commands import COMMANDS
+from hummingbird.chat.screen import (
+    COMPLETION_ENTRIES,
+    COMPLETION_S,
+    COMPLETIONS,
+    HISTORY_ENTRIES,
+    HISTORY_ENTRY_CHARS,
+    INPUT_ROWS,
+)
+
+
+class HistoryBuffer(Buffer):
+    """A buffer whose Up key waits until the history is loaded.
+
+    After each reset prompt_toolkit loads the history with the next repaint, and an earlier key would do nothing.
+    """
+
+    def history_backward(self, count: int = 1) -> None:
+        self.load_history_if_not_yet_loaded()
+        loading = self._load_history_task
+        if loading is None or loading.done():
+            super().history_backward(count)
+        else:
+            loading.add_done_callback(partial(self._go_back, count))
+
+    def _go_back(self, count: int, loading: "asyncio.Future[None]") -> None:
+        if not loading.cancelled():
+            super().history_backward(count)
+
+
+class ChatHistory(History):
+    """The input history in a file that only its owner can read.
+
+    The file has one line of JSON per entry, the newest last, appended in one write, so that two terminals can share it.
+    An entry is a text, or a list of typed and pasted texts by turns: a paste is loaded as a paste again, with a new
+    placeholder. If the file cannot be read or written, only the history of later sessions is lost.
+
+    `mask` removes credentials from what is written; within this session, Up still gives the whole text. `pastes` are
+    those of this conversation.
+    """
+
+    def __init__(self, path: Path | None, mask: Callable[[str], str], pastes: PasteStore | None = None) -> None:
+        super().__init__()
+        self._path = path
+        self._mask = mask
+        self._pastes = pastes or PasteStore()
+        self.trouble = ""  # a sentence that says why the file cannot be used
+        self.cut = ""  # a sentence that says how much of the last text was not stored
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return the entries, newest first."""
+        if self._path is None:
+            return []
+        try:
+            lines = self._path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self.trouble = f"The history {self._path} cannot be read: {error.strerror}."
+            return []
+        kept = lines[-HISTORY_ENTRIES:]
+        if len(lines) > 2 * HISTORY_ENTRIES:
+            self._rewrite(kept)
+        return [text for line in reversed(kept) if (text := self._decode_entry(line))]
+
+    def store_string(self, string: str) -> None:
+        self.cut = ""
+        if self._path is None:
+            return
+        line = json.dumps(self._encode_entry(string)).encode() + b"\n"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._write(self._path, os.O_APPEND, line)
+        except OSError as error:
+            self.trouble = f"The history {self._path} cannot be written: {error.strerror}."
+
+    def _encode_entry(self, string: str) -> str | list[str]:
+        """Return the entry as stored: masked, then cut, for half a credential would not be recognized.
+
+        Very long texts are cut before masking too, so that keys do not wait for it.
+        """
+        parts, left, lost = [""], HISTORY_ENTRY_CHARS, 0
+        for number, part in self._pastes.split_pastes(string):
+            masked = self._mask(part[: 2 * HISTORY_ENTRY_CHARS])
+            if (number > 0) == (len(parts) % 2 > 0):
+                parts.append("")
+            elif number:  # directly after another paste
+                parts += ["", ""]
+            parts[-1] += masked[:left]
+            lost += max(0, len(masked) - left) + max(0, len(part) - 2 * HISTORY_ENTRY_CHARS)
+            left = max(0, left - len(masked))
+        if lost:
+            self.cut = f"The history keeps {HISTORY_ENTRY_CHARS:,} characters of it; the last {lost:,} are not kept."
+        return parts if len(parts) > 1 else parts[0]
+
+    def _decode_entry(self, line: bytes) -> str:
+        try:
+            found: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(found, list):
+            return found if isinstance(found, str) else ""
+        if not all(isinstance(part, str) for part in found):
+            return ""
+        return "".join(self._pastes.keep(part) if at % 2 and part else part for at, part in enumerate(found))
+
+    def _rewrite(self, lines: list[bytes]) -> None:
+        assert self._path is not None
+        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            self._write(beside, os.O_TRUNC, b"\n".join(lines) + b"\n")
+            beside.replace(self._path)
+        except OSError:
+            beside.unlink(missing_ok=True)
+
+    @staticmethod
+    def _write(path: Path, how: int, content: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+
+
+_SKIPPED_FOLDERS = {".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv"}
+_COMMAND = re.compile(r"/[A-Za-z]*\Z")
+_MENTION_AT_CURSOR = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)\Z')
+
+
+def can_complete(document: Document) -> bool:
+    """Return True when a command or an @path stands before the cursor. Called with each key."""
+    before = document.text_before_cursor
+    return bool(_COMMAND.fullmatch(before) or _MENTION_AT_CURSOR.search(document.current_line_before_cursor))
+
+
+class ChatCompleter(Completer):
+    """Completes commands, with their help, and @paths below the start folder."""
+
+    def __init__(self, start: Path) -> None:
+        self._start = start
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        before = document.text_before_cursor
+        if _COMMAND.fullmatch(before):
+            yield from _complete_command(before)
+        elif mention := _MENTION_AT_CURSOR.search(document.current_line_before_cursor):
+            for path in complete_path(self._start, mention[2]):
+                yield Completion(path, start_position=-len(mention[2]), display=path)
+
+
+def _complete_command(before: str) -> Iterator[Completion]:
+    for one in COMMANDS.values():
+        if f"/{one.name}".startswith(before.lower()):
+            gap = " " if one.argument else ""
+            yield Completion(f"/{one.name}{gap}", start_position=-len(before), display_meta=one.help)
+
+
+def complete_path(start: Path, typed: str) -> list[str]:
+    """Return paths that start with what was typed, then files further below whose names contain it.
+
+    Examines at most COMPLETION_ENTRIES entries for at most COMPLETION_S.
+    """
+    folder, _, beginning = typed.rpartition("/")
+    if folder.startswith("/") or ".." in folder.split("/"):
+        return []
+    prefix = f"{folder}/" if folder else ""
+    here = [name for name in _list_folder(start / folder) if name.lower().startswith(beginning.lower())]
+    found = [prefix + name for name in sorted(here)[:COMPLETIONS]]
+    if beginning and len(found) < COMPLETIONS:
+        known = set(found)
+        found += [path for path in _search_below(start, prefix, beginning) if path not in known]
+    return found[:COMPLETIONS]
+
+
+def _list_folder(folder: Path) -> Iterator[str]:
+    """Yield names, folders with a trailing slash; skip names that are not printable or that @path cannot express."""
+    try:
+        with os.scandir(folder) as entries:
+            for _, entry in zip(range(COMPLETION_ENTRIES), entries, strict=False):
+                if entry.name in _SKIPPED_FOLDERS or not entry.name.isprintable() or set(entry.name) & set(' "'):
+                    continue
+                yield entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
+    except OSError:
+        return
+
+
+def _search_below(start: Path, prefix: str, part: str) -> Iterator[str]:
+    until, left = time.monotonic() + COMPLETION_S, COMPLETION_ENTRIES
+    folders = deque([prefix])
+    found = 0
+    while folders:
+        folder = folders.popleft()
+        for name in _list_folder(start / folder):
+            left -= 1
+            if left < 0 or time.monotonic() > until or found >= COMPLETIONS:
+                return
+            if part.lower() in name.lower():
+                found += 1
+                yield folder + name
+            if name.endswith("/") and not name.startswith("."):
+                folders.append(folder + name)
+
+
+class KeyHandler(Protocol):
+    """What the key bindings call; ChatTerminal implements it."""
+
+    @property
+    def buffer(self) -> Buffer: ...
+    @property
+    def is_question_open(self) -> bool:
+        """True when a question accepts an answer now."""
+        ...
+
+    def submit(self) -> None: ...
+    def interrupt_or_leave(self) -> None:
+        """Handle Ctrl-C."""
+        ...
+
+    def leave(self) -> None:
+        """Handle Ctrl-D."""
+        ...
+
+    def paste(self, text: str) -> None: ...
+    def decline(self) -> None: ...
+
+
+def key_bindings(typed: KeyHandler) -> KeyBindings:
+    keys = KeyBindings()
+    here = has_focus(typed.buffer)
+
+    @keys.add("enter", filter=here)
+    def _send(_: KeyPressEvent) -> None:
+        state = typed.buffer.complete_state
+        if state and state.current_completion:
+            typed.buffer.complete_state = None
+        else:
+            typed.submit()
+
+    @keys.add("escape", "enter", filter=here)
+    @keys.add("c-j", filter=here)
+    def _new_line(_: KeyPressEvent) -> None:
+        typed.buffer.newline(copy_margin=False)
+
+    @keys.add("c-c")
+    @keys.add(Keys.SIGINT)
+    def _break(_: KeyPressEvent) -> None:
+        typed.interrupt_or_leave()
+
+    @keys.add("c-d", filter=here & Condition(lambda: not typed.buffer.text))
+    def _end(_: KeyPressEvent) -> None:
+        typed.leave()
+
+    @keys.add("c-z")
+    def _suspend(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    @keys.add(Keys.BracketedPaste, filter=here)
+    def _paste(event: KeyPressEvent) -> None:
+        typed.paste(event.data)
+
+    @keys.add("escape", filter=here & Condition(lambda: typed.is_question_open))
+    def _decline(_: KeyPressEvent) -> None:
+        typed.decline()
+
+    return keys
+
+
+TextSource = Callable[[], StyleAndTextTuples]
+_MENU_ROWS = 8
+
+PLAIN_STYLE = Style([])
+COLOURED_STYLE = Style.from_dict(
+    {
+        "live": "fg:ansigray",
+        "queued": "fg:ansiyellow",
+        "question": "bold fg:ansiyellow",
+        "prompt": "bold fg:ansigreen",
+        "status": "fg:ansibrightblack",
+    }
+)
+
+
+def build_layout(buffer: Buffer, live: TextSource, prompt: Callable[[], str], status: TextSource) -> Layout:
+    """Build the lower end of the terminal: live text (as high as it has lines), input, search bar and status line."""
+    search = SearchToolbar()
+    control = BufferControl(buffer, search_buffer_control=search.control, preview_search=True)
+
+    def prefix(line: int, wraps: int) -> StyleAndTextTuples:
+        return [("class:prompt", prompt() if not line and not wraps else "  ")]
+
+    def height() -> Dimension:
+        menu = buffer.complete_state is not None and buffer.complete_state.completions
+        return Dimension(min=_MENU_ROWS + 1 if menu else 1, max=INPUT_ROWS)
+
+    typed = Window(control, height=height, wrap_lines=True, dont_extend_height=True, get_line_prefix=prefix)
+    going_on = Window(FormattedTextControl(live), dont_extend_height=True)
+    rows = HSplit(
+        [
+            Window(height=Dimension(min=0, preferred=1)),  # a gap that fills the space when the rest becomes lower
+            ConditionalContainer(going_on, Condition(lambda: bool(live()))),
+            typed,
+            search,
+            Window(FormattedTextControl(status), height=1, dont_extend_height=True),
+        ]
+    )
+    menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
+    return Layout(FloatContainer(rows, [menu]), focused_element=typed)

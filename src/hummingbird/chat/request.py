@@ -1,0 +1,25 @@
+"""The options of `hummingbird chat` in one value. Imports nothing, so that `--help` is fast."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What the command line asks for.
+
+    With `query` None the chat is interactive; the query "-" stands for standard input. `newest` continues the last
+    session. With `toolsets` None the configuration decides. `prompt_size` only shows the size of prompt and tools.
+    """
+
+    query: str | None = None
+    as_json: bool = False
+    resume: str = ""
+    newest: bool = False
+    model: str = ""
+    plan: bool = False
+    project: str = ""
+    workflow: str = ""
+    toolsets: tuple[str, ...] | None = None
+    workspace: str = ""
+    prompt_size: bool = False
+    colour: bool = True

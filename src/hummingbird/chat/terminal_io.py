@@ -1,0 +1,119 @@
+"""Input and output of the terminal: prompt_toolkit's classes, adapted to large pastes and printing above the prompt."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.posix_utils import PosixStdinReader
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+_PASTE_END = "\x1b[201~"
+_CHUNK_BYTES = 64 * 1024
+_REFLOWING_TERMINALS = {"iTerm.app", "Apple_Terminal", "WezTerm", "vscode", "ghostty", "tmux"}
+
+
+class PasteParser(Vt100Parser):
+    """A parser that scans each piece of a paste once.
+
+    prompt_toolkit's parser scans the whole paste again with each piece, which is far too slow for ten megabytes.
+    """
+
+    _pieces: list[str]
+    _seam = ""  # the end of the last piece, where the end mark may have started
+
+    def reset(self, request: bool = False) -> None:
+        self._pieces = []
+        super().reset(request)
+
+    def feed(self, data: str) -> None:
+        if not self._in_bracketed_paste:
+            super().feed(data)
+            return
+        self._pieces.append(data)
+        seam = self._seam + data
+        if _PASTE_END in seam:
+            self._end_paste(len(data))
+        else:
+            self._seam = seam[1 - len(_PASTE_END) :]
+
+    def _end_paste(self, last: int) -> None:
+        whole = "".join(self._pieces)
+        at = whole.index(_PASTE_END, max(0, len(whole) - last - len(_PASTE_END)))
+        self._pieces, self._seam = [], ""
+        self._in_bracketed_paste = False
+        self.feed_key_callback(KeyPress(Keys.BracketedPaste, whole[:at]))
+        self.feed(whole[at + len(_PASTE_END) :])
+
+
+class LargeChunkReader(PosixStdinReader):
+    """Reads 64 KiB at a time instead of 1 KiB, for large pastes."""
+
+    def read(self, count: int = _CHUNK_BYTES) -> str:
+        return super().read(count)
+
+
+def create_keyboard() -> Input:
+    made = Vt100Input(sys.stdin)
+    made.stdin_reader = LargeChunkReader(sys.stdin.fileno(), encoding=sys.stdin.encoding)
+    made.vt100_parser = PasteParser(made.vt100_parser.feed_key_callback)
+    return made
+
+
+class BufferedOutput(Vt100_Output):
+    """An output that can hold back flushes, so that erasing and redrawing are one write.
+
+    Nothing flickers then, and bracketed paste is never off in between.
+    """
+
+    _held = False
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            self.flush()
+
+    def discard(self) -> None:
+        """Discard what is not written yet."""
+        self._buffer = []
+
+    def flush(self) -> None:
+        if not self._held:
+            super().flush()
+
+    def disable_bracketed_paste(self) -> None:
+        if not self._held:
+            super().disable_bracketed_paste()
+
+
+def create_output(environment: Mapping[str, str]) -> BufferedOutput:
+    """Create the output, without cursor position requests: their replies would arrive between the keys."""
+    made = BufferedOutput.from_pty(sys.stdout, term=environment.get("TERM"))
+    assert isinstance(made, BufferedOutput)
+    made.enable_cpr = False
+    return made
+
+
+def terminal_reflows(environment: Mapping[str, str]) -> bool:
+    """Return True for a terminal that is known to rewrap its lines when it becomes narrower.
+
+    For an unknown terminal it returns False: leftover lines are ugly, but better than erased ones.
+    """
+    named = {environment.get("TERM_PROGRAM", ""), "tmux" if environment.get("TMUX") else ""}
+    return bool(named & _REFLOWING_TERMINALS or {"VTE_VERSION", "KITTY_WINDOW_ID"} & set(environment))
+
+
+def rows_pushed_down(widths: list[int], cursor: int, size: Size) -> int:
+    """Return how many rows the cursor's row moved down when the terminal rewrapped these rows at this width."""
+    columns = max(1, size.columns)
+    above = sum(max(0, -(-width // columns) - 1) for width in widths)
+    return above + cursor // columns

@@ -1,0 +1,1 @@
+"""The dashboard: web pages about sessions, failures, quality and costs, with live updates and access control."""

@@ -1,0 +1,296 @@
+"""Renders journal entries as timeline rows, and a model's answer as HTML that links quoted lines to their source.
+
+The texts shown come from outsiders: markup in them is escaped, and invisible characters are spelled out.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from markupsafe import Markup, escape
+
+from hummingbird.core.journal import (
+    TURN,
+    Compacted,
+    CompactionSkipped,
+    CompactionUndone,
+    Delegated,
+    EchoesDropped,
+    HistoryImported,
+    JournalEntry,
+    MessageSource,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    ModelSwitched,
+    NoticeShown,
+    PrefixChanged,
+    ResultsWithheld,
+    RunEnded,
+    RunStarted,
+    SessionOpened,
+    ToolDecided,
+    ToolFinished,
+    ToolOutcome,
+    ToolStarted,
+    TurnUndone,
+    UserSaid,
+    VerdictRecorded,
+)
+from hummingbird.core.text import shorten_line
+from hummingbird.core.verdicts import ORIGIN_WORDS, render_verdict
+from hummingbird.dashboard.queries import ENTRY_CHARS, ENTRY_SHOWN_CHARS, QUOTES_LOOKED_FOR
+from hummingbird.evidence.citations.quotations import find_quotations, is_proposal, normalize_line
+from hummingbird.evidence.citations.quote_checks import parse_quoted_line
+from hummingbird.evidence.citations.source_record import ResultLocation, WantedLines, build_record
+from hummingbird.evidence.printable import make_printable
+
+
+def printable_lines(text: str) -> str:
+    """Spell out unprintable characters, but keep the line breaks."""
+    if text.isascii() and text.replace("\n", "").isprintable():  # most texts
+        return text
+    return "\n".join(make_printable(line) for line in text.split("\n"))
+
+
+def cut_middle(text: str, chars: int) -> tuple[str, int]:
+    """Return the beginning and the end of a long text, and how many characters were left out between them."""
+    if len(text) <= chars:
+        return text, 0
+    head = chars * 2 // 3
+    return f"{text[:head]}\n…\n{text[head - chars :]}", len(text) - chars
+
+
+def format_datetime(at: float) -> str:
+    return _format_timestamp(at, "%Y-%m-%d %H:%M:%S")
+
+
+def format_time(at: float) -> str:
+    return _format_timestamp(at, "%H:%M:%S")
+
+
+def iso_time(at: float) -> str:
+    return _format_timestamp(at, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _format_timestamp(at: float, shape: str) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime(shape) if at else "–"
+    except (ValueError, OverflowError, OSError):  # a journal may hold any number as a time
+        return "–"
+
+
+def format_cost(usd: float, unpriced: int = 0) -> str:
+    return f"${usd:.4f}" + (" +?" if unpriced else "")
+
+
+def format_percentage(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "–"
+
+
+def format_size(count: int) -> str:
+    for unit, one in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= one:
+            return f"{count / one:.1f} {unit}"
+    return f"{count} bytes"
+
+
+_TITLE_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One row of a session's timeline.
+
+    `kind` is a CSS class. `left_out` says how many characters of `text` are missing; the entry's own page shows them.
+    With `open`, the text is unfolded from the start.
+    """
+
+    number: int
+    at: str
+    machine_at: str
+    kind: str
+    who: str
+    title: str
+    text: str = ""
+    left_out: int = 0
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryText:
+    kind: str
+    who: str
+    title: str
+    text: str = ""
+    open: bool = False
+
+
+def make_row(
+    entry: JournalEntry, number: int, mask: Callable[[str], str], most: int = ENTRY_SHOWN_CHARS
+) -> TimelineRow:
+    """Make the row of an entry. Masks before it cuts: half a credential would not be recognized."""
+    told = _describe_entry(entry)
+    text, left_out = cut_middle(mask(told.text), most)
+    title = printable_lines(shorten_line(mask(told.title), _TITLE_CHARS))
+    at, machine_at = format_time(entry.at), iso_time(entry.at)
+    return TimelineRow(number, at, machine_at, told.kind, told.who, title, printable_lines(text), left_out, told.open)
+
+
+def _describe_entry(entry: JournalEntry) -> _EntryText:
+    match entry:
+        case UserSaid(text=text, source=source):
+            who = "order" if source is MessageSource.ORDER else "person"
+            return _EntryText("said", who, text, text, open=source is not MessageSource.ORDER)
+        case ModelAnswered():
+            return _describe_answer(entry)
+        case ToolStarted(name=name, arguments=arguments):
+            return _EntryText("call", name, arguments, arguments)
+        case ToolFinished(name=name, text=text, outcome=outcome, seconds=seconds):
+            kind = "result" if outcome is ToolOutcome.OK else "trouble"
+            return _EntryText(kind, name, f"{outcome.value}, {len(text):,} characters, {seconds:.1f} s", text)
+        case Delegated(task=task, entry=own):
+            below = _describe_entry(own)
+            return _EntryText(below.kind, f"sub-agent {task}: {below.who}", below.title, below.text)
+        case RunEnded(reason=reason, text=text, sentence=sentence):
+            return _EntryText("ended", "run", f"{reason.value}. {sentence}", text)
+        case _:
+            return _describe_other(entry)
+
+
+def _describe_answer(entry: ModelAnswered) -> _EntryText:
+    message, calls = entry.message, ", ".join(call.name for call in entry.message.calls)
+    used, parts = entry.usage, [part for part in (message.reasoning, message.text) if part]
+    bill = f"{used.context:,} in, {used.cache_read:,} of them cached, {used.output:,} out"
+    price = "price unknown" if entry.cost_usd is None else format_cost(float(entry.cost_usd))
+    task = "" if entry.purpose == TURN else f"{entry.purpose}: "
+    dropped = "" if entry.kept else "not kept, "
+    title = f"{task}{dropped}{f'wants {calls}; ' if calls else ''}{bill}, {price}"
+    return _EntryText(
+        "answer", entry.model, title, "\n\n".join(parts), open=bool(message.text) and entry.purpose == TURN
+    )
+
+
+def _describe_other(entry: JournalEntry) -> _EntryText:
+    match entry:
+        case SessionOpened(session_id=session_id, system=system, tools=tools):
+            return _EntryText("run", "session", f"{session_id} opened with {len(tools)} tools", system)
+        case RunStarted(model=model, resumed=resumed):
+            return _EntryText("run", "run", f"{'goes on' if resumed else 'begins'} with {model}")
+        case ModelCalled(model=model, messages=messages, attempt=attempt):
+            again = f", attempt {attempt}" if attempt > 1 else ""
+            return _EntryText("ask", model, f"is asked with {messages} messages{again}")
+        case ModelFailed(model=model, sentence=sentence, happening=happening):
+            return _EntryText("trouble", model, f"{happening.value}: {sentence}")
+        case ModelSwitched(model=model, reason=reason):
+            return _EntryText("trouble", "run", f"goes on with {model}: {reason}")
+        case ToolDecided(name=name, by=by, decision=decision, reason=reason):
+            return _EntryText("call", name, f"{decision} by {by}{': ' if reason else ''}{reason}")
+        case NoticeShown(notice=notice, text=text):
+            return _EntryText("run", "notice", notice.value, text)
+        case VerdictRecorded(verdict=verdict):
+            return _EntryText("run", "rules", ORIGIN_WORDS[verdict.origin], render_verdict(verdict))
+        case Compacted(since=since, until=until, summary=summary):
+            return _EntryText("run", "session", f"entries {since} to {until} were summarized", summary)
+        case _:
+            return _EntryText("run", "session", _describe_bookkeeping(entry))
+
+
+def _describe_bookkeeping(entry: JournalEntry) -> str:
+    match entry:
+        case HistoryImported(messages=messages):
+            return f"{len(messages)} messages imported from elsewhere"
+        case ResultsWithheld(call_ids=call_ids):
+            return f"{len(call_ids)} results were too long for the model's window"
+        case EchoesDropped(reason=reason) | PrefixChanged(reason=reason) | CompactionSkipped(reason=reason):
+            return reason
+        case CompactionUndone():
+            return "the last summary was undone"
+        case TurnUndone():
+            return "the last message and everything after it were undone"
+        case _:
+            return type(entry).__name__
+
+
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+
+
+def find_quoted_lines(text: str) -> tuple[str, ...]:
+    """Return the lines that an answer quotes, each once."""
+    found = (
+        line.text
+        for one in find_quotations(printable_lines(text).split("\n"))
+        if not one.proposal
+        for line in one.lines
+    )
+    return tuple(dict.fromkeys(line for line in found if parse_quoted_line(line) is not None))[:QUOTES_LOOKED_FOR]
+
+
+def locate_lines(lines: Sequence[str], entries: Sequence[JournalEntry]) -> dict[str, ResultLocation]:
+    """Return where each line first occurs in a tool result, keyed by the normalized line."""
+    wanted = {normalize_line(line): one for line in lines if (one := parse_quoted_line(line)) is not None}
+    record = build_record(entries, WantedLines(frozenset(key for one in wanted.values() for key in one.lookup_keys)))
+    places: dict[str, ResultLocation] = {}
+    for key, one in wanted.items():
+        seen = (record.lines.get(each) for each in one.lookup_keys)
+        place = next((each.location for each in seen if each is not None and each.location is not None), None)
+        if place is not None and _is_shown_whole(entries[place.entry - 1]):
+            places[key] = place
+    return places
+
+
+def _is_shown_whole(entry: JournalEntry) -> bool:
+    """Return False for a result so long that its own page cuts it: a link to the line might lead nowhere."""
+    own = entry.entry if isinstance(entry, Delegated) else entry
+    return isinstance(own, ToolFinished) and len(own.text) <= ENTRY_CHARS
+
+
+def answer_to_html(text: str, places: Mapping[str, ResultLocation], session_id: str) -> Markup:
+    """Render a model's answer as HTML.
+
+    The answer is untrusted: no raw HTML, no images, and only http(s) links. A quoted line that `places` has links to
+    the tool result it comes from; other quoted lines are marked, so that nobody takes them for evidence.
+    """
+    return Markup(_answer_parser().render(printable_lines(text), {"places": places, "session_id": session_id}))  # noqa: S704 - it escapes
+
+
+class _AnswerRenderer(RendererHTML):
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        token = tokens[idx]
+        lines = token.content.split("\n")[:-1] if token.content.endswith("\n") else token.content.split("\n")
+        proposal = is_proposal(token.info, lines)
+        made = "".join(self._render_line(line, env, proposal=proposal) for line in lines)
+        return f'<pre class="quote">{made}</pre>\n'
+
+    code_block = fence
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return str(escape(tokens[idx].content))
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        address = str(tokens[idx].attrs.get("href", ""))
+        if not _WEB.match(address):
+            return "<a>"
+        return f'<a href="{escape(address)}" rel="noreferrer noopener nofollow" target="_blank">'
+
+    def _render_line(self, line: str, env: Any, *, proposal: bool) -> str:
+        wanted, place = parse_quoted_line(line), env["places"].get(normalize_line(line))
+        if place is not None:
+            where = f"/sessions/{escape(env['session_id'])}/entries/{place.entry}#l{place.line}"
+            return f'<a class="proof" href="{where}">{escape(line)}</a>\n'
+        if proposal or wanted is None or wanted.is_short:
+            return f"{escape(line)}\n"
+        return f'<span class="unseen" title="not found in any tool result">{escape(line)}</span>\n'
+
+
+@lru_cache(maxsize=1)
+def _answer_parser() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False}, renderer_cls=_AnswerRenderer)
+    return made.enable("strikethrough").enable("table")

@@ -1,0 +1,1 @@
+"""Classify failures by named rules over log lines, so that a person can disagree with a rule."""

@@ -1,0 +1,210 @@
+"""Decide from lines alone who is to blame, for a region or for a whole job.
+
+The lines come cleaned and already chosen. A blame with a confidence below `CONFIDENT` is a guess.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from hummingbird.core.limits import BLAMED_LINE_CHARS, BLAMED_LINES
+from hummingbird.evidence.classification.code_rules import CODE_RULES, TEST_RULES
+from hummingbird.evidence.classification.configuration_rules import CONFIGURATION_RULES
+from hummingbird.evidence.classification.machine_rules import MACHINE_RULES
+from hummingbird.evidence.classification.network_rules import NETWORK_RULES
+from hummingbird.evidence.classification.rule import ClassificationRule, LinePattern, RuleRank
+from hummingbird.evidence.regions import TRANSIENT_CLASSES, Blame, EvidenceLine, FailureClass, RegionKind
+
+# Where two rules match one line with the same weight, the first of them counts.
+RULES: tuple[ClassificationRule, ...] = (*MACHINE_RULES, *NETWORK_RULES, *CONFIGURATION_RULES, *CODE_RULES, *TEST_RULES)
+
+
+# The names of the rules for failures that may pass in a second run, and for what may follow from such a failure: the
+# code "could not compile" because the disk was full.
+TRANSIENT_RULES = frozenset(
+    rule.name for rule in RULES if rule.class_ in TRANSIENT_CLASSES or rule.rank is RuleRank.FOLLOWS
+)
+
+
+# Every pattern with the index of its rule.
+PATTERNS: tuple[tuple[int, LinePattern], ...] = tuple(
+    (place, way) for place, rule in enumerate(RULES) for way in rule.patterns
+)
+
+
+def _index_patterns() -> Mapping[str, tuple[int, ...]]:
+    calls: dict[str, tuple[int, ...]] = {}
+    for place, (_, way) in enumerate(PATTERNS):
+        for word in way.words:
+            calls[word] = (*calls.get(word, ()), place)
+    return MappingProxyType(calls)
+
+
+PATTERNS_BY_WORD = _index_patterns()  # indexes of the patterns to try for a word
+
+_WORD = re.compile(r"[a-z0-9]+")
+# Lines that echo a command or report success: their words are no sign of trouble.
+_HARMLESS_LINE = re.compile(
+    r"\$ |\+{1,3} ?[^+\s]|\[command\]|ok \d|--- pass|skipped\b|[✓✔√]|\S*/\.travis/(?:job_stages|functions):"
+)
+_WENT_WELL = ("... ok", " passed", " skipped")
+_SOFT = re.compile(
+    r"^w: |\bwarn(?:ing)?\b|\bretry(?:ing)?\b|\bretried\b|\btr(?:y|ies) remaining\b|\battempt \d"
+    r"|\bwill (?:re)?try\b|\bignor(?:ed|ing)\b"
+)
+_TRIGGER_WORDS = frozenset(PATTERNS_BY_WORD)
+_NON_WORD_TO_SPACE = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
+_SOFT_STRENGTH = 0.5  # below every rank
+_LATE_BONUS = 0.5
+_SURVIVED_PENALTY = 0.25  # for infrastructure trouble after which the job went on
+_SOFT_CONFIDENCE = 0.6
+_EARLY_CONFIDENCE = 0.7
+_CONTRADICTION_PENALTY = 0.2
+
+_NO_RULE = Blame(FailureClass.UNKNOWN, "no-rule", 0.0, "Nothing that is known to be a cause was found.")
+
+_BY_KIND = {
+    RegionKind.COMPILER: (FailureClass.CODE, 0.7),
+    RegionKind.LINT: (FailureClass.CODE, 0.7),
+    RegionKind.TEST: (FailureClass.TEST, 0.7),
+    RegionKind.TRACE: (FailureClass.CODE, 0.4),
+    RegionKind.MEMORY: (FailureClass.INFRASTRUCTURE, 0.7),
+    RegionKind.NETWORK: (FailureClass.INFRASTRUCTURE, 0.6),
+    RegionKind.RUNNER: (FailureClass.INFRASTRUCTURE, 0.7),
+    RegionKind.QUOTA: (FailureClass.INFRASTRUCTURE, 0.6),
+    RegionKind.TIMEOUT: (FailureClass.FLAKY, 0.5),
+    RegionKind.DEPENDENCY: (FailureClass.CONFIGURATION, 0.6),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleHit:
+    rule: ClassificationRule
+    soft: bool
+    place: int
+    is_late: bool
+
+    @property
+    def strength(self) -> float:
+        return (_SOFT_STRENGTH if self.soft else float(self.rule.rank)) + self.is_late * _LATE_BONUS
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether a job may get over this trouble: a retry succeeded, or what failed was not needed."""
+        return self.rule.class_ in TRANSIENT_CLASSES and self.rule.rank is not RuleRank.VERDICT
+
+    @property
+    def is_definite(self) -> bool:
+        return self.rule.rank >= RuleRank.CAUSE and not self.soft
+
+
+def classify_region(lines: Sequence[str], *, kind: RegionKind | None = None, without: Collection[str] = ()) -> Blame:
+    """Classify one region by its lines, or by its kind when no rule matches.
+
+    `without` names rules that somebody disagrees with.
+    """
+    return _weigh_hits(_find_hits(lines[:BLAMED_LINES], 0, without)) or _blame_from_kind(kind)
+
+
+def classify_job(
+    relevant: Iterable[EvidenceLine],
+    tail: Iterable[EvidenceLine],
+    *,
+    kind: RegionKind | None = None,
+    without: Collection[str] = (),
+) -> Blame:
+    """Classify a whole job from its most relevant lines and the last lines of the failed step, in any order.
+
+    The first cause counts, and one near the end counts for more. `kind` is that of the best region.
+    """
+    ending = {line.number: line.text for line in tail}
+    texts = {line.number: line.text for line in relevant} | ending
+    numbers = sorted(texts)[-BLAMED_LINES:]
+    first_late = min(ending, default=0)
+    late_from = sum(number < first_late for number in numbers) if ending else len(numbers)
+    return _weigh_hits(_find_hits([texts[number] for number in numbers], late_from, without)) or _blame_from_kind(kind)
+
+
+def _find_hits(lines: Sequence[str], late_from: int, without: Collection[str]) -> list[_RuleHit]:
+    known: dict[str, tuple[tuple[int, bool], ...]] = {}  # logs repeat lines, so each one is matched once
+    for line in lines:
+        if line not in known:
+            known[line] = _matching_rules(_shorten_line(line))
+    return [
+        _RuleHit(RULES[rule], soft, place, place >= late_from)
+        for place, line in enumerate(lines)
+        for rule, soft in known[line]
+        if RULES[rule].name not in without
+    ]
+
+
+def _shorten_line(line: str) -> str:
+    """Keep the beginning and the end of a long line: they say what it is about and how it went."""
+    if len(line) <= BLAMED_LINE_CHARS:
+        return line
+    half = BLAMED_LINE_CHARS // 2
+    return f"{line[:half]} {line[-half:]}"
+
+
+def _matching_rules(line: str) -> tuple[tuple[int, bool], ...]:
+    """Return the indexes of the rules that the line matches, and whether it is only a warning or a retry."""
+    text = line.lower().strip()
+    called = _TRIGGER_WORDS.intersection(_split_words(text))
+    if not called or text.endswith(_WENT_WELL) or _HARMLESS_LINE.match(text):
+        return ()
+    tried = {place for word in called for place in PATTERNS_BY_WORD[word]}
+    found = _drop_code_rules(sorted({rule for rule, way in map(PATTERNS.__getitem__, tried) if way.matches(text)}))
+    soft = bool(found) and _SOFT.search(text) is not None
+    return tuple((place, soft and RULES[place].soft) for place in found)
+
+
+def _drop_code_rules(found: list[int]) -> list[int]:
+    """Drop code rules beside infrastructure ones: a compiler names the file and the full disk in one line."""
+    classes = {RULES[place].class_ for place in found}
+    if not classes >= {FailureClass.CODE, FailureClass.INFRASTRUCTURE}:
+        return found
+    return [place for place in found if RULES[place].class_ is not FailureClass.CODE]
+
+
+def _split_words(text: str) -> list[str]:
+    # Twice as fast as the expression, but the table covers only ASCII.
+    return text.translate(_NON_WORD_TO_SPACE).split() if text.isascii() else _WORD.findall(text)
+
+
+def _weigh_hits(hits: Sequence[_RuleHit]) -> Blame | None:
+    if not hits:
+        return None
+    # A build that got as far as rejecting the code has survived what happened before.
+    last_refusal = max(
+        (hit.place for hit in hits if hit.is_definite and hit.rule.class_ is FailureClass.CODE), default=-1
+    )
+
+    def hit_weight(hit: _RuleHit) -> tuple[float, int]:
+        survived = hit.is_transient and (not hit.is_late or hit.place < last_refusal)
+        return hit.strength - survived * _SURVIVED_PENALTY, -hit.place
+
+    best = max(hits, key=hit_weight)
+    return Blame(best.rule.class_, best.rule.name, _confidence(best, hits), best.rule.why)
+
+
+def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
+    if best.rule.rank is RuleRank.VERDICT:
+        return best.rule.confidence
+    sure = min(best.rule.confidence, _SOFT_CONFIDENCE) if best.soft else best.rule.confidence
+    if best.is_transient and not best.is_late:
+        sure = min(sure, _EARLY_CONFIDENCE)
+    comes_and_goes = best.rule.class_ in TRANSIENT_CLASSES
+    weighty = min(best.rule.rank, RuleRank.CAUSE)
+    contradicted = any(
+        not hit.soft and hit.rule.rank >= weighty and (hit.rule.class_ in TRANSIENT_CLASSES) != comes_and_goes
+        for hit in hits
+    )
+    return round(sure - contradicted * _CONTRADICTION_PENALTY, 2)
+
+
+def _blame_from_kind(kind: RegionKind | None) -> Blame:
+    if kind is None or kind not in _BY_KIND:
+        return _NO_RULE
+    class_, sure = _BY_KIND[kind]
+    return Blame(class_, f"looks-like-{kind.name.lower()}", sure, f"It looks like this: {kind.value}.")

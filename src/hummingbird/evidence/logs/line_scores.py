@@ -1,0 +1,418 @@
+"""Score the lines of a log that deserve a closer look.
+
+First `choose_line_numbers` picks candidates cheaply. Then `build_features` describes each: its sorts, those of its
+neighbours, its distance to the end of a failed step, how often the log says the same. `score_rows` sums learned weights
+over these features, and `compute_standing` raises lines that continue an error above or below them.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import accumulate, zip_longest
+from math import log, log10
+
+from ahocorasick_rs import BytesAhoCorasick
+
+from hummingbird.evidence.logs.line_cues import LineSort, sort_bits
+from hummingbird.evidence.logs.line_marks import mark_lines
+from hummingbird.evidence.logs.log_reader import AFTER, BEFORE, STEP_TAIL, CandidateLines, clean_log_line
+
+# Choosing candidates. The closer look costs a hundred times more, so lines with trouble are ranked by a few words, by
+# how often the log says the same, and by how soon a step failed after them.
+
+MAX_ROWS = 260
+MAX_READ_LINES = 400
+LAST_LINES, FIRST_LINES = 20, 3
+_CALM_WORDS = (
+    b"warn",
+    b"skip",
+    b"pass",
+    b" ok",
+    b"deprecat",
+    b"info",
+    b"debug",
+    b"xfail",
+    b" 0 fail",
+    b" 0 err",
+    b"s: 0",
+)
+_LOUD_WORDS = (b"<<< ", b"FAILED", b"--- FAIL", b"failed on line", b"panicked", b" error: ")
+_BEGINNINGS = (b"FAIL", b"ERROR", b"FATAL", b"E  ")
+_RED = re.compile(rb"\x1b\[(?:\d+;)*(?:31|91)")
+_COLOUR_CODES = re.compile(rb"\x1b\[[\d;]*[mK]")
+
+
+def choose_line_numbers(kept: CandidateLines) -> list[int]:
+    """Return the numbers of the lines to score, ascending: those around the best candidates, and the last lines."""
+    ends = kept.steps.ends(kept.total)
+    looked = {*range(1, FIRST_LINES + 1), *range(kept.total - LAST_LINES, kept.total + 1)}
+    for end in ends[:2]:
+        looked.update(range(end - STEP_TAIL, end + 1))
+    for place in _rank_lines(kept, ends):
+        if len(looked) >= MAX_ROWS:
+            break
+        looked.update(range(place - BEFORE, place + AFTER + 1))
+    return sorted(looked & kept.lines.keys())
+
+
+def _rank_lines(kept: CandidateLines, ends: list[int]) -> list[int]:
+    """Rank the lines with trouble by position and repetition first; then rank the best ones by their text, too."""
+    begins = kept.steps.begins(ends)
+    ranked = []
+    for number, times in kept.repeat_counts.items():
+        rank = 1.5 * (number in kept.strong) - log(times) / 2
+        step = bisect_left(ends, number)
+        if step < len(ends):
+            rank += 1.5 * (number > begins[step]) + 0.5 * (step == 0) - log10(ends[step] - number + 10) / 2
+        else:
+            rank -= 2
+        ranked.append((rank, number))
+    best = nlargest(MAX_READ_LINES, ranked)
+    return [
+        number for _, number in sorted((-rank - _text_rank(kept.lines[number][:300]), number) for rank, number in best)
+    ]
+
+
+def _text_rank(line: bytes) -> float:
+    rank, lower = 0.0, line.lower()
+    for word in _CALM_WORDS:
+        if word in lower:
+            rank -= 1.5
+            break
+    if b"\x1b" in line:
+        rank += 1.5 * (_RED.search(line) is not None)
+        line = _COLOUR_CODES.sub(b"", line)
+    if line.lstrip().startswith(_BEGINNINGS):
+        return rank + 1.75
+    for word in _LOUD_WORDS:
+        if word in line:
+            return rank + 1.75
+    return rank
+
+
+# Name, distance of the first line and of the last; lines before are negative.
+WINDOWS = (
+    ("1 before", -1, -1), ("1 after", 1, 1), ("4 before", -4, -2), ("4 after", 2, 4), ("10 before", -10, -5),
+    ("10 after", 5, 10), ("25 before", -25, -11), ("25 after", 11, 25),
+)  # fmt: skip
+FARTHEST = 25
+FROM_END = (1, 3, 6, 12, 25, 50, 100, 200, 400, 1000)
+SAME = (2, 3, 6, 15, 60)
+LENGTH = (1, 12, 40, 120, 250)
+PREFIX = (2, 5, 15, 60)
+CORE = sort_bits(LineSort.HEAD, LineSort.COMPILER, LineSort.LINT, LineSort.SETTING, LineSort.THROWN)
+NEAR_END = 60
+NAMING = 30  # lines before the end of a step whose names are searched elsewhere
+SHAPE_BYTES = 120
+_NAMES = re.compile(r"[A-Za-z_][\w.:/\\-]{7,120}")
+_MAX_NAMES = 150
+NAMED_CHARS = 200
+NAMED_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LineFeatures:
+    """The scored lines of a log, one entry per row, in columns."""
+
+    numbers: list[int]
+    texts: list[str]
+    marks: list[int]
+    around: list[list[int]]  # by window, then by row: sorts of the neighbours
+    places: list[list[int]]  # by scale, then by row: the bucket
+    flags: list[int]
+    weight: list[float]  # per sort: the more lines have it, the less it weighs
+    steps: list[int]  # index of the next failed step's end
+
+
+SCALES = (("end", FROM_END), ("eof", FROM_END), ("same", SAME), ("length", LENGTH), ("prefix", PREFIX))
+FLAGS = ("first end", "after ends", "in step", "two cores", "named", "named twice", "named near end", "near end")
+
+
+def build_features(kept: CandidateLines) -> LineFeatures:
+    """Choose the lines to score and compute their features."""
+    numbers = choose_line_numbers(kept)
+    raws = [kept.lines[number] for number in numbers]
+    texts = [clean_log_line(raw) for raw in raws]
+    found = mark_lines(texts, raws)
+    where = _StepPositions.from_lines(kept, numbers)
+    return LineFeatures(
+        numbers,
+        texts,
+        found,
+        _neighbour_marks(numbers, found),
+        _position_buckets(kept, where, texts, raws),
+        _feature_flags(where, texts, found),
+        sort_weights(found),
+        where.steps,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _StepPositions:
+    """For each row: the next end of a failed step, its distance, and whether that step had begun."""
+
+    numbers: list[int]
+    steps: list[int]
+    distance: list[int]
+    begun: list[bool]
+    ends: int
+
+    @classmethod
+    def from_lines(cls, kept: CandidateLines, numbers: list[int]) -> "_StepPositions":
+        ends = kept.steps.ends(kept.total)
+        begins = kept.steps.begins(ends)
+        steps = [bisect_left(ends, number) for number in numbers]
+        placed = list(zip(steps, numbers, strict=True))
+        distance = [ends[step] - number if step < len(ends) else FROM_END[-1] for step, number in placed]
+        begun = [step < len(ends) and number > begins[step] for step, number in placed]
+        return cls(numbers, steps, distance, begun, len(ends))
+
+
+def sort_weights(found: Sequence[int]) -> list[float]:
+    """Return a weight per sort that falls with the number of lines that have it."""
+    counts = [0] * len(LineSort)
+    for mark, times in Counter(found).items():
+        bits = mark
+        while bits:
+            last = bits & -bits
+            counts[last.bit_length() - 1] += times
+            bits ^= last
+    return [(1 + count / 3) ** -0.5 for count in counts]
+
+
+def _neighbour_marks(numbers: Sequence[int], found: Sequence[int]) -> list[list[int]]:
+    """Return for each window the sorts of its lines. Gaps in the numbers count as lines without a sort."""
+    spread: list[int] = []
+    at: list[int] = []
+    last = -FARTHEST
+    for number, mark in zip(numbers, found, strict=True):
+        spread.extend([0] * min(number - last - 1, FARTHEST))
+        at.append(len(spread))
+        spread.append(mark)
+        last = number
+    spread.extend([0] * (FARTHEST + 1))
+    unions = {width: _window_unions(spread, width) for width in {stop - start + 1 for _, start, stop in WINDOWS}}
+    seen = [(unions[stop - start + 1], start) for _, start, stop in WINDOWS]
+    return [[union[place + start] for place in at] for union, start in seen]
+
+
+def _window_unions(marks_: list[int], width: int) -> list[int]:
+    """Return for each index the union of the marks of `width` lines from there on."""
+    size, union = 1, marks_
+    while size < width:
+        step = min(size, width - size)
+        union = [one | other for one, other in zip_longest(union, union[step:], fillvalue=0)]
+        size += step
+    return union
+
+
+def _position_buckets(
+    kept: CandidateLines, where: _StepPositions, texts: Sequence[str], raws: Sequence[bytes]
+) -> list[list[int]]:
+    shapes = [raw[:SHAPE_BYTES].translate(None, b"0123456789") for raw in raws]
+    firsts = [text.lstrip()[:30].partition(" ")[0] for text in texts]
+    alike, leading, same = Counter(shapes), Counter(firsts), kept.repeat_counts
+    measured = (
+        where.distance,
+        [kept.total - number + 1 for number in where.numbers],
+        [max(same.get(number, 0), alike[shape]) for number, shape in zip(where.numbers, shapes, strict=True)],
+        map(len, texts),
+        [leading[first] for first in firsts],
+    )
+    return [
+        [bisect_right(edges, value) for value in values] for (_, edges), values in zip(SCALES, measured, strict=True)
+    ]
+
+
+def _feature_flags(where: _StepPositions, texts: Sequence[str], found: Sequence[int]) -> list[int]:
+    near = [0 <= away <= NEAR_END for away in where.distance]
+    named = _count_shared_names(texts, [0 <= away <= NAMING for away in where.distance])
+    flags = []
+    for mark, step, begun, close, names in zip(found, where.steps, where.begun, near, named, strict=True):
+        core = mark & CORE
+        flags.append(
+            (step == 0)
+            | (step >= where.ends) << 1
+            | begun << 2
+            | (core & (core - 1) > 0) << 3
+            | (names > 0 and not close) << 4
+            | (names > 1 and not close) << 5
+            | (names > 0 and close) << 6
+            | close << 7
+        )
+    return flags
+
+
+def _count_shared_names(texts: Sequence[str], near: Sequence[bool]) -> list[int]:
+    """Count the names that each line shares with the last lines of a step, because summaries name what failed."""
+    last = [text[:NAMED_CHARS] for text, close in zip(texts, near, strict=True) if close]
+    names = sorted({name for text in last for name in _NAMES.findall(text)})[:_MAX_NAMES]
+    hits = [0] * len(texts)
+    if not names:
+        return hits
+    beginnings = [text[:NAMED_CHARS].encode("utf-8", "replace") for text in texts]
+    ends = list(accumulate(len(text) + 1 for text in beginnings))
+    held: list[set[int]] = [set() for _ in names]  # rows by name
+    at, end = 0, ends[0]
+    for which, start, _ in BytesAhoCorasick([name.encode() for name in names]).find_matches_as_indexes(
+        b"\n".join(beginnings)
+    ):
+        while start >= end:
+            at += 1
+            end = ends[at]
+        held[which].add(at)
+    for places in held:
+        if 2 <= len(places) <= NAMED_LINES:
+            for place in places:
+                hits[place] += 1
+    return hits
+
+
+_HALF = 17
+_LOW = (1 << _HALF) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreWeights:
+    """Learned weights: per sort of the line (plain and scaled by rarity), per window and sort, per bucket, per flag."""
+
+    plain: Sequence[float]
+    rare: Sequence[float]
+    around: Sequence[Sequence[float]]
+    places: Sequence[Sequence[float]]
+    flags: Sequence[float]
+    constant: float
+
+
+def score_rows(rows: LineFeatures, weights: ScoreWeights) -> list[float]:
+    """Return the score of each row.
+
+    The score is linear on purpose: the same row always gets the same score, for reasons that can be listed.
+    """
+    if not rows.marks:
+        return []
+    own = [plain + rare * weight for plain, rare, weight in zip(weights.plain, weights.rare, rows.weight, strict=True)]
+    values = _add_bit_weights([weights.constant] * len(rows.marks), own, rows.marks)
+    values = _add_bit_weights(values, weights.flags, rows.flags)
+    for window, bits in zip(weights.around, rows.around, strict=True):
+        values = _add_bit_weights(
+            values, [value * weight for value, weight in zip(window, rows.weight, strict=True)], bits
+        )
+    for scale, buckets in zip(weights.places, rows.places, strict=True):
+        values = [value + scale[bucket] for value, bucket in zip(values, buckets, strict=True)]
+    return values
+
+
+def _add_bit_weights(values: Sequence[float], worth: Sequence[float], bits: Sequence[int]) -> list[float]:
+    """Add the weights of the set bits to each value. Sums are computed once per half of the bits, as halves recur."""
+    lows = {low: _sum_bits(worth, low) for low in {each & _LOW for each in bits}}
+    highs = {high: _sum_bits(worth[_HALF:], high) for high in {each >> _HALF for each in bits}}
+    return [value + lows[each & _LOW] + highs[each >> _HALF] for value, each in zip(values, bits, strict=True)]
+
+
+def _sum_bits(worth: Sequence[float], bits: int) -> float:
+    total = 0.0
+    while bits:
+        last = bits & -bits
+        total += worth[last.bit_length() - 1]
+        bits ^= last
+    return total
+
+
+_FRAME = sort_bits(LineSort.FRAME)
+_OWN_ERROR = sort_bits(LineSort.HEAD, LineSort.COMPILER, LineSort.SETTING, LineSort.LINT)
+_HEAD, _INDENTED, _DETAIL = sort_bits(LineSort.HEAD), sort_bits(LineSort.INDENTED), sort_bits(LineSort.DETAIL)
+_CALM = sort_bits(LineSort.PASSED, LineSort.SKIPPED, LineSort.NOISE, LineSort.COMMAND)
+ERROR_SIGNS = sort_bits(
+    LineSort.HEAD, LineSort.COMPILER, LineSort.LINT, LineSort.SETTING, LineSort.THROWN, LineSort.ERROR,
+    LineSort.FAIL, LineSort.NEGATION, LineSort.ABORT,
+    LineSort.LOUD,
+)  # fmt: skip
+_LEADING = ERROR_SIGNS | sort_bits(
+    LineSort.RED,
+    LineSort.TIMEOUT,
+    LineSort.NETWORK,
+    LineSort.MEMORY,
+    LineSort.SPACE,
+    LineSort.RUNNER,
+    LineSort.SUMMARY,
+    LineSort.CASCADE,
+)
+_ADVICE = sort_bits(LineSort.ADVICE)
+_NO_WORTH = -9.0
+_FRAME_DROP, _FRAME_STEP = 0.4, 0.08
+_LINE_DROP, _LINE_STEP = 0.4, 0.05
+_CALM_DROP = 2.0
+_FRAME_LEADS = 3.0  # what a stack frame or a line of advice loses as a lead
+
+
+@dataclass(frozen=True, slots=True)
+class LineStanding:
+    """The value of each row after its neighbours were considered."""
+
+    worth: list[float]  # as part of a region
+    lead: list[float]  # as the line that a region grows from
+
+
+def is_frame(mark: int, text: str) -> bool:
+    """Tell whether the line is a frame of a stack trace and not an error itself."""
+    return bool(mark & _FRAME) and (not mark & _OWN_ERROR or text.lstrip().startswith("at "))
+
+
+def compute_standing(rows: LineFeatures, scores: Sequence[float]) -> LineStanding:
+    """Value each row by its score and its neighbours.
+
+    Frames, indented lines and expected or actual values say little alone, but next to an error they are part of it.
+    Lines that report success lose what their neighbours gave them.
+    """
+    worth = list(scores)
+    frames = [is_frame(mark, text) for mark, text in zip(rows.marks, rows.texts, strict=True)]
+    _continue_frames(rows, worth, frames)
+    _continue_lines(rows, worth)
+    for at, mark in enumerate(rows.marks):
+        if mark & _CALM and not mark & (ERROR_SIGNS | _DETAIL | _FRAME):
+            worth[at] -= _CALM_DROP
+    lead = [
+        value - _FRAME_LEADS * (frame or mark & _ADVICE > 0)
+        for value, frame, mark in zip(worth, frames, rows.marks, strict=True)
+    ]
+    return LineStanding(worth, lead)
+
+
+def _continue_frames(rows: LineFeatures, worth: list[float], frames: Sequence[bool]) -> None:
+    """Pass the worth of an exception down its frames, and up, for languages that name the exception last."""
+    own = list(worth)
+    for places, first in ((range(len(worth)), True), (range(len(worth) - 1, -1, -1), False)):
+        current, depth, last = _NO_WORTH, 0, None
+        for at in places:
+            number = rows.numbers[at]
+            if last is None or abs(number - last) != 1:
+                current = _NO_WORTH
+            last = number
+            if frames[at]:
+                depth += 1
+                if current > _NO_WORTH:
+                    passed_on = current - _FRAME_DROP - _FRAME_STEP * depth
+                    worth[at] = passed_on if first else max(worth[at], passed_on)
+            elif rows.texts[at]:
+                current, depth = own[at], 0
+
+
+def _continue_lines(rows: LineFeatures, worth: list[float]) -> None:
+    current, depth, last = _NO_WORTH, 0, -1
+    for at, (number, mark) in enumerate(zip(rows.numbers, rows.marks, strict=True)):
+        if number - last != 1:
+            current = _NO_WORTH
+        last = number
+        if not rows.texts[at]:
+            continue
+        if (mark & _INDENTED and not mark & _HEAD) or (mark & _DETAIL and not mark & _LEADING):
+            depth += 1
+            if current > _NO_WORTH:
+                worth[at] = max(worth[at], current - _LINE_DROP - _LINE_STEP * depth)
+            if worth[at] <= current:
+                continue
+        current, depth = worth[at], 0

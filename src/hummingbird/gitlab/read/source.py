@@ -1,0 +1,294 @@
+"""Assemble the GitLab data source: thirteen tools for the event's project and those that the workflow lists."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from hummingbird.core.errors import CredentialRefused, SourceRefused
+from hummingbird.core.limits import (
+    GITLAB_BASELINE_PIPELINES,
+    GITLAB_PER_PAGE,
+    GITLAB_RECENT,
+    GITLAB_STREAM_TOOL_S,
+    PATH_BYTES,
+    TOOL_TIMEOUT_S,
+)
+from hummingbird.core.protocols.tools import Tool
+from hummingbird.core.source_tool import JsonSchema, SourceTool, ToolFunction, arguments_schema
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.gitlab.read.client import AsyncGitLabReader
+from hummingbird.gitlab.read.discussion_filter import WITHHELD
+from hummingbird.gitlab.read.http_session import parse_origin
+from hummingbird.gitlab.read.settings import GitLabSettings, ProjectScope
+from hummingbird.gitlab.read.tools import LogTools, MergeRequestTools, PipelineTools, RepositoryTools
+
+# Describe the GitLab tools to the model: what each returns, when to use it, what it costs, and its arguments.
+#
+# A description never names another tool. A hint about another tool goes into `mentions` and is shown only while that
+# tool is enabled.
+
+
+# The arguments as JSON Schema: numbers, hexadecimal hashes, and names of limited length without control characters.
+_NAME_CHARS = 255
+_NO_CONTROLS = r"^[^\u0000-\u001f\u007f]+$"
+_REF = r"^[^\u0000-\u0020\u007f~^:?*\[\\-][^\u0000-\u0020\u007f~^:?*\[\\]*$"
+
+
+def number_schema(what: str) -> JsonSchema:
+    """Return the schema of an id."""
+    return {"type": "integer", "minimum": 1, "maximum": 2**53 - 1, "description": what}
+
+
+def text_schema(what: str, pattern: str = _NO_CONTROLS, most: int = _NAME_CHARS) -> JsonSchema:
+    """Return the schema of a text with at most `most` characters."""
+    return {"type": "string", "minLength": 1, "maxLength": most, "pattern": pattern, "description": what}
+
+
+def ref_schema(what: str) -> JsonSchema:
+    """Return the schema of a Git reference."""
+    return text_schema(what, _REF)
+
+
+PROJECT: dict[str, JsonSchema] = {
+    "project": text_schema(
+        "The project's path, like group/name. Leave it out for the project of this event; only projects that the "
+        "workflow lists may be named.",
+        r"^[A-Za-z0-9_.][A-Za-z0-9_./-]*$",
+    )
+}
+MERGE_REQUEST: dict[str, JsonSchema] = {"mr_iid": number_schema("The merge request's number in its project, as in !7.")}
+PIPELINE: dict[str, JsonSchema] = {"pipeline_id": number_schema("The pipeline's id.")}
+JOB: dict[str, JsonSchema] = {"job_id": number_schema("The job's id, the number behind /-/jobs/ in its address.")}
+SHA: dict[str, JsonSchema] = {
+    "sha": text_schema("The commit, in lower case hexadecimal digits.", r"^[0-9a-f]{7,64}$", 64)
+}
+FILE: dict[str, JsonSchema] = {
+    "path": text_schema("The file's path from the top of the repository.", most=PATH_BYTES),
+    "ref": ref_schema("A commit, branch or tag."),
+}
+REF: dict[str, JsonSchema] = {"ref": ref_schema("A commit, branch or tag.")}
+BRANCH: dict[str, JsonSchema] = {"ref": ref_schema("A branch; usually the target branch of the merge request.")}
+JOB_NAME: dict[str, JsonSchema] = {"job_name": text_schema("The job's name, exactly as GitLab shows it.")}
+LIMIT: dict[str, JsonSchema] = {
+    "limit": {
+        "type": "integer", "minimum": 1, "maximum": GITLAB_PER_PAGE,
+        "description": f"How many; {GITLAB_RECENT} without it.",
+    }
+}  # fmt: skip
+STATUS_FILTERS: dict[str, Any] = {
+    "name": text_schema("Only statuses of this name."),
+    "all": {"type": "boolean", "description": "Earlier ones of the same name too, not only the latest."},
+    "pipeline_id": number_schema("Only statuses of this pipeline."),
+}
+
+NAME = "gitlab"
+NOTES = (
+    "About GitLab: a commit has statuses of two kinds. Native jobs ran on GitLab's runners, have logs here, and their "
+    "target_url ends in /-/jobs/<id>: that number is the job id. External statuses were reported by another system "
+    "(Konflux, for one); GitLab has no log of them, and target_url leads to where they ran. The commit of record is "
+    "the merge request's `sha`; a pipeline's sha may be a merge commit that GitLab made, and its native jobs are "
+    "listed under that one. An external status `canceled` or `skipped` may stand for a build or an optional test "
+    "that failed. "
+    f"In discussions, {WITHHELD!r} stands for words of somebody without Developer access: do not guess what they were. "
+    "A line with `incomplete` ends a list that broke off: what stands above it is true but not all."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GitLabToolTemplate:
+    """The parts of a tool's spec that do not depend on the project."""
+
+    description: str
+    required: Mapping[str, Any]
+    optional: Mapping[str, Any] = field(default_factory=dict)
+    mentions: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = TOOL_TIMEOUT_S
+
+
+TOOL_TEMPLATES: Mapping[str, GitLabToolTemplate] = {
+    "gitlab_get_mr_details": GitLabToolTemplate(
+        "Details of a merge request as JSON: title, description, state, branches, `sha` (the commit of record), diff "
+        "refs, newest pipeline, labels, whether it comes from a fork, and its author's access level in the project (30 "
+        "is Developer). Use it first when a merge request is in question. Two requests, a few KB.",
+        MERGE_REQUEST,
+    ),
+    "gitlab_get_mr_unified_diff": GitLabToolTemplate(
+        "The whole diff of a merge request as one patch, streamed, as `git diff` prints it. Use it to read or to grep "
+        "what changed. One request; from a few KB to many MB. GitLab may leave out the text of very large files.",
+        MERGE_REQUEST,
+        mentions={"gitlab_get_mr_diff": "gitlab_get_mr_diff says which files those are."},
+        timeout_s=GITLAB_STREAM_TOOL_S,
+    ),
+    "gitlab_get_mr_diff": GitLabToolTemplate(
+        "The diff of a merge request file by file as JSON lines: paths, modes, whether new, renamed or deleted, the "
+        "text, and in `no_text` why a file has none (collapsed or too large: it changed all the same). Use it to know "
+        "which files changed. One request for 30 files.",
+        MERGE_REQUEST,
+    ),
+    "gitlab_get_mr_commits": GitLabToolTemplate(
+        "The commits of a merge request, newest first, as JSON lines: id, title, message, parents, dates. Use it to "
+        "see how a change came about. One request for 100 commits.",
+        MERGE_REQUEST,
+    ),
+    "gitlab_get_mr_discussions": GitLabToolTemplate(
+        "The discussions of a merge request as JSON lines, one a thread: notes of developers, notes of this agent "
+        "without their transcripts, and what GitLab noted itself (only the kind of event). Words of people without "
+        "Developer access are withheld, threads of theirs alone are left out and counted in the last line. Use it for "
+        "what reviewers said. One request for 100 threads and one for each author.",
+        MERGE_REQUEST,
+    ),
+    "gitlab_get_commit_statuses": GitLabToolTemplate(
+        "The statuses of a commit as JSON lines: native jobs (`kind` job, with `job_id`) and external ones (`kind` "
+        "external, with target_url). Use it with the merge request's `sha` to see what failed anywhere. One request "
+        "for 100 statuses.",
+        SHA,
+        STATUS_FILTERS,
+        mentions={"gitlab_get_job_log": "gitlab_get_job_log takes the job_id."},
+    ),
+    "gitlab_get_file_at_ref": GitLabToolTemplate(
+        "One file of the repository at a commit, branch or tag, streamed as it is. Use it for a few files. One "
+        "request; as large as the file. Large files may come as a Git LFS pointer.",
+        FILE,
+        mentions={"gitlab_get_repo_archive": "For many files use gitlab_get_repo_archive once."},
+        timeout_s=GITLAB_STREAM_TOOL_S,
+    ),
+    "gitlab_get_repo_archive": GitLabToolTemplate(
+        "All files of the repository at a commit, branch or tag as a tar.gz, streamed. Use it once, saved to a file, "
+        "to search the code. One request, but GitLab allows five a minute; from some KB to 1 GiB.",
+        REF,
+        timeout_s=GITLAB_STREAM_TOOL_S,
+    ),
+    "gitlab_get_job_log": GitLabToolTemplate(
+        "The log of a native job as text, streamed, without terminal codes; line numbers are those of GitLab. Use it "
+        "for each job that failed. One request; from a few KB to hundreds of MB. External statuses have no log here.",
+        JOB,
+        mentions={
+            "gitlab_get_baseline_job_log": "gitlab_get_baseline_job_log brings a log of the same job that went well."
+        },
+        timeout_s=GITLAB_STREAM_TOOL_S,
+    ),
+    "gitlab_get_pipeline_jobs": GitLabToolTemplate(
+        "The native jobs of a pipeline as JSON lines: id, name, stage, status, failure_reason, times, address, kinds "
+        "of reports that it uploaded (junit); tries "
+        "that were repeated are marked `retried`, jobs that start another pipeline have `kind` bridge and name it. Use "
+        "it to see which jobs failed, and whether a retry went well. Two requests for 100 jobs. External statuses are "
+        "not among them.",
+        PIPELINE,
+        mentions={"gitlab_get_commit_statuses": "gitlab_get_commit_statuses lists those."},
+    ),
+    "gitlab_get_test_report": GitLabToolTemplate(
+        "The test report of a pipeline (JUnit files that its jobs uploaded) as JSON lines: the sums, then one suite a "
+        "line, those with failures first, and in each the failed cases first with output and stack trace. Use it "
+        "before reading logs of test jobs. One request; up to 32 MB.",
+        PIPELINE,
+    ),
+    "gitlab_get_baseline_job_log": GitLabToolTemplate(
+        "The log of the same job's last green run on a branch (the default branch if none is given), streamed "
+        "without terminal codes; line numbers are those of GitLab. Which job and pipeline it is of stands beside it, "
+        "as [Baseline: …]. Use it to tell what is new in a red log from what is always there. Up to about "
+        f"{GITLAB_BASELINE_PIPELINES + 3} requests; as large as the log.",
+        JOB_NAME,
+        BRANCH,
+        timeout_s=GITLAB_STREAM_TOOL_S,
+    ),
+    "gitlab_list_recent_pipelines": GitLabToolTemplate(
+        "The newest pipelines of a branch (of all branches if none is given) as JSON lines, newest first: id, commit, "
+        "source, status, times. Use it with the target branch to see whether that is red too, and since when. One "
+        "request.",
+        {},
+        {**BRANCH, **LIMIT},
+    ),
+}  # fmt: skip
+
+
+def build_spec(name: str, event_project_url: str) -> ToolSpec:
+    """Return the spec of a tool for the event's project."""
+    told = TOOL_TEMPLATES[name]
+    return ToolSpec(
+        name=name,
+        description=told.description,
+        schema=arguments_schema(told.required, {**told.optional, **PROJECT}),
+        toolset=NAME,
+        timeout_s=told.timeout_s,
+        notes=NOTES,
+        mentions=told.mentions,
+        source=NAME,
+        metadata={"event_project_url": event_project_url},
+    )
+
+
+class GitLabSource:
+    """Offer the GitLab tools to the agent.
+
+    Creating a source opens no connection. Raises SourceRefused for an invalid address or a missing project, and
+    CredentialRefused for a token that cannot be sent in a header.
+    """
+
+    def __init__(self, settings: GitLabSettings) -> None:
+        _check_settings(settings)
+        self._settings = settings
+        self._reader = AsyncGitLabReader(settings)
+        home = settings.url.rstrip("/")
+        scope = ProjectScope(settings.project, settings.projects)
+        self._tools = [
+            SourceTool(build_spec(name, f"{home}/{scope.own}"), work)
+            for name, work in _tool_functions(settings, self._reader, scope).items()
+        ]
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        return self._tools
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        token = self._settings.token
+        return [token.reveal()] if token is not None and token.reveal() else []
+
+    async def close(self) -> None:
+        await self._reader.close()
+
+
+def _check_settings(settings: GitLabSettings) -> None:
+    """Reject unusable settings before the first request.
+
+    The token must be checked here: http.client's error about an invalid header quotes the whole value.
+    """
+    parse_origin(settings.url)
+    if "@" in urlsplit(settings.url).netloc:
+        raise SourceRefused("GitLab's address holds a user or a password: leave them out and set a token.")
+    if not settings.project.strip("/"):
+        raise SourceRefused("The GitLab source has no project: set the path of the event's project, like group/name.")
+    token = settings.token.reveal() if settings.token is not None else ""
+    if any(not "!" <= letter <= "~" for letter in token):
+        raise CredentialRefused(
+            "GitLab's token holds a space, a line break or another character that no token has: set it once more."
+        )
+
+
+def _tool_functions(
+    settings: GitLabSettings, desk: AsyncGitLabReader, scope: ProjectScope
+) -> Mapping[str, ToolFunction]:
+    merge_requests = MergeRequestTools(settings, desk, scope)
+    repository = RepositoryTools(desk, scope)
+    pipelines = PipelineTools(desk, scope)
+    logs = LogTools(desk, scope)
+    return {
+        "gitlab_get_mr_details": merge_requests.get_details,
+        "gitlab_get_mr_unified_diff": merge_requests.get_unified_diff,
+        "gitlab_get_mr_diff": merge_requests.get_diff,
+        "gitlab_get_mr_commits": merge_requests.get_commits,
+        "gitlab_get_mr_discussions": merge_requests.get_discussions,
+        "gitlab_get_commit_statuses": pipelines.get_commit_statuses,
+        "gitlab_get_file_at_ref": repository.get_file,
+        "gitlab_get_repo_archive": repository.get_archive,
+        "gitlab_get_job_log": logs.get_job_log,
+        "gitlab_get_pipeline_jobs": pipelines.get_jobs,
+        "gitlab_get_test_report": pipelines.get_test_report,
+        "gitlab_get_baseline_job_log": logs.get_baseline_job_log,
+        "gitlab_list_recent_pipelines": pipelines.list_recent,
+    }

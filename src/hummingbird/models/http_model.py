@@ -1,0 +1,131 @@
+"""A model behind HTTP: combine wire format, endpoint and profile, without state between calls.
+
+This is the last layer that knows the credential of a request, so it masks it in all errors.
+"""
+
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from decimal import Decimal
+from typing import Any
+
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.events import CallDelta, ReasoningDelta, TextDelta
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
+from hummingbird.core.usage import TokenUsage
+from hummingbird.models.prices import Price
+from hummingbird.models.transport import WHOLE, ModelTransport
+from hummingbird.models.wire_format import ModelEndpoint, ModelProfile, WireFormat
+
+
+class HttpModel:
+    """The `Model` protocol for every provider with an HTTP API. The owner of a `shared` transport closes it."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        wire: WireFormat,
+        endpoint: ModelEndpoint,
+        profile: ModelProfile,
+        transport: ModelTransport,
+        price: Price,
+        shared: bool = False,
+    ) -> None:
+        self._name = name
+        self._wire = wire
+        self._endpoint = endpoint
+        self._profile = profile
+        self._transport = transport
+        self._price = price
+        self._shared = shared
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def context_tokens(self) -> int:
+        return self._profile.context_tokens
+
+    @property
+    def disabling_tools_is_free(self) -> bool:
+        return self._profile.disabling_tools_is_free
+
+    async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
+        with self._mask_credentials():
+            streamed = listen is not None
+            body = self._endpoint.finish_body(self._wire.encode(request, self._profile, stream=streamed), self._profile)
+            url = self._endpoint.url(self._profile, stream=streamed)
+            headers = await self._endpoint.headers()
+            if listen is None:
+                answer = await self._transport.post(url, headers, body, self._classify)
+                return self._wire.decode(answer, request, self._profile)
+            assembler = self._wire.create_assembler()
+            async with aclosing(self._transport.stream(url, headers, body, self._classify)) as events:
+                async for event, content in events:
+                    if event == WHOLE:
+                        return _emit_deltas(self._wire.decode(content, request, self._profile), listen)
+                    for delta in assembler.feed(event, content):
+                        listen(delta)
+            return self._wire.decode(assembler.result(), request, self._profile)
+
+    async def refresh_credentials(self) -> bool:
+        with self._mask_credentials():
+            return await self._endpoint.refresh()
+
+    def price(self, usage: TokenUsage) -> Decimal | None:
+        return self._price(usage)
+
+    async def close(self) -> None:
+        if not self._shared:
+            await self._transport.close()
+
+    @contextmanager
+    def _mask_credentials(self) -> Iterator[None]:
+        """Mask credentials in error messages, also in text quoted from the server.
+
+        If a chained error contains one, it is removed.
+        """
+        try:
+            yield
+        except HummingbirdError as error:
+            secrets = Secrets(self._endpoint.secrets)
+            error.args = tuple(secrets.mask(part) if isinstance(part, str) else part for part in error.args)
+            if any(secrets.mask(text) != text for text in _cause_texts(error)):
+                error.__cause__ = error.__context__ = None
+            raise
+
+    def _classify(self, status: int, answer: Any) -> HummingbirdError:
+        """Mask the answer, then classify it. Masking comes first because quoting may cut a credential in two."""
+        return self._wire.classify_error(status, _mask_values(answer, Secrets(self._endpoint.secrets)))
+
+
+def _emit_deltas(reply: ModelReply, listen: DeltaListener) -> ModelReply:
+    """Send the deltas of an answer that was not streamed."""
+    message = reply.message
+    if message.reasoning:
+        listen(ReasoningDelta(message.reasoning))
+    if message.text:
+        listen(TextDelta(message.text))
+    for index, call in enumerate(message.calls):
+        listen(CallDelta(index, call.name, call.arguments))
+    return reply
+
+
+def _cause_texts(error: BaseException) -> Iterator[str]:
+    below = error.__cause__ or error.__context__
+    while below is not None:
+        yield str(below)
+        below = below.__cause__ or below.__context__
+
+
+def _mask_values(value: Any, secrets: Secrets, depth: int = 20) -> Any:
+    """Mask all texts of an answer. Drop what is nested too deeply, because it could exhaust the stack."""
+    if isinstance(value, str):
+        return secrets.mask(value)
+    if isinstance(value, list):
+        return [_mask_values(item, secrets, depth - 1) for item in value] if depth else None
+    if isinstance(value, dict):
+        return {key: _mask_values(item, secrets, depth - 1) for key, item in value.items()} if depth else None
+    return value

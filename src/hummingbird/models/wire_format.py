@@ -1,0 +1,101 @@
+"""Define the three parts of a model behind HTTP: wire format, endpoint and profile.
+
+A wire format encodes requests and decodes answers, without side effects. An endpoint knows the address and the
+credential. A profile describes what the model family supports. `HttpModel` combines them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.events import Delta
+from hummingbird.core.protocols.model import ModelReply, ModelRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """What a model supports. `profiles.profile_for` creates one instance per model."""
+
+    model: str  # the name that is sent to the API
+    context_tokens: int
+    disabling_tools_is_free: bool = True
+    system_entries: bool = False  # Claude: mid-conversation role:system messages
+    summarised_thinking: bool = False  # readable thinking: Claude's adaptive + summarized, Gemini's includeThoughts
+    encrypted_reasoning: bool = False  # Responses: include reasoning.encrypted_content; models without it refuse that
+    max_tokens_key: str = "max_completion_tokens"  # chat: `max_tokens` for compatible servers
+    echo_keys: tuple[str, ...] = ()  # chat: assistant keys that the server wants back (reasoning_content, …)
+    effort: str | None = None  # reasoning effort, sent only when set
+    signs_calls: bool = False  # Gemini 3+: thought signatures are mandatory
+    cache_key: bool = False  # OpenAI: prompt_cache_key
+    include_usage: bool = False  # chat streaming: stream_options.include_usage, where servers are known to accept it
+
+
+class StreamAssembler(Protocol):
+    """Assemble a stream's events into the answer that a call without streaming would have returned."""
+
+    def feed(self, event: str, content: Any) -> Iterable[Delta]:
+        """Take one server-sent event with its decoded JSON, or ("[DONE]", None), and yield its deltas.
+
+        Whatever the JSON is, this raises only ProviderReplyUnreadable, or the error that the stream reports.
+        """
+        ...
+
+    def result(self) -> Any:
+        """Return the complete answer for `WireFormat.decode`. Raises ProviderReplyUnreadable if the end is missing."""
+        ...
+
+
+class WireFormat(Protocol):
+    """Encode requests and decode answers of one API, without side effects.
+
+    Encoding raises for a part it does not know. Decoding does not, because the answer was paid for: it returns a
+    malformed reply that keeps the usage. `name` marks the echoes of this API in the journal.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def encode(self, request: ModelRequest, profile: ModelProfile, *, stream: bool) -> bytes:
+        """Return the request's body without what the endpoint adds. Raises InvalidRequest if it would be refused."""
+        ...
+
+    def decode(self, answer: Any, request: ModelRequest, profile: ModelProfile) -> ModelReply:
+        """Return the reply that an answer contains.
+
+        Whatever the JSON is, this raises only ProviderReplyUnreadable, if it is no answer of this API, or the error
+        that the answer reports.
+        """
+        ...
+
+    def create_assembler(self) -> StreamAssembler: ...
+
+    def classify_error(self, status: int, answer: Any) -> HummingbirdError:
+        """Return the error for a status and a body (decoded JSON, or text). The transport adds Retry-After."""
+        ...
+
+
+class ModelEndpoint(Protocol):
+    """The address that requests go to, and the credential they use."""
+
+    def url(self, profile: ModelProfile, *, stream: bool) -> str: ...
+
+    async def headers(self) -> Mapping[str, str]:
+        """Return the headers with the credential. Raises MissingSetting or CredentialRefused if there is none."""
+        ...
+
+    def finish_body(self, body: bytes, profile: ModelProfile) -> bytes:
+        """Add to the body what only this endpoint needs; most endpoints return it unchanged.
+
+        Anthropic's own API needs `model` in the body, Vertex needs `anthropic_version`.
+        """
+        ...
+
+    async def refresh(self) -> bool:
+        """Get new credentials; return False if that is not possible."""
+        ...
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The credentials of the last headers, which must be masked in all output."""
+        ...

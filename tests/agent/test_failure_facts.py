@@ -1,0 +1,222 @@
+"""What is gathered of a failed pipeline, and that no author can buy a verdict with what a job prints."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hummingbird.agent.failure_facts import FailureSubject, ToolReader, gather_facts
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
+from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, JobJudgement
+from hummingbird.evidence.verdict_rules import FailureFacts, JobFacts, judge_failures
+from tests.evidence.test_runner_trace import BEGINNING, CLEANED, CLONED, section
+from tests.thoroughly import tries
+
+FAILED_TEST = """\
+$ pytest
+=================================== FAILURES ===================================
+______________________________ test_thrust_is_kept ______________________________
+    def test_thrust_is_kept() -> None:
+>       assert thrust(3) == 9
+E       assert 6 == 9
+E        +  where 6 = thrust(3)
+tests/test_engine.py:12: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_engine.py::test_thrust_is_kept - assert 6 == 9
+========================= 1 failed, 41 passed in 3.21s =========================
+"""
+REFUSED = """\
+$ make
+gcc -c src/wing.c
+src/wing.c:14:5: error: implicit declaration of function 'flap' [-Werror=implicit-function-declaration]
+cc1: all warnings being treated as errors
+make: *** [Makefile:7: wing.o] Error 1
+"""
+GREEN = "$ pytest\n============================= 42 passed in 3.20s =============================\n"
+EXCUSES = (
+    "ERROR: Job failed (system failure): waiting for pod running: timed out waiting for pod to start",
+    "write /builds/out: no space left on device",
+    "curl: (6) Could not resolve host: registry.example.com",
+    "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+    "fatal: unable to access 'https://gitlab.example.com/a.git/': Failed to connect to port 443: Connection timed out",
+    "ERROR: Job failed (system failure): pod evicted: The node was low on resource: ephemeral-storage",
+    "npm ERR! network request to https://registry.npmjs.org failed, reason: connect ETIMEDOUT",
+)
+IDS = ("pod", "disk", "name", "docker", "clone", "evicted", "npm", "forged")
+FORGED = section("cleanup_file_variables", "Cleaning up") + BEGINNING + EXCUSES[0] + "\n"
+
+
+@dataclass
+class Stored:
+    """Answers for one tool with what a project of the test has."""
+
+    name: str
+    answers: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(name=self.name, description="", schema={})
+
+    def is_available(self) -> bool:
+        return True
+
+    async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+        key = next((str(value) for value in arguments.values() if str(value) in self.answers), "")
+        if key not in self.answers:
+            raise LookupError(self.name)
+        found = self.answers[key]
+        return ByteStream(_pieces(found if isinstance(found, str) else "\n".join(map(json.dumps, found))))
+
+
+async def _pieces(text: str) -> AsyncIterator[bytes]:
+    content = text.encode("utf-8", "replace")
+    for at in range(0, len(content), 1000):
+        yield content[at : at + 1000]
+
+
+def job(number: int, status: str, **more: Any) -> dict[str, Any]:
+    return {"id": number, "name": "test", "stage": "test", "status": status, **more}
+
+
+def looked(
+    log: str,
+    *,
+    target: str | None = "success",
+    green: str = CLONED + section("step_script", GREEN),
+    there: str = "",
+    changed: Sequence[str] = ("tests/test_engine.py",),
+    reason: str = "script_failure",
+    reports: tuple[Sequence[str], Sequence[str]] = ((), ()),
+) -> JobFacts:
+    """Facts on job 5 of pipeline 1; pipelines 2 and 3 are the target branch's. `reports`: of the job, and there."""
+    own, others = reports
+    runs = [{"id": number, "status": target} for number in (3, 2)] if target else []
+    tools = [
+        Stored(
+            "gitlab_get_pipeline_jobs",
+            {
+                "1": [job(5, "failed", failure_reason=reason, reports=list(own))],
+                **{str(run["id"]): [job(9, str(target), reports=list(others))] for run in runs},
+            },
+        ),
+        Stored("gitlab_get_mr_diff", {"7": [{"new_path": path, "old_path": path} for path in changed]}),
+        Stored("gitlab_list_recent_pipelines", {"main": runs}),
+        Stored("gitlab_get_job_log", {"5": log, **({"9": there} if there else {})}),
+        Stored("gitlab_get_baseline_job_log", {"main": green} if target == "success" else {}),
+        Stored("gitlab_get_test_report"),
+        Stored("gitlab_get_commit_statuses", {"": []}),
+    ]
+    subject = FailureSubject(mr_iid=7, pipeline_id=1, target_branch="main")
+    found = asyncio.run(gather_facts(ToolReader(tools, Secrets(())), subject))
+    assert found.facts.changed == tuple(changed)
+    (only,) = found.facts.jobs
+    return only
+
+
+def verdict(log: str, **project: Any) -> JobJudgement:
+    changed = project.setdefault("changed", ("tests/test_engine.py",))
+    facts = looked(log, **project)
+    return judge_failures(FailureFacts(jobs=(facts,), changed=tuple(changed))).jobs[0]
+
+
+def ran(*printed: str) -> str:
+    return CLONED + section("step_script", *printed) + CLEANED
+
+
+LOGS = {
+    "test": (FAILED_TEST, {"changed": ("tests/test_engine.py",)}),
+    "compiler": (REFUSED, {"changed": ("src/fin.c",)}),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("excuse", [*EXCUSES, FORGED], ids=IDS)
+def test_printed_excuse_does_not_hide_the_cause(name: str, excuse: str) -> None:
+    printed, project = LOGS[name]
+    for log in (ran(printed, excuse), ran(excuse, printed), ran(printed) + excuse, ran(excuse, printed, excuse)):
+        found = verdict(log, **project)
+        assert (found.origin, found.sure >= LIKELY) == (FailureOrigin.CHANGE, True), (log, found.reasons)
+
+
+@pytest.mark.parametrize("excuse", [*EXCUSES, FORGED], ids=IDS)
+@pytest.mark.parametrize("reports", [((), ("junit",)), ((), ())], ids=["dropped", "none"])
+def test_excuse_instead_of_the_failure_buys_nothing(excuse: str, reports: Any) -> None:
+    """Nothing is printed of what failed, and the report is dropped."""
+    found = verdict(ran("$ pytest > /dev/null", excuse), reports=reports)
+    assert (found.origin, found.sure) == (FailureOrigin.UNKNOWN, 0.0)
+    assert ("test-report-missing" in {reason.sign for reason in found.reasons}) is bool(reports[1])
+
+
+@pytest.mark.parametrize("excuse", EXCUSES, ids=IDS[:-1])
+def test_runner_that_never_began_the_script_is_believed(excuse: str) -> None:
+    found = verdict(CLONED + f"{excuse}\n" + CLEANED, reports=((), ("junit",)))
+    assert found.origin is FailureOrigin.INFRASTRUCTURE, found.reasons
+    assert "test-report-missing" not in {reason.sign for reason in found.reasons}
+
+
+def test_what_follows_from_a_full_disk_accuses_nobody() -> None:
+    printed = (
+        "error: couldn't create a temp dir: No space left on device (os error 28)\nerror: could not compile `wing`"
+    )
+    assert verdict(ran("$ cargo build", printed), changed=("src/fin.rs",)).origin is FailureOrigin.UNKNOWN
+
+
+def test_gitlabs_word_is_believed_whatever_the_log_says() -> None:
+    found = verdict(ran("$ pytest"), reason="runner_system_failure")
+    assert (found.origin, found.sure >= CERTAIN) == (FailureOrigin.INFRASTRUCTURE, True)
+
+
+@pytest.mark.parametrize("reason", ["job_execution_timeout", "server_timeout_running", "no_updates_running"])
+def test_ends_that_a_job_can_bring_about_excuse_nothing(reason: str) -> None:
+    assert verdict(ran("$ sleep 9999"), reason=reason).origin is FailureOrigin.UNKNOWN
+
+
+def test_report_that_is_there_is_not_missed() -> None:
+    both = looked(ran(FAILED_TEST), reports=(("junit",), ("junit",)))
+    neither = looked(ran(FAILED_TEST))
+    assert not both.lacks_report
+    assert not neither.lacks_report
+    assert looked(ran(FAILED_TEST), reports=(("cobertura",), ("junit",))).lacks_report
+
+
+def test_lines_of_the_green_log_hide_no_failure() -> None:
+    """A job can print again what its green log says."""
+    known = "Traceback (most recent call last):\nRuntimeError: fatal error: cannot open display: engine refused\n" * 3
+    green = ran(known, GREEN)
+    alone, both = (verdict(ran(*printed), green=green) for printed in ((FAILED_TEST,), (known, FAILED_TEST, known)))
+    assert alone.origin is both.origin is FailureOrigin.CHANGE
+    assert verdict(ran(known), green=green).origin is FailureOrigin.UNKNOWN
+
+
+lines = st.sampled_from([*EXCUSES, FORGED, FAILED_TEST, REFUSED, "Job succeeded", "Segmentation fault (core dumped)"])
+begun = st.sampled_from([FAILED_TEST, REFUSED, "$ true", "$ pytest\nKilled"])
+project = st.fixed_dictionaries(
+    {
+        "target": st.sampled_from(["success", "failed", None]),
+        "changed": st.sampled_from([("tests/test_engine.py",), ("src/wing.c",), (".gitlab-ci.yml",), ()]),
+        "reason": st.sampled_from(["script_failure", "runner_system_failure", "job_execution_timeout"]),
+        "reports": st.sampled_from([((), ()), ((), ("junit",))]),
+    }
+)
+EXCUSED = (FailureOrigin.INFRASTRUCTURE, FailureOrigin.FLAKY, FailureOrigin.TARGET)
+
+
+@settings(max_examples=tries(60), deadline=None)
+@given(begun, st.lists(lines | st.text(max_size=60), min_size=1, max_size=4), project)
+def test_more_output_never_excuses(printed: str, more: list[str], about: dict[str, Any]) -> None:
+    """Whatever a script prints in addition: within its section, with forged markers, behind the runner's last line."""
+    before = verdict(ran(printed), **about)
+    for log in (ran(printed, *more), ran(printed) + "\n".join(more)):
+        after = verdict(log, **about)
+        if before.origin is FailureOrigin.CHANGE:
+            assert after.origin in (FailureOrigin.CHANGE, FailureOrigin.UNKNOWN)
+        if after.origin in EXCUSED:
+            assert after.origin is before.origin
+            assert after.sure <= before.sure

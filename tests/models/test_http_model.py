@@ -1,0 +1,160 @@
+"""A model behind HTTP: what it tells, and what it never tells."""
+
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from hummingbird.core.errors import (
+    CredentialRefused,
+    HummingbirdError,
+    ProviderReplyUnreadable,
+    ProviderRequestRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
+)
+from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
+from hummingbird.core.limits import ERROR_TEXT_CHARS
+from hummingbird.core.messages import UserMessage
+from hummingbird.models.endpoints import OpenAIEndpoint, VertexAnthropicEndpoint
+from hummingbird.models.http_model import HttpModel
+from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.prices import zero_price
+from hummingbird.models.registry import profile_for
+from hummingbird.models.transport import ModelTransport
+from hummingbird.models.wire_format import ModelEndpoint
+from tests.models.served import answer, chunked, served
+from tests.wire.asked import asked
+
+KEY = "k3y/of+no~known=shape"
+REQUEST = asked([UserMessage("hello")])
+
+
+@asynccontextmanager
+async def model(url: str, endpoint: ModelEndpoint | None = None) -> AsyncIterator[HttpModel]:
+    made = HttpModel(
+        "openai-chat:llama",
+        wire=OpenAIChatWire("host.example"),
+        endpoint=endpoint or OpenAIEndpoint("/chat/completions", KEY, f"{url}/v1"),
+        profile=profile_for("openai-chat", "llama"),
+        transport=ModelTransport(lambda: 0.0),
+        price=zero_price,
+    )
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def failure(url: str, *, streamed: bool = False, endpoint: ModelEndpoint | None = None) -> HummingbirdError:
+    async with model(url, endpoint) as made:
+        with pytest.raises(HummingbirdError) as caught:
+            await made.generate(REQUEST, (lambda _: None) if streamed else None)
+    return caught.value
+
+
+def printed(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+LEAKS: list[tuple[list[bytes], type[HummingbirdError]]] = [
+    ([answer(b'{"error": {"message": "bad key %s"}}' % KEY.encode(), status="401 No")], CredentialRefused),
+    ([answer(b"you sent %s" % KEY.encode(), status="500 Oh", kind="text/plain")], ProviderUnavailable),
+    ([answer(b"<p>%s</p>" % KEY.encode(), kind="text/html")], ProviderReplyUnreadable),
+    ([answer(b'{"error": {"code": 400, "message": "no %s"}}' % KEY.encode())], ProviderRequestRefused),
+    (
+        [answer(b"", f"location: https://{KEY.replace('/', '.').replace('=', '-')}", status="302 Found")],
+        ProviderRequestRefused,
+    ),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(("pieces", "kind"), LEAKS)
+async def test_no_sentence_tells_the_key(pieces: list[bytes], kind: type[HummingbirdError], streamed: bool) -> None:
+    """Neither do the errors underneath."""
+    async with served(pieces) as server:
+        error = await failure(server.url, streamed=streamed)
+    assert type(error) is kind
+    assert KEY not in printed(error)
+
+
+async def test_an_error_inside_a_stream_does_not_tell_the_key() -> None:
+    event = b'data: {"error": {"code": 502, "message": "sent %s"}}\n\n' % KEY.encode()
+    async with served(chunked(event)) as server:
+        error = await failure(server.url, streamed=True)
+    assert "[masked]" in str(error)
+    assert KEY not in printed(error)
+
+
+async def test_a_key_at_the_end_of_what_is_quoted_is_not_told_by_half() -> None:
+    """It is masked before the quotation is cut."""
+    said = "x" * (ERROR_TEXT_CHARS - 12) + " " + KEY
+    async with served(answer(b'{"error": {"message": "%s"}}' % said.encode(), status="400 No")) as server:
+        assert KEY[:8] not in str(await failure(server.url))
+
+
+async def test_a_refusal_nested_as_deep_as_the_stack_is_still_a_refusal() -> None:
+    async with served(answer(b'{"error":' * 600 + b"1" + b"}" * 600, status="400 No")) as server:
+        assert isinstance(await failure(server.url), ProviderRequestRefused)
+
+
+TOKEN = "t0ken-of-no-known-shape"
+
+
+class Tokens:
+    async def get_token(self) -> str:
+        return TOKEN
+
+    async def refresh(self) -> bool:
+        raise ProviderTimeout(f"Google said: {TOKEN} is old.") from ValueError(TOKEN)
+
+
+async def test_a_token_is_not_told_by_a_call_nor_by_a_refresh() -> None:
+    async with served(answer(b'{"error": {"message": "t0ken-of-no-known-shape"}}', status="403 No")) as server:
+        endpoint = VertexAnthropicEndpoint("p", "global", Tokens(), f"http://me:p4ssword@{server.url[7:]}")
+        assert TOKEN not in printed(await failure(server.url, endpoint=endpoint))
+        async with model(server.url, endpoint) as made:
+            with pytest.raises(ProviderTimeout, match=r"Google said: \[masked\] is old\.") as caught:
+                await made.refresh_credentials()
+    assert TOKEN not in printed(caught.value)
+    assert "p4ssword" in endpoint.secrets
+
+
+async def test_what_has_nothing_to_hide_keeps_its_original() -> None:
+    """Foreign errors are chained."""
+    assert (await failure("http://127.0.0.1:1")).__cause__ is not None
+
+
+async def test_an_answer_in_one_piece_to_a_streamed_call_is_taken_and_told() -> None:
+    body = (
+        b'{"choices": [{"message": {"content": "found it", "reasoning": "hm", "tool_calls": [{"id": "c1", "function": '
+    )
+    body += b'{"name": "look", "arguments": "{}"}}]}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}}'
+    heard: list[Delta] = []
+    async with served(answer(body)) as server, model(server.url) as made:
+        reply = await made.generate(REQUEST, heard.append)
+        assert reply.message == (await made.generate(REQUEST)).message
+    assert (reply.message.text, reply.usage.fresh) == ("found it", 3)
+    assert heard == [ReasoningDelta("hm"), TextDelta("found it"), CallDelta(0, "look", "{}")]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(429, ProviderUnavailable), (401, CredentialRefused), (400, ProviderRequestRefused)]
+)
+async def test_an_error_in_one_piece_to_a_streamed_call_means_what_its_code_says(
+    code: int, kind: type[HummingbirdError]
+) -> None:
+    """OpenRouter puts the status into the body of a 200."""
+    async with served(answer(b'{"error": {"code": %d, "message": "no"}}' % code)) as server:
+        assert type(await failure(server.url, streamed=True)) is kind
+
+
+async def test_five_streamed_calls_use_one_connection() -> None:
+    pieces = chunked(
+        b'data: {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\n', b"data: [DONE]\n\n"
+    )
+    async with served(pieces, pause_s=0.001) as server, model(server.url) as made:
+        texts = [(await made.generate(REQUEST, lambda _: None)).message.text for _ in range(5)]
+        assert (texts, server.connections) == (["hi"] * 5, 1)
