@@ -11,7 +11,7 @@ from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.gitlab_write import ForgeCache, write_token
 from hummingbird.app.model_choice import price_overrides
-from hummingbird.app.sandboxes import SandboxChoice, resolve_sandbox
+from hummingbird.app.sandboxes import SandboxChoice, choose_for_service, resolve_sandbox, sandbox_sentence
 from hummingbird.app.source_settings import build_source_settings
 from hummingbird.core.errors import MissingSetting, UsageError
 from hummingbird.core.journal import EndReason, ToolFinished
@@ -220,6 +220,38 @@ def test_the_command_line_comes_before_the_sandbox_section(tmp_path: Path, chose
     """A context means Kubernetes."""
     found = wanted(tmp_path, "sandbox: {namespace: boxes}", chosen)
     assert (found.backend, found.context, found.namespace) == (backend, chosen.context, chosen.namespace)
+
+
+IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+NAMESPACE = "sandbox: {namespace: my-namespace}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "chosen", "backend", "why"),
+    [
+        (NAMESPACE, choose_for_service({}), "k8spool", "in the namespace my-namespace: settings.sandbox.namespace is"),
+        ("{}", choose_for_service(IN_A_POD), "k8spool", "this is a pod of a cluster"),
+        ("{}", choose_for_service({}), "bubblewrap", "nothing names another one"),
+        ("sandbox: {backend: podman}", choose_for_service(IN_A_POD), "podman", "settings.sandbox.backend says so"),
+        (NAMESPACE, choose_for_service({}, "podman"), "podman", "--sandbox says so"),
+        (NAMESPACE, SandboxChoice(), "bubblewrap", "nothing names another one"),
+    ],
+)
+def test_serve_takes_the_pool_where_pods_are_meant(
+    tmp_path: Path, settings: str, chosen: SandboxChoice, backend: str, why: str
+) -> None:
+    """The documented settings name a namespace and no backend; `run` never takes a cluster by itself."""
+    configuration = configured(tmp_path, settings).settings
+    assert resolve_sandbox(configuration, chosen).backend == backend
+    assert why in sandbox_sentence(configuration, chosen)
+
+
+def test_a_configured_context_comes_with_the_configured_namespace(tmp_path: Path) -> None:
+    section = "sandbox: {context: far, namespace: boxes}"
+    found = wanted(tmp_path, section)
+    assert (found.context, found.namespace) == ("far", "boxes")
+    found = wanted(tmp_path, section, SandboxChoice(context="near"))
+    assert (found.context, found.namespace) == ("near", "")
 
 
 @pytest.mark.thorough

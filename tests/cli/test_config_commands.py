@@ -90,6 +90,26 @@ def test_a_key_of_a_model_shows_in_the_summary_and_its_value_does_not(tmp_path: 
     assert "s3cret" not in done.out
 
 
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("gemini-3.1-pro-preview", "set GOOGLE_CLOUD_PROJECT, or GOOGLE_API_KEY"), ("", "nothing is reviewed")],
+)
+def test_check_says_that_no_model_can_be_asked(tmp_path: Path, model: str, said: str) -> None:
+    path = str(written(tmp_path, TWO.replace("max_runs_per_mr: 7", f"model: '{model}'")))
+    tokens = {"READING": "a", "READING_ONE": "b"}
+    done = typed("config", "check", "--config", path, environment=tokens)
+    assert "No model can be asked in look, other: " in done.out
+    assert said in done.out
+    done = typed("config", "check", "--config", path, environment={**tokens, "GOOGLE_API_KEY": "key"})
+    assert "No model can be asked" not in done.out
+
+
+def test_check_tells_which_sandbox_serve_uses(tmp_path: Path) -> None:
+    path = str(written(tmp_path, "settings: {sandbox: {namespace: my-namespace}}\n"))
+    done = typed("config", "check", "--config", path)
+    assert "Commands run in k8spool in the namespace my-namespace: settings.sandbox.namespace is set." in done.out
+
+
 def test_a_file_that_is_not_there_is_told_like_any_fault(tmp_path: Path) -> None:
     done = typed("config", "check", "--config", str(tmp_path / "none.yaml"))
     assert done.code == 1

@@ -61,4 +61,6 @@ def test_that_nothing_can_be_posted_is_known_before_the_first_event(
     assert serve_command(None, "127.0.0.1", 0, SandboxChoice(), grace=0, verbose=False) == 0
     said = capfd.readouterr().err
     assert ("ORCHESTRATOR_GITLAB_TOKEN is not set" in said) == (token == "")
+    assert "No model can be asked in analyze-failures, code-review: set ANTHROPIC_API_KEY" in said
+    assert "Commands run in bubblewrap: nothing names another one." in said
     assert "s3cret" not in said

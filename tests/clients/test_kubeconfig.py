@@ -48,7 +48,9 @@ def test_inside_a_cluster_the_pods_account_is_used(tmp_path: Path) -> None:
 def test_an_operators_kubeconfig_is_preferred_to_the_pods_account(tmp_path: Path) -> None:
     file = written(tmp_path / "config", "here", current="here")
     environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": str(file)}
-    assert not find_cluster(ClusterQuery(), environment, account(tmp_path / "account")).in_cluster
+    folder = account(tmp_path / "account")
+    assert not find_cluster(ClusterQuery(), environment, folder).in_cluster
+    assert find_cluster(ClusterQuery(prefer_own_account=True), environment, folder).in_cluster, "for who asks for it"
 
 
 @pytest.mark.parametrize(

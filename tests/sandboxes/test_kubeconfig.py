@@ -60,6 +60,24 @@ def test_inside_a_cluster_the_pods_account_is_used_but_not_its_namespace(tmp_pat
         find_cluster(ClusterOptions(configured_namespace="boxes"), environment, tmp_path / "nothing")
 
 
+def test_in_a_pod_the_kubeconfig_of_konflux_does_not_decide_where_sandboxes_are(tmp_path: Path) -> None:
+    """KUBECONFIG is the documented variable for the Konflux tenant; kubectl must not see it either."""
+    program(tmp_path / "kubectl", "exit 0")
+    tenant = written(tmp_path / "config", "konflux:my-tenant", current="konflux")
+    environment = {
+        "KUBERNETES_SERVICE_HOST": "10.96.0.1",
+        "KUBECONFIG": str(tenant),
+        "HOME": str(tmp_path),
+        "PATH": str(tmp_path),
+    }
+    folder, site = account(tmp_path / "account"), ClusterOptions(configured_namespace="hummingbird--agent-sandbox")
+    found = find_cluster(site, environment, folder)
+    assert (found.server, found.namespace) == ("https://10.96.0.1", "hummingbird--agent-sandbox")
+    assert set(find_kubectl(site, found).environment) == {"KUBERNETES_SERVICE_HOST", "PATH", "KUBECACHEDIR"}
+    asked = find_cluster(ClusterOptions(context="konflux", namespace="boxes"), environment, folder)
+    assert (asked.in_cluster, asked.config.context_name) == (False, "konflux"), "unless a context is named"
+
+
 def test_certificates_that_cannot_be_read_are_told_before_anything_is_sent(tmp_path: Path) -> None:
     lost = {"certificate-authority": "lost.crt", "server": "https://127.0.0.1:1"}
     file = written(tmp_path / "config", "here:boxes", current="here", cluster=lost)

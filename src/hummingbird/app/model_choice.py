@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from hummingbird.config.configuration import Configuration
 from hummingbird.config.settings import PriceSettings
-from hummingbird.core.errors import MissingSetting
+from hummingbird.core.errors import MissingSetting, OperatorError
 from hummingbird.models.model_names import CLAUDE_KEYS, GEMINI_KEYS, OPENAI_KEY, env_value, parse_model_name
 from hummingbird.models.prices import PriceOverride
+from hummingbird.models.registry import ModelRegistry
 
 DIGEST = "digest"
 # By the key that is set, the first of these. Mid-priced ones: a run takes some twenty calls.
@@ -42,6 +44,32 @@ def chat_model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[
             f"There is no model to talk to: set one of {keys}, or name one with --model or chat.model."
         )
     return (wanted, *fallbacks)
+
+
+def missing_model_credentials(configuration: Configuration, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a sentence for each model that workflows use and that cannot be asked for want of a credential.
+
+    `digest` needs none where somebody named it; where it is used because there is no key at all, that is said.
+    """
+    settings, found = configuration.settings, dict[str, list[str]]()
+    models = ModelRegistry(environment, model_regions=settings.model_regions)
+    for name, workflow in configuration.workflows.items():
+        model = settings.model if workflow.model is None else workflow.model
+        fallbacks = settings.fallback_models if workflow.fallback_models is None else workflow.fallback_models
+        for wanted in model_chain(model, fallbacks, environment)[:-1]:
+            try:
+                models.check(wanted)
+            except OperatorError as error:
+                found.setdefault(str(error), []).append(name)
+        if not model and default_model(environment) == DIGEST:
+            found.setdefault(_NO_KEY, []).append(name)
+    return tuple(f"No model can be asked in {', '.join(names)}: {why}" for why, names in found.items())
+
+
+_NO_KEY = (
+    "set ANTHROPIC_API_KEY, GOOGLE_API_KEY or OPENAI_API_KEY, or GOOGLE_CLOUD_PROJECT and name a model. Until then "
+    "failed pipelines are explained by rules alone, and nothing is reviewed."
+)
 
 
 def price_overrides(prices: Mapping[str, PriceSettings]) -> Mapping[str, PriceOverride]:

@@ -6,22 +6,61 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from hummingbird.app.clock import SystemClock
+from hummingbird.clients.kubeconfig import runs_in_pod
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import SandboxBroken, SandboxUnavailable, UsageError
 from hummingbird.sandboxes.image_build import build_image
 from hummingbird.sandboxes.kubernetes_api import ClusterOptions, find_cluster
 from hummingbird.sandboxes.podman_engine import PodmanEngine, remove_leftover_containers
-from hummingbird.sandboxes.registry import DEFAULT_IMAGE, KUBERNETES, POOL, SandboxOptions, SandboxRegistry
+from hummingbird.sandboxes.registry import BUBBLEWRAP, DEFAULT_IMAGE, KUBERNETES, POOL, SandboxOptions, SandboxRegistry
 from hummingbird.sandboxes.self_check import SelfCheckResult, self_check
+
+AUTOMATIC = "auto"
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxChoice:
-    """What the command line says of the sandbox; empty leaves it to the configuration. A context means Kubernetes."""
+    """What the command line says of the sandbox; empty leaves it to the configuration. A context means Kubernetes.
+
+    `serves` and `in_pod` decide where neither says which sandbox to use: `serve` uses the pool in a cluster.
+    """
 
     backend: str = ""
     context: str = ""
     namespace: str = ""
+    serves: bool = False
+    in_pod: bool = False
+
+
+def choose_for_service(
+    environment: Mapping[str, str], backend: str = "", context: str = "", namespace: str = ""
+) -> SandboxChoice:
+    """Return the choice for `serve`, and for whoever tells what `serve` will do."""
+    return SandboxChoice(backend, context, namespace, serves=True, in_pod=runs_in_pod(environment))
+
+
+def choose_backend(settings: Settings, chosen: SandboxChoice) -> tuple[str, str]:
+    """Return the kind of sandbox and why it is that one."""
+    if chosen.backend:
+        return chosen.backend, "--sandbox says so"
+    if chosen.context:
+        return KUBERNETES, "--context is given"
+    if settings.sandbox.backend != AUTOMATIC:
+        return settings.sandbox.backend, "settings.sandbox.backend says so"
+    if chosen.serves and settings.sandbox.namespace:
+        return POOL, "settings.sandbox.namespace is set"
+    if chosen.serves and chosen.in_pod:
+        return POOL, "this is a pod of a cluster"
+    return BUBBLEWRAP, "nothing names another one"
+
+
+def sandbox_sentence(settings: Settings, chosen: SandboxChoice) -> str:
+    """Say which sandbox commands run in, where, and why."""
+    backend, why = choose_backend(settings, chosen)
+    wanted = resolve_sandbox(settings, chosen)
+    namespace = wanted.namespace or wanted.configured_namespace
+    where = f" in the namespace {namespace}" if namespace and backend in (KUBERNETES, POOL) else ""
+    return f"Commands run in {backend}{where}: {why}."
 
 
 def check_sandbox_choice(settings: Settings, chosen: SandboxChoice) -> None:
@@ -36,11 +75,13 @@ def check_sandbox_choice(settings: Settings, chosen: SandboxChoice) -> None:
 
 def resolve_sandbox(settings: Settings, chosen: SandboxChoice) -> SandboxOptions:
     sandbox = settings.sandbox
+    # The configured namespace belongs to the configured context, and not to one from the command line.
+    configured = sandbox.namespace if sandbox.context and not chosen.context else ""
     return SandboxOptions(
-        backend=chosen.backend or (KUBERNETES if chosen.context else sandbox.backend),
+        backend=choose_backend(settings, chosen)[0],
         image=sandbox.image or DEFAULT_IMAGE,
-        context=chosen.context,
-        namespace=chosen.namespace,
+        context=chosen.context or sandbox.context,
+        namespace=chosen.namespace or configured,
         configured_namespace=sandbox.namespace,
         ca_bundle=settings.ca_bundle,
         deadline_s=sandbox.active_deadline_seconds,

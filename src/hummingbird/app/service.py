@@ -22,7 +22,15 @@ from hummingbird.app.environment_secrets import environment_secrets, split_envir
 from hummingbird.app.gitlab_write import ForgeCache
 from hummingbird.app.http_server import BoundedHttpServer, check_exposure, is_loopback
 from hummingbird.app.investigation import AgentInvestigator
-from hummingbird.app.sandboxes import SandboxChoice, check_kube_cluster, check_sandbox_choice, resolve_sandbox
+from hummingbird.app.model_choice import missing_model_credentials
+from hummingbird.app.sandboxes import (
+    SandboxChoice,
+    check_kube_cluster,
+    check_sandbox_choice,
+    choose_for_service,
+    resolve_sandbox,
+    sandbox_sentence,
+)
 from hummingbird.app.stores import (
     failure_ledger,
     open_queue,
@@ -101,6 +109,7 @@ def start_telemetry(
     return Telemetry(metrics, tuple(watchers), tuple(closing))
 
 
+_NO_MODEL = "At least one workflow has no model that can be asked; see the log, or run `hummingbird doctor`."
 # These settings are read once, at the start; changes of all others apply from the next message on.
 _NEEDS_RESTART = ("sqs_queue_url", "sqs_fifo_queue_url", "session_store_url", "ca_bundle")
 Sleep = Callable[[float], Awaitable[None]]
@@ -154,7 +163,7 @@ class HummingbirdService:
         on_event_processed: Callable[[tuple[WorkOrder, ...] | Skipped], None] | None = None,
     ) -> None:
         self._watch, self._environment, self._on_event_processed = watch, environment, on_event_processed
-        self._chosen, self._clock = chosen or SandboxChoice(), clock or SystemClock()
+        self._chosen, self._clock = chosen or choose_for_service(environment), clock or SystemClock()
         self._metrics = metrics or Metrics()
         self._watchers, self._grace_s = (*watchers, *(() if metrics else (self._metrics,))), grace_s
         self._dead_letters: float | None = None
@@ -184,10 +193,22 @@ class HummingbirdService:
         self._live = dashboard[1] if dashboard else None
         self._catalog = dashboard[2] if dashboard else None
         self._http_server = BoundedHttpServer(
-            create_webhook_app(self._gate, self._ingress, beside=routes, told=self._metrics.count_webhook), host, port
+            create_webhook_app(
+                self._gate,
+                self._ingress,
+                beside=routes,
+                told=self._metrics.count_webhook,
+                warning=lambda: _NO_MODEL if missing_model_credentials(watch.current, environment) else "",
+            ),
+            host,
+            port,
         )
         self._stops: list[Callable[[], None]] = []
         self._stop_requested = False
+
+    @property
+    def chosen(self) -> SandboxChoice:
+        return self._chosen
 
     @property
     def port(self) -> int:
@@ -413,7 +434,10 @@ async def _announce_and_run(watch: ConfigWatcher, host: str, serving: Hummingbir
     names = ", ".join(watch.current.workflows) or "none"
     _log.info("Webhooks are received at %s. Configuration: %s; workflows: %s.", where, watch.current.name, names)
     _log.info("The dashboard is at %s.", where.removesuffix("webhooks/gitlab"))
+    _log.info("%s", sandbox_sentence(watch.current.settings, serving.chosen))
     _warn_of_missing_token(watch.current)
+    for sentence in missing_model_credentials(watch.current, os.environ):
+        _log.error("%s", sentence)
     await serving.run()
     _log.info("The service has ended; all work is done or parked.")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from hummingbird.app.model_choice import default_model
+from hummingbird.app.model_choice import default_model, missing_model_credentials
 from hummingbird.cli.options import config_option, json_option, verbose_option
 from hummingbird.config.configuration import Configuration, ProjectExplanation, resolve_trigger
 from hummingbird.config.configuration import explain_project as explained
@@ -157,6 +157,8 @@ def _explanation_json(found: ProjectExplanation, writer: str) -> str:
 
 
 def _summary_lines(configuration: Configuration, environment: Mapping[str, str] | None) -> Iterator[str]:
+    from hummingbird.app.sandboxes import choose_for_service, sandbox_sentence
+
     name = configuration.name
     yield "The embedded defaults are sound." if name == EMBEDDED_NAME else f"{name} is sound."
     yield ""
@@ -166,6 +168,8 @@ def _summary_lines(configuration: Configuration, environment: Mapping[str, str] 
         yield f"  {workflow}: {_TRIGGER_TEXTS[starts]}; {_projects_text(declared)}; {_sources_text(declared)}"
     yield ""
     yield f"Model: {_model_text(configuration, environment)}"
+    yield f"Sandbox of serve: {sandbox_sentence(configuration.settings, choose_for_service(environment or {}))}"
+    yield from () if environment is None else missing_model_credentials(configuration, environment)
     lines = list(_variable_lines(configuration, environment))
     if lines:
         yield ""

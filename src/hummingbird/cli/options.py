@@ -26,7 +26,7 @@ def sandbox_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--sandbox",
             type=click.Choice(BACKENDS),
-            help="Sandbox that commands run in (default: settings.sandbox.backend, else bubblewrap).",
+            help="Sandbox that commands run in (default: settings.sandbox.backend).",
         ),
     ):
         command = option(command)

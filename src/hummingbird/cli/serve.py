@@ -1,5 +1,6 @@
 """The options of `hummingbird serve`. app.service does the work and is imported only when the command runs."""
 
+import os
 import sys
 
 import click
@@ -62,8 +63,8 @@ def serve(
       hummingbird serve --config /etc/hummingbird.yaml --host 0.0.0.0 --sandbox podman
     """
     check_sandbox_options(sandbox, context, namespace)
-    from hummingbird.app.sandboxes import SandboxChoice
+    from hummingbird.app.sandboxes import choose_for_service
     from hummingbird.app.service import serve_command
 
-    place = SandboxChoice(sandbox or "", context, namespace)
+    place = choose_for_service(os.environ, sandbox or "", context, namespace)
     sys.exit(serve_command(config, host, port, place, grace=grace, verbose=verbose, log_format=log_format))

@@ -1,8 +1,8 @@
 """Find the cluster and the credentials in the kubeconfig, the same way as kubectl.
 
 lightkube reads the entries and understands certificates and tokens. It would prefer the service account of its own pod
-to the operator's KUBECONFIG, and read only one of several files; kubectl does neither, so both are decided here.
-Namespaces are the caller's affair.
+to the operator's KUBECONFIG, and read only one of several files; kubectl does neither, so both are decided here. A
+caller that wants the pod's own account, as sandboxes do, says so. Namespaces are the caller's affair.
 """
 
 import os
@@ -21,11 +21,13 @@ from hummingbird.core.errors import ClusterUnusable
 from hummingbird.core.text import shorten_line
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+IN_POD_VARIABLE = "KUBERNETES_SERVICE_HOST"
+_KUBECONFIG_VARIABLES = ("KUBECONFIG", "HOME")  # kubectl also reads ~/.kube/config
 PASSED_VARIABLES = (
     "PATH",
     "HOME",
     "KUBECONFIG",
-    "KUBERNETES_SERVICE_HOST",
+    IN_POD_VARIABLE,
     "KUBERNETES_SERVICE_PORT",
     *(name for pair in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY") for name in (pair, pair.lower())),
 )
@@ -46,13 +48,15 @@ class ClusterQuery:
     """The cluster that the caller asks for.
 
     `ca_bundle` is for clusters whose kubeconfig names no authority. Without a context, a context of the cluster at
-    `server` is preferred to the current one.
+    `server` is preferred to the current one. With `prefer_own_account`, a caller in a pod that names neither file nor
+    context gets the pod's service account, whatever KUBECONFIG says.
     """
 
     kubeconfig: str = ""
     context: str = ""
     ca_bundle: str = ""
     server: str = ""
+    prefer_own_account: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,11 @@ def find_cluster(
     Raises ClusterUnusable.
     """
     carried = {name: environment[name] for name in PASSED_VARIABLES if name in environment}
-    files = _kubeconfig_files(sought, environment)
-    if not files and not sought.context and "KUBERNETES_SERVICE_HOST" in environment:
+    files = [] if _wants_own_account(sought, environment) else _kubeconfig_files(sought, environment)
+    if not files and not sought.context and runs_in_pod(environment):
         config = _with_ca_bundle(_service_account_config(service_account, environment), sought.ca_bundle)
-        return ClusterConfig(config, carried, in_cluster=True)
+        without = {name: value for name, value in carried.items() if name not in _KUBECONFIG_VARIABLES}
+        return ClusterConfig(config, without, in_cluster=True)
     if not files:
         raise ClusterUnusable(
             "There is no kubeconfig: set KUBECONFIG, log in to a cluster so that ~/.kube/config is written, or run "
@@ -103,6 +108,15 @@ def find_cluster(
     merged = _merge_files(files)
     config = _select_context(merged, sought.context or _context_for_server(merged, sought.server))
     return ClusterConfig(_with_ca_bundle(config, sought.ca_bundle), carried)
+
+
+def runs_in_pod(environment: Mapping[str, str]) -> bool:
+    """Return whether this process runs in a pod of a cluster."""
+    return bool(environment.get(IN_POD_VARIABLE, "").strip())
+
+
+def _wants_own_account(sought: ClusterQuery, environment: Mapping[str, str]) -> bool:
+    return sought.prefer_own_account and not sought.kubeconfig and not sought.context and runs_in_pod(environment)
 
 
 def _kubeconfig_files(sought: ClusterQuery, environment: Mapping[str, str]) -> list[Path]:
@@ -219,8 +233,8 @@ def _service_account_config(folder: Path, environment: Mapping[str, str]) -> Sin
     host, port = environment["KUBERNETES_SERVICE_HOST"], environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not (folder / "token").is_file():
         raise ClusterUnusable(
-            "This pod has no service account's token and there is no kubeconfig: give the pod a service account, or "
-            "set KUBECONFIG."
+            "This pod has no service account's token, so it cannot ask its cluster: give the pod a service account, or "
+            "name a context of a kubeconfig."
         )
     cluster = ClusterEntry(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}", certificate_auth=str(folder / "ca.crt")

@@ -98,9 +98,19 @@ _SETTINGS = _key_rows(
 )
 _SANDBOX = _key_rows(
     "settings.sandbox",
-    ("backend", "bubblewrap", "Kind of sandbox, unless --sandbox says otherwise."),
+    (
+        "backend",
+        "auto",
+        "Kind of sandbox, unless --sandbox says otherwise; auto: for `serve` k8spool where it runs in a cluster or "
+        "`namespace` is set, else bubblewrap.",
+    ),
     ("image", "", "Container image; empty: the one that `hummingbird sandbox build` makes."),
     ("namespace", "", "Kubernetes namespace, where neither --namespace nor --context names one."),
+    (
+        "context",
+        "",
+        "Context of the kubeconfig for pods; empty: in a pod its own service account, elsewhere the current one.",
+    ),
     ("active_deadline_seconds", SANDBOX_DEADLINE_S, "Seconds after which a pod ends in any case."),
     (
         "linger_seconds",

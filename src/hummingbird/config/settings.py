@@ -38,7 +38,7 @@ from hummingbird.core.limits import EXEC_TIMEOUT_CAP_S
 from hummingbird.core.permissions import PermissionAction, PermissionRule
 from hummingbird.core.tool_spec import ToolEffect
 
-BackendName = Literal["bubblewrap", "podman", "k8s", "k8spool"]
+BackendName = Literal["auto", "bubblewrap", "podman", "k8s", "k8spool"]
 
 
 class ResourceRequests(ConfigSection):
@@ -81,6 +81,7 @@ class SandboxSettings(ConfigSection):
     backend: BackendName = config_field("settings.sandbox.backend")
     image: SingleLine = config_field("settings.sandbox.image")
     namespace: SingleLine = config_field("settings.sandbox.namespace")
+    context: SingleLine = config_field("settings.sandbox.context")
     active_deadline_seconds: int = config_field("settings.sandbox.active_deadline_seconds", ge=60)
     linger_seconds: int = config_field("settings.sandbox.linger_seconds", ge=0)
     max_lingering_pods: int = config_field("settings.sandbox.max_lingering_pods", ge=0)

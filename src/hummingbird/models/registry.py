@@ -151,6 +151,17 @@ class ModelRegistry:
         self._given_transport = transport
         self._given_tokens = tokens
 
+    def check(self, name: str) -> None:
+        """Check that the model is known and has its credentials, without any connection.
+
+        Raises UnknownModel, MissingSetting, UsageError.
+        """
+        named = resolve_model_name(name, self._environment)
+        if named.provider in _FACTORIES:
+            address = env_value(self._environment, _BASE_URLS[named.provider])
+            wanted = EndpointSettings(named, address, self._environment, self._model_regions, self)
+            _FACTORIES[named.provider](wanted)
+
     def resolve(self, name: str, *, api_mode: str | None = None, base_url: str | None = None) -> Model:
         """Create the model with this name.
 

@@ -88,8 +88,14 @@ def translate_cluster_errors() -> Iterator[None]:
 def find_cluster(
     site: ClusterOptions, environment: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT
 ) -> ClusterAccess:
-    """Find the cluster and choose the namespace. Raises SandboxUnavailable."""
-    sought = ClusterQuery(kubeconfig=site.kubeconfig, context=site.context, ca_bundle=site.ca_bundle)
+    """Find the cluster and choose the namespace. Raises SandboxUnavailable.
+
+    In a pod, sandboxes use the pod's own account unless a context is named: $KUBECONFIG may be another cluster's, such
+    as that of the Konflux tenant.
+    """
+    sought = ClusterQuery(
+        kubeconfig=site.kubeconfig, context=site.context, ca_bundle=site.ca_bundle, prefer_own_account=True
+    )
     with translate_cluster_errors():
         place = kubeconfig.find_cluster(sought, environment, service_account)
     # The namespace of our own pod is not meant for sandboxes; a context's namespace was chosen by somebody.

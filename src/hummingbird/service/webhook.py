@@ -31,21 +31,28 @@ def _ignore_outcome(outcome: str) -> None:
     """Do nothing: the default where nobody counts deliveries."""
 
 
+def _report_nothing() -> str:
+    """Return no warning: the default where nobody checks the models."""
+    return ""
+
+
 def create_webhook_app(
     gate: WebhookAuth,
     ingress: EventIngress,
     *,
     beside: Sequence[BaseRoute] = (),
     told: Callable[[str], None] = _ignore_outcome,
+    warning: Callable[[], str] = _report_nothing,
     body_s: float = EVENT_BODY_S,
     held_bytes: int = EVENTS_HELD_BYTES,
 ) -> Starlette:
     """Create the HTTP application.
 
     If `gate.is_open`, the caller must serve it on loopback only. `beside` are further routes at the same address.
-    `told` is called with what became of each delivery: queued, ignored, refused or failed.
+    `told` is called with what became of each delivery: queued, ignored, refused or failed. `warning` returns what
+    `/readyz` says besides that the service is ready, for everybody to read.
     """
-    door, health = _WebhookReceiver(gate, ingress, told, body_s, held_bytes), _HealthChecks(ingress.queue)
+    door, health = _WebhookReceiver(gate, ingress, told, body_s, held_bytes), _HealthChecks(ingress.queue, warning)
     made = Starlette(
         routes=[
             Route(WEBHOOK_PATH, door.receive, methods=["POST"]),
@@ -136,8 +143,9 @@ class _WebhookReceiver:
 class _HealthChecks:
     """Answer health checks; they need no secret, so many of them must not cost the queue anything."""
 
-    def __init__(self, queue: Queue) -> None:
-        self._queue = queue
+    def __init__(self, queue: Queue, warning: Callable[[], str]) -> None:
+        self._queue, self._warning = queue, warning
+        self._said = ""
         self._asking = asyncio.Lock()
         self._answer = False
         self._until = 0.0
@@ -149,9 +157,10 @@ class _HealthChecks:
         async with self._asking:
             if time.monotonic() >= self._until:
                 self._answer = await self._is_queue_reachable()
+                self._said = self._warning()
                 self._until = time.monotonic() + READY_S
         if self._answer:
-            return JSONResponse({"status": "ready"})
+            return JSONResponse({"status": "ready", **({"warning": self._said} if self._said else {})})
         return JSONResponse({"status": "refused", "reason": "The queue cannot be reached; see the log."}, 503)
 
     async def _is_queue_reachable(self) -> bool:

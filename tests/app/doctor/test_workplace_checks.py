@@ -29,7 +29,10 @@ def tree(folder: Path) -> set[str]:
 
 def test_a_sandbox_that_starts_and_keeps_its_promises_is_well(tmp_path: Path) -> None:
     (found,) = part(patient(tmp_path, "", environment=dict(os.environ)), "sandbox")
-    assert (found.standing, found.sentence) == (OK, "A bubblewrap sandbox starts and keeps what it promises.")
+    said = (
+        "A bubblewrap sandbox starts and keeps what it promises. Commands run in bubblewrap: nothing names another one."
+    )
+    assert (found.standing, found.sentence) == (OK, said)
 
 
 def test_a_sandbox_that_cannot_be_had_is_told(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ SANDBOX = {
     "backend": OWN.format("sandboxes", "backend_is_the_kind_of_sandbox"),
     "image": OWN.format("sandboxes", "image_is_what_a_pod_runs"),
     "namespace": OWN.format("sandboxes", "namespace_is_where_a_pod_is_made"),
+    "context": "app/test_effective_settings.py::test_a_configured_context_comes_with_the_configured_namespace",
     "active_deadline_seconds": LIVES,
     "linger_seconds": LIVES,
     "max_lingering_pods": OWN.format("sandboxes", "max_lingering_pods_wait_and_the_others_are_removed"),

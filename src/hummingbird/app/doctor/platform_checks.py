@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
-from hummingbird.app.sandboxes import resolve_sandbox
+from hummingbird.app.sandboxes import resolve_sandbox, sandbox_sentence
 from hummingbird.app.session_catalog import session_index_file
 from hummingbird.app.session_holder import SPENDING_FILE
 from hummingbird.app.stores import (
@@ -61,7 +61,8 @@ async def _check_sandbox(patient: DoctorContext) -> CheckOutcomes:
         if fault:
             yield CheckStatus.FAIL, f"A {wanted.backend} sandbox does not keep its promises: {fault}"
         else:
-            yield CheckStatus.OK, f"A {wanted.backend} sandbox starts and keeps what it promises."
+            why = sandbox_sentence(patient.settings, patient.chosen)
+            yield CheckStatus.OK, f"A {wanted.backend} sandbox starts and keeps what it promises. {why}"
         for warning in warnings:
             yield CheckStatus.WARN, warning
     finally:

@@ -17,7 +17,7 @@ from hummingbird.app.doctor.gitlab_checks import read_token_checks, server_check
 from hummingbird.app.doctor.platform_checks import platform_checks, record_checks
 from hummingbird.app.doctor.remote_checks import model_checks, source_checks, telemetry_checks
 from hummingbird.app.environment_secrets import environment_secrets, tool_secret_values
-from hummingbird.app.sandboxes import SandboxChoice
+from hummingbird.app.sandboxes import SandboxChoice, choose_for_service
 from hummingbird.config.loader import find_config
 from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.limits import DOCTOR_CHECK_S, DOCTOR_CHECKS
@@ -107,7 +107,7 @@ def doctor_command(
     namespace: str,
 ) -> int:
     path = find_config(config, os.environ, Path.cwd())
-    chosen = SandboxChoice(sandbox or "", context, namespace)
+    chosen = choose_for_service(os.environ, sandbox or "", context, namespace)
     findings = asyncio.run(
         _collect_findings(path, _print_nothing if as_json else _print_finding, chosen, try_model=try_model, host=host)
     )
