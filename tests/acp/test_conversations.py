@@ -1,6 +1,7 @@
 """Conversations of an editor with the real process, by the protocol's own library."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -182,7 +183,9 @@ async def test_two_conversations_go_on_at_once(desk: Desk, lab: VendorLab) -> No
         return Fault("stall") if "say it never" in str(request) else Turn(text="quick answer")
 
     lab.script.extend(step, step)
+    before = len(lab.requests)
     never = asyncio.create_task(desk.say(first.session_id, "say it never"))
+    await soon(lambda: len(lab.requests) > before, PATIENCE_S)
     assert await desk.say(second.session_id, "say it quickly") == "end_turn"
     assert not never.done()
     await desk.connection.cancel(session_id=first.session_id)
@@ -192,24 +195,28 @@ async def test_two_conversations_go_on_at_once(desk: Desk, lab: VendorLab) -> No
 
 
 async def test_a_message_during_a_run_waits_for_it(desk: Desk, lab: VendorLab) -> None:
-    lab.script.extend(Fault("slow", delay_s=0.3, turn=Turn(text="one ")), Turn(text="two"))
-    session = await desk.new()
+    both_sent = threading.Event()
+    lab.script.extend(Fault("slow", until=both_sent, turn=Turn(text="one ")), Turn(text="two"))
+    session, before = await desk.new(), len(lab.requests)
     runs = [asyncio.create_task(desk.say(session.session_id, text)) for text in ("first", "second")]
+    await soon(lambda: len(lab.requests) > before, PATIENCE_S)
+    both_sent.set()
     assert await asyncio.gather(*runs) == ["end_turn", "end_turn"]
     assert desk.editor.text() == "one two"
     assert "first" in asked_of_model(lab)
 
 
 async def test_steering_does_not_wait(desk: Desk, lab: VendorLab) -> None:
-    lab.script.extend(
-        Fault("slow", delay_s=3.0, turn=Turn(calls=(Call("file_search", {"glob": "*.none"}),))), Turn(text="turned")
-    )
+    steered = threading.Event()
+    search = Turn(calls=(Call("file_search", {"glob": "*.none"}),))
+    lab.script.extend(Fault("slow", until=steered, turn=search), Turn(text="turned"))
     session = await desk.new()
     before = len(lab.requests)
     run = asyncio.create_task(desk.say(session.session_id, "go"))
     await soon(lambda: len(lab.requests) > before, PATIENCE_S)
     assert await desk.say(session.session_id, "/steer left instead") == "end_turn"
     assert not run.done()
+    steered.set()
     assert await run == "end_turn"
     assert "left instead" in asked_of_model(lab)
     assert desk.editor.text("user_message_chunk") == "left instead"

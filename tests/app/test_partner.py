@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,7 +47,8 @@ async def test_between_two_turns_the_session_is_anybody_s_and_what_they_write_is
 
 
 async def test_while_a_turn_is_under_way_nobody_else_has_the_session(tmp_path: Path) -> None:
-    with home(tmp_path, Turn(text="one"), Fault("slow", delay_s=3.0, turn=Turn(text="two"))) as here:
+    tried = threading.Event()
+    with home(tmp_path, Turn(text="one"), Fault("slow", until=tried, turn=Turn(text="two"))) as here:
         async with here.chat() as mine, here.chat() as theirs:
             await mine.say("first")
             session = mine.status().session_id
@@ -54,6 +56,7 @@ async def test_while_a_turn_is_under_way_nobody_else_has_the_session(tmp_path: P
             await until(lambda: len(here.lab.requests) == 2)
             with pytest.raises(SessionTaken):
                 await theirs.resume(session)
+            tried.set()
             assert (await run).text == "two"
             await mine.wait_until_stored()
             assert (await theirs.resume(session)).session_id == session

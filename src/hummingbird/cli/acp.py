@@ -25,7 +25,7 @@ def acp(
     namespace: str,
     verbose: bool,
 ) -> None:
-    """Serve an editor as its agent, over the Agent Client Protocol (ACP).
+    """Serve an editor as its agent (Agent Client Protocol).
 
     You do not run this yourself: the editor starts it, talks to it over standard input and output, and stops it. The
     agent reads and edits files in the folder that is open in the editor. Tools that change something ask for

@@ -24,7 +24,7 @@ DEFAULT_CASE = "failing-test"
 @click.option("--timeout", type=click.FloatRange(min=1), metavar="S", help="Give up after this many seconds.")
 @click.option("--verbose", "-v", is_flag=True, help="Also show tool results and tracebacks.")
 def demo(case: str, save: str | None, timeout: float | None, verbose: bool) -> None:
-    """Show the whole service on this machine: webhook, queue, sandbox, analysis, note.
+    """Show the whole service on this machine, from webhook to note.
 
     A stand-in for GitLab plays back a real failed pipeline; everything else is what `hummingbird serve` runs. The demo
     needs no API key and no network: without a key, built-in rules read the logs instead of a model. With a key in the

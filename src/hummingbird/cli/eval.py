@@ -5,17 +5,27 @@ import sys
 import click
 
 from hummingbird.app.evaluation.bounds import EVAL_JOBS, EVAL_REPEATS
+from hummingbird.cli.completion import complete_case, complete_model, complete_workflow
 from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
 
 
 @click.command("eval")
-@click.argument("cases", nargs=-1, metavar="[CASES]…")
+@click.argument("cases", nargs=-1, metavar="[CASES]…", shell_complete=complete_case)
 @config_option
 @click.option(
-    "--model", "models", multiple=True, metavar="NAME", help="Model to evaluate; repeat the option to compare several."
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_model,
+    help="Model to evaluate; repeat the option to compare several.",
 )
 @click.option(
-    "--workflow", default="", metavar="NAME", help="Workflow to run (default: the one that the case's event starts)."
+    "--workflow",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_workflow,
+    help="Workflow to run (default: the one that the case's event starts).",
 )
 @click.option("--repeat", type=click.IntRange(1, EVAL_REPEATS), default=1, show_default=True, help="Runs per case.")
 @click.option("--jobs", type=click.IntRange(1, EVAL_JOBS), default=1, show_default=True, help="Runs in parallel.")
@@ -61,7 +71,7 @@ def evaluate(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Run workflows on cases with known answers and score the results.
+    """Run workflows on cases with known answers and score them.
 
     CASES are names of built-in cases, folders with a case.json, or folders of such folders; the default is all built-in
     cases. The lab serves each case on this machine, and eval runs it like `hummingbird run`: it posts nothing and keeps

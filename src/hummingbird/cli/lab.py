@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from hummingbird.cli.completion import complete_case
 from hummingbird.core.errors import UsageError
 from hummingbird.core.text import shorten_line
 from hummingbird.lab.case import CaseNotFound, LabCase, case_names, find_case
@@ -26,7 +27,7 @@ from hummingbird.lab.scene import SERVER_NAMES, LabWorlds, Scene
 
 
 @click.command()
-@click.argument("case", required=False, metavar="[CASE]")
+@click.argument("case", required=False, metavar="[CASE]", shell_complete=complete_case)
 @click.option("--port", type=click.IntRange(0, 65_531), default=0, help="First port of several (default: free ports).")
 @click.option(
     "--event-file",
@@ -39,7 +40,7 @@ from hummingbird.lab.scene import SERVER_NAMES, LabWorlds, Scene
 @click.option("--json", "as_json", is_flag=True, help="Print all addresses and tokens as one line of JSON.")
 @click.option("--verbose", "-v", is_flag=True, help="Show every request, and tracebacks.")
 def lab(case: str | None, **chosen: Any) -> None:
-    """Serve a test case: stand-ins for GitLab, Konflux and Testing Farm on this machine.
+    """Serve a test case with stand-ins for GitLab and its sources.
 
     CASE is the name of a built-in case or a folder with a case.json; without CASE, lab lists the built-in cases. The
     stand-ins behave like the real servers, quirks included, so that you can try python-gitlab, kubectl, curl and

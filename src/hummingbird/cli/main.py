@@ -8,23 +8,34 @@ import click
 
 from hummingbird import __version__
 
-# Command name: (module, function, the line that `hummingbird --help` shows: the first line of the command's own help).
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    "acp": ("acp", "acp", "Serve an editor as its agent, over the Agent Client Protocol (ACP)."),
-    "chat": ("chat", "chat", "Chat with the agent, in a terminal or through a pipe."),
-    "config": ("config", "config", "Check, describe and explain the configuration."),
-    "demo": ("demo", "demo", "Show the whole service on this machine: webhook, queue, sandbox, analysis, note."),
-    "doctor": ("doctor", "doctor", "Test every part of the setup and say how to fix what fails."),
-    "eval": ("eval", "evaluate", "Run workflows on cases with known answers and score the results."),
-    "explain": ("explain", "explain", "Show what failed in a log, where, and the likely cause."),
-    "init": ("init", "init", "Write a starter configuration and list the next steps."),
-    "lab": ("lab", "lab", "Serve a test case: stand-ins for GitLab, Konflux and Testing Farm on this machine."),
-    "queue": ("queue", "queue", "List, retry or delete dead letters: messages that failed too often."),
-    "run": ("run", "run", "Run a workflow once and print the result."),
-    "sandbox": ("sandbox", "sandbox", "Build, check and clean up the sandboxes that commands run in."),
-    "serve": ("serve", "serve", "Receive GitLab webhooks and answer them with notes."),
-    "sessions": ("sessions", "sessions", "List, search, show, replay, export and remove sessions."),
+# What `hummingbird --help` shows: group, command name: (module, function, first line of the command's own help).
+COMMAND_GROUPS: dict[str, dict[str, tuple[str, str, str]]] = {
+    "Try it": {
+        "demo": ("demo", "demo", "Show the whole service on this machine, from webhook to note."),
+        "explain": ("explain", "explain", "Show what failed in a log, where, and the likely cause."),
+        "lab": ("lab", "lab", "Serve a test case with stand-ins for GitLab and its sources."),
+    },
+    "Set it up": {
+        "init": ("init", "init", "Write a starter configuration and list the next steps."),
+        "config": ("config", "config", "Check, describe and explain the configuration."),
+        "doctor": ("doctor", "doctor", "Test every part of the setup and say how to fix what fails."),
+        "sandbox": ("sandbox", "sandbox", "Build, check and clean up the sandboxes of commands."),
+    },
+    "Run it": {
+        "serve": ("serve", "serve", "Receive GitLab webhooks and answer them with notes."),
+        "run": ("run", "run", "Run a workflow once and print the result."),
+        "eval": ("eval", "evaluate", "Run workflows on cases with known answers and score them."),
+    },
+    "Talk to it": {
+        "chat": ("chat", "chat", "Chat with the agent, in a terminal or through a pipe."),
+        "acp": ("acp", "acp", "Serve an editor as its agent (Agent Client Protocol)."),
+    },
+    "Look back": {
+        "sessions": ("sessions", "sessions", "List, search, show, replay, export and remove sessions."),
+        "queue": ("queue", "queue", "List, retry or delete messages that failed too often."),
+    },
 }
+COMMANDS = {name: row for group in COMMAND_GROUPS.values() for name, row in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -42,10 +53,11 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands from the table: click's own method would import all of them."""
-        rows = [(name, COMMANDS[name][2]) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write the commands from the table, by group: click's own method would import all of them."""
+        width = max(map(len, COMMANDS))
+        for title, group in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), summary) for name, (_, _, summary) in group.items()])
 
 
 @click.group(

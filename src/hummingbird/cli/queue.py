@@ -39,7 +39,7 @@ def _all_option(verb: str) -> Callable[[Any], Any]:
 
 @click.group()
 def queue() -> None:
-    """List, retry or delete dead letters: messages that failed too often.
+    """List, retry or delete messages that failed too often.
 
     When a message fails three times, the queue sets it aside as a dead letter, so that it does not block others. It
     stays there until you retry or delete it.

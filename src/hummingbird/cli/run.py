@@ -4,12 +4,13 @@ import sys
 
 import click
 
+from hummingbird.cli.completion import complete_model, complete_session, complete_workflow
 from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
 
 
 @click.command()
 @config_option
-@click.option("--workflow", metavar="NAME", help="Workflow to run; needs --project.")
+@click.option("--workflow", metavar="NAME", shell_complete=complete_workflow, help="Workflow to run; needs --project.")
 @click.option("--project", metavar="PATH", help="Path of the project, like group/project; needs --workflow.")
 @click.option(
     "--event",
@@ -24,11 +25,18 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
 @click.option(
     "--resume-session",
     metavar="FOLDER|ID",
+    shell_complete=complete_session,
     help="Continue a saved session, from a folder or from the configured store; needs --message.",
 )
 @click.option("--message", metavar="TEXT", help="Message to continue with; needs --resume-session.")
 @sandbox_options
-@click.option("--model", default="", metavar="NAME", help="Model for this run; overrides the configuration.")
+@click.option(
+    "--model",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_model,
+    help="Model for this run; overrides the configuration.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Also show decisions, tool results and tracebacks.")
 def run(
     *,

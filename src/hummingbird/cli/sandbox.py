@@ -25,7 +25,7 @@ _image_option = click.option(
 
 @click.group()
 def sandbox() -> None:
-    """Build, check and clean up the sandboxes that commands run in.
+    """Build, check and clean up the sandboxes of commands.
 
     A sandbox has no network and no credentials, and cannot write to this machine's files. bubblewrap needs only Linux;
     podman needs an image: `hummingbird sandbox build`.

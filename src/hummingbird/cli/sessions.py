@@ -16,6 +16,7 @@ import msgspec
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.console import LogMasker, OneLineFormatter, print_text
 from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
+from hummingbird.cli.completion import complete_session
 from hummingbird.cli.options import config_option, json_option, verbose_option
 from hummingbird.config.loader import find_config, load_config
 from hummingbird.core.context_json import encode_context_json
@@ -49,7 +50,7 @@ from hummingbird.core.sessions import SessionSummary, summarise_session
 from hummingbird.core.text import shorten_line
 from hummingbird.core.verdicts import render_verdict
 
-_session_argument = click.argument("session", metavar="ID")
+_session_argument = click.argument("session", metavar="ID", shell_complete=complete_session)
 _project_option = click.option("--project", default="", metavar="PATH", help="Only sessions of this project.")
 _limit_option = click.option(
     "--limit", "-n", default=20, show_default=True, type=click.IntRange(1, 1000), help="Show at most this many."
@@ -170,7 +171,7 @@ def rebuild(config: str | None) -> None:
 
 
 @sessions.command()
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_session)
 @click.option("--older-than", metavar="AGE", help="Remove sessions unchanged for this long: 90d, 12h, 2w.")
 @_project_option
 @click.option("--dry-run", is_flag=True, help="Only print which sessions would be removed.")

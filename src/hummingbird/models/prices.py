@@ -3,6 +3,7 @@
 A model without a known price has the cost None, never 0. Prices are not fetched over the network.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,10 @@ SELLERS = MappingProxyType(
 # The rates that apply to our usage. Other rates (searches, audio, pages) are for features that we never use.
 _COUNTED = ("input_mtok", "cache_read_mtok", "cache_write_mtok", "output_mtok")
 _LIBRARY_ONLY_RATES = ("requests_kcount", "output_reasoning_mtok")
+
+_NO_CHAT = re.compile(
+    r"audio|embedding|image|instruct|live|realtime|robotics|search|transcribe|tts|vision|[:.]ft|banana"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,20 @@ def find_price(
         if (override := overrides.get(name)) is not None:
             return _rates_from_override(override).cost
     return _ListPrice(model, SELLERS.get(provider or ""), base_url, now)
+
+
+def list_chat_models() -> list[str]:
+    """Return the names of the vendors' own chat models that have a list price, the newest families last."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - 0.25 s
+
+    prefixes = {"anthropic": "claude-", "google": "gemini-", "openai": "gpt-"}
+    return [
+        model.id
+        for provider in get_snapshot().providers
+        if provider.id in prefixes
+        for model in provider.models
+        if model.id.startswith(prefixes[provider.id]) and not _NO_CHAT.search(model.id)
+    ]
 
 
 def _rates_from_override(override: PriceOverride) -> _TokenRates:

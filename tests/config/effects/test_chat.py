@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,16 @@ async def test_delegation_max_iterations_ends_a_sub_agent(tmp_path: Path, most: 
 
 @pytest.mark.parametrize(("at_once", "most"), [(1, 1), also(2, 2)])
 async def test_delegation_max_concurrent_is_how_many_work_at_a_time(tmp_path: Path, at_once: int, most: int) -> None:
-    seen: list[int] = []
+    seen, all_at_work = [0], threading.Event()
 
     def slow(_: Any) -> Fault:
-        return Fault("slow", delay_s=1.5, turn=DONE)
+        return Fault("slow", until=all_at_work, turn=DONE)
 
     async def look(partner: ChatPartner) -> None:
         while True:
             seen.append(sum("waiting for the model" in line for line in partner.status().background))
+            if max(seen) >= most:
+                all_at_work.set()
             await asyncio.sleep(0.02)
 
     steps: list[Any] = [call("delegate", tasks=["one", "two"]), slow, slow, DONE]

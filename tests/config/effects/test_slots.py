@@ -1,6 +1,7 @@
 """`max_concurrent_agents`, in a whole service."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from tests.config.effects.desk import CASE, PROJECT, WORKFLOW, told_in, written
 from tests.standins.vendors.script import Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab
 
-SLOW = Fault("slow", turn=Turn(text="Found."), delay_s=1.0)
 ORDERS = ("one", "two")
 
 
@@ -42,7 +42,9 @@ async def test_max_concurrent_agents_is_how_many_runs_there_are_at_a_time(
     tmp_path: Path, most: int, together: bool
 ) -> None:
     """Both wait in the queue from the beginning; with one slot, the second begins when the first has ended."""
-    with Scene(find_case(CASE)) as scene, VendorLab(Script([SLOW, SLOW])) as lab:
+    enough_at_work = threading.Event()
+    slow = Fault("slow", turn=Turn(text="Found."), until=enough_at_work)
+    with Scene(find_case(CASE)) as scene, VendorLab(Script([slow, slow])) as lab:
         lines = [f"gitlab_url: {scene.url('gitlab')}", f"model: {MODEL}", f"max_concurrent_agents: {most}"]
         given = {
             "HUMMINGBIRD_HOME": str(tmp_path / "state"),
@@ -54,6 +56,8 @@ async def test_max_concurrent_agents_is_how_many_runs_there_are_at_a_time(
         for name in ORDERS:
             await serving.queue.send(packed(order(name, scene)), group=name, dedup_id=name)
         running = asyncio.create_task(serving.run(signals=False))
+        await until(lambda: len(lab.requests) == most)
+        enough_at_work.set()
         await until(lambda: len(told_in(scene)) == 2 * len(ORDERS))
         serving.stop()
         async with asyncio.timeout(30):

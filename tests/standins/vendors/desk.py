@@ -108,7 +108,7 @@ class _Visit:
             return Streamed((), self.desk.headers(), ending="stall")
         answer = pending.answer(fault.turn)
         if fault.kind == "slow":
-            return Slow(self.answer(pending, answer, streams), fault.delay_s)
+            return Slow(self.answer(pending, answer, streams), fault.delay_s, fault.until)
         return self._break_off(pending, answer, fault, streams)
 
     def _break_off(self, pending: Pending, answer: Answer, fault: Fault, streams: bool) -> Response:

@@ -5,6 +5,7 @@ It deals in bytes and connections; what the bytes would have meant is the surfac
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,16 +65,22 @@ class Dropped(Response):
 
 
 class Slow(Response):
-    """Another response, later; given up when the client leaves."""
+    """Another response, after a delay and once an event is set; given up when the client leaves."""
 
-    def __init__(self, inner: Response, delay_s: float) -> None:
+    def __init__(self, inner: Response, delay_s: float, until: threading.Event | None = None) -> None:
         super().__init__()
         self._inner = inner
         self._delay_s = delay_s
+        self._until = until
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if heard := await wait_while_connected(asyncio.sleep(self._delay_s), receive):
+        if heard := await wait_while_connected(self._wait(), receive):
             await self._inner(scope, heard, send)
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self._delay_s)
+        while self._until is not None and not self._until.is_set():  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(0.01)
 
 
 def cut_frames(frames: Sequence[bytes], after: int | None) -> list[bytes]:

@@ -72,7 +72,7 @@ class Fault:
     drop             the connection closes before an answer
     error_in_stream  200, the first `after` events of `turn`, then the vendor's error event
                      (on Anthropic's surfaces, a `type` in capitals makes it an error of Google's, as on Vertex)
-    slow             `turn`, after `delay_s`
+    slow             `turn`, after `delay_s` and once `until` is set
     """
 
     kind: FaultKind
@@ -85,6 +85,7 @@ class Fault:
     after: int | None = None
     clean: bool = False
     delay_s: float = 0.0
+    until: threading.Event | None = None
     turn: Turn = Turn(text="an answer that does not arrive whole")
 
 
@@ -112,6 +113,12 @@ class Script:
     def extend(self, *steps: Step) -> None:
         with self._lock:
             self._steps.extend(steps)
+
+    def clear(self) -> None:
+        """Forget what is left to play and what was asked for in vain."""
+        with self._lock:
+            del self._steps[self._played :]
+            self._departures.clear()
 
     def next(self, request: dict[str, Any]) -> Turn | Fault:
         """The step for this request; raises DepartedError when there is none or the step itself objects."""
