@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-LOGS, JOBS, PAIRS = "ci-logs", "ci-jobs", "ci-pairs"
+LOGS, JOBS, PAIRS, FIXES = "ci-logs", "ci-jobs", "ci-pairs", "bugswarm"
 OPENERS: dict[str, Callable[[Path], bytes]] = {
     ".xz": lambda path: lzma.decompress(path.read_bytes()),
     ".gz": lambda path: gzip.decompress(path.read_bytes()),
@@ -25,6 +25,7 @@ class Label:
     blocks: tuple[str, ...]
     source: str
     repo: str
+    families: tuple[str, ...] = ()  # of logs that look alike: CI system, language
 
     def text(self) -> str:
         return read(self.path)
@@ -38,6 +39,20 @@ class Pair:
     red: Path
     green: Path
     errors: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One job red and green with the fix between them, and the files that it changes."""
+
+    name: str
+    repo: str
+    red: Path
+    green: Path
+    patch: Path
+    changed: tuple[str, ...]
+    named: bool  # the red log names one of them
+    new: bool  # it names one that the green log does not
 
 
 def packed(path: Path) -> bytes:
@@ -59,8 +74,12 @@ def pairs(root: Path) -> list[Pair]:
     return list(map(partial(_pair, root / PAIRS), _records(root / PAIRS)))
 
 
-def _records(folder: Path) -> list[dict[str, Any]]:
-    with (folder / "labels.jsonl").open(encoding="utf-8") as file:
+def fixes(root: Path) -> list[Fix]:
+    return list(map(partial(_fix, root / FIXES / "pairs"), _records(root / FIXES, "index.jsonl")))
+
+
+def _records(folder: Path, name: str = "labels.jsonl") -> list[dict[str, Any]]:
+    with (folder / name).open(encoding="utf-8") as file:
         return [json.loads(line) for line in file if line.strip()]
 
 
@@ -72,9 +91,26 @@ def _label(folder: Path, record: dict[str, Any]) -> Label:
         tuple(blocks),
         record["source"],
         f"{record['source']}:{record['repo']}",
+        tuple(record[key] for key in ("ci", "language") if key in record),
     )
 
 
 def _pair(folder: Path, record: dict[str, Any]) -> Pair:
     errors = tuple((first, last) for first, last in record["error_lines"])
     return Pair(record["pair"], folder / record["fail"], folder / record["pass"], errors)
+
+
+def _fix(folder: Path, record: dict[str, Any]) -> Fix:
+    red, green, patch = (
+        folder / f"{record['name']}.{part}.xz" for part in ("failing.log", "passing.log", "patch.diff")
+    )
+    return Fix(
+        record["name"],
+        record["repository"],
+        red,
+        green,
+        patch,
+        tuple(record["changed"]),
+        record["named_in_log"],
+        record["new_in_log"],
+    )

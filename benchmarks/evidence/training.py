@@ -7,6 +7,8 @@ describes:
     .venv-training/bin/pip install -r benchmarks/evidence/training-requirements.txt
     PYTHONPATH=src .venv-training/bin/python -m benchmarks.evidence.training PATH
 
+Learns from the repositories that are not kept apart (see `split`).
+
 Without `--write` the shipped weights stay as they are. How the numbers are learned is `regression`'s affair.
 """
 
@@ -18,9 +20,10 @@ from benchmarks.evidence import weights_module
 from benchmarks.evidence.averages import Averages
 from benchmarks.evidence.examples import Example, example
 from benchmarks.evidence.labels import LOGS, labels
+from benchmarks.evidence.left_out import by_unseen, judged
 from benchmarks.evidence.quality import BUDGETS
 from benchmarks.evidence.regression import Table, fitted
-from benchmarks.evidence.unseen import by_unseen, judged
+from benchmarks.evidence.split import split_by_repository
 from hummingbird.evidence.logs.line_scores import ScoreWeights
 from hummingbird.evidence.logs.weights import WEIGHTS
 
@@ -30,12 +33,13 @@ Row = dict[int, Averages]
 
 def main() -> None:
     chosen = _chosen()
-    examples = [example(label) for label in labels(_holder(chosen.logs))]
+    marked, _ = split_by_repository(labels(_holder(chosen.logs)), lambda label: label.repo)
+    examples = [example(label) for label in marked]
     tables = [Table(one) for one in examples]
     weights = fitted(tables)
     print(f"{len(examples)} logs, {sum(map(len, (one.marked for one in examples))):,} rows; {_apart(weights)}\n")
     if chosen.cross_validate:
-        _cross_validate(examples, tables, weights, chosen.folds)
+        _cross_validate(examples, tables, weights, chosen.folds, families=chosen.families)
     if chosen.write:
         weights_module.written(weights)
         print(f"Written: {weights_module.SHIPPED.name}")
@@ -46,6 +50,7 @@ def _chosen() -> argparse.Namespace:
     parser.add_argument("logs", type=Path, metavar="PATH", help=f"the folder {LOGS}, or the one that holds it")
     parser.add_argument("--write", action="store_true", help="replace the shipped weights by the ones learned")
     parser.add_argument("--cross-validate", action="store_true", help="judge each repository by weights without it")
+    parser.add_argument("--families", action="store_true", help="judge each language by weights without it, too")
     parser.add_argument("--folds", type=int, metavar="N", help="leave out a share of the repositories, not each alone")
     return parser.parse_args()
 
@@ -69,7 +74,12 @@ def _flat(weights: ScoreWeights) -> Iterator[float]:
 
 
 def _cross_validate(
-    examples: Sequence[Example], tables: Sequence[Table], weights: ScoreWeights, folds: int | None
+    examples: Sequence[Example],
+    tables: Sequence[Table],
+    weights: ScoreWeights,
+    folds: int | None,
+    *,
+    families: bool,
 ) -> None:
     def fit(places: Sequence[int]) -> ScoreWeights:
         return fitted([tables[at] for at in places])
@@ -78,7 +88,14 @@ def _cross_validate(
     left_out = f"{folds} folds of repositories" if folds else "one repository left out at a time"
     shipped = judged(((one, WEIGHTS) for one in examples), BUDGETS)
     learned = judged(((one, weights) for one in examples), BUDGETS)
-    _table({"shipped weights": shipped, "learned from all": learned, left_out: unseen}, (shipped, unseen))
+    rows = {"shipped weights": shipped, "learned from all": learned, left_out: unseen}
+    if families:
+        rows["one language left out at a time"] = judged(by_unseen(examples, fit, None, _family), BUDGETS)
+    _table(rows, (shipped, unseen))
+
+
+def _family(one: Example) -> str:
+    return one.label.families[-1]
 
 
 def _table(rows: dict[str, Row], gap: tuple[Row, Row]) -> None:

@@ -20,8 +20,10 @@ from benchmarks.evidence import (
     pairs,
     quality,
     speed,
+    split,
     strategies,
     synthetic,
+    unseen,
     verdicts,
 )
 from benchmarks.evidence.averages import Judged, averages
@@ -282,6 +284,30 @@ def test_speed_prints_the_limits_and_ours(folder: Path, capsys: pytest.CaptureFi
     assert "bytes.count" in printed
     assert f"| {engine.NAME}, preview of 4,608 bytes |" in printed
     assert "| 2 | " in printed
+
+
+def test_a_repository_is_on_the_same_side_however_a_set_spells_it() -> None:
+    names = ("logchunks:Some@Project", "some-project", "cidiff:some@project:A-Workflow", "some/project")
+    assert len(set(map(split.repository_key, names))) == len(set(map(split.is_kept_apart, names))) == 1
+    open_, apart = split.split_by_repository([f"owner-{number}" for number in range(1000)], str)
+    assert 0.15 < len(apart) / (len(open_) + len(apart)) < 0.25
+
+
+def test_the_worst_family_has_enough_logs_to_say_something() -> None:
+    families = [("travis", "C")] * 5 + [("travis", "Go")] * 5 + [("travis", "R")]
+    assert split.worst_family(families, [0.5] * 5 + [1.0] * 5 + [0.0]) == ("C", 0.5)
+    assert split.build_tool("[INFO] Building a thing 1.0") == "maven"
+
+
+@pytest.mark.thorough
+def test_unseen_measures_each_repository_on_its_own_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unseen.report(folder)
+    unseen.report(folder, apart=True)
+    printed = capsys.readouterr().out
+    rows = [line for line in printed.splitlines() if line.startswith("| recall in 4,608 |")]
+    assert sum(int(row.split("|")[2]) for row in rows) == 2
+    assert unseen.names_a_file("at Pattern.py:3", ["src/Pattern.py"])
+    assert not unseen.names_a_file("at APattern.py:3", ["src/Pattern.py", "a.c"])
 
 
 READER = """class LogPreview:

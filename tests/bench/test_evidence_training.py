@@ -11,8 +11,8 @@ import pytest
 from benchmarks.evidence import weights_module
 from benchmarks.evidence.examples import CALM_SHARE, Example, example, marked, shares
 from benchmarks.evidence.labels import Label
+from benchmarks.evidence.left_out import Weighed, by_unseen, folds
 from benchmarks.evidence.regression import ABSENT, Table, unpacked
-from benchmarks.evidence.unseen import Weighed, by_unseen, folds
 from hummingbird.evidence.logs.line_cues import LineSort
 from hummingbird.evidence.logs.line_scores import (
     FLAGS,
