@@ -99,12 +99,15 @@ async def test_no_model_is_asked_again_in_the_same_run() -> None:
     assert [entry.model for entry in on.written(ModelCalled)] == ["m:1", "m:2", "m:2", "m:3"]
 
 
-async def test_an_exhausted_chain_ends_with_the_last_sentence() -> None:
+async def test_an_exhausted_chain_says_which_models_failed_and_why() -> None:
     models = chain([NO_CREDIT], [ProviderRequestRefused("no such model")], [REFUSED])
     on = stage(*models)
     outcome = await on.run()
     on.consumed()
-    assert (outcome.reason, outcome.sentence) == (EndReason.MODEL_ERROR, "bad key")
+    assert (outcome.reason, outcome.sentence) == (
+        EndReason.MODEL_ERROR,
+        "m:1: no credit m:2: no such model m:3: bad key",
+    )
     assert (outcome.bill.attempts, outcome.bill.answered) == (3, 0)
 
 
@@ -125,6 +128,14 @@ async def test_the_primary_is_tried_again_at_the_next_user_message_after_sixty_s
     outcome = await on.run("b")
     assert outcome.text == f"from {who[-1]}"
     assert on.written(ModelCalled)[-1].model == who
+
+
+async def test_from_the_rules_a_reply_returns_to_the_configured_model_at_once() -> None:
+    """`digest` only stands in, so there is nothing to wait for."""
+    primary = ScriptedModel([NO_CREDIT, text_reply("from the model")], name="m:1")
+    on = stage(primary, ScriptedModel([text_reply("by rules")], name="digest"))
+    assert (await on.run("a")).text == "by rules"
+    assert (await on.run("b")).text == "from the model"
 
 
 async def test_the_cool_down_holds_across_processes() -> None:

@@ -6,11 +6,14 @@ import pytest
 
 from hummingbird.app.run_request import FinishedRun, NothingToRun, RunRequest
 from hummingbird.core.errors import EventUnreadable, GitLabNotFound, MissingSetting, UnknownModel
+from hummingbird.core.journal import EndReason
 from hummingbird.core.limits import FORGE_ATTEMPTS
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.error_responses import rate_limit_fault
 from hummingbird.lab.scene import Scene
 from tests.app.running_on import FILES, LOOKS_TOO, ORCHESTRATOR, WORKFLOW, site
+from tests.standins.vendors.script import Fault, Script
+from tests.standins.vendors.server import VendorLab
 
 WRITER = {ORCHESTRATOR: Scene.write_token}
 
@@ -88,6 +91,19 @@ async def test_the_model_that_was_typed_overrules_the_configuration(tmp_path: Pa
         assert "This run failed" in here.notes[1]
         done = await here.only(RunRequest(event_file="-", execute=True, model="digest"), here.webhook(), **WRITER)
     assert done.conducted.model == "digest"
+
+
+async def test_a_review_that_the_provider_refuses_exits_with_1(tmp_path: Path) -> None:
+    refused = Fault("status", status=403, type="permission_error")
+    model = "anthropic:claude-sonnet-5-5"
+    with (
+        VendorLab(Script([refused])) as lab,
+        site(tmp_path, "merge-request-review", trigger="merge_request", model=model) as here,
+    ):
+        key = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
+        done = await here.only(here.direct(execute=True), None, **WRITER, **key)
+        assert '"part":"failed"' in here.notes[1]
+    assert (done.exit_code, done.conducted.outcome.reason) == (1, EndReason.MODEL_ERROR)
 
 
 @pytest.mark.thorough

@@ -1,5 +1,6 @@
 """The shipped prompts and the model made of rules: it reads what it is told to do, and is not led astray."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -15,7 +16,7 @@ from hummingbird.core.diffs import Diff
 from hummingbird.core.masking import Secrets
 from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
-from hummingbird.models.rules_report.report import REVIEW
+from hummingbird.models.rules_report.report import NO_REVIEW
 from tests.journeys.staging import declared, order
 
 PROMPTS = load_config(None, None).prompts
@@ -41,4 +42,5 @@ def test_the_rules_say_that_they_cannot_review(tmp_path: Path) -> None:
         asked = {**json.loads(order(scene)), "workflow": "code-review"}
         tool = ReportFindingTool(Diff())
         with Agent("digest", tools=[tool], sources=found, instructions=PROMPTS["code-review"]) as agent:
-            assert agent.chat(json.dumps(asked)) == REVIEW
+            outcome = asyncio.run(agent.arun(json.dumps(asked)))
+    assert (outcome.exit_code, outcome.sentence) == (1, NO_REVIEW)

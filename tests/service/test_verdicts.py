@@ -123,7 +123,7 @@ def test_an_analysis_explains_what_rules_judged_and_a_part_of_one_explains_nothi
     whole = replace(conducted("The clock is wrong."), verdict=judged, failures=seen)
     assert [one.fingerprint for one in failures_explained_by(whole)] == ["f1"]
     assert not failures_explained_by(replace(whole, verdict=None))
-    assert not failures_explained_by(replace(whole, by_rules_only=True))
+    assert not failures_explained_by(replace(whole, no_model_because="No credit."))
     assert not failures_explained_by(replace(whole, model=KNOWN_FAILURE))
     assert not failures_explained_by(replace(whole, outcome=replace(whole.outcome, text="Nothing to report.")))
     assert not failures_explained_by(replace(whole, outcome=replace(whole.outcome, reason=EndReason.COST_LIMIT)))

@@ -76,6 +76,7 @@ from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.protocols.tools import CallTool, ToolContext
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.usage import Charge
+from hummingbird.models.model_names import DIGEST
 
 # Build the entries that a session's journal keeps of its sub-agents' tool calls.
 #
@@ -217,7 +218,9 @@ class AgentLoop:
                 EndRun(EndReason.INTERRUPTED, sentence="The process of this run ended before the run did.")
             )
         self._open_session(history)
-        self._recorder.record(RunStarted(run_id=run_id, model=self._chain[0], resumed=resumed))
+        # an order comes to a session only while no run of it has answered, so there is nothing to reply to
+        goes_on = resumed and source is not MessageSource.ORDER
+        self._recorder.record(RunStarted(run_id=run_id, model=self._chain[0], resumed=goes_on))
         if self._config.verdict is not None:
             self._recorder.record(VerdictRecorded(run_id=run_id, verdict=self._config.verdict))
         self._choose_model()
@@ -390,9 +393,13 @@ class AgentLoop:
         return [name for name, is_so in differs.items() if is_so]
 
     def _choose_model(self) -> None:
-        """Return to the primary model at a user message, once it has had time to cool down."""
+        """Return to the primary model at a user message, once it has had time to cool down.
+
+        From `digest`, return at once: rules only stand in for a model that may be there again.
+        """
         primary, state = self._chain[0], self.state
-        resting = self._config.clock.now() - state.left_at.get(primary, 0.0) < PRIMARY_COOL_DOWN_S
+        rested = self._config.clock.now() - state.left_at.get(primary, 0.0) >= PRIMARY_COOL_DOWN_S
+        resting = not rested and state.model != DIGEST
         if state.model != primary and not (state.model in self._chain and resting):
             self._switch_model(primary, "back to the configured model")
 

@@ -169,6 +169,7 @@ class RunState:
         self.answer: ResponseKind | None = None
         self.failure: ModelFailed | None = None
         self.failures: Counter[ModelFailureKind] = Counter()
+        self.failed_models: dict[str, str] = {}  # model → the sentence of its last failed call
         self.counts: Counter[ResponseKind] = Counter()
         self.strikes = 0
         self.final = None
@@ -206,6 +207,12 @@ class RunState:
         """Return whether a user message may come here: no call is open, and no paused answer waits to be sent again."""
         return not self.conversation.pending_calls and self.answer is not ResponseKind.PAUSED
 
+    def describe_failed_models(self) -> str:
+        """Return which models failed in this run and why."""
+        if len(self.failed_models) == 1:
+            return next(iter(self.failed_models.values()))
+        return " ".join(f"{model}: {sentence}" for model, sentence in self.failed_models.items())
+
     @property
     def text(self) -> str:
         """Return the answer so far, with the pieces of a cut-off one joined."""
@@ -229,6 +236,7 @@ class RunState:
                 self._apply_tool_result(entry)
             case ModelFailed(happening=happening):
                 self.failure = entry
+                self.failed_models[entry.model] = entry.sentence
                 self.failures[happening] += 1
             case NoticeShown():
                 self._apply_notice(entry)

@@ -206,7 +206,7 @@ def _switch_model_or_end(
     after = list(now.chain)[now.chain.index(state.model) + 1 :] if state.model in now.chain else []
     if after:
         return SwitchModel(after[0], failure.sentence)
-    return _end_unanswered(rule.reason, failure.sentence)
+    return _end_unanswered(rule.reason, state.describe_failed_models())
 
 
 def _next_notice(state: RunState, now: LoopConditions) -> ShowNotice | None:

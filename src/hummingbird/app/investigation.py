@@ -26,7 +26,7 @@ from hummingbird.app.chat_memory import project_memory_text
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets, split_environment, tool_secret_values
 from hummingbird.app.library import Agent
-from hummingbird.app.model_choice import DIGEST, model_chain, price_overrides
+from hummingbird.app.model_choice import model_chain, price_overrides
 from hummingbird.app.sandboxes import SandboxChoice, resolve_sandbox
 from hummingbird.app.session_holder import OpenSession, OpenSessionHolder, SessionHolder, open_session
 from hummingbird.app.source_registry import create_sources
@@ -40,7 +40,6 @@ from hummingbird.core.journal import (
     JournalEntry,
     MessageSource,
     ModelAnswered,
-    ModelSwitched,
     RunEnded,
     RunStarted,
     UserSaid,
@@ -59,6 +58,7 @@ from hummingbird.evidence.citations.checker import CheckedAnswer, check_answers
 from hummingbird.evidence.citations.coverage import coverage_from_entries
 from hummingbird.evidence.citations.source_record import NO_DIGESTS, FetchedLineDigests
 from hummingbird.models.local_models import FixedReplyModel
+from hummingbird.models.model_names import DIGEST
 from hummingbird.service.protocols import (
     KNOWN_FAILURE,
     NO_OPINION,
@@ -117,9 +117,8 @@ _STARTING_CAUSES = (OrderCause.PIPELINE, OrderCause.COMMAND)
 
 def should_gather_facts(order: WorkOrder, applied: ResolvedWorkflow) -> bool:
     """Return whether the order is about a failure: a review is about code, and a reply continues with known facts."""
-    workflow = applied.declared
-    about_code = workflow.inline_findings or applied.trigger == "merge_request"
-    return order.cause in _STARTING_CAUSES and not about_code and workflow.data_sources.gitlab is not None
+    readable = applied.declared.data_sources.gitlab is not None
+    return order.cause in _STARTING_CAUSES and applied.explains_failures and readable
 
 
 def find_verdict(entries: Sequence[JournalEntry], run_id: str) -> FailureVerdict | None:
@@ -189,7 +188,6 @@ def result_from_journal(
     answer, *texts = checked
     findings = tuple(replace(one, posted_text=text.text) for one, text in zip(reported, texts, strict=True))
     began = next((one.at for one in entries if isinstance(one, RunStarted) and one.run_id == outcome.run_id), 0.0)
-    without = _rules_only_remarks(entries, state)
     return InvestigationResult(
         outcome=replace(outcome, text=answer.text),
         model=model,
@@ -197,8 +195,8 @@ def result_from_journal(
         transcript=_replace_answer(render_transcript(entries, outcome.run_id), outcome.text, answer.text),
         failures=tuple(failures),
         findings=findings,
-        trouble=(*without, *trouble),
-        by_rules_only=bool(without),
+        trouble=tuple(trouble),
+        no_model_because=_no_model_reason(state),
         verdict=find_verdict(entries, outcome.run_id),
         tallies=sum((text.tallies for text in texts), answer.tallies),
         coverage=coverage_from_entries(entries),
@@ -226,14 +224,9 @@ def _last_answering_model(entries: Sequence[JournalEntry], run_id: str) -> str:
     return name
 
 
-def _rules_only_remarks(entries: Sequence[JournalEntry], state: RunState) -> Sequence[str]:
-    """Return a sentence if the rules wrote the report because no model could be asked."""
-    if state.model != DIGEST:
-        return ()
-    switches = [entry for entry in entries if isinstance(entry, ModelSwitched)]
-    if not switches:
-        return ()
-    return (f"No model could be asked, so rules alone wrote this report. {switches[-1].reason}",)
+def _no_model_reason(state: RunState) -> str:
+    """Return which models failed and why, if rules answered in their place."""
+    return state.describe_failed_models() if state.model == DIGEST else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +373,9 @@ class AgentInvestigator:
     ) -> Agent:
         order, applied, settings = run.order, run.applied, run.configuration.settings
         wanted = order.overrides.model or applied.model
-        primary, *others = model_chain(wanted, applied.fallback_models, self._environment)
+        primary, *others = model_chain(
+            wanted, applied.fallback_models, self._environment, explains_failures=applied.explains_failures
+        )
         return Agent(
             primary,
             fallback_models=others,

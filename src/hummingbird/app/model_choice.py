@@ -1,15 +1,14 @@
-"""Which models a run has when nobody names one, and that the last of them always answers."""
+"""Which models a run has when nobody names one, and for which runs rules stand in when no model answers."""
 
 from collections.abc import Mapping, Sequence
 
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.settings import PriceSettings
 from hummingbird.core.errors import MissingSetting, OperatorError
-from hummingbird.models.model_names import CLAUDE_KEYS, GEMINI_KEYS, OPENAI_KEY, env_value, parse_model_name
+from hummingbird.models.model_names import CLAUDE_KEYS, DIGEST, GEMINI_KEYS, OPENAI_KEY, env_value, parse_model_name
 from hummingbird.models.prices import PriceOverride
 from hummingbird.models.registry import ModelRegistry
 
-DIGEST = "digest"
 # By the key that is set, the first of these. Mid-priced ones: a run takes some twenty calls.
 _DEFAULT_BY_KEY: tuple[tuple[tuple[str, ...], str], ...] = (
     (CLAUDE_KEYS, "anthropic:claude-sonnet-5-5"),
@@ -26,12 +25,25 @@ def default_model(environment: Mapping[str, str]) -> str:
     return DIGEST
 
 
-def model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The models of a run in their order. `digest` comes last: it needs nobody, so that a report is written even when
-    no provider answers."""
+def model_chain(
+    model: str, fallbacks: Sequence[str], environment: Mapping[str, str], *, explains_failures: bool = True
+) -> tuple[str, ...]:
+    """Return the models of a run in their order.
+
+    Where failures are explained, `digest` comes last: it needs nobody, so a report is written even when no provider
+    answers. Nothing else can be done by rules: such a run fails instead, and can be tried again. Raises MissingSetting
+    if it would have no model at all.
+    """
     wanted = [model or default_model(environment), *fallbacks]
     until = next((at for at, name in enumerate(wanted) if parse_model_name(name)[0] == DIGEST), len(wanted))
-    return (*wanted[:until], DIGEST)
+    if explains_failures:
+        return (*wanted[:until], DIGEST)
+    if not until:
+        keys = ", ".join((CLAUDE_KEYS[0], GEMINI_KEYS[0], OPENAI_KEY))
+        raise MissingSetting(
+            f"This workflow needs a language model: set one of {keys}, or name a model in the configuration."
+        )
+    return tuple(wanted[:until])
 
 
 def chat_model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -43,7 +43,13 @@ from hummingbird.gitlab.write.protocol import GitLabWriter, MergeRequestDetails
 from hummingbird.service.coverage import coverage_lines
 from hummingbird.service.event_parser import parse_event
 from hummingbird.service.findings import PublishedFindings, earlier_findings, findings_summary
-from hummingbird.service.note_text import early_end_text, format_duration, is_nothing_found, verdict_block
+from hummingbird.service.note_text import (
+    early_end_text,
+    format_duration,
+    is_nothing_found,
+    no_model_text,
+    verdict_block,
+)
 from hummingbird.service.protocols import InvestigationResult
 from hummingbird.service.triggers import (
     AutomaticDecision,
@@ -249,7 +255,8 @@ class FinishedRun:
     def remarks(self) -> Sequence[str]:
         """Sentences: that it ended early, what could not be kept or posted."""
         failed = f"This could not be posted. {self.failure}" if self.failure else ""
-        return tuple(filter(None, (early_end_text(self.conducted.outcome), *self.conducted.trouble, failed)))
+        first = no_model_text(self.conducted.no_model_because), early_end_text(self.conducted.outcome)
+        return tuple(filter(None, (*first, *self.conducted.trouble, failed)))
 
 
 # What a run that posts nothing asks of GitLab, beside its model's tools: it only reads, and only where there happens

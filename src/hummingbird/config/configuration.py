@@ -120,6 +120,11 @@ class ResolvedWorkflow:
     usd_per_day: Decimal | None
     because: Mapping[str, str]
 
+    @property
+    def explains_failures(self) -> bool:
+        """Tell whether the workflow is about failures, as opposed to code."""
+        return not self.declared.inline_findings and self.trigger != "merge_request"
+
 
 _FROM_WORKFLOW = ("model", "fallback_models", "max_iterations", "context_limit", "max_inline_size")
 _FROM_PROJECT = ("max_runs_per_mr", "internal_notes")

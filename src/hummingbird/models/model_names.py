@@ -14,7 +14,8 @@ from hummingbird.core.errors import UnknownModel
 from hummingbird.core.text import shorten_line
 from hummingbird.models.endpoints import host_of_url, is_local, provider_for_url
 
-PROVIDERS = ("anthropic", "vertex-anthropic", "gemini", "vertex-gemini", "openai", "openai-chat", "replay", "digest")
+DIGEST = "digest"  # the model that works by rules alone
+PROVIDERS = ("anthropic", "vertex-anthropic", "gemini", "vertex-gemini", "openai", "openai-chat", "replay", DIGEST)
 FORMS = (
     "anthropic:MODEL, vertex-anthropic:MODEL, gemini:MODEL, vertex-gemini:MODEL, openai:MODEL, openai-chat:MODEL, "
     "replay:PATH, digest, or a bare claude-…, gemini-… or gpt-… name"
@@ -68,8 +69,8 @@ def env_value(environment: Mapping[str, str], variable: str) -> str | None:
 def parse_model_name(name: str) -> tuple[str | None, str]:
     """Split a name into (provider, model). A bare name has no provider, and may contain a colon (`llama3:8b`)."""
     name = name.strip()
-    if name.lower() == "digest":
-        return "digest", ""
+    if name.lower() == DIGEST:
+        return DIGEST, ""
     provider, colon, model = name.partition(":")
     if not colon or provider.lower() not in PROVIDERS:
         return None, name
@@ -81,7 +82,7 @@ def resolve_model_name(
 ) -> ResolvedModelName:
     """Resolve a name to its provider and model. Raises UnknownModel."""
     provider, model = parse_model_name(name)
-    if provider == "digest":
+    if provider == DIGEST:
         return ResolvedModelName(provider, "")
     if not model or name.strip().lower() in PROVIDERS:
         what = "a provider but no model" if name.strip() else "no model"

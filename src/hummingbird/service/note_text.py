@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+from hummingbird.agent.prompts import NO_ANSWER
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
 from hummingbird.config.settings import Settings
 from hummingbird.core.events import RunOutcome
@@ -145,6 +146,14 @@ def early_end_text(outcome: RunOutcome) -> str:
     )
 
 
+def no_model_text(why: str) -> str:
+    """Say that rules wrote the report because no model could be asked, and why; empty if that is not so.
+
+    Holds others' words, so it belongs into the part of a note that is sanitized.
+    """
+    return f"No model could be asked, so rules alone wrote this report: {_clause(why)}" if why else ""
+
+
 def failure_text(sentence: str, found: str) -> str:
     """Say that the run failed, and what was found so far.
 
@@ -154,7 +163,7 @@ def failure_text(sentence: str, found: str) -> str:
 
 
 def findings_so_far_text(found: str) -> str:
-    return f"What was found so far:\n\n{found}" if found.strip() else "Nothing was found so far."
+    return "Nothing was found so far." if found.strip() in ("", NO_ANSWER) else f"What was found so far:\n\n{found}"
 
 
 def _failure_sentence(why: str) -> str:

@@ -106,8 +106,8 @@ class InvestigationResult:
     `trouble` are sentences for the operator and the note about what could not be stored. `transcript`, `findings` and
     `verdict` are of this run and read from its journal, so they include what was reported before a crash. The texts of
     the outcome and of the findings are ready to be posted: they were checked against what was fetched, with the counts
-    in `tallies` and `coverage`. What the model wrote itself is in the journal. `by_rules_only` means that no model
-    could be asked, so rules alone wrote the text.
+    in `tallies` and `coverage`. What the model wrote itself is in the journal. `no_model_because` says which
+    models failed and why if rules alone wrote the text in their place.
     """
 
     outcome: RunOutcome
@@ -120,7 +120,7 @@ class InvestigationResult:
     verdict: FailureVerdict | None = None
     tallies: CitationCounts = field(default_factory=CitationCounts)
     coverage: Coverage = field(default_factory=Coverage)
-    by_rules_only: bool = False
+    no_model_because: str = ""
 
     @property
     def is_known_failure(self) -> bool:

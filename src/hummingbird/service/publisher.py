@@ -406,4 +406,5 @@ def _result_text(conducted: InvestigationResult, *, nothing: bool) -> str:
     outcome = conducted.outcome
     answer = note_text.NOTHING_TO_REPORT if nothing else outcome.text
     last = answer if outcome.answered else note_text.findings_so_far_text(answer)
-    return "\n\n".join(filter(None, (note_text.early_end_text(outcome), last)))
+    first = note_text.no_model_text(conducted.no_model_because), note_text.early_end_text(outcome)
+    return "\n\n".join(filter(None, (*first, last)))

@@ -95,7 +95,7 @@ def failures_explained_by(conducted: InvestigationResult) -> Sequence[ObservedFa
     outcome, verdict = conducted.outcome, conducted.verdict
     part = (
         conducted.is_known_failure
-        or conducted.by_rules_only
+        or conducted.no_model_because
         or is_nothing_found(outcome.text)
         or early_end_text(outcome)
     )

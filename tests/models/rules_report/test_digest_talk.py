@@ -6,7 +6,7 @@ from hummingbird.agent.prompts import BASE_RULES, CONTINUATION
 from hummingbird.core.messages import AssistantMessage, Message, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
 from hummingbird.core.protocols.model import ModelRequest
 from hummingbird.core.tool_spec import ToolDefinition
-from hummingbird.models.rules_report.report import GREETING, REVIEW
+from hummingbird.models.rules_report.report import GREETING, NO_REVIEW
 from tests.models.rules_report.forge import Forge, listed
 from tests.models.rules_report.play import digest, play
 from tests.models.rules_report.samples import COMPILE, NETWORK, log
@@ -79,10 +79,10 @@ async def test_what_was_read_for_another_merge_request_is_not_told_again() -> No
 async def test_a_review_needs_a_model_and_nothing_is_made_up() -> None:
     forge = Forge([], {})
     workflow = f"{BASE_RULES}\n\nReview the merge request as a careful reviewer would. Report what you find."
-    assert (await play(forge.order, forge.tools(), system=workflow)).text == REVIEW
-    assert (await play("please review this merge request", forge.tools(), system=CHAT)).text == REVIEW
     named = '{"project": "acme/rocket", "iid": 7, "sha": "f00", "workflow": "code-review"}'
-    assert (await play(named, forge.tools(), system=CHAT)).text == REVIEW
+    for said, system in ((forge.order, workflow), ("please review this merge request", CHAT), (named, CHAT)):
+        outcome = (await play(said, forge.tools(), system=system)).outcome
+        assert (outcome.answered, outcome.sentence) == (False, NO_REVIEW)
     assert forge.calls == []
 
 

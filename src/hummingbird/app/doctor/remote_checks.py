@@ -8,7 +8,7 @@ from uuid import uuid4
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
 from hummingbird.app.environment_secrets import all_secrets, environment_secrets, split_environment
-from hummingbird.app.model_choice import DIGEST, model_chain, price_overrides
+from hummingbird.app.model_choice import model_chain, price_overrides
 from hummingbird.app.source_settings import konflux_settings, mcp_server_settings, testing_farm_settings
 from hummingbird.config.configuration import read_token_variable
 from hummingbird.config.settings import KonfluxSourceSettings, TestingFarmSourceSettings
@@ -18,6 +18,7 @@ from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import Model, ModelRequest
 from hummingbird.konflux.servers import check_servers
 from hummingbird.mcp.client import McpServers
+from hummingbird.models.model_names import DIGEST
 from hummingbird.models.registry import ModelRegistry
 from hummingbird.telemetry.delivery import OtlpEndpoint, header_secrets, otlp_endpoint_from_env
 from hummingbird.telemetry.registry import DSN_VARIABLE, check_sentry, trace_export_error

@@ -322,10 +322,9 @@ GREETING = (
     "you name or a log that you paste, and cannot hold a conversation beyond that. For anything else set a key such as "
     "`ANTHROPIC_API_KEY`, `GOOGLE_API_KEY` or `OPENAI_API_KEY` and name a model of that provider."
 )
-REVIEW = (
-    "No review was made: reviewing code needs a language model, and none was available. `digest` works by rules and "
-    "only finds out why pipelines fail. Set a key such as `ANTHROPIC_API_KEY`, `GOOGLE_API_KEY` or `OPENAI_API_KEY`, "
-    "name a model of that provider, and ask for the review again."
+NO_REVIEW = (
+    "Reviewing code needs a language model, and `digest` only finds out by rules why pipelines fail. Set a key such as "
+    "`ANTHROPIC_API_KEY`, `GOOGLE_API_KEY` or `OPENAI_API_KEY`, name a model of that provider, and ask again."
 )
 _ANSWER = (
     "I work by rules, without a language model, so I cannot answer in my own words. This is what the material of this "

@@ -11,6 +11,7 @@ from enum import StrEnum, auto
 
 import msgspec
 
+from hummingbird.core.errors import MissingSetting
 from hummingbird.core.journal import FinishReason
 from hummingbird.core.limits import DIGEST_RESULT_CHARS
 from hummingbird.core.messages import AssistantMessage, Message, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
@@ -19,6 +20,7 @@ from hummingbird.core.text import replace_surrogates
 from hummingbird.core.usage import TokenUsage
 from hummingbird.evidence.regions import EvidenceAnalysis
 from hummingbird.models.local_models import LocalModel, stream_message
+from hummingbird.models.model_names import DIGEST
 from hummingbird.models.rules_report.analysis_tools import (
     AnalysisTool,
     ParameterKind,
@@ -29,7 +31,7 @@ from hummingbird.models.rules_report.analysis_tools import (
 from hummingbird.models.rules_report.call_plan import PlannedCall, plan_next_calls
 from hummingbird.models.rules_report.findings import ConversationEvidence, RulesFinding, collect_evidence, find_failures
 from hummingbird.models.rules_report.records import facts_from_message
-from hummingbird.models.rules_report.report import GREETING, REVIEW, answer_question, write_report
+from hummingbird.models.rules_report.report import GREETING, NO_REVIEW, answer_question, write_report
 from hummingbird.models.rules_report.tool_results import PartialLog, ShownOutput
 from hummingbird.models.tool_calls import assign_call_ids
 
@@ -135,7 +137,6 @@ def _user_text(message: Message) -> str:
     return message.text if isinstance(message, UserMessage) else ""
 
 
-NAME = "digest"
 _PASTED_LINES = 2
 
 
@@ -143,9 +144,13 @@ class RulesModel(LocalModel):
     """The model `digest`."""
 
     def __init__(self) -> None:
-        super().__init__(NAME)
+        super().__init__(DIGEST)
 
     async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
+        """Answer by rules.
+
+        Raises MissingSetting for a review, which no rule can make.
+        """
         message = _create_reply(request)
         stream_message(message, listen)
         return ModelReply(message, FinishReason.STOP, TokenUsage())
@@ -155,7 +160,7 @@ def _create_reply(request: ModelRequest) -> AssistantMessage:
     offered = find_analysis_tools(request.tools)
     what = read_task(request, offered)
     if what.task is RulesTask.REVIEW:
-        return AssistantMessage(REVIEW)
+        raise MissingSetting(NO_REVIEW)
     material = collect_evidence(request.messages, offered, what.since)
     _add_pasted_log(what, material)
     if what.task is RulesTask.TALK and not material.logs:
