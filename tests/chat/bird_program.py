@@ -15,7 +15,7 @@ from hummingbird.chat.partner import ChatStatus
 from hummingbird.chat.terminal import TerminalSettings, run_terminal_chat
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import ReasoningDelta, RunOutcome, ToolProgress
-from hummingbird.core.journal import ToolFinished, ToolStarted
+from hummingbird.core.journal import ToolDecided, ToolFinished, ToolStarted
 from hummingbird.core.permissions import GrantScope, PermissionQuestion
 from hummingbird.core.tool_spec import ToolEffect
 from tests.chat.scripted_partner import ScriptedPartner
@@ -39,8 +39,16 @@ def hover() -> str:
 That was *all* of it.
 """
 _QUESTION = PermissionQuestion(
-    "terminal", 'terminal {"command":"make all"}', "the default", "k", frozenset({ToolEffect.EXEC}), tuple(GrantScope)
+    "terminal",
+    'terminal {"command":"make all"}',
+    "the default",
+    "k",
+    frozenset({ToolEffect.EXEC}),
+    tuple(GrantScope),
+    {"command": "make all"},
 )
+_DIFF = "--- wings.py\n+++ wings.py\n@@ -1,2 +1,2 @@\n def flap():\n-    return 80\n+    return 81\n"
+_EDIT = replace(_QUESTION, tool="file_edit", arguments={"path": "wings.py", "new": "…"}, preview=_DIFF)
 
 
 async def slowly(partner: ScriptedPartner, seconds: float) -> str:
@@ -87,9 +95,18 @@ async def asked(partner: ScriptedPartner, times: int = 0, go: str = "") -> str:
     try:
         while go and not Path(go).exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
             await asyncio.sleep(0.02)
-        answer = await partner.asker.ask(replace(_QUESTION, text=f"{_QUESTION.text} {'long ' * times}END"))
+        command = f"make all{' long' * times} END" if times else "make all"
+        answer = await partner.asker.ask(replace(_QUESTION, arguments={"command": command}))
     finally:
         streaming.cancel()
+    return await partner.stream(f"\n\nanswered {answer.scope} {answer.words}")
+
+
+async def edited(partner: ScriptedPartner) -> str:
+    answer = await partner.asker.ask(_EDIT)
+    partner.record(ToolDecided(call_id="e1", name="file_edit", by="person", decision="allowed", scope="once"))
+    partner.record(ToolStarted(call_id="e1", name="file_edit", arguments='{"path":"wings.py"}'))
+    partner.record(ToolFinished(call_id="e1", name="file_edit", text=_DIFF))
     return await partner.stream(f"\n\nanswered {answer.scope} {answer.words}")
 
 
@@ -119,6 +136,8 @@ async def played(partner: ScriptedPartner, text: str) -> str:
             return await tools(partner)
         case "ask":
             return await asked(partner, int("".join(words[1:2]) or 0), "".join(words[2:3]))
+        case "edit":
+            return await edited(partner)
         case "stubborn":
             return await stubborn(partner)
         case "clarify":

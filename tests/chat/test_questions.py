@@ -20,8 +20,23 @@ class Clock:
         return self.now
 
 
-def question(text: str = "terminal ls", scopes: tuple[GrantScope, ...] = tuple(GrantScope)) -> PermissionQuestion:
-    return PermissionQuestion("terminal", text, "the default", "k", frozenset({ToolEffect.EXEC}), scopes)
+def question(command: str = "ls", scopes: tuple[GrantScope, ...] = tuple(GrantScope)) -> PermissionQuestion:
+    given = {"command": command}
+    effects = frozenset({ToolEffect.EXEC})
+    return PermissionQuestion("terminal", f"terminal {command}", "the default", "k", effects, scopes, given)
+
+
+DIFF = "--- wings.py\n+++ wings.py\n@@ -1,2 +1,2 @@\n def flap():\n-    return 80\n+    return 81\n"
+EDIT = PermissionQuestion(
+    "file_edit",
+    'file_edit {"new":"    return 81","old":"    return 80","path":"wings.py"}',
+    "the default",
+    "k",
+    frozenset({ToolEffect.WRITE}),
+    tuple(GrantScope),
+    {"path": "wings.py", "old": "    return 80", "new": "    return 81"},
+    DIFF,
+)
 
 
 class Stage:
@@ -63,7 +78,9 @@ async def test_what_is_no_answer_leaves_the_question_open(typed: str) -> None:
     with pytest.raises(UsageError):
         stage.questions.answer(typed)
     assert stage.questions.is_open
-    assert "a always" not in stage.questions.panel_lines()[1]
+    panel = stage.questions.panel()
+    assert panel is not None
+    assert panel.rows == ("1 yes (y)", "2 no, and say what to do instead (n)")
     task.cancel()
 
 
@@ -87,12 +104,14 @@ async def test_what_was_typed_ahead_never_answers() -> None:
 
 async def test_a_long_call_is_shown_whole_and_again_when_wanted() -> None:
     stage = Stage()
-    text = "terminal " + "x" * (PANEL_CHARS * 20) + " rm the end"
+    text = "echo " + "x" * (PANEL_CHARS * 20) + " rm the end"
     task = await stage.asked(question(text))
     assert text in stage.screen.text
     stage.clock.now += 0.6
-    assert "all of it is above" in stage.questions.panel_lines()[0]
-    stage.questions.answer("v")
+    panel = stage.questions.panel()
+    assert panel is not None
+    assert "all of it is above" in panel.title
+    assert stage.questions.press("v")
     assert stage.screen.text.count(text) == 2
     stage.questions.answer("n")
     assert await task == PermissionAnswer(None)
@@ -100,13 +119,17 @@ async def test_a_long_call_is_shown_whole_and_again_when_wanted() -> None:
 
 async def test_a_cancelled_question_is_taken_off_and_the_next_one_appears() -> None:
     stage = Stage()
-    first, second = await stage.asked(question("terminal one")), await stage.asked(question("terminal two"))
+    first, second = await stage.asked(question("make one")), await stage.asked(question("make two"))
     stage.clock.now += 0.6
-    assert "1 more to come" in stage.questions.panel_lines()[1]
+    panel = stage.questions.panel()
+    assert panel is not None
+    assert panel.title == "? Run make one (1 more to come)"
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     assert not stage.questions.is_armed
-    assert "terminal two" in stage.questions.panel_lines()[0]
+    panel = stage.questions.panel()
+    assert panel is not None
+    assert panel.title == "? Run make two"
     stage.clock.now += 0.6
     stage.questions.answer("s")
     assert await second == PermissionAnswer(GrantScope.SESSION)
@@ -137,10 +160,43 @@ async def test_a_number_that_is_no_choice_is_said_to_be_none() -> None:
     task.cancel()
 
 
-async def test_to_look_away_from_a_permission_is_no_answer() -> None:
+async def test_an_edit_is_asked_about_as_a_diff_and_one_key_answers() -> None:
+    stage = Stage()
+    task = await stage.asked(EDIT)
+    assert stage.screen.lines == [
+        "? Edit wings.py (+1 −1)",
+        "    @@ -1,2 +1,2 @@",
+        "     def flap():",
+        "    -    return 80",
+        "    +    return 81",
+    ]
+    with pytest.raises(UsageError, match="only just appeared"):
+        stage.questions.press("y")
+    stage.clock.now += 0.6
+    assert not stage.questions.press("x")
+    assert stage.questions.press("y")
+    assert await task == PermissionAnswer(GrantScope.ONCE)
+
+
+async def test_no_asks_for_words_and_esc_leads_back_to_the_menu() -> None:
     stage = Stage()
     task = await stage.asked(question())
     stage.clock.now += 0.6
-    stage.questions.decline()
-    assert stage.questions.is_open
-    task.cancel()
+    stage.questions.move_selection(-1)
+    stage.questions.choose_selected()
+    panel = stage.questions.panel()
+    assert panel is not None
+    assert panel.rows == ("Say what to do instead, then Enter; Enter alone is a plain no, Esc goes back",)
+    assert not stage.questions.decline()
+    assert stage.questions.press("n")
+    stage.questions.answer("y u do this")
+    assert await task == PermissionAnswer(None, "y u do this")
+
+
+async def test_esc_declines_a_permission() -> None:
+    stage = Stage()
+    task = await stage.asked(question())
+    assert not stage.questions.decline()  # it has only just appeared
+    stage.clock.now += 0.6
+    assert stage.questions.decline()
+    assert await task == PermissionAnswer(None)

@@ -164,10 +164,10 @@ def test_a_question_is_answered_while_the_answer_streams_and_gives_the_draft_bac
     bird.type("y and a draft")
     bird.wait_for("› y and a draft")
     (tmp_path / "go").touch()
-    bird.wait_for("y once · s for this session · a always · n no")
-    assert 'terminal {"command":"make all"}' in bird.screen()
+    bird.wait_for("? Run make all\n❯ 1 yes (y)\n  2 yes, and")
+    assert "? Run on this machine\n    make all" in bird.all()
     assert "word" in bird.screen()
-    bird.send("s")
+    bird.type("s")
     bird.wait_for("answered session")
     bird.wait_for("› y and a draft")
 
@@ -176,15 +176,38 @@ def test_a_question_is_answered_while_the_answer_streams_and_gives_the_draft_bac
 def test_words_are_a_no_with_words_and_an_interrupt_takes_the_question_off(window: Windows) -> None:
     bird = window()
     bird.send("ask")
-    bird.wait_for("n no")
-    bird.send("use ninja instead")
-    bird.wait_for("answered None use ninja instead")
+    bird.wait_for("no, and say what to do instead")
+    bird.send("you should use ninja")  # whose first letter alone would be a yes
+    bird.wait_for("answered None you should use ninja")
     bird.wait_for("ready")
     bird.send("ask")
-    bird.wait_for("n no")
+    bird.wait_for("no, and say what to do instead")
     bird.press("C-c")
     bird.wait_for("the question is withdrawn")
-    bird.wait_for(lambda seen: "n no" not in seen.split("withdrawn")[-1] and "\n›\nready" in seen)
+    bird.wait_for(lambda seen: "no, and" not in seen.split("withdrawn")[-1] and "\n›\nready" in seen)
+
+
+def test_an_edit_is_shown_as_a_coloured_diff_before_it_is_made_and_one_key_allows_it(window: Windows) -> None:
+    bird = window()
+    bird.send("edit")
+    bird.wait_for("❯ 1 yes (y)")
+    asked = bird.coloured()
+    assert re.search(r"\x1b\[31m(\x1b\[\d+m)*    -    return 80", asked)
+    assert re.search(r"\x1b\[32m(\x1b\[\d+m)*    \+    return 81", asked)
+    bird.press("Down", "Up", "Down")
+    bird.wait_for("❯ 2 yes")
+    bird.type("y")
+    bird.wait_for("answered once")
+    assert bird.all().count("return 81") == 1
+
+
+@pytest.mark.thorough
+def test_esc_at_a_permission_declines_it_and_ends_the_run(window: Windows) -> None:
+    bird = window()
+    bird.send("ask")
+    bird.wait_for("❯ 1 yes (y)")
+    bird.press("Escape")
+    bird.wait_for("■ interrupted")
 
 
 @pytest.mark.thorough
@@ -192,11 +215,12 @@ def test_in_a_small_window_a_long_call_is_printed_whole_and_the_keys_are_seen(wi
     bird = window(columns=50, rows=12)
     bird.send("ask 200")
     bird.wait_for("all of it is above")
-    bird.wait_for("y once")
-    bird.wait_for("\n?\n")
+    bird.wait_for("❯ 1 yes (y)")
     printed = "".join(bird.all().split())
-    assert '{"command":"makeall"}' + "long" * 200 + "END" in printed
-    bird.send("n")
+    assert "makeall" + "long" * 200 + "END" in printed
+    bird.type("n")
+    bird.wait_for("Say what to do instead")
+    bird.press("Enter")
     bird.wait_for("answered None")
 
 
@@ -204,11 +228,15 @@ def test_in_a_small_window_a_long_call_is_printed_whole_and_the_keys_are_seen(wi
 def test_a_clarifying_question_takes_a_number_and_esc_says_nothing(window: Windows) -> None:
     bird = window()
     bird.send("clarify")
-    bird.wait_for("a number, your own words")
-    bird.send("2")
+    bird.wait_for("  2 right\n  3 in your own words")
+    bird.type("2")
     bird.wait_for("chose 'right'")
     bird.send("clarify")
-    bird.wait_for("a number, your own words")
+    bird.wait_for("  2 right\n  3 in your own words")
+    bird.send("neither")
+    bird.wait_for("chose 'neither'")
+    bird.send("clarify")
+    bird.wait_for("  2 right\n  3 in your own words")
     bird.press("Escape")
     bird.wait_for("chose ''")
 
@@ -301,7 +329,7 @@ def test_compress_shows_what_it_would_do_and_asks(window: Windows) -> None:
     bird = window()
     bird.send("/compress")
     bird.wait_for("9,000 → 2,000 tokens (78% less)")
-    bird.wait_for("y yes · n no")
+    bird.wait_for("❯ 1 yes (y)")
     assert "They talked about birds." in bird.screen()
-    bird.send("y")
+    bird.type("y")
     bird.wait_for("Done; /compress undo takes it back.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hummingbird.agent.bounds import PATIENCE_S, PROMPT_GRACE_S
 from hummingbird.agent.compaction import CompactEngine
@@ -44,9 +45,11 @@ from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import Clock, RunObserver
 from hummingbird.core.protocols.tools import DataSource, Tool
 from hummingbird.core.sessions import SessionSubject as BegunFor
+from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.mcp.client import McpServers
 from hummingbird.mcp.server_settings import McpServerSettings
 from hummingbird.sandboxes.host.terminal import HostTerminal, hide_process_environment
+from hummingbird.sandboxes.host.tool_specs import EDIT_SPEC
 from hummingbird.sandboxes.host.workspace import Workspace
 
 WORKSPACE_SENTENCE_START = "The workspace is "
@@ -113,6 +116,7 @@ class ChatContext:
         )
         own, showing = (state, self.places.sessions), search_filter(self.rules.rules)
         self.workspace = Workspace(parts.workspace, own, harmless, judged=True, showing=showing)
+        self.rules = replace(self.rules, preview=self._preview_call)
         self.terminal = HostTerminal(parts.workspace, harmless)
         self.servers = McpServers(
             self._server_settings() if MCP in self.toolsets else (),
@@ -153,6 +157,18 @@ class ChatContext:
             self._server_task.cancel()
             await asyncio.wait({self._server_task})
         await asyncio.gather(self.terminal.close(), self.servers.close())
+
+    async def _preview_call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
+        """Return the diff of an edit, for the person who is asked about it. Raises CommandFailed if it would fail."""
+        if spec.name != EDIT_SPEC.name:
+            return ""
+        old = arguments.get("old")
+        return await asyncio.to_thread(
+            self.workspace.preview_edit,
+            str(arguments["path"]),
+            None if old is None else str(old),
+            str(arguments["new"]),
+        )
 
     def load_knowledge(self, project: str) -> ChatKnowledge:
         return load_chat_knowledge(

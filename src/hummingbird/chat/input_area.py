@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.filters import Condition, Filter, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings
@@ -250,6 +250,11 @@ class KeyHandler(Protocol):
         """True when a question accepts an answer now."""
         ...
 
+    @property
+    def is_menu_open(self) -> bool:
+        """True when keys choose from the menu of a question, because nothing is typed."""
+        ...
+
     def submit(self) -> None: ...
     def interrupt_or_leave(self) -> None:
         """Handle Ctrl-C."""
@@ -261,6 +266,9 @@ class KeyHandler(Protocol):
 
     def paste(self, text: str) -> None: ...
     def decline(self) -> None: ...
+    def press_menu_key(self, key: str) -> None: ...
+    def move_selection(self, step: int) -> None: ...
+    def choose_selected(self) -> None: ...
 
 
 def key_bindings(typed: KeyHandler) -> KeyBindings:
@@ -301,7 +309,28 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     def _decline(_: KeyPressEvent) -> None:
         typed.decline()
 
+    _add_menu_keys(keys, typed, here & Condition(lambda: typed.is_menu_open))
     return keys
+
+
+def _add_menu_keys(keys: KeyBindings, typed: KeyHandler, open_menu: Filter) -> None:
+    """Let numbers, letters and arrows choose from the menu of a question; they come before all other bindings."""
+
+    @keys.add("up", filter=open_menu)
+    def _up(_: KeyPressEvent) -> None:
+        typed.move_selection(-1)
+
+    @keys.add("down", filter=open_menu)
+    def _down(_: KeyPressEvent) -> None:
+        typed.move_selection(1)
+
+    @keys.add("enter", filter=open_menu)
+    def _choose(_: KeyPressEvent) -> None:
+        typed.choose_selected()
+
+    @keys.add(Keys.Any, filter=open_menu)
+    def _press(event: KeyPressEvent) -> None:
+        typed.press_menu_key(event.data)
 
 
 TextSource = Callable[[], StyleAndTextTuples]
@@ -313,6 +342,8 @@ COLOURED_STYLE = Style.from_dict(
         "live": "fg:ansigray",
         "queued": "fg:ansiyellow",
         "question": "bold fg:ansiyellow",
+        "choice": "",
+        "chosen": "bold fg:ansicyan",
         "prompt": "bold fg:ansigreen",
         "status": "fg:ansibrightblack",
     }

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hummingbird.chat.call_text import EDIT_TOOL, show_diff
 from hummingbird.chat.screen import ARGUMENT_CHARS, DIFF_LINES, RESULT_LINES, BlockSplitter, Screen, Tone
 from hummingbird.core.events import (
     CallDelta,
@@ -39,8 +40,7 @@ from hummingbird.core.journal import (
 from hummingbird.core.permissions import DENIED
 from hummingbird.core.text import shorten_line
 
-_TODO_TOOL, _EDIT_TOOL = "todo", "file_edit"
-_DIFF_MARKS, _DIFF_FILE_MARKS = ("+", "-", "@@"), ("+++", "---")
+_TODO_TOOL = "todo"
 
 
 @dataclass(slots=True)
@@ -64,6 +64,7 @@ class Narrator:
         self._last_answer = ""  # RunEnded repeats it
         self._running: dict[str, ToolActivity] = {}
         self._calls: dict[int, tuple[str, int]] = {}
+        self._asked_about: set[str] = set()  # calls that a person has seen with their diff before they ran
         self._reasoning_chars = 0
         self._activity_since = clock()
         self._activity = ""
@@ -203,21 +204,11 @@ class Narrator:
         self._screen.say(words, Tone.DIM if good else Tone.BAD)
         if self.verbose:
             self._show_result_text(entry.text)
-        elif good and entry.name == _EDIT_TOOL:
-            self._show_diff(entry.text)
+        elif good and entry.name == EDIT_TOOL and entry.call_id not in self._asked_about:
+            show_diff(self._screen, entry.text, DIFF_LINES)
         elif not good and entry.text:
             self._screen.say(f"    {shorten_line(entry.text, 2 * ARGUMENT_CHARS)}", Tone.DIM)
         self.todos_changed = self.todos_changed or entry.name == _TODO_TOOL
-
-    def _show_diff(self, text: str) -> None:
-        changed = [
-            line for line in text.splitlines() if line.startswith(_DIFF_MARKS) and not line.startswith(_DIFF_FILE_MARKS)
-        ]
-        for line in changed[:DIFF_LINES]:
-            tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.DIM
-            self._screen.say(f"    {line}", tone)
-        if len(changed) > DIFF_LINES:
-            self._screen.say(f"    … {len(changed) - DIFF_LINES:,} more lines", Tone.DIM)
 
     def _show_result_text(self, text: str) -> None:
         lines = text.splitlines()
@@ -246,6 +237,8 @@ class Narrator:
                 self._screen.say(f"· the prompt or the tools have changed: {reason}", Tone.DIM)
             case ToolDecided(decision=decision, name=name, by=by, reason=reason) if decision == DENIED:
                 self._screen.say(f"  ✗ {name} is not allowed by {by}{': ' + reason if reason else ''}", Tone.DIM)
+            case ToolDecided(call_id=call_id, scope=scope) if scope:
+                self._asked_about.add(call_id)
             case _:
                 pass
 

@@ -1,7 +1,7 @@
 """Asks the person at the terminal: permission for a tool call, a clarification, or a yes or no.
 
 Questions appear one at a time, in order, while everything else continues. A question accepts an answer only after the
-keyboard was quiet for QUIET_S ("armed"): text typed ahead was not meant for it.
+keyboard was quiet for QUIET_S ("armed"): text typed ahead was not meant for it. Then one key answers it from a menu.
 """
 
 import asyncio
@@ -10,7 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hummingbird.chat.screen import PANEL_CHARS, QUIET_S, Screen, Tone
+from hummingbird.chat.call_text import (
+    EDIT_TOOL,
+    TERMINAL_TOOL,
+    describe_call,
+    diff_size_text,
+    full_call_text,
+    show_diff,
+)
+from hummingbird.chat.screen import PANEL_CHARS, PREVIEW_LINES, QUIET_S, Screen, Tone
 from hummingbird.core.errors import UsageError
 from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionQuestion
 from hummingbird.core.text import shorten_line
@@ -21,29 +29,47 @@ _SCOPES = {
     "a": GrantScope.ALWAYS, "always": GrantScope.ALWAYS,
 }  # fmt: skip
 _NO = {"n", "no"}
-_SHOW_AGAIN = {"v", "view"}
 _DEFAULT_RULE = "the default"  # no rule applies to the call: not worth showing as a reason
 _NEARLY_YES = ("yes", "yep", "yeah", "ok", "okay", "sure")
-_KEYS = {GrantScope.ONCE: "y once", GrantScope.SESSION: "s for this session", GrantScope.ALWAYS: "a always"}
+Answer = PermissionAnswer | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class MenuChoice:
+    """A line of the menu below a question: its number or `key` chooses it. Without an `answer`, words are asked for."""
+
+    label: str
+    answer: Answer | None = None
+    key: str = ""
 
 
 class QuestionForm(Protocol):
     """A kind of question; `parse_answer` raises UsageError for a text that is no answer to it."""
 
     @property
-    def page(self) -> str: ...
-
-    @property
     def title(self) -> str:
-        """A short form of the page, shown below it while the question is open."""
+        """The question in one line, shown above its menu while it is open."""
         ...
 
     @property
-    def keys(self) -> str: ...
+    def choices(self) -> tuple[MenuChoice, ...]: ...
 
-    def parse_answer(self, text: str) -> PermissionAnswer | str | bool: ...
+    @property
+    def words_hint(self) -> str:
+        """What can be typed when no choice of the menu fits; empty if nothing can."""
+        ...
 
-    def answer_when_declined(self) -> PermissionAnswer | str | bool | None: ...
+    def show(self, screen: Screen) -> None:
+        """Print all of the question."""
+        ...
+
+    def parse_answer(self, text: str) -> Answer: ...
+
+    def parse_words(self, text: str) -> Answer:
+        """Return the answer when words were asked for."""
+        ...
+
+    def answer_when_declined(self) -> Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +77,38 @@ class PermissionForm:
     """May this tool call run?"""
 
     question: PermissionQuestion
-
-    @property
-    def page(self) -> str:
-        reason = self.question.reason
-        why = f"\nAsked because of {reason}." if reason and not reason.startswith(_DEFAULT_RULE) else ""
-        effects = "/".join(sorted(self.question.effects)) or "nothing"
-        return f"? May {self.question.tool} run? It can {effects}.{why}\n{self.question.text}"
+    words_hint = "Say what to do instead, then Enter; Enter alone is a plain no, Esc goes back"
 
     @property
     def title(self) -> str:
-        return f"? May this run? {self.question.text}"
+        call = describe_call(self.question.tool, self.question.arguments)
+        return f"? {call}{f' ({diff_size_text(self.question.preview)})' if self.question.preview else ''}"
 
     @property
-    def keys(self) -> str:
-        kept = [_KEYS[scope] for scope in self.question.scopes if scope in _KEYS]
-        return " · ".join([*kept, "n no", "v shows it again", "or say what to do instead"]) + ", then Enter"
+    def choices(self) -> tuple[MenuChoice, ...]:
+        again = {
+            GrantScope.ONCE: ("yes", "y"),
+            GrantScope.SESSION: ("yes, and the same call again in this session", "s"),
+            GrantScope.ALWAYS: ("always allow exactly this call", "a"),
+        }
+        kept = [
+            MenuChoice(again[scope][0], PermissionAnswer(scope), again[scope][1])
+            for scope in self.question.scopes
+            if scope in again
+        ]
+        return (*kept, MenuChoice("no, and say what to do instead", key="n"))
+
+    def show(self, screen: Screen) -> None:
+        question = self.question
+        if question.tool == EDIT_TOOL and question.preview:
+            screen.say(self.title, Tone.ASKED)
+            show_diff(screen, question.preview, PREVIEW_LINES)
+        else:
+            asked = "Run on this machine" if question.tool == TERMINAL_TOOL else f"Call {question.tool}"
+            screen.say(f"? {asked}", Tone.ASKED)
+            screen.say(full_call_text(question.tool, question.arguments) if question.arguments else question.text)
+        if question.reason and not question.reason.startswith(_DEFAULT_RULE):
+            screen.say(f"  Asked because of {question.reason}.", Tone.DIM)
 
     def parse_answer(self, text: str) -> PermissionAnswer:
         word = text.strip().lower()
@@ -74,16 +116,19 @@ class PermissionForm:
             return PermissionAnswer(None)
         if (scope := _SCOPES.get(word)) is not None:
             if scope not in self.question.scopes:
-                raise UsageError(f"A yes for {scope.value} cannot be kept here: answer {self.keys}.")
+                raise UsageError(f"A yes for {scope.value} cannot be kept here: choose from the menu.")
             return PermissionAnswer(scope)
         if not word:
-            raise UsageError(f"Nothing was answered: {self.keys}.")
+            raise UsageError("Nothing was answered: choose from the menu.")
         if word.startswith(_NEARLY_YES) and len(word.split()) < 4:
-            raise UsageError("To allow it, type y alone; to refuse it, type n, or say what to do instead.")
+            raise UsageError("To allow it, press y; to refuse it, press n and say what to do instead.")
         return PermissionAnswer(None, text.strip())
 
-    def answer_when_declined(self) -> None:
-        """Return None: Esc does not answer a permission question."""
+    def parse_words(self, text: str) -> PermissionAnswer:
+        return PermissionAnswer(None, text.strip())
+
+    def answer_when_declined(self) -> PermissionAnswer:
+        return PermissionAnswer(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +136,33 @@ class ClarificationForm:
     """A question of the model, with choices or free text; an empty answer is allowed."""
 
     question: str
-    choices: tuple[str, ...]
-
-    @property
-    def page(self) -> str:
-        listed = [f"  {number}. {choice}" for number, choice in enumerate(self.choices, 1)]
-        return "\n".join([f"? {self.question}", *listed])
+    offered: tuple[str, ...]
+    words_hint = "Your own words, or nothing if you would rather not say, then Enter"
 
     @property
     def title(self) -> str:
-        return self.page
+        return f"? {self.question}"
 
     @property
-    def keys(self) -> str:
-        number = "a number, " if self.choices else ""
-        return f"{number}your own words, or nothing if you would rather not say, then Enter"
+    def choices(self) -> tuple[MenuChoice, ...]:
+        if not self.offered:
+            return ()
+        return (*(MenuChoice(choice, choice) for choice in self.offered), MenuChoice("in your own words"))
+
+    def show(self, screen: Screen) -> None:
+        listed = [f"  {number}. {choice}" for number, choice in enumerate(self.offered, 1)]
+        screen.say("\n".join([self.title, *listed]), Tone.ASKED)
 
     def parse_answer(self, text: str) -> str:
         words = text.strip()
-        if self.choices and words.isascii() and words.isdigit():
-            if not 1 <= int(words[:9]) <= len(self.choices):
-                raise UsageError(f"There is no choice {words[:9]}: say 1 to {len(self.choices)}, or your own words.")
-            return self.choices[int(words) - 1]
+        if self.offered and words.isascii() and words.isdigit():
+            if not 1 <= int(words[:9]) <= len(self.offered):
+                raise UsageError(f"There is no choice {words[:9]}: say 1 to {len(self.offered)}, or your own words.")
+            return self.offered[int(words) - 1]
         return words
+
+    def parse_words(self, text: str) -> str:
+        return text.strip()
 
     def answer_when_declined(self) -> str:
         return ""
@@ -124,21 +173,24 @@ class ConfirmationForm:
     """A yes-or-no question; an empty answer means no."""
 
     question: str
-    keys: str = "y yes · n no, then Enter"
-
-    @property
-    def page(self) -> str:
-        return f"? {self.question}"
+    words_hint = ""
+    choices = (MenuChoice("yes", True, "y"), MenuChoice("no", False, "n"))
 
     @property
     def title(self) -> str:
-        return self.page
+        return f"? {self.question}"
+
+    def show(self, screen: Screen) -> None:
+        screen.say(self.title, Tone.ASKED)
 
     def parse_answer(self, text: str) -> bool:
         word = text.strip().lower()
         if word not in {"y", "yes", "n", "no", ""}:
             raise UsageError("Answer y or n.")
         return word.startswith("y")
+
+    def parse_words(self, text: str) -> bool:
+        return self.parse_answer(text)
 
     def answer_when_declined(self) -> bool:
         return False
@@ -149,9 +201,20 @@ class OpenQuestion:
     """A question in the queue; only the first one has appeared on the screen."""
 
     form: QuestionForm
-    answer: asyncio.Future[PermissionAnswer | str | bool]
+    answer: asyncio.Future[Answer]
     appeared_at: float = 0.0
     armed: bool = field(default=False)
+    selected: int = 0
+    wants_words: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPanel:
+    """What is shown above the input while a question is open; without `rows` it does not accept an answer yet."""
+
+    title: str
+    rows: tuple[str, ...]
+    selected: int | None = None
 
 
 class QuestionQueue:
@@ -205,31 +268,95 @@ class QuestionQueue:
 
     def answer(self, text: str) -> None:
         """Answer the open question. Raises UsageError for what is no answer to it; the question then stays open."""
+        first = self._require_armed()
+        self._resolve(first.form.parse_words(text) if first.wants_words else first.form.parse_answer(text))
+
+    @property
+    def is_menu_open(self) -> bool:
+        """True when a key chooses from the menu of the open question."""
+        return self.is_armed and bool(self._waiting[0].form.choices) and not self._waiting[0].wants_words
+
+    @property
+    def takes_words(self) -> bool:
+        """True when the open question can be answered in words instead of from its menu."""
+        return self.is_open and bool(self._waiting[0].form.words_hint)
+
+    def is_menu_key(self, key: str) -> bool:
+        """Return True for a number or letter that chooses something."""
+        return (key == "v" and self.is_permission) or self._find_choice(key) is not None
+
+    def _find_choice(self, key: str) -> int | None:
+        choices = self._waiting[0].form.choices if self._waiting else ()
+        found = (at for at, one in enumerate(choices) if key == str(at + 1) or (one.key and key.lower() == one.key))
+        return next(found, None)
+
+    def press(self, key: str) -> bool:
+        """Choose from the menu by number or letter, or show the question again with v; False for any other key."""
+        first = self._require_armed()
+        if key == "v" and self.is_permission:
+            self._announce(first)
+            return True
+        if (found := self._find_choice(key)) is None:
+            return False
+        first.selected = found
+        self.choose_selected()
+        return True
+
+    def move_selection(self, step: int) -> None:
+        first = self._require_armed()
+        first.selected = (first.selected + step) % max(1, len(first.form.choices))
+        self._screen.request_redraw()
+
+    def choose_selected(self) -> None:
+        first = self._require_armed()
+        answer = first.form.choices[first.selected].answer
+        if answer is None:
+            first.wants_words = True
+            self._screen.request_redraw()
+        else:
+            self._resolve(answer)
+
+    def ask_for_words(self) -> None:
+        self._require_armed().wants_words = True
+        self._screen.request_redraw()
+
+    def decline(self) -> bool:
+        """Handle Esc: go back to the menu, or decline to answer; return True if a permission was declined."""
+        if not self.is_armed:
+            return False
+        first = self._waiting[0]
+        if first.wants_words and first.form.choices:
+            first.wants_words = False
+            self._screen.request_redraw()
+            return False
+        self._resolve(first.form.answer_when_declined())
+        return isinstance(first.form, PermissionForm)
+
+    def panel(self) -> QuestionPanel | None:
+        """Return what is shown above the input; None if no question is open."""
+        if not self._waiting:
+            return None
+        first, more = self._waiting[0], len(self._waiting) - 1
+        title = shorten_line(first.form.title, PANEL_CHARS)
+        if title.endswith("…"):
+            title += " (all of it is above; v shows it again)"
+        if more:
+            title += f" ({more} more to come)"
+        if not self.is_armed:
+            return QuestionPanel(title, ())
+        if self.is_menu_open:
+            rows = tuple(_menu_row(number, choice) for number, choice in enumerate(first.form.choices, 1))
+            return QuestionPanel(title, rows, first.selected)
+        return QuestionPanel(title, (first.form.words_hint,))
+
+    def _require_armed(self) -> OpenQuestion:
         if not self._waiting:
             raise UsageError("No question is open: there is nothing to answer.")
         if not self.is_armed:
             raise UsageError("The question has only just appeared: read it, then answer.")
-        if self.is_permission and text.strip().lower() in _SHOW_AGAIN:
-            self._announce(self._waiting[0])
-            return
-        self._resolve(self._waiting[0].form.parse_answer(text))
+        return self._waiting[0]
 
-    def decline(self) -> None:
-        """Decline to answer the open question (Esc)."""
-        if self.is_armed and (answer := self._waiting[0].form.answer_when_declined()) is not None:
-            self._resolve(answer)
-
-    def panel_lines(self) -> list[str]:
-        """Return the lines shown above the input while a question is open."""
-        if not self._waiting:
-            return []
-        first, more = self._waiting[0], len(self._waiting) - 1
-        keys = first.form.keys if self.is_armed else "…"
-        title = shorten_line(first.form.title, PANEL_CHARS)
-        cut = " (all of it is above; v shows it again)" if title.endswith("…") else ""
-        return [title + cut, keys + (f" ({more} more to come)" if more else "")]
-
-    async def _wait_for_answer(self, wanted: QuestionForm) -> PermissionAnswer | str | bool:
+    async def _wait_for_answer(self, wanted: QuestionForm) -> Answer:
         asked = OpenQuestion(wanted, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._waiting[0] is asked:
@@ -242,7 +369,7 @@ class QuestionQueue:
         finally:
             self._remove(asked)
 
-    def _resolve(self, answer: PermissionAnswer | str | bool) -> None:
+    def _resolve(self, answer: Answer) -> None:
         asked = self._waiting[0]
         self._screen.say(f"  {_answer_text(answer)}", Tone.DIM)
         if not asked.answer.done():
@@ -263,16 +390,22 @@ class QuestionQueue:
         self._announce(asked)
 
     def _announce(self, asked: OpenQuestion) -> None:
-        self._screen.say(asked.form.page, Tone.ASKED)
+        asked.form.show(self._screen)
         self._screen.request_redraw()
 
 
-def _answer_text(answer: PermissionAnswer | str | bool) -> str:
+def _menu_row(number: int, choice: MenuChoice) -> str:
+    return f"{number} {choice.label}{f' ({choice.key})' if choice.key else ''}"
+
+
+def _answer_text(answer: Answer) -> str:
     match answer:
         case PermissionAnswer(scope=None, words=words):
-            return f"not allowed; the model is told: {words}" if words else "not allowed"
+            return f"no; the model is told: {words}" if words else "no"
+        case PermissionAnswer(scope=GrantScope.ONCE):
+            return "yes"
         case PermissionAnswer(scope=scope):
-            return f"allowed: {scope}"
+            return f"yes, {'always' if scope is GrantScope.ALWAYS else 'for this session'}"
         case bool():
             return "yes" if answer else "no"
         case _:

@@ -38,6 +38,7 @@ FENCE_LINES = 40  # of code collected before it is printed
 BLOCK_CHARS = 16 * 1024  # of any other block; a longer one is printed in parts
 ARGUMENT_CHARS = 90  # of a tool call's arguments, on its line
 DIFF_LINES = 60  # of an edit's diff
+PREVIEW_LINES = 400  # of the diff of an edit that a person is asked about
 RESULT_LINES = 200  # of a tool result shown with /verbose
 SESSIONS_SHOWN = 20
 HITS_SHOWN = 10
@@ -45,6 +46,7 @@ PANEL_CHARS = 600  # of an open question, repeated above the input; the whole qu
 
 # Keys
 QUIET_S = 0.5  # without a key before a question accepts an answer: text typed ahead is not meant for it
+LETTER_ALONE_S = 0.3  # without another letter before a letter chooses from a menu: it may begin a sentence
 TWICE_S = 2.0  # two Ctrl-C within this time leave the chat
 LEAVING_S = 5.0  # for a run and its processes to end on leaving
 

@@ -43,6 +43,7 @@ from hummingbird.chat.partner import ChatStatus, Partner
 from hummingbird.chat.questions import QuestionQueue
 from hummingbird.chat.rendering import BlockRenderer
 from hummingbird.chat.screen import (
+    LETTER_ALONE_S,
     LIVE_ROWS,
     REDRAW_S,
     STANDING_S,
@@ -152,6 +153,7 @@ class ChatTerminal:
         self._lines: StyleAndTextTuples = []
         self._draft = ""  # the input while a question is being answered
         self._asking = False
+        self._menu_letter: tuple[str, asyncio.TimerHandle] | None = None
         self._interrupted_at = 0.0
         self._status_cache: tuple[float, ChatStatus | None] = (0.0, None)
         self._told_of_invalid_bytes = False
@@ -273,6 +275,55 @@ class ChatTerminal:
     def is_question_open(self) -> bool:
         return self.questions.is_armed
 
+    @property
+    def is_menu_open(self) -> bool:
+        return not self.buffer.text and self.questions.is_menu_open
+
+    def press_menu_key(self, key: str) -> None:
+        """Choose from the menu of a question, or begin an answer in words.
+
+        A letter chooses once no other letter follows it: it may be the first one of a sentence ("you should not").
+        """
+        if key == "/" and self._menu_letter is None:
+            self.buffer.insert_text(key)  # a command
+        elif self._menu_letter is not None or not self.questions.is_menu_key(key):
+            if key.isprintable() and self.questions.takes_words:
+                self.questions.ask_for_words()
+                self.buffer.insert_text(self._take_menu_letter() + key)
+        elif key.isdigit() or not self.questions.takes_words:
+            self._press(key)
+        else:
+            waiting = asyncio.get_running_loop().call_later(LETTER_ALONE_S, self.choose_selected)
+            self._menu_letter = (key, waiting)
+
+    def _take_menu_letter(self) -> str:
+        """Return the letter that waits for another one, if there is one; it no longer chooses anything."""
+        letter, waiting = self._menu_letter or ("", None)
+        self._menu_letter = None
+        if waiting is not None:
+            waiting.cancel()
+        return letter
+
+    def _press(self, key: str) -> None:
+        self.questions.press(key)
+        self._swap_draft()
+        self.request_redraw()
+
+    def move_selection(self, step: int) -> None:
+        self._take_menu_letter()
+        self.questions.move_selection(step)
+
+    def choose_selected(self) -> None:
+        """Choose the selected line, or that of the letter that was pressed just now."""
+        letter = self._take_menu_letter()
+        if not self.is_menu_open:  # the question was withdrawn meanwhile
+            return
+        if letter:
+            self._press(letter)
+        else:
+            self.questions.choose_selected()
+            self._swap_draft()
+
     def submit(self) -> None:
         assert self.conversation is not None
         text, asked = self.buffer.text, self.questions.is_armed
@@ -310,7 +361,11 @@ class ChatTerminal:
         self.buffer.insert_text(self.pastes.keep(text) if needs_placeholder(text) else text)
 
     def decline(self) -> None:
-        self.questions.decline()
+        """Handle Esc at a question; to decline a permission also ends the run, so that one can say what to do."""
+        self._take_menu_letter()
+        if self.questions.decline() and self.conversation is not None:
+            self.conversation.interrupt()
+        self._swap_draft()
 
     def _on_key_press(self, _: Any) -> None:
         self.questions.note_key_press()
@@ -372,19 +427,26 @@ class ChatTerminal:
             ("class:queued", fit_line(printable_text(f"queued: {shorten_line(text, columns)}"), columns))
             for text in waiting[:3]
         ]
-        lines += [("class:question", row) for row in self._question_rows(columns, max(2, size.rows // 3))]
+        lines += self._question_rows(columns, max(2, size.rows // 3))
         if (partial := self.narrator.partial_text) and (left := rows - len(lines)) > 0:
             lines = [*(("", row) for row in last_rows(partial, columns, left)), *lines]
         return [*((one[0], one[1] + "\n") for one in lines[:-1]), *lines[-1:]]
 
-    def _question_rows(self, columns: int, rows: int) -> list[str]:
-        """Return as much of the open question as fits (it was printed in full), and always how to answer it."""
-        if not self.questions.is_open:
+    def _question_rows(self, columns: int, rows: int) -> StyleAndTextTuples:
+        """Return as much of the open question's title as fits (all of it was printed above), and its menu."""
+        panel = self.questions.panel()
+        if panel is None:
             return []
-        page, keys = (wrap_line(printable_text(line), columns) for line in self.questions.panel_lines())
-        if len(page) > rows:
-            page = [*page[: rows - 1], fit_line("… all of it is above; v shows it again", columns)]
-        return [*page, *keys]
+        title = wrap_line(printable_text(panel.title).replace("\n", " "), columns)
+        if len(title) > rows:
+            title = [*title[: rows - 1], fit_line("… all of it is above; v shows it again", columns)]
+        lines: StyleAndTextTuples = [("class:question", row) for row in title]
+        for at, row in enumerate(panel.rows):
+            is_chosen = at == panel.selected
+            mark = "❯ " if is_chosen else "  "
+            text = fit_line(f"{mark}{printable_text(row)}".replace("\n", " "), columns)
+            lines.append(("class:chosen" if is_chosen else "class:choice", text))
+        return lines
 
     async def _redraw_loop(self) -> None:
         """Redraw changes a few times a second, and everything once a second for the elapsed times."""

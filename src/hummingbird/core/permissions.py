@@ -256,6 +256,14 @@ class ProposedCall:
         masked = _STRING.sub(lambda found: _dump_json(mask(msgspec.json.decode(found[0]))), self.text)
         return f"{self.tool} {printable_command(mask(masked))}"
 
+    def masked_arguments(self, mask: Callable[[str], str]) -> Mapping[str, Any]:
+        """Return the arguments in the order of the call, with credentials masked."""
+        masked = _STRING.sub(
+            lambda found: _dump_json(mask(msgspec.json.decode(found[0]))), _dump_in_order(self.arguments)
+        )
+        found = msgspec.json.decode(masked)
+        return found if isinstance(found, dict) else {}
+
     @property
     def is_too_long(self) -> bool:
         """Tell whether the arguments are too long to be judged."""
@@ -439,6 +447,8 @@ class PermissionQuestion:
     """A question to a person.
 
     `text` is the whole call, ready to be shown; do not truncate it. `scopes` are the approvals that can be stored here.
+    `arguments` are those of the call, masked. `preview` is what the call would change, as a unified diff, if its tool
+    can say so before.
     """
 
     tool: str
@@ -447,6 +457,8 @@ class PermissionQuestion:
     key: str
     effects: frozenset[ToolEffect]
     scopes: tuple[GrantScope, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    preview: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,6 +573,10 @@ def _normalise_name(name: str) -> str:
 
 def _dump_json(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _dump_in_order(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _iter_strings(text: str) -> Iterator[str]:

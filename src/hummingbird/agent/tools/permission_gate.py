@@ -4,13 +4,13 @@ Grants for the session are read from its journal alone, so a resumed session has
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import is_being_cancelled, is_outside_interrupt, run_within
-from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.errors import CommandFailed, HummingbirdError
 from hummingbird.core.journal import JournalEntry
 from hummingbird.core.limits import ERROR_TEXT_CHARS, GRANT_SHOWN_CHARS, PERSON_TIMEOUT_S
 from hummingbird.core.permissions import (
@@ -36,17 +36,24 @@ DENIAL_ADVICE = (
 )
 
 
+# Returns what a call would change, as a unified diff; empty for tools that cannot say. Raises CommandFailed for a call
+# that would fail, so that nobody is asked about it.
+CallPreview: TypeAlias = Callable[[ToolSpec, Mapping[str, Any]], Awaitable[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPermissions:
     """The permissions of a session.
 
-    Without an asker, a call that needs a person's yes is denied. Without `saved`, no grant outlives the session.
+    Without an asker, a call that needs a person's yes is denied. Without `saved`, no grant outlives the session. A
+    person who is asked sees what `preview` returns.
     """
 
     rules: Sequence[PermissionRule] = ()
     default: Mapping[ToolEffect, PermissionAction] = field(default_factory=lambda: CAREFUL)
     asker: PermissionAsker | None = None
     saved: GrantStore | None = None
+    preview: CallPreview | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +66,13 @@ class PermissionRuling:
     key: str = ""
     scope: str = ""
     where: str = ""
+    would_fail: bool = False
 
     @property
     def denial_text(self) -> str:
         """Return what the model reads of a denial."""
+        if self.would_fail:
+            return f"Nobody was asked, because the call would fail. {self.reason}"
         why = f": {self.reason.rstrip('.')}" if self.reason else ""
         return f"Denied by {self.by}{why}. {DENIAL_ADVICE}"
 
@@ -118,7 +128,11 @@ class PermissionGate:
         if self._permissions.asker is None:
             nobody = "it needs a person's yes, and there is nobody to ask"
             return PermissionRuling(False, decision.by, f"{nobody} ({why})" if why else nobody, decision.command.key)
-        question = self._build_question(spec, decision.command, f"{decision.by}{': ' + why if why else ''}")
+        reason = f"{decision.by}{': ' + why if why else ''}"
+        try:
+            question = await self._build_question(spec, decision.command, reason)
+        except CommandFailed as error:
+            return PermissionRuling(False, "the tool", str(error), decision.command.key, would_fail=True)
         return await self._ask_person(self._permissions.asker, question)
 
     async def _load_grants(self) -> tuple[dict[str, GrantScope], str]:
@@ -130,14 +144,23 @@ class PermissionGate:
         except HummingbirdError as error:
             return {}, shorten_line(str(error), ERROR_TEXT_CHARS)
 
-    def _build_question(self, spec: ToolSpec, command: ProposedCall, reason: str) -> PermissionQuestion:
+    async def _build_question(self, spec: ToolSpec, command: ProposedCall, reason: str) -> PermissionQuestion:
+        """Raises CommandFailed if the call would fail."""
+        preview = "" if self._permissions.preview is None else await self._permissions.preview(spec, command.arguments)
         scopes = (
             GrantScope.ONCE,
             GrantScope.SESSION,
             *((GrantScope.ALWAYS,) if self._permissions.saved is not None else ()),
         )
         return PermissionQuestion(
-            spec.name, command.describe(self._mask), self._mask(reason), command.key, spec.effects, scopes
+            spec.name,
+            command.describe(self._mask),
+            self._mask(reason),
+            command.key,
+            spec.effects,
+            scopes,
+            command.masked_arguments(self._mask),
+            self._mask(preview),
         )
 
     async def _ask_person(self, asker: PermissionAsker, question: PermissionQuestion) -> PermissionRuling:

@@ -375,23 +375,34 @@ class Workspace:
             )
         return content
 
+    def preview_edit(self, path: str, old: str | None, new: str) -> str:
+        """Return the diff that the edit would make now. Raises CommandFailed if the edit would fail."""
+        with self._edit_lock:
+            spot, before, after = self._plan_edit(path, old, new)
+        return format_unified_diff(spot.display_path, before.text if before else None, after)
+
     def edit(self, path: str, old: str | None, new: str) -> str:
         with self._edit_lock:
-            spot = self._resolve_editable(path)
-            before = read_content(self.folder, spot)
-            self._check_unchanged(spot, before, whole=old is None)
-            after = new.encode("utf-8", "replace") if old is None else _replace_text(spot, before, old, new)
-            if len(after) > EDIT_BYTES:
-                raise CommandFailed(
-                    f"{spot.display_path} would be larger than {EDIT_BYTES} bytes; write it with a command."
-                )
-            if before is not None and before.text == after:
-                raise CommandFailed(f"{spot.display_path} would stay as it is: the new text is the old one.")
+            spot, before, after = self._plan_edit(path, old, new)
             made = write_content(self.folder, spot, after, before)
             self._history.record(FileChange(spot, before, content_digest(after), made))
             self._changes[spot.display_path] += 1
             self._read_digests[spot] = content_digest(after)
         return format_unified_diff(spot.display_path, before.text if before else None, after)
+
+    def _plan_edit(self, path: str, old: str | None, new: str) -> tuple[SafePath, FileContent | None, bytes]:
+        """Return the file, its content before the edit (None if it is new) and after. Raises CommandFailed."""
+        spot = self._resolve_editable(path)
+        before = read_content(self.folder, spot)
+        self._check_unchanged(spot, before, whole=old is None)
+        after = new.encode("utf-8", "replace") if old is None else _replace_text(spot, before, old, new)
+        if len(after) > EDIT_BYTES:
+            raise CommandFailed(
+                f"{spot.display_path} would be larger than {EDIT_BYTES} bytes; write it with a command."
+            )
+        if before is not None and before.text == after:
+            raise CommandFailed(f"{spot.display_path} would stay as it is: the new text is the old one.")
+        return spot, before, after
 
     def _resolve_editable(self, path: str) -> SafePath:
         spot = self._resolve(path)

@@ -1,0 +1,116 @@
+"""Describes tool calls and their results in sentences for people, and shows diffs in colour."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hummingbird.chat.screen import ARGUMENT_CHARS, Screen, Tone
+from hummingbird.core.shell.evaluation import printable_command
+from hummingbird.core.text import shorten_line
+
+EDIT_TOOL, TERMINAL_TOOL = "file_edit", "terminal"
+COMMAND_TOOLS = (TERMINAL_TOOL, "sandbox_exec")
+_VALUE_CHARS = 60
+_FENCE = re.compile(r"</?untrusted [^>\n]*>")
+
+
+def parse_arguments(arguments: str) -> Mapping[str, Any]:
+    """Return the arguments of a call as the journal has them; empty if they are no JSON object."""
+    try:
+        found = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def describe_call(name: str, arguments: Mapping[str, Any], *, done: bool = False) -> str:
+    """Return a short sentence about the call: "Read a.py", "Run pytest -q"; in the past tense if it is `done`."""
+
+    def given(key: str, default: str = "") -> str:
+        value = arguments.get(key, default)
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    verb = "Ran" if done else "Run"
+    match name:
+        case "file_read":
+            first = f" from line {given('offset')}" if arguments.get("offset", 1) != 1 else ""
+            return f"Read {given('path')}{first}"
+        case "file_search":
+            where = f" in {given('path')}" if arguments.get("path", ".") != "." else ""
+            what = given("glob") if not arguments.get("pattern") else f"for {given('pattern')}"
+            return f"{'Searched' if done else 'Search'} {what}{where}"
+        case "file_edit":
+            return f"{'Edited' if done else 'Edit'} {given('path')}"
+        case "terminal":
+            how = " in the background" if arguments.get("background") else ""
+            return f"{verb}{how} {_one_line(given('command'))}"
+        case "sandbox_exec":
+            return f"{verb} in the sandbox {_one_line(given('command'))}"
+        case "process":
+            what = {"list": "List", "read": "Read", "kill": "End"}.get(given("action"), "Process")
+            return f"{what} background process{'es' if what == 'List' else ' ' + given('number')}"
+        case "todo":
+            return f"{'Changed' if done else 'Change'} the to-do list"
+        case "memory":
+            return f"{'Changed' if done else 'Change'} the memory"
+        case "skill":
+            return f"{'Loaded' if done else 'Load'} the skill {given('name')}"
+        case "delegate":
+            tasks = arguments.get("tasks")
+            return f"{'Delegated' if done else 'Delegate'} {len(tasks) if isinstance(tasks, list) else 'some'} tasks"
+        case _:
+            shown = ", ".join(f"{key} {shorten_line(given(key), _VALUE_CHARS)}" for key in arguments)
+            verb = "Called" if done else "Call"
+            return f"{verb} {name}{' with ' + shown if shown else ''}"
+
+
+def full_call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return the whole call for a person who is asked about it, nothing left out, in the order of the call."""
+    if name in COMMAND_TOOLS and isinstance(arguments.get("command"), str):
+        others = {key: value for key, value in arguments.items() if key != "command"}
+        lines = [printable_command(str(arguments["command"]))]
+    else:
+        others, lines = dict(arguments), []
+    for key, value in others.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        shown = printable_command(text)
+        lines.append(f"{key}: {shown}" if "\n" not in shown else f"{key}:\n{_indent(shown, '  ')}")
+    return _indent("\n".join(lines), "    ")
+
+
+def diff_size_text(diff: str) -> str:
+    """Return how many lines a unified diff adds and removes: "+3 −1"."""
+    lines = _diff_body(diff)
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return f"+{added} −{removed}"
+
+
+def show_diff(screen: Screen, diff: str, most_lines: int) -> None:
+    """Show the hunks of a unified diff in colour, and say how many lines are left out."""
+    lines = _diff_body(diff)
+    for line in lines[:most_lines]:
+        tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.DIM
+        screen.say(f"    {line}", tone)
+    if len(lines) > most_lines:
+        screen.say(f"    … {len(lines) - most_lines:,} more lines", Tone.DIM)
+
+
+def without_fence(text: str) -> str:
+    """Return a tool's result without the marks that tell the model that outsiders may have written it."""
+    return "\n".join(line for line in text.split("\n") if not _FENCE.fullmatch(line))
+
+
+def _diff_body(diff: str) -> list[str]:
+    """Return the lines from the first hunk on: the two lines above it only name the file."""
+    lines = without_fence(diff).rstrip("\n").split("\n")
+    first = next((at for at, line in enumerate(lines) if line.startswith("@@")), len(lines))
+    return lines[first:]
+
+
+def _one_line(command: str) -> str:
+    return shorten_line(printable_command(command), ARGUMENT_CHARS)
+
+
+def _indent(text: str, by: str) -> str:
+    return "\n".join(by + line if line else line for line in text.split("\n"))
