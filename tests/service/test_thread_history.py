@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from hummingbird.core.orders import OrderCause, RunOverrides, WorkOrder, session_id_for
+from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.protocol import MergeRequestDetails, MergeRequestThread, NoteKind, NoteMarker, ThreadNote
 from hummingbird.service.thread_history import (
     find_end_note,
@@ -284,6 +285,29 @@ def test_old_markers_that_say_no_more_than_a_session_do_no_harm() -> None:
     assert find_placeholder(order(), threads) is None
     assert open_threads(threads, "look") == ()
     assert find_session_overrides(threads[0]) == RunOverrides()
+
+
+def bare(session_id: str, sha: str = HEAD, workflow: str = "look") -> MergeRequestThread:
+    """A placeholder and its result as they are before a migration: both with the marker of three keys."""
+    text = f'<!-- hummingbird-session: {{"id":"{session_id}","wf":"{workflow}","sha":"{sha}"}} -->'
+    marker = NoteMarkers("hummingbird-session").parse_marker(f"Running the {workflow} workflow...\n\n{text}")
+    notes = [ThreadNote(id=next(NUMBERS), author_id=99, by_bot=True, internal=False, marker=marker) for _ in range(2)]
+    return thread(*notes)
+
+
+def test_a_commit_with_a_bare_marker_is_not_looked_at_again() -> None:
+    assert asked(bare("0f2a7c1e-0000-4000-8000-000000000001")) == HANDLED
+    assert asked(bare("0f2a7c1e-0000-4000-8000-000000000001", workflow="other")) == ""
+
+
+def test_threads_with_bare_markers_count_for_the_limit_once_each() -> None:
+    """They are one run each, however many notes there are, and add up with those of today."""
+    one, two = (bare(f"0f2a7c1e-0000-4000-8000-00000000000{number}", OLD) for number in (1, 2))
+    assert asked(one) == ""
+    assert asked(one, two) == LIMIT
+    assert asked(one, run("before", sha=OLD)) == LIMIT
+    assert asked(one, bare("0f2a7c1e-0000-4000-8000-000000000003", OLD, "other")) == ""
+    assert [found.id for found in stale_threads([one], "look", HEAD)] == [one.id]
 
 
 def test_a_change_is_known_by_the_results_of_its_workflow_alone() -> None:

@@ -176,6 +176,10 @@ def _has_result_for_commit(order: WorkOrder, threads: Sequence[MergeRequestThrea
     one.
     """
     about: dict[str, NoteMarker] = {}
+    # A bare marker does not say how its run ended; where such markers come from, any of them settled the commit.
+    bare = (marker for _, _, marker in _iter_marked_notes(threads) if marker.is_bare and marker.wf == order.workflow)
+    if order.sha and any(marker.sha == order.sha for marker in bare):
+        return True
     for _, _, marker in _iter_marked_notes(threads):
         first = about.setdefault(marker.id, marker)
         if marker.part is NoteKind.RESULT and first.wf == order.workflow and first.sha == order.sha:
@@ -186,16 +190,22 @@ def _has_result_for_commit(order: WorkOrder, threads: Sequence[MergeRequestThrea
 def _count_other_runs(order: WorkOrder, threads: Sequence[MergeRequestThread]) -> int:
     """Count the workflow's automatic runs by their placeholders, failed ones too.
 
-    The run that this order continues does not count.
+    The run that this order continues does not count. A thread with bare markers is one run.
     """
     place = find_placeholder(order, threads)
     ours = {order.id, place[1].marker.order} if place and place[1].marker else {order.id}
     orders = {
         marker.order
         for _, _, marker in _iter_marked_notes(threads)
-        if marker.part is NoteKind.PLACEHOLDER and marker.wf == order.workflow and _is_automatic(order, marker)
+        if marker.part is NoteKind.PLACEHOLDER
+        and marker.wf == order.workflow
+        and not marker.is_bare
+        and _is_automatic(order, marker)
     }
-    return len(orders - ours)
+    bare = {
+        thread.id for thread, _, marker in _iter_marked_notes(threads) if marker.is_bare and marker.wf == order.workflow
+    }
+    return len(orders - ours) + len(bare)
 
 
 def _is_automatic(order: WorkOrder, marker: NoteMarker) -> bool:

@@ -45,6 +45,11 @@ class NoteMarker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     finding: str = ""
     patch: str = ""
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether the marker has the older form `{"id","wf","sha"}`, which is the same on every note of a run."""
+        return bool(self.wf) and not self.order
+
 
 @dataclass(frozen=True, slots=True)
 class CollapsedSection:
