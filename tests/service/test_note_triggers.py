@@ -145,10 +145,10 @@ def test_help_names_workflows_choices_and_models(text: str, reply: bool) -> None
     assert not re.search(r"^ {0,3}/", shown, re.MULTILINE)
 
 
-def test_help_does_not_promise_models_that_nobody_allowed() -> None:
+def test_help_promises_any_model_where_nobody_narrowed_them() -> None:
     decision = decide_trigger(note("/hummingbird"), configured(models_allowed=()), BOTS)
     assert isinstance(decision, AnswerDecision)
-    assert "`model=NAME`: a model that the workflow itself names" in decision.text
+    assert "`model=NAME`: any model of a provider that this service has credentials for" in decision.text
 
 
 @pytest.mark.parametrize("word", ["", "theirs"])

@@ -1,6 +1,6 @@
 """Which models a run has when nobody names one, and for which runs rules stand in when no model answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.settings import PriceSettings
@@ -76,6 +76,18 @@ def missing_model_credentials(configuration: Configuration, environment: Mapping
         if not model and default_model(environment) == DIGEST:
             found.setdefault(_NO_KEY, []).append(name)
     return tuple(f"No model can be asked in {', '.join(names)}: {why}" for why, names in found.items())
+
+
+def model_check(current: Callable[[], Configuration], environment: Mapping[str, str]) -> Callable[[str], bool]:
+    """Return a function that tells whether a model is of a provider that there are credentials for."""
+
+    def can_ask(model: str) -> bool:
+        try:
+            return ModelRegistry(environment, model_regions=current().settings.model_regions).check(model)
+        except OperatorError:
+            return False
+
+    return can_ask
 
 
 _NO_KEY = (

@@ -20,6 +20,7 @@ from hummingbird.app.console import RunProgress, log_to_terminal, print_text
 from hummingbird.app.environment_secrets import split_environment
 from hummingbird.app.gitlab_write import ForgeCache
 from hummingbird.app.investigation import AgentInvestigator, watch_every_run
+from hummingbird.app.model_choice import model_check
 from hummingbird.app.run_request import (
     FinishedRun,
     NothingToRun,
@@ -133,7 +134,9 @@ class PostingRunner:
 
         parse_event(body)  # raise here: the stage would only ignore a body that it cannot read
         now = self._parts.clock.now
-        arrivals = EventStage(lambda: self._parts.configuration, self._forges, self._create_publisher, body_of, now)
+        parts, publisher = self._parts, self._create_publisher
+        can_ask = model_check(lambda: parts.configuration, parts.environment)
+        arrivals = EventStage(lambda: parts.configuration, self._forges, publisher, body_of, now, can_ask=can_ask)
         orders = await arrivals.process(EventEnvelope(identity=uuid4().hex, at=now(), forced=True))
         if isinstance(orders, Skipped):
             return NothingToRun(orders.reason)
@@ -189,6 +192,7 @@ class PostingRunner:
             known,
             clock.now,
             votes=opinions,
+            can_ask=model_check(lambda: self._parts.configuration, self._parts.environment),
         )
 
     def _create_publisher(self, forge: GitLabWriter, configuration: Configuration) -> ResultPublisher:
@@ -300,7 +304,8 @@ class _RunCommand:
         _check_webhook(self.body)
         if executing is not None:
             return await executing.orders_from_webhook(self.body, wish.model)
-        return await orders_from_webhook(self.body, configuration, self._open_forge, wish.model)
+        can_ask = model_check(lambda: configuration, self.parts.environment)
+        return await orders_from_webhook(self.body, configuration, self._open_forge, wish.model, can_ask)
 
     async def _read_subject(self) -> RunSubject:
         """Return the subject from --event or from the event file, which holds the same JSON or a whole webhook.

@@ -43,6 +43,7 @@ from hummingbird.gitlab.write.protocol import GitLabWriter, MergeRequestDetails
 from hummingbird.service.coverage import coverage_lines
 from hummingbird.service.event_parser import parse_event
 from hummingbird.service.findings import PublishedFindings, earlier_findings, findings_summary
+from hummingbird.service.note_commands import CanAsk
 from hummingbird.service.note_text import (
     early_end_text,
     format_duration,
@@ -332,7 +333,11 @@ NO_MERGE_REQUEST = "no open merge request has this commit as its head"
 
 
 async def orders_from_webhook(
-    body: bytes, configuration: Configuration, looking_at: Callable[[str], OptionalForge], model: str
+    body: bytes,
+    configuration: Configuration,
+    looking_at: Callable[[str], OptionalForge],
+    model: str,
+    can_ask: CanAsk,
 ) -> Sequence[OrderRequest] | NothingToRun:
     """One for each workflow that the event starts. Raises EventUnreadable, UsageFault, ForgeError and
     CredentialRefused."""
@@ -340,7 +345,7 @@ async def orders_from_webhook(
     if isinstance(event, IgnoredEvent | EmojiChanged):
         return NothingToRun(event.reason)
     looking = looking_at(event.project.path)
-    decision = decide_trigger(event, configuration, await looking.bot_ids(), forced=True)
+    decision = decide_trigger(event, configuration, await looking.bot_ids(), forced=True, can_ask=can_ask)
     names, cause = _workflows_to_start(decision)
     if not names:
         return NothingToRun(_no_run_reason(decision))

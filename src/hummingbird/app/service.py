@@ -22,7 +22,7 @@ from hummingbird.app.environment_secrets import environment_secrets, split_envir
 from hummingbird.app.gitlab_write import ForgeCache
 from hummingbird.app.http_server import BoundedHttpServer, check_exposure, is_loopback
 from hummingbird.app.investigation import AgentInvestigator
-from hummingbird.app.model_choice import missing_model_credentials
+from hummingbird.app.model_choice import missing_model_credentials, model_check
 from hummingbird.app.sandboxes import (
     SandboxChoice,
     check_kube_cluster,
@@ -280,8 +280,9 @@ class HummingbirdService:
         now, votes = self._clock.now, VoteTracker(self._votes, self._clock)
         ledger = failure_ledger(self._places, self._watch.current.settings, self._patience)
         known, investigator = KnownFailureTracker(ledger, self._clock), self._create_investigator()
-        events = EventStage(current, forges, publisher, self._ingress.load_body, now, votes)
-        runs = RunStage(current, forges, publisher, investigator, known, now, votes=votes)
+        can_ask = model_check(current, self._environment)
+        events = EventStage(current, forges, publisher, self._ingress.load_body, now, votes, can_ask)
+        runs = RunStage(current, forges, publisher, investigator, known, now, votes=votes, can_ask=can_ask)
         if self._live is not None:
             runs = replace(runs, notify_page=self._live.show_message)
         return Worker(

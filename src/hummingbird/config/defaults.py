@@ -72,7 +72,7 @@ _SETTINGS = _key_rows(
     ("session_store", "", "Where sessions are stored: a directory, s3://, gs:// or az://; empty: a local directory."),
     ("model", "", "Model as `provider:model` or by its name; empty: chosen by the API key that is set, else `digest`."),
     ("fallback_models", (), "Models to try, in this order, when the previous one fails."),
-    ("models_allowed", (), "Models that users may choose in a command."),
+    ("models_allowed", (), "Models that users may choose in a command; empty: any of a provider with credentials."),
     ("model_regions", EMPTY_MAPPING, "Beginning of a model's name → region of Vertex AI; the longest match counts."),
     ("max_iterations", WORKFLOW_ITERATIONS, "Maximum number of model answers in one run."),
     ("context_limit", WORKFLOW_CONTEXT_TOKENS, "Input tokens of one call above which the run must finish."),

@@ -151,16 +151,19 @@ class ModelRegistry:
         self._given_transport = transport
         self._given_tokens = tokens
 
-    def check(self, name: str) -> None:
+    def check(self, name: str) -> bool:
         """Check that the model is known and has its credentials, without any connection.
 
-        Raises UnknownModel, MissingSetting, UsageError.
+        Return whether it is a provider's: `digest` and a replay ask nobody. Raises UnknownModel, MissingSetting,
+        UsageError.
         """
         named = resolve_model_name(name, self._environment)
-        if named.provider in _FACTORIES:
-            address = env_value(self._environment, _BASE_URLS[named.provider])
-            wanted = EndpointSettings(named, address, self._environment, self._model_regions, self)
-            _FACTORIES[named.provider](wanted)
+        if named.provider not in _FACTORIES:
+            return False
+        address = env_value(self._environment, _BASE_URLS[named.provider])
+        wanted = EndpointSettings(named, address, self._environment, self._model_regions, self)
+        _FACTORIES[named.provider](wanted)
+        return True
 
     def resolve(self, name: str, *, api_mode: str | None = None, base_url: str | None = None) -> Model:
         """Create the model with this name.

@@ -39,7 +39,7 @@ from hummingbird.gitlab.write.protocol import (
 )
 from hummingbird.service import note_text
 from hummingbird.service.event_parser import parse_event
-from hummingbird.service.note_commands import find_override_fault
+from hummingbird.service.note_commands import CanAsk, can_ask_nothing, find_override_fault
 from hummingbird.service.pipeline_settle import is_green
 from hummingbird.service.protocols import Skipped
 from hummingbird.service.publisher import ResultPublisher
@@ -240,6 +240,7 @@ class NoteHandler:
     forge: GitLabWriter
     publisher: ResultPublisher
     now: float
+    can_ask: CanAsk
     skip_reasons: list[str] = field(default_factory=list)
 
     async def create_orders(
@@ -355,7 +356,7 @@ class NoteHandler:
         _log.info("Event %s: no run started: %s.", self.event.identity, reason)
 
     def _find_fault(self, overrides: RunOverrides, applied: ResolvedWorkflow) -> str:
-        return find_override_fault(overrides, applied, self.configuration.settings.models_allowed)
+        return find_override_fault(overrides, applied, self.configuration.settings.models_allowed, self.can_ask)
 
     def _earlier_overrides(self, thread: MergeRequestThread, applied: ResolvedWorkflow) -> RunOverrides:
         """Return what was chosen earlier in the session, as far as it is still allowed."""
@@ -382,7 +383,7 @@ class EventStage:
     """Process events, each by the configuration that is current when it arrives.
 
     `configuration` returns the current one, and an event is judged by that one alone. `publisher` posts as that
-    configuration says.
+    configuration says. `can_ask` tells whether there are credentials for a model that a person chooses.
     """
 
     configuration: Callable[[], Configuration]
@@ -391,6 +392,7 @@ class EventStage:
     load_body: LoadBody
     now: Callable[[], float]
     votes: VoteTracker | None = None
+    can_ask: CanAsk = can_ask_nothing
 
     async def process(self, event: EventEnvelope) -> tuple[WorkOrder, ...] | Skipped:
         """Return the orders that the event leads to, or why there are none.
@@ -408,7 +410,8 @@ class EventStage:
         if isinstance(early, IgnoreDecision):  # most events end here, without a request to GitLab
             return _ignore_event(event, early.reason)
         forge = self.forges(configuration).writer_for(incoming.project.path)
-        decision = decide_trigger(incoming, configuration, await forge.bot_ids(), forced=event.forced)
+        bot_ids = await forge.bot_ids()
+        decision = decide_trigger(incoming, configuration, bot_ids, forced=event.forced, can_ask=self.can_ask)
         if isinstance(decision, IgnoreDecision):
             return _ignore_event(event, decision.reason)
         _log.info("Event %s of %s: %s.", event.identity, incoming.project.path, decision.reason)
@@ -421,7 +424,7 @@ class EventStage:
             orders, reasons = await trigger.create_orders(decision), trigger.skip_reasons
         else:
             assert isinstance(incoming, NoteWritten), "only a note leads to the others"
-            note = NoteHandler(event, incoming, configuration, forge, publication, self.now())
+            note = NoteHandler(event, incoming, configuration, forge, publication, self.now(), self.can_ask)
             orders, reasons = await note.create_orders(decision), note.skip_reasons
         return orders or Skipped(reasons[-1] if reasons else decision.reason)
 

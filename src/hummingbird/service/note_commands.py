@@ -4,9 +4,10 @@ Text in code or in a quotation is not addressed to us. Every text can be parsed.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TypeAlias
 
 from hummingbird.config.configuration import ResolvedWorkflow
 from hummingbird.config.settings import Settings
@@ -160,8 +161,24 @@ def _unreadable_choice_text(key: str, value: str) -> str:
     return f"{quote_as_code(key)} is not an option: choose from {list_as_code((MODEL, ITERATIONS))}."
 
 
-def find_override_fault(overrides: RunOverrides, applied: ResolvedWorkflow, models_allowed: Sequence[str]) -> str:
-    """Return what is wrong with the overrides for this workflow, as a sentence; empty if nothing is."""
+CanAsk: TypeAlias = Callable[[str], bool]
+
+
+def can_ask_nothing(_: str) -> bool:
+    """Tell of no model that it can be asked: the default where nobody knows the credentials."""
+    return False
+
+
+def find_override_fault(
+    overrides: RunOverrides,
+    applied: ResolvedWorkflow,
+    models_allowed: Sequence[str],
+    can_ask: CanAsk = can_ask_nothing,
+) -> str:
+    """Return what is wrong with the overrides for this workflow, as a sentence; empty if nothing is.
+
+    Without `models_allowed`, every model may be chosen that `can_ask` knows credentials for.
+    """
     most = ITERATIONS_FACTOR * applied.max_iterations
     if overrides.max_iterations > most:
         return (
@@ -170,18 +187,26 @@ def find_override_fault(overrides: RunOverrides, applied: ResolvedWorkflow, mode
     allowed = _selectable_models(applied, models_allowed)
     if not overrides.model or overrides.model in allowed:
         return ""
+    if not models_allowed and can_ask(overrides.model):
+        return ""
+    why = "" if models_allowed else " This service does not know it, or has no credentials for its provider."
     if not allowed:
-        return f"The model {quote_as_code(overrides.model)} cannot be chosen: no model can be chosen here."
+        return f"The model {quote_as_code(overrides.model)} cannot be chosen: no model can be chosen here.{why}"
     return (
         f"The model {quote_as_code(overrides.model)} cannot be chosen for `{applied.workflow}`: "
-        f"choose from {list_as_code(allowed)}."
+        f"choose from {list_as_code(allowed)}.{why}"
     )
 
 
-def find_fault_for_all(overrides: RunOverrides, here: Sequence[ResolvedWorkflow], models_allowed: Sequence[str]) -> str:
+def find_fault_for_all(
+    overrides: RunOverrides,
+    here: Sequence[ResolvedWorkflow],
+    models_allowed: Sequence[str],
+    can_ask: CanAsk = can_ask_nothing,
+) -> str:
     """Return the fault if the overrides fit no workflow of the project, worded for the one that allows most."""
     widest_first = sorted(here, key=lambda one: -one.max_iterations)
-    faults = [find_override_fault(overrides, one, models_allowed) for one in widest_first]
+    faults = [find_override_fault(overrides, one, models_allowed, can_ask) for one in widest_first]
     return faults[0] if all(faults) and faults else ""
 
 
@@ -214,9 +239,10 @@ def _workflow_line(applied: ResolvedWorkflow) -> str:
 
 
 def _model_option_text(settings: Settings) -> str:
-    own = "a model that the workflow itself names"
     allowed = settings.models_allowed
-    return f"`{MODEL}=NAME`: {list_as_code(allowed)}, or {own}" if allowed else f"`{MODEL}=NAME`: {own}"
+    if allowed:
+        return f"`{MODEL}=NAME`: {list_as_code(allowed)}, or a model that the workflow itself names"
+    return f"`{MODEL}=NAME`: any model of a provider that this service has credentials for"
 
 
 def _iterations_option_text(here: Sequence[ResolvedWorkflow]) -> str:

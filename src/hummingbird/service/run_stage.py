@@ -40,7 +40,7 @@ from hummingbird.service.findings import (
     publish_findings,
     repost_lost_findings,
 )
-from hummingbird.service.note_commands import choice_fault_text, find_override_fault
+from hummingbird.service.note_commands import CanAsk, can_ask_nothing, choice_fault_text, find_override_fault
 from hummingbird.service.note_text import is_nothing_found, verdict_for_model
 from hummingbird.service.pipeline_settle import SettleWait, check_settled, has_recovered
 from hummingbird.service.protocols import InvestigationResult, Investigator, RetryLater, RunFailed, Skipped
@@ -76,6 +76,7 @@ class StartChecks:
     applied: ResolvedWorkflow
     settings: Settings
     forge: GitLabWriter
+    can_ask: CanAsk
 
     async def find_refusal(self) -> StartRefusal | None:
         """Return why the run must not start, or None.
@@ -91,7 +92,7 @@ class StartChecks:
             return StartRefusal(reason, "" if self.order.cause.is_automatic else note_text.refusal_text())
         if self.order.cause.is_automatic:
             return await self._find_author_refusal()
-        fault = find_override_fault(self.order.overrides, self.applied, self.settings.models_allowed)
+        fault = find_override_fault(self.order.overrides, self.applied, self.settings.models_allowed, self.can_ask)
         if fault:
             return StartRefusal(
                 "what was chosen is not allowed any more", choice_fault_text(fault, self.settings.trigger_prefix)
@@ -124,7 +125,8 @@ def _ignore_page_notice(session_id: str, sentence: str) -> None:
 class RunStage:
     """Process orders, each by the configuration that is current when it starts.
 
-    `notify_page` tells the dashboard page of a session what became of a question that was asked there.
+    `notify_page` tells the dashboard page of a session what became of a question that was asked there. `can_ask` tells
+    whether there are credentials for a model that a person chose.
     """
 
     configuration: Callable[[], Configuration]
@@ -135,6 +137,7 @@ class RunStage:
     now: Callable[[], float]
     notify_page: Callable[[str, str], None] = _ignore_page_notice
     votes: VoteTracker | None = None
+    can_ask: CanAsk = can_ask_nothing
 
     async def process(self, order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | RunFailed | None:
         """Run the order; return when to look at it again, why it does not run, how it failed, or None.
@@ -168,7 +171,7 @@ class RunStage:
             rest = await self._wait_for_checks(order, forge, configuration)
             if rest is not None:
                 return rest if isinstance(rest, RetryLater) else _log_skip(order, rest)
-        checks = StartChecks(order, request, threads, applied, configuration.settings, forge)
+        checks = StartChecks(order, request, threads, applied, configuration.settings, forge, self.can_ask)
         if refusal := await checks.find_refusal():
             if refusal.answer:
                 await self.publisher(forge, configuration).post_decline(order, refusal.answer)

@@ -23,8 +23,10 @@ from hummingbird.gitlab.webhook_events import (
     PipelineChanged,
 )
 from hummingbird.service.note_commands import (
+    CanAsk,
     ParsedNote,
     ambiguous_workflow_text,
+    can_ask_nothing,
     choice_fault_text,
     find_fault_for_all,
     find_override_fault,
@@ -112,9 +114,17 @@ _HIDDEN = re.compile(r"\s*<!--")
 
 
 def decide_trigger(
-    incoming: GitLabEvent, configuration: Configuration, bot_ids: frozenset[int], *, forced: bool = False
+    incoming: GitLabEvent,
+    configuration: Configuration,
+    bot_ids: frozenset[int],
+    *,
+    forced: bool = False,
+    can_ask: CanAsk = can_ask_nothing,
 ) -> TriggerDecision:
-    """Return the decision for an event; `forced` replays a pipeline's event whatever its status is."""
+    """Return the decision for an event; `forced` replays a pipeline's event whatever its status is.
+
+    `can_ask` tells whether there are credentials for a model that a person chooses.
+    """
     if isinstance(incoming, IgnoredEvent):
         return IgnoreDecision(incoming.reason)
     here = configuration.resolve_project(incoming.project.path)
@@ -126,7 +136,7 @@ def decide_trigger(
         case MergeRequestChanged():
             return _decide_merge_request(incoming, here, bot_ids)
         case NoteWritten():
-            return _decide_note(incoming, configuration.settings, here, bot_ids)
+            return _decide_note(incoming, configuration.settings, here, bot_ids, can_ask)
         case EmojiChanged():
             return _decide_emoji(incoming, bot_ids)
 
@@ -218,7 +228,11 @@ def _decide_start(
 
 
 def _decide_note(
-    note: NoteWritten, settings: Settings, here: Sequence[ResolvedWorkflow], bot_ids: frozenset[int]
+    note: NoteWritten,
+    settings: Settings,
+    here: Sequence[ResolvedWorkflow],
+    bot_ids: frozenset[int],
+    can_ask: CanAsk,
 ) -> TriggerDecision:
     if note.edited:
         return IgnoreDecision("an old note was edited")
@@ -228,9 +242,9 @@ def _decide_note(
         return IgnoreDecision("a program wrote the note, for it begins with a hidden comment")
     said = parse_note(note.text, settings.trigger_prefix)
     if said.name is not None:
-        return _decide_command(said.name, said, settings, here)
+        return _decide_command(said.name, said, settings, here, can_ask)
     if note.reply:
-        return _decide_reply(note, said, settings, here)
+        return _decide_reply(note, said, settings, here, can_ask)
     if said.opens:
         text = missing_workflow_text([one.workflow for one in here], settings.trigger_prefix)
         return AnswerDecision(reason="a command without a workflow", text=text)
@@ -244,7 +258,7 @@ def _decide_emoji(event: EmojiChanged, bot_ids: frozenset[int]) -> TriggerDecisi
 
 
 def _decide_command(
-    word: str, said: ParsedNote, settings: Settings, here: Sequence[ResolvedWorkflow]
+    word: str, said: ParsedNote, settings: Settings, here: Sequence[ResolvedWorkflow], can_ask: CanAsk
 ) -> TriggerDecision:
     if word.casefold() in ("", HELP_COMMAND):
         return AnswerDecision(reason="a question for help", text=help_text(settings, here))
@@ -255,7 +269,7 @@ def _decide_command(
     if len(found) > 1:
         text = ambiguous_workflow_text(word, [one.workflow for one in found])
         return AnswerDecision(reason=f"several workflows begin with {_quote(word)}", text=text)
-    return _decide_command_start(found[0], said, settings)
+    return _decide_command_start(found[0], said, settings, can_ask)
 
 
 def _find_workflows(word: str, here: Sequence[ResolvedWorkflow]) -> list[ResolvedWorkflow]:
@@ -268,9 +282,11 @@ def _find_workflows(word: str, here: Sequence[ResolvedWorkflow]) -> list[Resolve
     )
 
 
-def _decide_command_start(applied: ResolvedWorkflow, said: ParsedNote, settings: Settings) -> TriggerDecision:
+def _decide_command_start(
+    applied: ResolvedWorkflow, said: ParsedNote, settings: Settings, can_ask: CanAsk
+) -> TriggerDecision:
     overrides, fault = parse_overrides(said.choices)
-    fault = fault or find_override_fault(overrides, applied, settings.models_allowed)
+    fault = fault or find_override_fault(overrides, applied, settings.models_allowed, can_ask)
     if fault:
         return AnswerDecision(
             reason="a choice that cannot be made", text=choice_fault_text(fault, settings.trigger_prefix)
@@ -280,14 +296,14 @@ def _decide_command_start(applied: ResolvedWorkflow, said: ParsedNote, settings:
 
 
 def _decide_reply(
-    note: NoteWritten, said: ParsedNote, settings: Settings, here: Sequence[ResolvedWorkflow]
+    note: NoteWritten, said: ParsedNote, settings: Settings, here: Sequence[ResolvedWorkflow], can_ask: CanAsk
 ) -> TriggerDecision:
     if not note.discussion_id:
         return IgnoreDecision("the reply does not say in which thread it is")
     if not said.message and not said.choices:
         return IgnoreDecision("the reply is empty")
     overrides, fault = parse_overrides(said.choices)
-    fault = fault or find_fault_for_all(overrides, here, settings.models_allowed)
+    fault = fault or find_fault_for_all(overrides, here, settings.models_allowed, can_ask)
     return ContinueDecision(
         reason="a reply",
         message=said.message,

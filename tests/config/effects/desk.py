@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hummingbird.app.gitlab_write import ForgeCache
+from hummingbird.app.model_choice import model_check
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.loader import load_config
 from hummingbird.core.orders import EventEnvelope, WorkOrder
@@ -54,6 +55,7 @@ class Desk:
     clock: ScriptedClock
     forges: ForgeCache
     configuration: Configuration = field(init=False)
+    credentials: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.says()
@@ -85,7 +87,8 @@ class Desk:
         async def body_of(_: EventEnvelope) -> bytes:
             return body
 
-        arrivals = EventStage(lambda: self.configuration, self.forges, self._publication, body_of, self.clock.now)
+        publication, now = self._publication, self.clock.now
+        arrivals = EventStage(lambda: self.configuration, self.forges, publication, body_of, now, can_ask=self._can_ask)
         event = EventEnvelope(identity=f"event-{len(self.answering.ran)}", at=self.clock.now())
         orders = await arrivals.process(event)
         return () if isinstance(orders, Skipped) else orders
@@ -97,7 +100,10 @@ class Desk:
     async def carries_out(self, order: WorkOrder) -> RetryLater | Skipped | RunFailed | None:
         """The second stage."""
         known, now = KnownFailureTracker(None, self.clock), self.clock.now
-        runs = RunStage(lambda: self.configuration, self.forges, self._publication, self.answering, known, now)
+        runs = RunStage(
+            *(lambda: self.configuration, self.forges, self._publication, self.answering, known, now),
+            can_ask=self._can_ask,
+        )
         return await runs.process(order, last_try=True)
 
     async def commands(self, text: str) -> list[RetryLater | Skipped | RunFailed | None]:
@@ -131,6 +137,9 @@ class Desk:
 
     def world(self, question: Callable[[GitLabWorld], Answer]) -> Answer:
         return self.scene.run_in_server(lambda worlds: question(worlds.gitlab))
+
+    def _can_ask(self, model: str) -> bool:
+        return model_check(lambda: self.configuration, self.credentials)(model)
 
     def _publication(self, forge: GitLabWriter, configuration: Configuration) -> ResultPublisher:
         return ResultPublisher(forge, configuration, self.clock)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hummingbird.core.orders import RunOverrides
 from hummingbird.lab.gitlab.world import GitLabWorld
 from hummingbird.service.protocols import RetryLater
 from tests.config.effects.desk import AUTHOR, FAILED, MAINTAINER, at_desk
@@ -80,6 +81,26 @@ async def test_models_allowed_may_be_chosen_in_a_command_and_others_not(tmp_path
         desk.says("models_allowed: [large]")
         await desk.commands("/hummingbird analyze-failures model=large")
         assert [order.overrides.model for order in desk.answering.ran] == ["large"]
+
+
+async def test_the_documented_command_chooses_a_model_and_iterations(tmp_path: Path) -> None:
+    """Any model of a provider with credentials may be chosen; `models_allowed` narrows it."""
+    command = "/hummingbird analyze-failures model=claude-sonnet-4-6 max_iterations=25"
+    async with at_desk(tmp_path) as desk:
+        usual = ("model_regions: {claude: us-east5}", "max_iterations: 15")
+        desk.says(*usual)
+        await desk.commands(command)
+        assert "has no credentials for its provider" in desk.notes[-1].body
+        desk.credentials["GOOGLE_CLOUD_PROJECT"] = "birds"
+        await desk.commands(command)
+        assert [order.overrides for order in desk.answering.ran] == [
+            RunOverrides(model="claude-sonnet-4-6", max_iterations=25)
+        ]
+        await desk.commands("/hummingbird analyze-failures model=replay:/etc/passwd")
+        desk.says(*usual, "models_allowed: [gemini-3.1-pro-preview]")
+        await desk.commands(command)
+        assert "choose from `gemini-3.1-pro-preview`" in desk.notes[-1].body
+        assert len(desk.answering.ran) == 1
 
 
 @pytest.mark.parametrize(("seconds", "waits"), [(300, 0), (400, 85)])
