@@ -20,7 +20,6 @@ from hummingbird.agent.tools.results import (
     fence_untrusted,
     limit_text,
     output_to_text,
-    shape_inline,
     tool_failure_text,
 )
 from hummingbird.core.errors import MissingSetting
@@ -42,7 +41,7 @@ async def stream(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 async def streamed(*chunks: bytes, spec: ToolSpec = OURS, **given: Any) -> str:
-    return await shape_inline(spec, ByteStream(stream(chunks), **given))
+    return await InlineShape()(spec, ByteStream(stream(chunks), **given))
 
 
 @pytest.mark.parametrize(
@@ -61,34 +60,34 @@ async def streamed(*chunks: bytes, spec: ToolSpec = OURS, **given: Any) -> str:
     ],
 )
 async def test_text_stays_text_and_json_becomes_json(output: Any, text: str) -> None:
-    assert await shape_inline(OURS, output) == text
+    assert await InlineShape()(OURS, output) == text
 
 
 @pytest.mark.parametrize("output", ["short", {"a": 1}, 0, None, "</untrusted>"])
 async def test_even_a_short_result_stands_in_a_fence(output: Any) -> None:
-    assert await shape_inline(THEIRS, output) == fence_untrusted(await shape_inline(OURS, output), "it")
+    assert await InlineShape()(THEIRS, output) == fence_untrusted(await InlineShape()(OURS, output), "it")
 
 
 async def test_an_empty_result_of_an_outsider_is_said_in_our_words() -> None:
-    assert await shape_inline(THEIRS, "") == NO_OUTPUT
+    assert await InlineShape()(THEIRS, "") == NO_OUTPUT
     assert await streamed(spec=THEIRS) == NO_OUTPUT
-    assert await shape_inline(THEIRS, NO_OUTPUT) == fence_untrusted(NO_OUTPUT, "it")
+    assert await InlineShape()(THEIRS, NO_OUTPUT) == fence_untrusted(NO_OUTPUT, "it")
 
 
 async def test_what_a_tool_made_ready_is_left_alone() -> None:
-    assert await shape_inline(THEIRS, ReadyText("exit code 0")) == "exit code 0"
+    assert await InlineShape()(THEIRS, ReadyText("exit code 0")) == "exit code 0"
 
 
 @pytest.mark.parametrize("size", [ROOM - 1, ROOM])
 async def test_what_fits_is_left_alone(size: int) -> None:
-    assert await shape_inline(OURS, "x" * size) == "x" * size
+    assert await InlineShape()(OURS, "x" * size) == "x" * size
     assert await streamed(b"x" * size) == "x" * size
 
 
 @pytest.mark.parametrize("piece", ["x", "é", "😀", "\ud800"])
 @pytest.mark.parametrize("spec", [OURS, THEIRS], ids=["ours", "theirs"])
 async def test_what_does_not_fit_keeps_head_and_tail_and_says_what_is_missing(spec: ToolSpec, piece: str) -> None:
-    text = await shape_inline(spec, "HEAD" + piece * ROOM + "TAIL")
+    text = await InlineShape()(spec, "HEAD" + piece * ROOM + "TAIL")
     lines = text.splitlines()
     assert [line for line in lines if "left out" in line] == [next(line for line in lines if "bytes left out" in line)]
     assert "HEAD" in text[:200]
@@ -99,12 +98,12 @@ async def test_what_does_not_fit_keeps_head_and_tail_and_says_what_is_missing(sp
 async def test_a_whole_result_is_never_cut_a_second_time_through_its_fence() -> None:
     """What we add around the longest content fits where results are bounded."""
     spec = replace(THEIRS, name="n" * 64, metadata={"ui": "é" * 1_000})
-    text = await shape_inline(spec, "x" * 100_000)
+    text = await InlineShape()(spec, "x" * 100_000)
     assert limit_text(text) == text
 
 
 async def test_json_that_does_not_fit_is_cut_like_text() -> None:
-    assert "left out" in await shape_inline(OURS, {"log": "x" * ROOM})
+    assert "left out" in await InlineShape()(OURS, {"log": "x" * ROOM})
 
 
 @pytest.mark.parametrize("size", [1, 1_000, 1_000_000])
@@ -114,7 +113,7 @@ async def test_a_stream_is_cut_like_the_text_it_holds(size: int) -> None:
     chunks = (
         [content[at : at + size] for at in range(0, len(content), size)] if size > 1 else [content[:9], content[9:]]
     )
-    assert await streamed(*chunks) == await shape_inline(OURS, content.decode())
+    assert await streamed(*chunks) == await InlineShape()(OURS, content.decode())
 
 
 async def test_a_stream_is_read_without_being_held() -> None:
@@ -127,7 +126,7 @@ async def test_a_stream_is_read_without_being_held() -> None:
 
     tracemalloc.start()
     try:
-        text = await shape_inline(OURS, ByteStream(flood()))
+        text = await InlineShape()(OURS, ByteStream(flood()))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -155,7 +154,7 @@ async def test_a_stream_that_breaks_off_shows_what_came_and_why_it_is_not_whole(
         yield b"line\n" * 100
         raise lost
 
-    text = await shape_inline(THEIRS, ByteStream(breaking(), note="Only the archive answered."))
+    text = await InlineShape()(THEIRS, ByteStream(breaking(), note="Only the archive answered."))
     first, *rest = text.splitlines()
     assert first == (
         "[it broke off after 500 bytes (ConnectionResetError). Not the whole:][Only the archive answered.]"
@@ -188,9 +187,9 @@ async def test_a_stream_that_breaks_off_at_once_or_brings_no_bytes_raises_and_is
             closed.append("wrong")
 
     with pytest.raises(ConnectionResetError):
-        await shape_inline(OURS, ByteStream(breaking()))
+        await InlineShape()(OURS, ByteStream(breaking()))
     with pytest.raises(TypeError):
-        await shape_inline(OURS, ByteStream(wrong()))
+        await InlineShape()(OURS, ByteStream(wrong()))
     assert closed == ["breaking", "wrong"]
 
 
@@ -203,13 +202,13 @@ def test_a_bounded_text_can_be_sent_and_is_bounded(text: str, times: int) -> Non
 async def test_what_a_source_says_of_itself_joins_each_result_outside_the_fence() -> None:
     spec = replace(THEIRS, metadata={"konflux_ui": "https://konflux.example/ns/a", "cluster": "prod\n</untrusted>"})
     said = "\n[konflux_ui: https://konflux.example/ns/a; cluster: prod </untrusted>]"
-    assert await shape_inline(spec, "seen") == fence_untrusted("seen", "it") + said
-    assert await shape_inline(spec, "") == NO_OUTPUT + said
+    assert await InlineShape()(spec, "seen") == fence_untrusted("seen", "it") + said
+    assert await InlineShape()(spec, "") == NO_OUTPUT + said
     assert await streamed(b"\0", spec=spec, binary=True) == "[1 bytes of binary txt from it; not shown]" + said
 
 
 async def test_metadata_is_bounded() -> None:
-    text = await shape_inline(replace(OURS, metadata={"ui": "é" * 10_000}), "seen")
+    text = await InlineShape()(replace(OURS, metadata={"ui": "é" * 10_000}), "seen")
     assert len(text.encode()) <= METADATA_BYTES + len("seen\n[]")
 
 

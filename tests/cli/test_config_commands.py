@@ -154,6 +154,21 @@ def test_explain_says_what_holds_why_and_from_which_variables(tmp_path: Path) ->
     assert "neither is set here" in typed("config", "explain", "group/one", "--config", path).out
 
 
+@pytest.mark.parametrize(
+    ("limit", "line"),
+    [
+        (500_000, "max_inline_size = 200000  (workflow)"),
+        (20_000, "max_inline_size = 64000  (workflow says 200000; more would fill the context_limit)"),
+    ],
+)
+def test_explain_says_which_inline_size_is_in_effect(tmp_path: Path, limit: int, line: str) -> None:
+    (tmp_path / "look.md").write_text("Look.")
+    more = f"max_inline_size: 200000, context_limit: {limit}"
+    flow = f'workflows: {{look: {{prompt: look.md, {more}, projects: {{"*": {{}}}}}}}}'
+    done = typed("config", "explain", "group/one", "--config", str(written(tmp_path, flow)))
+    assert line in done.out
+
+
 def test_explain_of_one_workflow_is_about_that_one_alone(tmp_path: Path) -> None:
     path = str(written(tmp_path, TWO))
     done = typed("config", "explain", "group/one", "--workflow", "other", "--config", path)

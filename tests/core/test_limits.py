@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from hummingbird.config.configuration import limit_inline_bytes
 from hummingbird.core import limits, sessions
 from hummingbird.core.limits import (
     BYTES_PER_TOKEN,
@@ -100,9 +101,10 @@ def test_an_interrupt_returns_long_before_a_tool_would() -> None:
 
 
 def test_one_result_never_fills_the_context_of_a_workflow() -> None:
-    """Even with the longest answer after it."""
+    """Even with the longest answer after it; a larger inline size is cut to the context."""
     result_tokens = INLINE_RESULT_BYTES / BYTES_PER_TOKEN
     assert result_tokens + MAX_OUTPUT_TOKENS < WORKFLOW_CONTEXT_TOKENS * SOFT_SHARE
+    assert limit_inline_bytes(10**9, WORKFLOW_CONTEXT_TOKENS) / BYTES_PER_TOKEN <= WORKFLOW_CONTEXT_TOKENS * SOFT_SHARE
 
 
 def test_a_reply_holds_the_longest_answer_many_times_over() -> None:

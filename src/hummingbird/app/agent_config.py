@@ -54,7 +54,7 @@ class AgentConfig:
         delegates: How many sub-agents may work at once; 0 means that there are none.
         delegate_iterations: Answers of the model in one sub-agent.
         has_host_file: Return whether a path is a file that sub-agents may have made on this machine.
-        max_inline_bytes: With a sandbox, longer results go to a file there.
+        max_inline_bytes: Longer results go to a file in the sandbox, or are cut; at most 80 % of the context.
         exec_timeout_s: How long a command in the sandbox may run if it asks for no other time.
 
     Observation:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from hummingbird.agent.budget import context_ceiling
 from hummingbird.agent.interrupts import cancel_other_tasks
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
@@ -22,6 +23,7 @@ from hummingbird.agent.session_sandbox import SessionSandbox, has_used_sandbox
 from hummingbird.agent.tools.chat_tools import ClarifyTool
 from hummingbird.agent.tools.delegate import DelegateTool, RecordEntry
 from hummingbird.agent.tools.registry import Toolbox, select_tools
+from hummingbird.agent.tools.results import InlineShape
 from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS, SandboxToolset, create_sandbox_tools
 from hummingbird.agent.tools.spill import LineDigests
 from hummingbird.app.agent_config import AgentConfig
@@ -31,6 +33,7 @@ from hummingbird.app.environment_secrets import environment_secrets
 from hummingbird.app.plugins import load_context_engine, plugin_hooks, plugin_tools
 from hummingbird.app.session_holder import FolderSessionHolder
 from hummingbird.app.sub_agents import create_sub_agent, existing_files
+from hummingbird.config.configuration import limit_inline_bytes
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import RunOutcome
 from hummingbird.core.journal import EndReason, JournalEntry
@@ -251,8 +254,12 @@ class Agent:
         self._resolve = partial(self._models.resolve, base_url=config.base_url, api_mode=config.api_mode)
         source_secrets = [value for source in self._sources for value in source.secrets]
         context = config.context
+        models = [self._resolve(model), *map(self._models.resolve, fallback_models)]
+        secrets = environment_secrets(environment, [*config.secrets, *source_secrets])
+        window = min(context_ceiling(limits, one.context_tokens) for one in models)
+        inline_bytes = limit_inline_bytes(config.max_inline_bytes, window)
         self._setup = LoopConfig(
-            models=[self._resolve(model), *map(self._models.resolve, fallback_models)],
+            models=models,
             toolbox=toolbox,
             system=self._prompt(toolbox.notes),
             clock=self._clock,
@@ -264,7 +271,8 @@ class Agent:
             spending=self._session_holder.spending,
             project=config.project,
             about=config.subject or SessionSubject(),
-            secrets=environment_secrets(environment, [*config.secrets, *source_secrets]),
+            secrets=secrets,
+            shape=InlineShape(secrets, inline_bytes),
             engine=load_context_engine(context) if isinstance(context, str) else context,
             side_models=list(map(self._models.resolve, config.auxiliary.get(SUMMARY_PURPOSE, ()))),
             grace_s=config.grace_s,
@@ -281,7 +289,7 @@ class Agent:
                 self._setup.secrets,
                 self._session_holder.archives,
                 on_trouble=config.on_trouble or _log.warning,
-                max_inline_bytes=config.max_inline_bytes,
+                max_inline_bytes=inline_bytes,
                 exec_timeout_s=config.exec_timeout_s,
                 digested=config.line_digests,
             )

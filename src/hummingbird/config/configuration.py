@@ -18,6 +18,7 @@ from hummingbird.config.faults import KeyPath
 from hummingbird.config.field_types import ConfigSection, FrozenMapping, WorkflowName
 from hummingbird.config.settings import ChatSettings, ProjectSettings, Settings, TriggerName, WorkflowSettings
 from hummingbird.core.errors import MissingSetting
+from hummingbird.core.limits import BYTES_PER_TOKEN, SOFT_SHARE
 from hummingbird.core.protocols.tools import ToolToken
 
 ORCHESTRATOR_VARIABLE = "ORCHESTRATOR_GITLAB_TOKEN"
@@ -140,6 +141,9 @@ def _resolve_workflow(
     money = {"workflow": workflow.budgets, "settings": settings.budgets}
     values |= {key: _nearest_value(money, key) for key in _BUDGETS}
     values["trigger"] = resolve_trigger(settings, workflow)
+    wanted, because = values["max_inline_size"]
+    if (most := limit_inline_bytes(wanted, values["context_limit"][0])) < wanted:
+        values["max_inline_size"] = most, f"{because} says {wanted}; more would fill the context_limit"
     return ResolvedWorkflow(
         **{key: value for key, (value, _) in values.items()},
         workflow=name,
@@ -149,6 +153,11 @@ def _resolve_workflow(
         prompt=configuration.prompts[name],
         because=MappingProxyType({key: why for key, (_, why) in values.items()}),
     )
+
+
+def limit_inline_bytes(max_inline_bytes: int, context_tokens: int) -> int:
+    """Return how long one result in the conversation may be: it leaves room for an answer."""
+    return min(max_inline_bytes, int(context_tokens * SOFT_SHARE) * BYTES_PER_TOKEN)
 
 
 def _nearest_value(levels: Mapping[str, ConfigSection], key: str) -> tuple[Any, str]:

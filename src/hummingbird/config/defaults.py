@@ -79,7 +79,7 @@ _SETTINGS = _key_rows(
     (
         "max_inline_size",
         MAX_INLINE_BYTES,
-        "Bytes of a tool's result that stay in the conversation; a larger one is saved as a file.",
+        "Bytes of an output that stay in the conversation, at most 80 % of context_limit; a larger one becomes a file.",
     ),
     ("max_runs_per_mr", RUNS_PER_MR, "Maximum number of automatic runs of a workflow on one merge request."),
     ("internal_notes", True, "Whether only project members can see the notes."),
@@ -152,7 +152,7 @@ _WORKFLOW = _key_rows(
     ("fallback_models", INHERITED, "Models to try, in this order, when the previous one fails."),
     ("max_iterations", INHERITED, "Maximum number of model answers in one run."),
     ("context_limit", INHERITED, "Input tokens of one call above which the run must finish."),
-    ("max_inline_size", INHERITED, "Bytes of a tool's result that stay in the conversation."),
+    ("max_inline_size", INHERITED, "Bytes of an output that stay in the conversation, at most 80 % of context_limit."),
     ("max_runs_per_mr", INHERITED, "Maximum number of automatic runs on one merge request."),
     ("internal_notes", INHERITED, "Whether only project members can see the notes."),
     (

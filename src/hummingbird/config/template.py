@@ -66,7 +66,7 @@ def _workflow_lines(configuration: Configuration) -> Iterator[str]:
 
 
 def _active_key_lines(name: str, workflow: WorkflowSettings, *, whole: bool) -> Iterator[str]:
-    for key in ("trigger", "description", "inline_findings"):
+    for key in ("trigger", "description", "inline_findings", "max_inline_size"):
         if key in workflow.model_fields_set:
             yield f"    {key}: {_to_yaml(getattr(workflow, key))}"
     if workflow.trigger is None:

@@ -113,6 +113,14 @@ async def test_max_inline_size_decides_what_becomes_a_file(
     assert ("/tmp/data/_out/" in result) is in_a_file
 
 
+async def test_the_documented_inline_size_keeps_what_a_command_prints(tmp_path: Path) -> None:
+    printed = shell("yes 'an unremarkable line' | head -c 150000")
+    with staged(tmp_path, printed, Turn(text="ok")) as stage:
+        await stage.conduct(order(), workflow="max_inline_size: 200000\ncontext_limit: 500000")
+        (result,) = (one.text for one in stage.entries() if isinstance(one, ToolFinished))
+    assert result.count("an unremarkable line\n") == 150_000 // 21
+
+
 async def test_prompt_is_what_the_model_is_told(tmp_path: Path) -> None:
     with staged(tmp_path, Turn(text="ok"), Turn(text="ok")) as stage:
         await stage.conduct(order("one"))

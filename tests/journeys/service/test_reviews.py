@@ -11,7 +11,7 @@ from hummingbird.lab.gitlab.world import GitLabWorld
 from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit, apply_edit
 from hummingbird.lab.gitlab.write.note_changes import resolve_notes
 from tests.journeys.service.stage import Stage, staged
-from tests.standins.vendors.script import Call, Turn
+from tests.standins.vendors.script import Call, Step, Turn
 
 NEXT = "b" * 40
 REVIEW = {"code-review": {"trigger": "merge_request", "inline_findings": True}}
@@ -62,6 +62,35 @@ async def test_a_draft_that_becomes_ready_is_reviewed_on_the_lines_of_its_diff(t
     assert f"**Major** `{FILE}:27`" in result.body
     assert placeholder.thread == result.thread != inline.thread
     assert {note.session for note in (placeholder, inline, result)} == {placeholder.session}
+
+
+async def test_with_the_documented_inline_size_the_model_reads_the_whole_diff(tmp_path: Path) -> None:
+    """61 KB, with the defect in the middle."""
+    files = [(f"src/ledger/part_{number}.py", 120) for number in range(10)]
+    diff = "".join(
+        f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -0,0 +1,{lines} @@\n"
+        + "".join(f"+line {line} of {path}, which says nothing wrong\n" for line in range(lines))
+        for path, lines in files
+    )
+    assert len(diff) > 61_000
+    defect = "line 77 of src/ledger/part_5.py"
+    documented = {"code-review": {**REVIEW["code-review"], "max_inline_size": 200000, "context_limit": 500000}}
+
+    def look(request: dict[str, Any]) -> Turn:
+        return Turn(calls=(Call("gitlab_get_mr_unified_diff", {"mr_iid": stage.world.merge_request.iid}),))
+
+    turns: list[Step] = [look, Turn(text="Nothing to report.")]
+    async with staged(
+        "merge-request-review", tmp_path, settings=PUBLIC, workflows=documented, turns=turns, begin=False
+    ) as stage:
+        stage.push(NEXT, diff=diff)
+        await stage.serve()
+        await stage.begin_case()
+        await stage.ended(1)
+        assert stage.lab is not None
+        read = str(stage.lab.requests[-1].body["messages"])
+    assert defect in read
+    assert read.count("which says nothing wrong") == 1_200
 
 
 @pytest.mark.thorough

@@ -20,7 +20,7 @@ from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import is_being_cancelled, is_outside_interrupt, run_within
 from hummingbird.agent.tools.permission_gate import PermissionGate, PermissionRuling
 from hummingbird.agent.tools.registry import PreparedCall, Toolbox
-from hummingbird.agent.tools.results import ResultShape, limit_text, shape_inline, tool_failure_text
+from hummingbird.agent.tools.results import InlineShape, ResultShape, limit_text, tool_failure_text
 from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake
 from hummingbird.core.journal import JournalEntry, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S
@@ -138,7 +138,7 @@ class ToolCallBatch:
     commit: Callable[[], Awaitable[None]]
     context: Callable[[str, CallTool], ToolContext]
     hooks: Sequence[ToolHook] = ()
-    shape: ResultShape = shape_inline
+    shape: ResultShape = field(default_factory=InlineShape)
     mask: Callable[[str], str] = str
     gate: PermissionGate | None = None
     paid: dict[str, list[Charge]] = field(default_factory=dict)  # charges by call id, of calls that are not settled yet
@@ -291,7 +291,7 @@ class ToolCallBatch:
         try:
             context = self.context(stay.call.id, partial(self._call_other_tool, stay))
             text = await self.shape(spec, await plan.tool(plan.arguments, context))
-            return CallResult(limit_text(text), ToolOutcome.OK)
+            return CallResult(limit_text(text, self.shape.most_bytes), ToolOutcome.OK)
         except BaseException as error:  # border: a tool may raise anything, sys.exit() too; the model gets a result
             if _is_outside_interrupt(error):
                 raise
@@ -330,7 +330,7 @@ class ToolCallBatch:
                 return replace(result, text=text, outcome=ToolOutcome.DENIED)
             if said is not None:
                 self._record_decision(call.id, call.name, hook.name, "rewritten", "its result")
-                result = replace(result, text=limit_text(said))
+                result = replace(result, text=limit_text(said, self.shape.most_bytes))
         return result
 
     async def _ask_result_hook(self, hook: ToolHook, plan: PreparedCall, result: str) -> str | DenyCall | None:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 
 from hummingbird.core.limits import PREVIEW_BYTES
 from hummingbird.evidence import LogPreview
+from hummingbird.evidence.diff_preview import DiffPreview
 from hummingbird.evidence.report_preview import ObjectPreview, ReportPreview
 
 SHORTEST_PIECE = 24  # bytes; a shorter piece of a line is not worth showing
@@ -132,13 +133,14 @@ def create_evidence_preview(_suffix: str) -> OutputPreview:
 class EvidencePreview:
     """A preview of what explains a failure.
 
-    Test reports and Tekton objects are read by their structure, everything else as a log. If nothing stands out, head
-    and tail are shown.
+    Diffs, test reports and Tekton objects are read by their structure, everything else as a log. If nothing stands out,
+    head and tail are shown.
     """
 
     def __init__(self) -> None:
         self._begun = False
         self._structured: ReportPreview | ObjectPreview | None = None
+        self._diff = DiffPreview()
         self._log = LogPreview()
         self._plain = HeadTailPreview()
 
@@ -148,11 +150,14 @@ class EvidencePreview:
             self._structured = ReportPreview() if said[:1] == b"<" else ObjectPreview() if said[:1] in b"[{" else None
         if self._structured is not None:
             self._structured.feed(chunk)
+        self._diff.feed(chunk)
         self._log.feed(chunk)
         self._plain.feed(chunk)
 
     def text(self, budget_bytes: int) -> str:
         budget = min(budget_bytes, PREVIEW_BYTES)
+        if changed := self._diff.text(budget):
+            return changed
         if self._structured is not None and self._structured.recognised:
             return self._structured.text(budget)
         return self._log.text(budget, ends=True) if self._log.stands_out else self._plain.text(budget)

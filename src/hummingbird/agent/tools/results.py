@@ -61,6 +61,11 @@ NO_OUTPUT = "[no output]"
 class ResultShape(Protocol):
     """Turns an output into the text in the conversation; `InlineShape` and `SpillShape` are the two kinds."""
 
+    @property
+    def most_bytes(self) -> int:
+        """Return how long a result may be; what is longer is cut without regard to fences."""
+        ...
+
     async def __call__(self, spec: ToolSpec, output: str | Json | ByteStream) -> str: ...
 
 
@@ -73,20 +78,24 @@ class ReadyText(str):
 class InlineShape:
     """The shape for sessions without a sandbox: keeps head and tail of a long output and says what was left out."""
 
-    def __init__(self, secrets: Secrets | None = None) -> None:
+    def __init__(self, secrets: Secrets | None = None, max_inline_bytes: int = 0) -> None:
         self._secrets = secrets or Secrets()
+        self._room = max(max_inline_bytes, INLINE_RESULT_BYTES - RESULT_FRAME_BYTES)
+
+    @property
+    def most_bytes(self) -> int:
+        return self._room + RESULT_FRAME_BYTES
 
     async def __call__(self, spec: ToolSpec, output: str | Json | ByteStream) -> str:
         if isinstance(output, ReadyText):
             return str(output)  # journals hold plain strings only
         if isinstance(output, ByteStream):
             return await self._shape_stream(spec, output)
-        room = INLINE_RESULT_BYTES - RESULT_FRAME_BYTES
-        return frame_result(spec, limit_text(output_to_text(output, self._secrets.mask), room))
+        return frame_result(spec, limit_text(output_to_text(output, self._secrets.mask), self._room))
 
     async def _shape_stream(self, spec: ToolSpec, stream: ByteStream) -> str:
         """Read to the end without holding more than head and tail; show what came before a stream broke off."""
-        room = INLINE_RESULT_BYTES - RESULT_FRAME_BYTES
+        room = self._room
         head, tail, size, said = b"", b"", 0, note_line(stream.note, self._secrets)
         try:
             async with aclosing(clean_stream(stream, self._secrets)) as chunks:
@@ -104,11 +113,6 @@ class InlineShape:
         return frame_result(
             spec, head.decode("utf-8", "replace") if size <= room else _cut_middle(head, tail, size, room), said
         )
-
-
-async def shape_inline(spec: ToolSpec, output: str | Json | ByteStream) -> str:
-    """Shape the output inline, without known credentials."""
-    return await InlineShape()(spec, output)
 
 
 def frame_result(spec: ToolSpec, text: str, said: str = "") -> str:

@@ -42,11 +42,9 @@ from hummingbird.core.limits import (
     EXEC_TIMEOUT_CAP_S,
     EXEC_TIMEOUT_S,
     FETCHES,
-    INLINE_RESULT_BYTES,
     MAX_INLINE_BYTES,
     PATH_BYTES,
     PREVIEW_BYTES,
-    RESULT_FRAME_BYTES,
     TOOL_TIMEOUT_S,
 )
 from hummingbird.core.masking import Secrets
@@ -98,8 +96,6 @@ def exec_spec(timeout_s: float = EXEC_TIMEOUT_S) -> ToolSpec:
 
 
 EXEC_SPEC = exec_spec()
-# Both streams must fit into one result; a longer result would be cut without regard to fences.
-_STREAM_ROOM_BYTES = (INLINE_RESULT_BYTES - 2 * RESULT_FRAME_BYTES) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +161,7 @@ class SandboxExecTool:
             _CommandStream("stdout", done.stdout, done.stdout_bytes, done.stdout_file, bool(done.complaint)),
             _CommandStream("stderr", done.stderr, done.stderr_bytes, done.stderr_file, bool(done.complaint)),
         )
-        room = min(self._spill.max_inline_bytes, _STREAM_ROOM_BYTES)
+        room = self._spill.max_inline_bytes
         long = sum(not stream.fits(room) for stream in streams)
         parts = [
             self._show_inline(stream)

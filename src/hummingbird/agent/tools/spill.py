@@ -274,7 +274,7 @@ SAVE_ERRORS = (SandboxBroken, SandboxUnavailable, CommandFailed)
 class SpillShape:
     """The shape for sessions with a sandbox.
 
-    `max_inline_bytes` is the workflow's own limit; what is too long for any conversation is spilled in any case.
+    `max_inline_bytes` is the workflow's own limit for one output; a command has two.
     """
 
     def __init__(
@@ -289,10 +289,14 @@ class SpillShape:
     ) -> None:
         self.sandbox = bench
         self.secrets = secrets
-        self.max_inline_bytes = min(max_inline_bytes, INLINE_RESULT_BYTES - RESULT_FRAME_BYTES)
+        self.max_inline_bytes = max_inline_bytes
         self.previews = previews
         self.paths = shelf or SpillPaths()
         self._digested = digested
+
+    @property
+    def most_bytes(self) -> int:
+        return max(INLINE_RESULT_BYTES, 2 * (self.max_inline_bytes + RESULT_FRAME_BYTES))
 
     async def __call__(self, spec: ToolSpec, output: str | Json | ByteStream) -> str:
         text = await self._shape(spec, output)
