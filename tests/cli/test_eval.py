@@ -183,11 +183,11 @@ def test_a_broken_case_is_one_sentence_and_the_others_go_on(file: str, content: 
     mine = tmp_path / "cases" / "network"
     shutil.copytree(CASES_FOLDER / "network", mine)
     (mine / file).write_text(content)
-    done = evaluated(str(tmp_path / "cases"), "odd-corners", "--json", cwd=tmp_path)
+    done = evaluated(str(tmp_path / "cases"), "compiler-error", "--json", cwd=tmp_path)
     broken, other, model = told(done)
     assert done.code == 0
     assert said in broken["failed"]
-    assert (other["case"], other["failed"], model["failed"]) == ("odd-corners", None, 1)
+    assert (other["case"], other["failed"], model["failed"]) == ("compiler-error", None, 1)
 
 
 @pytest.mark.thorough

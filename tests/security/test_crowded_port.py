@@ -98,7 +98,7 @@ def test_unfinished_requests_do_not_shut_the_port(served: ServeProcess) -> None:
                 attacker.sendall(request_text)
         served.process.send_signal(signal.SIGCONT)
         assert served.get("/healthz").json() == {"status": "alive"}
-        assert served.get("/readyz").json() == {"status": "ready"}
+        assert served.get("/readyz").json()["status"] == "ready"
         assert served.deliver("under-attack").status_code == 202
         assert _is_open(viewer)
     log = served.log.read_text()
