@@ -79,25 +79,64 @@ async def queue(endpoint: str) -> AsyncIterator[SqsQueue]:
     await queue.close()
 
 
-@pytest.mark.parametrize(
-    ("attributes", "words"),
-    [
-        ({"FifoQueue": "false"}, "not a FIFO queue; create one"),
-        ({"RedrivePolicy": ""}, "needs a RedrivePolicy"),
-        ({"RedrivePolicy": "[]"}, "needs a RedrivePolicy"),
-        ({"RedrivePolicy": "not json"}, "needs a RedrivePolicy"),
-        ({"RedrivePolicy": json.dumps({**_POLICY, "maxReceiveCount": 5})}, "a maxReceiveCount of 3; set it"),
-        ({"DeduplicationScope": "messageGroup"}, "set its DeduplicationScope to queue"),
-        ({"MaximumMessageSize": "262144"}, "set its MaximumMessageSize to 1048576"),
-    ],
-)
-async def test_a_queue_that_is_set_up_otherwise_is_refused_by_a_sentence(
-    queue: SqsQueue, aws: Aws, attributes: dict[str, str], words: str
-) -> None:
-    aws.answers["GetQueueAttributes"] = [(200, {"Attributes": {**_WELL, **attributes}})]
-    with pytest.raises(QueueUnusable, match=words):
+async def test_a_queue_that_is_no_fifo_queue_is_refused_by_a_sentence(queue: SqsQueue, aws: Aws) -> None:
+    aws.answers["GetQueueAttributes"] = [(200, {"Attributes": {**_WELL, "FifoQueue": "false"}})]
+    with pytest.raises(QueueUnusable, match="not a FIFO queue; create one"):
         await queue.send("1", group="a", dedup_id="1")
     assert [verb for verb, _ in aws.asked] == ["GetQueueAttributes"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "weakness", "receives"),
+    [
+        ({"RedrivePolicy": ""}, "has no queue for dead letters", 3),
+        ({"RedrivePolicy": "[]"}, "has no queue for dead letters", 3),
+        ({"RedrivePolicy": "not json"}, "has no queue for dead letters", 3),
+        ({"RedrivePolicy": json.dumps({**_POLICY, "maxReceiveCount": 1})}, "has a maxReceiveCount of 1", 1),
+        ({"RedrivePolicy": json.dumps({**_POLICY, "maxReceiveCount": 1000})}, "", 3),
+        ({"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"}, "", 3),
+        ({"MaximumMessageSize": "262144"}, "", 3),
+        ({"MaximumMessageSize": "65536"}, "set its MaximumMessageSize to 262144", 3),
+    ],
+)
+async def test_a_queue_that_somebody_else_set_up_is_used(
+    queue: SqsQueue, aws: Aws, attributes: dict[str, str], weakness: str, receives: int
+) -> None:
+    """What could be better is a sentence for `doctor`."""
+    aws.answers["GetQueueAttributes"] = [(200, {"Attributes": {**_WELL, **attributes}})]
+    aws.answers["SendMessage"] = [(200, {"MessageId": "1"})]
+    await queue.send("1", group="a", dedup_id="1")
+    found = await queue.find_weaknesses()
+    assert [weakness in one for one in found] == ([True] if weakness else [])
+    assert queue.most_receives == receives
+
+
+@pytest.mark.parametrize(
+    ("policy", "receives", "verbs"),
+    [
+        ({**_POLICY, "maxReceiveCount": 3}, 3, ["ChangeMessageVisibility"]),
+        ({**_POLICY, "maxReceiveCount": 10}, 3, ["GetQueueUrl", "SendMessage", "DeleteMessage"]),
+        ({}, 3, ["DeleteMessage"]),
+    ],
+)
+async def test_a_message_is_given_up_whatever_the_queue_says(
+    queue: SqsQueue, aws: Aws, policy: dict[str, Any], receives: int, verbs: list[str]
+) -> None:
+    aws.answers["GetQueueAttributes"] = [(200, {"Attributes": {**_WELL, "RedrivePolicy": json.dumps(policy)}})]
+    aws.answers |= {verb: [(200, {"MessageId": "2"})] for verb in ("SendMessage", "DeleteMessage")}
+    aws.answers["ChangeMessageVisibility"] = [(200, {})]
+    assert await queue.bury(QueueMessage("id", "a", "body", receives, "receipt")) == bool(policy)
+    assert [verb for verb, _ in aws.asked] == ["GetQueueAttributes", *verbs]
+
+
+async def test_a_message_that_may_not_be_moved_goes_round_until_its_queue_moves_it(queue: SqsQueue, aws: Aws) -> None:
+    """An existing role may lack the right to send to the queue of dead letters."""
+    policy = json.dumps({**_POLICY, "maxReceiveCount": 10})
+    aws.answers["GetQueueAttributes"] = [(200, {"Attributes": {**_WELL, "RedrivePolicy": policy}})]
+    aws.refuse("SendMessage", "AccessDenied", "Access to the resource is denied.")
+    aws.answers["ChangeMessageVisibility"] = [(200, {})]
+    assert await queue.bury(QueueMessage("id", "a", "body", 3, "receipt"))
+    assert [verb for verb, _ in aws.asked][-1] == "ChangeMessageVisibility"
 
 
 _EXPIRED = "Value receipt for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."

@@ -100,6 +100,7 @@ class MortalQueue:
     def __init__(self, queue: SqliteQueue, calls: int) -> None:
         self._queue = queue
         self._calls = calls
+        self.most_receives = queue.most_receives
 
     def __getattr__(self, name: str) -> Any:
         async def call(*given: Any, **named: Any) -> Any:

@@ -275,14 +275,14 @@ USER_CHARS = 1_375
 SUBAGENTS = 3  # at the same time
 
 # Queues; most of these are what SQS allows
-QUEUE_BODY_BYTES = 1024 * 1024
+QUEUE_BODY_BYTES = 256 * 1024  # what every SQS queue carries unless somebody set less
 QUEUE_NAME_CHARS = 128  # of a group or a deduplication id
 QUEUE_BATCH = 10  # messages per receive
 QUEUE_WAIT_S = 20.0  # longest wait of one receive
 QUEUE_HELD_S = 43_200  # longest lease from the receive on, heartbeats included
 QUEUE_DEDUP_S = 300.0
 QUEUE_TAKEN_S = 120  # the lease of a received message; heartbeats are more frequent
-QUEUE_RECEIVES = 3  # before a message becomes a dead letter
+QUEUE_RECEIVES = 3  # tries before a message becomes a dead letter, whatever a queue's own policy says
 QUEUE_DEAD_LISTED = 500
 QUEUE_LOOK_S = 0.02  # the first pause between two looks for messages of other processes
 QUEUE_LOOK_CAP_S = 0.5  # the longest one
@@ -347,7 +347,8 @@ NOTE_FAILURES = 5  # known failures that are named, and as many jobs
 NOTE_TROUBLE = 5  # sentences about what could not be stored
 
 # Routing
-MESSAGE_CHARS = 64 * 1024  # of a person's message; it travels escaped in an order, which is one queue message
+MESSAGE_CHARS = 64 * 1024  # of a person's message
+MESSAGE_BYTES = 200 * 1024  # of that message as it travels: escaped in an order, which is one queue message
 QUOTED_CHARS = 60  # of a person's words in a sentence of ours
 ITERATIONS_FACTOR = 2  # a person may ask for this many times the configured iterations
 SETTLE_LOOK_S = 5.0  # at least, between two looks at what is still running

@@ -50,7 +50,8 @@ class EventEnvelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The first stage: a webhook's body, or a reference to where a large body is stored.
 
     `identity` names the event and is the same for a redelivery. `forced`: a person replays the event, so its status and
-    earlier runs do not matter. `put_off` counts how often it waited for an unavailable GitLab.
+    earlier runs do not matter. `put_off` counts how often it waited for an unavailable GitLab, `tries` the failed tries
+    that messages before this one have used up.
     """
 
     identity: str
@@ -59,6 +60,7 @@ class EventEnvelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     at: float = 0.0
     forced: bool = False
     put_off: int = 0
+    tries: int = 0
 
 
 class WorkOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="order", tag_field="kind"):
@@ -67,7 +69,7 @@ class WorkOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     `sha` is the head of the merge request that the order is about. `message` is what a person wrote, behind a command
     or as a reply. `internal`: the note that asked is internal. `made_at`, `watched` and `watched_since` serve to wait
     until the watched statuses stop changing; `waits` counts the successors of the order, `put_off` how often it waited
-    for an unavailable GitLab.
+    for an unavailable GitLab, `tries` the failed tries that messages before this one have used up.
     """
 
     id: str
@@ -91,6 +93,7 @@ class WorkOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     watched_since: float = 0.0
     waits: int = 0
     put_off: int = 0
+    tries: int = 0
 
     @property
     def needs_check(self) -> bool:

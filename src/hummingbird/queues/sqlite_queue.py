@@ -273,6 +273,15 @@ class SqliteQueue:
         await asyncio.to_thread(self._delete, message)
         self._wake()
 
+    @property
+    def most_receives(self) -> int:
+        return QUEUE_RECEIVES
+
+    async def bury(self, message: QueueMessage) -> bool:
+        await asyncio.to_thread(self._bury, message)
+        self._wake()
+        return True
+
     async def replace(self, messages: Sequence[QueueMessage], successors: Sequence[SuccessorMessage]) -> None:
         for successor in successors:
             check_sendable(successor.body, messages[0].group, successor.dedup_id)
@@ -353,6 +362,11 @@ class SqliteQueue:
         with self._file.transaction() as file:
             _check_lease(file, message, self._now())
             file.execute("DELETE FROM messages WHERE id = ?", (message.id,))
+
+    def _bury(self, message: QueueMessage) -> None:
+        with self._file.transaction() as file:
+            _check_lease(file, message, self._now())
+            file.execute("UPDATE messages SET dead = 1, receipt = '' WHERE id = ?", (message.id,))
 
     def _replace(self, messages: Sequence[QueueMessage], successors: Sequence[SuccessorMessage]) -> None:
         with self._file.transaction() as file:

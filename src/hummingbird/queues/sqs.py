@@ -176,7 +176,14 @@ class SqsQueue:
         self._calls = SqsClient(url, region, endpoint, ca_bundle)
         self._unclaimed = UnclaimedMessages(self._return_messages)
         self._listing_lock = asyncio.Lock()
+        self._facts: QueueFacts | None = None
         self._dead_url = ""
+
+    @property
+    def most_receives(self) -> int:
+        """The queue's maxReceiveCount, once it is known and where it is lower than our own count."""
+        own = self._facts.max_receives if self._facts else 0
+        return min(own, QUEUE_RECEIVES) if own else QUEUE_RECEIVES
 
     async def send(self, body: str, *, group: str, dedup_id: str) -> str:
         check_sendable(body, group, dedup_id)
@@ -204,6 +211,33 @@ class SqsQueue:
     async def delete(self, message: QueueMessage) -> None:
         await self._calls.call("delete_message", QueueUrl=self._url, ReceiptHandle=message.receipt)
 
+    async def bury(self, message: QueueMessage) -> bool:
+        """Give the message up, whatever maxReceiveCount says.
+
+        A queue that would move it with the next receive is left to do so: that keeps the message's id and needs no
+        right to send to the other queue. Without that right, a message goes round until its maxReceiveCount is reached.
+        """
+        facts = await self._ensure_open()
+        if facts.max_receives and message.receives >= facts.max_receives:
+            await self._set_visibility(self._url, message, 0)
+            return True
+        if not facts.dead_letters:
+            await self.delete(message)
+            return False
+        try:
+            await self._calls.call(
+                "send_message",
+                QueueUrl=await self._find_dead_letters(),
+                MessageBody=message.body,
+                MessageGroupId=message.group,
+                MessageDeduplicationId=f"dead-{message.id}",
+            )
+        except QueueUnusable:
+            await self._set_visibility(self._url, message, 0)
+        else:
+            await self.delete(message)
+        return True
+
     async def replace(self, messages: Sequence[QueueMessage], successors: Sequence[SuccessorMessage]) -> None:
         """Send the successors, then delete the messages.
 
@@ -218,7 +252,8 @@ class SqsQueue:
 
     async def list_dead_letters(self) -> Sequence[DeadLetter]:
         """List the dead letters. Listing receives them, so another listing at the same time sees only the others."""
-        await self._ensure_open()
+        if not await self._find_dead_letters():
+            return ()
         async with self._listing_lock, aclosing(self._receive_dead_letters()) as letters:
             return [DeadLetter(letter.id, letter.group, letter.body) async for letter in letters]
 
@@ -228,7 +263,7 @@ class SqsQueue:
         After a crash between the two the letter is still there; the deduplication id keeps a second retry soon
         afterwards from sending it twice.
         """
-        await self._ensure_open()
+        await self._find_dead_letters()
         async with self._listing_lock, aclosing(self._receive_dead_letters()) as letters:
             letter = await _find_letter(letters, letter_id)
             new_id = await self._send(letter.body, letter.group, f"retry-{letter.id}")
@@ -236,10 +271,14 @@ class SqsQueue:
             return new_id
 
     async def delete_dead_letter(self, letter_id: str) -> None:
-        await self._ensure_open()
+        await self._find_dead_letters()
         async with self._listing_lock, aclosing(self._receive_dead_letters()) as letters:
             letter = await _find_letter(letters, letter_id)
             await self._calls.call("delete_message", QueueUrl=self._dead_url, ReceiptHandle=letter.receipt)
+
+    async def find_weaknesses(self) -> Sequence[str]:
+        """Return what could be better about the queue, a sentence each; the service works all the same."""
+        return (await self._ensure_open()).weaknesses()
 
     async def check(self) -> None:
         await self._ensure_open()
@@ -303,7 +342,7 @@ class SqsQueue:
         Messages of that group that were not received then come before them; SQS offers no way to avoid that. The first
         failure ends the loop, and the remaining messages come back after their visibility timeout.
         """
-        groups = {message.group for message in messages if message.receives >= QUEUE_RECEIVES}
+        groups = {message.group for message in messages if message.receives >= self.most_receives}
         for group in groups:
             spent = [message for message in messages if message.group == group]
             await self._replace(spent, [SuccessorMessage(message.body, f"again-{message.id}") for message in spent])
@@ -331,44 +370,71 @@ class SqsQueue:
         except ReceiptExpired:
             return  # it was deleted, or its visibility timeout has ended
 
-    async def _ensure_open(self) -> None:
-        """Check the queue's attributes and find its dead-letter queue. Raises QueueUnusable."""
-        if not self._dead_url:
+    async def _ensure_open(self) -> "QueueFacts":
+        """Return what the queue is like, asked once. Raises QueueUnusable if it is no FIFO queue."""
+        if self._facts is None:
             answer = await self._calls.call("get_queue_attributes", QueueUrl=self._url, AttributeNames=["All"])
-            redrive = _check_attributes(self._url, answer["Attributes"])
-            *_, owner, name = redrive.dead_letters.split(":")
+            self._facts = _read_attributes(self._url, answer["Attributes"])
+        return self._facts
+
+    async def _find_dead_letters(self) -> str:
+        """Return the address of the queue of dead letters; empty if there is none. Raises QueueUnusable."""
+        facts = await self._ensure_open()
+        if facts.dead_letters and not self._dead_url:
+            *_, owner, name = facts.dead_letters.split(":")
             found = await self._calls.call("get_queue_url", QueueName=name, QueueOwnerAWSAccountId=owner)
             self._dead_url = str(found["QueueUrl"])
+        return self._dead_url
 
 
 @dataclass(frozen=True, slots=True)
-class _RedrivePolicy:
+class QueueFacts:
+    """How the operator set a queue up.
+
+    `dead_letters` is the ARN of the queue of dead letters, empty without one. `max_receives` is its maxReceiveCount, 0
+    without a redrive policy.
+    """
+
+    url: str
     dead_letters: str
-    receives: int
+    max_receives: int
+    max_bytes: int
+
+    def weaknesses(self) -> Sequence[str]:
+        found = []
+        if not self.dead_letters:
+            found.append(
+                f"{self.url} has no queue for dead letters: work that fails {QUEUE_RECEIVES} times is deleted, and "
+                "`hummingbird queue list` cannot show it. Give it a RedrivePolicy."
+            )
+        elif self.max_receives < QUEUE_RECEIVES:
+            found.append(
+                f"{self.url} has a maxReceiveCount of {self.max_receives}: work whose process dies as often is given "
+                f"up before its {QUEUE_RECEIVES} tries. Set it to {QUEUE_RECEIVES} or more."
+            )
+        if self.max_bytes < QUEUE_BODY_BYTES:
+            found.append(
+                f"{self.url} carries messages of {self.max_bytes} bytes, and larger ones are refused: set its "
+                f"MaximumMessageSize to {QUEUE_BODY_BYTES}."
+            )
+        return found
 
 
-def _check_attributes(url: str, attributes: Any) -> _RedrivePolicy:
-    redrive = _parse_redrive_policy(attributes.get("RedrivePolicy", ""))
+def _read_attributes(url: str, attributes: Any) -> QueueFacts:
     if attributes.get("FifoQueue") != "true":
         raise QueueUnusable(f"The queue {url} is not a FIFO queue; create one whose name ends in .fifo.")
-    if attributes.get("DeduplicationScope", "queue") != "queue":
-        raise QueueUnusable(f"The queue {url} deduplicates by group; set its DeduplicationScope to queue.")
-    if redrive.receives != QUEUE_RECEIVES or not redrive.dead_letters:
-        raise QueueUnusable(
-            f"The queue {url} needs a RedrivePolicy that names a FIFO queue for dead letters, "
-            f"with a maxReceiveCount of {QUEUE_RECEIVES}; set it."
-        )
-    if int(attributes.get("MaximumMessageSize", QUEUE_BODY_BYTES)) < QUEUE_BODY_BYTES:
-        raise QueueUnusable(f"The queue {url} carries too little; set its MaximumMessageSize to {QUEUE_BODY_BYTES}.")
-    return redrive
+    dead_letters, receives = _parse_redrive_policy(attributes.get("RedrivePolicy", ""))
+    return QueueFacts(url, dead_letters, receives, int(attributes.get("MaximumMessageSize", QUEUE_BODY_BYTES)))
 
 
-def _parse_redrive_policy(policy: str) -> _RedrivePolicy:
+def _parse_redrive_policy(policy: str) -> tuple[str, int]:
+    """Return the ARN of the dead letters and the maxReceiveCount; nothing for what is no policy."""
     try:
         raw = json.loads(policy or "{}")
-        return _RedrivePolicy(str(raw.get("deadLetterTargetArn", "")), int(raw.get("maxReceiveCount", 0)))
+        found = str(raw.get("deadLetterTargetArn", "")), int(raw.get("maxReceiveCount", 0))
     except (ValueError, TypeError, AttributeError):
-        return _RedrivePolicy("", 0)
+        return "", 0
+    return found if all(found) else ("", 0)
 
 
 def _message_from_sqs(raw: Any) -> QueueMessage:

@@ -190,6 +190,11 @@ def count_postponement(envelope: QueueEnvelope) -> QueueEnvelope:
     return msgspec.structs.replace(envelope, put_off=envelope.put_off + 1)
 
 
+def count_tries(envelope: QueueEnvelope, receives: int) -> QueueEnvelope:
+    """Return the envelope with the tries of a message counted that its queue would not give out again."""
+    return msgspec.structs.replace(envelope, tries=envelope.tries + receives)
+
+
 def create_copy(body: str, message_id: str) -> SuccessorMessage:
     """Return a new message that goes behind the one before it."""
     try:

@@ -35,7 +35,7 @@ class MessageLease:
         self._queue = queue
         self._outage = outage
         self._messages = list(messages)
-        self._stay_before = 2 if whole else QUEUE_RECEIVES
+        self._stay_before = min(2 if whole else QUEUE_RECEIVES, queue.most_receives)
         self._visibility_s = visibility_s
         self._lock = asyncio.Lock()  # a heartbeat must not undo what was just done to a message
         self._heartbeat_task: asyncio.Task[None] | None = None
@@ -59,12 +59,19 @@ class MessageLease:
         """Delete the first message; return False if another process has it by now."""
         return await self._settle_first(self._queue.delete)
 
-    async def move_to_dead_letters(self) -> None:
-        """Return the first message, which has no tries left, so that the queue moves it to the dead letters.
+    async def move_to_dead_letters(self) -> bool:
+        """Give up the first message, which has no tries left; return whether it is kept as a dead letter.
 
         The rest of the group goes on.
         """
-        await self._settle_first(lambda message: self._queue.postpone(message, 0))
+        kept = True
+
+        async def bury(message: QueueMessage) -> None:
+            nonlocal kept
+            kept = await self._queue.bury(message)
+
+        await self._settle_first(bury)
+        return kept
 
     async def retry_later(self, seconds: int) -> None:
         """Make the first message visible again after that time, which counts as a try.

@@ -3,6 +3,7 @@
 Text in code or in a quotation is not addressed to us. Every text can be parsed.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TypeAlias
 
 from hummingbird.config.configuration import ResolvedWorkflow
 from hummingbird.config.settings import Settings
-from hummingbird.core.limits import ITERATIONS_FACTOR, MESSAGE_CHARS, QUOTED_CHARS
+from hummingbird.core.limits import ITERATIONS_FACTOR, MESSAGE_BYTES, MESSAGE_CHARS, QUOTED_CHARS
 from hummingbird.core.orders import RunOverrides
 from hummingbird.core.text import replace_surrogates, shorten_line
 
@@ -114,7 +115,12 @@ def _closes_fence(line: str, fence: str) -> bool:
 def _join_message(lines: Sequence[str]) -> str:
     """Join the lines and cut the text, because an order travels as one queue message."""
     text = "\n".join(lines).strip()
-    return text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - len(CUT_NOTICE)] + CUT_NOTICE
+    if len(text) <= MESSAGE_CHARS and len(json.dumps(text)) <= MESSAGE_BYTES:
+        return text
+    kept = text[: MESSAGE_CHARS - len(CUT_NOTICE)]
+    while len(json.dumps(kept)) > MESSAGE_BYTES:
+        kept = kept[: len(kept) * 3 // 4]
+    return kept + CUT_NOTICE
 
 
 # Overrides: what a person may choose for a run, and the sentences about what is wrong with a choice.

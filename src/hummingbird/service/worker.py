@@ -39,7 +39,14 @@ from hummingbird.core.limits import (
 from hummingbird.core.log_context import bind_log_context
 from hummingbird.core.orders import EventEnvelope, QueueEnvelope, WorkOrder, encode_envelope
 from hummingbird.core.protocols.queues import Queue, QueueMessage, SuccessorMessage
-from hummingbird.service.envelopes import count_postponement, create_copy, create_successor, is_event, parse_envelope
+from hummingbird.service.envelopes import (
+    count_postponement,
+    count_tries,
+    create_copy,
+    create_successor,
+    is_event,
+    parse_envelope,
+)
 from hummingbird.service.event_ingress import EventIngress
 from hummingbird.service.message_lease import MessageLease
 from hummingbird.service.outage_retry import OutageRetry, run_unless_stopped
@@ -250,6 +257,8 @@ class Worker:
     async def _process_or_retry(self, holding: MessageLease, message: QueueMessage) -> None:
         try:
             queued = parse_envelope(message.body)
+            if queued.tries + message.receives > QUEUE_RECEIVES:
+                raise PlatformError("It was received too often and never finished; see what ended the process.")
             waited = self._postponed.pop(message.id, None)
             if waited and await holding.renew(_create_successor_for(waited, queued, message)):
                 return
@@ -302,7 +311,7 @@ class Worker:
     async def _process_order(
         self, holding: MessageLease, message: QueueMessage, queued: QueueEnvelope, order: WorkOrder
     ) -> None:
-        ended = await self._run_until_lost(holding, self._run_in_slot(order, message.receives))
+        ended = await self._run_until_lost(holding, self._run_in_slot(order, queued.tries + message.receives))
         if ended is None:
             await holding.replace(_create_successor_for(order, queued, message))
         elif isinstance(later := ended.result(), RetryLater):
@@ -312,16 +321,16 @@ class Worker:
         else:
             await holding.complete()
 
-    async def _run_in_slot(self, order: WorkOrder, receives: int) -> RetryLater | Skipped | RunFailed | None:
+    async def _run_in_slot(self, order: WorkOrder, tries: int) -> RetryLater | Skipped | RunFailed | None:
         """Run the order, or return RetryLater if no slot is free.
 
         An order that was received before waits patiently, to keep its place: given back once more, it might be replaced
         by its successor, and other orders of the session would overtake it.
         """
-        if not await self._slots.take(patient=receives > 1):
+        if not await self._slots.take(patient=tries > 1):
             return RetryLater(self._seconds_until_look(), order, "all slots are taken")
         try:
-            return await self._order_processor(order, last_try=receives >= QUEUE_RECEIVES)
+            return await self._order_processor(order, last_try=tries >= QUEUE_RECEIVES)
         finally:
             self._slots.free()
 
@@ -341,6 +350,8 @@ class Worker:
     ) -> None:
         if self._stopping.is_set():
             return  # released with the rest of the group, so that another process can take it at once
+        if message.receives >= self._queue.most_receives == 1:
+            await self._hold(seconds)
         if await holding.postpone(seconds, _create_successor_for(following, queued, message)):
             self._remember(message, following)
 
@@ -383,20 +394,32 @@ class Worker:
                 "%s was completed, but a later step failed: %s", _describe_message(message), error, exc_info=trace
             )
             return
-        if message.receives >= QUEUE_RECEIVES:
-            _log.error(
-                "%s failed for the last time and becomes a dead letter: %s",
-                _describe_message(message),
-                error,
-                exc_info=trace,
-            )
-            await holding.move_to_dead_letters()
+        queued = _parse_or_none(message)
+        tries = message.receives + (queued.tries if queued else 0)
+        what = _describe_message(message)
+        if tries >= QUEUE_RECEIVES:
+            kept = await holding.move_to_dead_letters()
+            becomes = "becomes a dead letter" if kept else "is deleted, because its queue keeps no dead letters"
+            _log.error("%s failed for the last time and %s: %s", what, becomes, error, exc_info=trace)
             return
-        seconds = self._pauses_s[message.receives - 1]
-        _log.warning(
-            "%s failed and will be retried in %s s: %s", _describe_message(message), seconds, error, exc_info=trace
-        )
-        await holding.retry_later(seconds)
+        seconds = self._pauses_s[tries - 1]
+        _log.warning("%s failed and will be retried in %s s: %s", what, seconds, error, exc_info=trace)
+        if queued is None or message.receives < self._queue.most_receives:
+            await holding.retry_later(seconds)
+            return
+        await self._hold(seconds)
+        await holding.replace(_create_successor_for(count_tries(queued, message.receives), queued, message))
+
+    async def _hold(self, seconds: float) -> None:
+        """Keep the message for a while: a queue that does not give it out again could not make it wait."""
+        await run_unless_stopped(self._stopping, asyncio.sleep(seconds))
+
+
+def _parse_or_none(message: QueueMessage) -> QueueEnvelope | None:
+    try:
+        return parse_envelope(message.body)
+    except EventUnreadable:
+        return None
 
 
 def _create_successor_for(envelope: QueueEnvelope, queued: QueueEnvelope, message: QueueMessage) -> SuccessorMessage:
@@ -408,9 +431,8 @@ def _create_successor_for(envelope: QueueEnvelope, queued: QueueEnvelope, messag
 
 def _log_context(message: QueueMessage) -> AbstractContextManager[None]:
     """Add the event's or order's ids to every log line about the message."""
-    try:
-        envelope = parse_envelope(message.body)
-    except EventUnreadable:
+    envelope = _parse_or_none(message)
+    if envelope is None:
         return nullcontext()
     if isinstance(envelope, EventEnvelope):
         return bind_log_context(event_id=envelope.identity)
@@ -418,9 +440,8 @@ def _log_context(message: QueueMessage) -> AbstractContextManager[None]:
 
 
 def _describe_message(message: QueueMessage) -> str:
-    try:
-        envelope = parse_envelope(message.body)
-    except EventUnreadable:
+    envelope = _parse_or_none(message)
+    if envelope is None:
         return f"Message {message.id}"
     if isinstance(envelope, EventEnvelope):
         return f"Event {envelope.identity}"

@@ -29,7 +29,7 @@ from hummingbird.core.limits import DOCTOR_FREE_BYTES, DOCTOR_FREE_LEAST_BYTES, 
 from hummingbird.core.protocols.queues import Queue
 from hummingbird.core.protocols.storage import ObjectStore, VersionedObjectStore
 from hummingbird.queues.sqlite_queue import SqliteQueue
-from hummingbird.queues.sqs import SqsClient
+from hummingbird.queues.sqs import SqsClient, SqsQueue
 from hummingbird.sandboxes.registry import SandboxRegistry
 from hummingbird.sandboxes.self_check import self_check
 from hummingbird.storage.failure_store import SqliteKnownFailureStore
@@ -117,9 +117,12 @@ async def _check_queue(patient: DoctorContext) -> CheckOutcomes:
     queue = open_queue(patient.settings, patient.environment)
     try:
         dead = len(await queue.list_dead_letters())
+        weaknesses = await queue.find_weaknesses() if isinstance(queue, SqsQueue) else ()
     finally:
         await queue.close()
     yield CheckStatus.OK, f"{patient.settings.sqs_fifo_queue_url or there.queue} can be used."
+    for sentence in weaknesses:
+        yield CheckStatus.WARN, sentence
     if dead:
         words = "One message was" if dead == 1 else f"{dead} messages were"
         yield CheckStatus.WARN, f"{words} given up: see `hummingbird queue list`."

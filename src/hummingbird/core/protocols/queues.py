@@ -34,7 +34,7 @@ class SuccessorMessage:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that was received QUEUE_RECEIVES times and never deleted."""
+    """A message that was given up."""
 
     id: str
     group: str
@@ -50,6 +50,11 @@ class Queue(Protocol):
     While any message of a group is in flight, the queue gives out no other message of it; other groups are not
     affected.
     """
+
+    @property
+    def most_receives(self) -> int:
+        """How often a message may be received before the queue gives it up, at most QUEUE_RECEIVES."""
+        ...
 
     async def send(self, body: str, *, group: str, dedup_id: str) -> str:
         """Send a message, and return its id once it is stored safely.
@@ -90,6 +95,13 @@ class Queue(Protocol):
         """
         ...
 
+    async def bury(self, message: QueueMessage) -> bool:
+        """Give up a message; return whether it is kept as a dead letter.
+
+        A queue that has no place for dead letters deletes it. Raises ReceiptExpired.
+        """
+        ...
+
     async def replace(self, messages: Sequence[QueueMessage], successors: Sequence[SuccessorMessage]) -> None:
         """Send the successors to the end of the group, then delete the messages, which are all of that group.
 
@@ -102,8 +114,8 @@ class Queue(Protocol):
     async def list_dead_letters(self) -> Sequence[DeadLetter]:
         """Return at most QUEUE_DEAD_LISTED dead letters.
 
-        A message becomes a dead letter at the moment it would be received once more. Each group shows its oldest ones;
-        with SQS, others may appear only after those are retried or deleted.
+        A message that nobody buried becomes one when it would be received once too often. Each group shows its
+        oldest ones; with SQS, others may appear only after those are retried or deleted.
         """
         ...
 

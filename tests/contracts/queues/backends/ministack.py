@@ -55,10 +55,16 @@ class Ministack:
         self._numbers = count(1)
 
     async def site(self) -> SqsSite:
+        return self.site_with(QUEUE_RECEIVES)
+
+    def site_with(self, max_receives: int, **attributes: str) -> SqsSite:
+        """A queue as somebody else set it up; 0: without dead letters."""
         number = next(self._numbers)
-        arn = self._arn(self.create(f"dead-{number}.fifo"))
-        policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": "{QUEUE_RECEIVES}"}}'
-        return SqsSite(self.create(f"orders-{number}.fifo", RedrivePolicy=policy), self.endpoint)
+        if max_receives:
+            arn = self._arn(self.create(f"dead-{number}.fifo"))
+            policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": "{max_receives}"}}'
+            attributes = {"RedrivePolicy": policy, **attributes}
+        return SqsSite(self.create(f"orders-{number}.fifo", **attributes), self.endpoint)
 
     def create(self, name: str, **attributes: str) -> str:
         """The address of a new queue; a FIFO one unless its name says otherwise."""
