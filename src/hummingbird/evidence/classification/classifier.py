@@ -5,7 +5,7 @@ The lines come cleaned and already chosen. A blame with a confidence below `CONF
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from hummingbird.core.limits import BLAMED_LINE_CHARS, BLAMED_LINES
@@ -58,6 +58,7 @@ _NON_WORD_TO_SPACE = "".join(letter if letter.isalnum() else " " for letter in m
 _SOFT_STRENGTH = 0.5  # below every rank
 _LATE_BONUS = 0.5
 _SURVIVED_PENALTY = 0.25  # for infrastructure trouble after which the job went on
+_BEHIND_PENALTY = 0.2  # for each point by which a line's region stands out less than the best one
 _SOFT_CONFIDENCE = 0.6
 _EARLY_CONFIDENCE = 0.7
 _CONTRADICTION_PENALTY = 0.2
@@ -84,10 +85,12 @@ class _RuleHit:
     soft: bool
     place: int
     is_late: bool
+    behind: float = 0.0  # by how much the region of its line stands out less than the best one
 
     @property
     def strength(self) -> float:
-        return (_SOFT_STRENGTH if self.soft else float(self.rule.rank)) + self.is_late * _LATE_BONUS
+        own = _SOFT_STRENGTH if self.soft else float(self.rule.rank)
+        return own + self.is_late * _LATE_BONUS - self.behind * _BEHIND_PENALTY
 
     @property
     def is_transient(self) -> bool:
@@ -113,17 +116,21 @@ def classify_job(
     *,
     kind: RegionKind | None = None,
     without: Collection[str] = (),
+    behind: Mapping[int, float] = MappingProxyType({}),
 ) -> Blame:
     """Classify a whole job from its most relevant lines and the last lines of the failed step, in any order.
 
-    The first cause counts, and one near the end counts for more. `kind` is that of the best region.
+    The first cause counts, and one near the end counts for more. `kind` is that of the best region. `behind` says by
+    line number how much less a line's region stands out than the best one; such a line counts for less.
     """
     ending = {line.number: line.text for line in tail}
     texts = {line.number: line.text for line in relevant} | ending
     numbers = sorted(texts)[-BLAMED_LINES:]
     first_late = min(ending, default=0)
     late_from = sum(number < first_late for number in numbers) if ending else len(numbers)
-    return _weigh_hits(_find_hits([texts[number] for number in numbers], late_from, without)) or _blame_from_kind(kind)
+    hits = _find_hits([texts[number] for number in numbers], late_from, without)
+    ranked = [replace(hit, behind=max(0.0, behind.get(numbers[hit.place], 0.0))) for hit in hits]
+    return _weigh_hits(ranked) or _blame_from_kind(kind)
 
 
 def _find_hits(lines: Sequence[str], late_from: int, without: Collection[str]) -> list[_RuleHit]:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from hummingbird.evidence.classification.classifier import TRANSIENT_RULES, classify_job, classify_region
 from hummingbird.evidence.fingerprints import compute_fingerprint
+from hummingbird.evidence.logs.job_ending import estimate_failure
 from hummingbird.evidence.logs.line_cues import LineSort, sort_bits
 from hummingbird.evidence.logs.log_preview import TROUBLE_MARKS, Baseline, LineChooser, LogPreview, ScoredLog
 from hummingbird.evidence.regions import (
@@ -59,13 +61,26 @@ def analyse_scored(looked: ScoredLog, most_regions: int = MAX_REGIONS) -> Eviden
     chosen = chooser.choose(most_regions)
     found = [rows for rows in chosen if looked.standing.lead[rows[0]] >= _MIN_SCORE and _has_trouble(looked, rows)]
     found = found or chosen[:1]
-    regions = tuple(_make_region(looked, rows) for rows in found)
+    likely = estimate_failure(looked)
+    regions = tuple(_doubt_region(_make_region(looked, rows), likely) for rows in found)
     relevant = [line for region in regions for line in region.lines]
+    behind = {line.number: regions[0].score - region.score for region in reversed(regions) for line in region.lines}
     tail = _tail_of_failed_step(looked)
-    blame = classify_job(relevant, tail)
+    blame = _doubt(classify_job(relevant, tail, behind=behind), likely)
     doubtful = blame.class_ in TRANSIENT_CLASSES or blame.confidence < CONFIDENT
-    lasting = classify_job(relevant, tail, without=TRANSIENT_RULES) if doubtful else None
-    return EvidenceAnalysis(regions, blame, looked.total, looked.size, lasting)
+    lasting = classify_job(relevant, tail, behind=behind, without=TRANSIENT_RULES) if doubtful else None
+    return EvidenceAnalysis(
+        regions, blame, looked.total, looked.size, None if lasting is None else _doubt(lasting, likely)
+    )
+
+
+def _doubt_region(region: Region, likely: float) -> Region:
+    return region if likely == 1 else replace(region, blame=_doubt(region.blame, likely))
+
+
+def _doubt(blame: Blame, likely: float) -> Blame:
+    """Nothing caused a failure that did not happen: be less confident where the log may be that of a passed job."""
+    return blame if likely == 1 else replace(blame, confidence=round(blame.confidence * likely, 2))
 
 
 def _has_trouble(looked: ScoredLog, rows: Sequence[int]) -> bool:
