@@ -53,6 +53,7 @@ class Fix:
     changed: tuple[str, ...]
     named: bool  # the red log names one of them
     new: bool  # it names one that the green log does not
+    kind: str = ""  # of failure, as a person sorted it; "" if nobody did
 
 
 def packed(path: Path) -> bytes:
@@ -113,4 +114,5 @@ def _fix(folder: Path, record: dict[str, Any]) -> Fix:
         tuple(record["changed"]),
         record["named_in_log"],
         record["new_in_log"],
+        record["category"] or "",
     )

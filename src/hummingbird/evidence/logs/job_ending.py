@@ -21,7 +21,7 @@ _NO_TROUBLE = sort_bits(LineSort.ZERO)
 _SUCCESS = sort_bits(LineSort.PASSED, LineSort.SKIPPED, LineSort.ZERO)
 _NO_SUCCESS = sort_bits(LineSort.FAIL, LineSort.CASCADE, LineSort.THROWN)
 _JOB_SUCCEEDED = re.compile(r"Job succeeded$|Your build exited with 0\.$|Finished: SUCCESS$")
-_CONSTANT, _PER_TROUBLE, _PER_SUCCESS, _STEP_SUCCEEDED = 0.2, 2.2, -1.0, -5.0
+_CONSTANT, _PER_TROUBLE, _PER_SUCCESS, _STEP_SUCCEEDED = 0.2, 2.0, -1.0, -4.4
 
 
 def estimate_failure(looked: ScoredLog) -> float:
