@@ -14,6 +14,7 @@ from hummingbird.chat.partner import ChatStatus
 from hummingbird.chat.screen import MESSAGE_BYTES
 from hummingbird.core.errors import HummingbirdError, UsageError
 from hummingbird.core.journal import JournalEntry
+from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.sessions import SessionSummary
 from tests.acp.editor import Editor
 from tests.chat.scripted_partner import BILL, SESSION, ScriptedPartner
@@ -31,7 +32,8 @@ class Bird(ScriptedPartner):
         self.may_close.set()
 
     def status(self) -> ChatStatus:
-        return ChatStatus(SESSION, "scripted:bird", 1, 2, BILL, self.plan, ("1 sleep",) if self.list else ())
+        mode = PermissionMode.PLAN if self.plan else PermissionMode.ASK
+        return ChatStatus(SESSION, "scripted:bird", 1, 2, BILL, mode, ("1 sleep",) if self.list else ())
 
     async def switch_model(self, name: str) -> str:
         if not self.models:

@@ -21,6 +21,7 @@ from hummingbird.core.permissions import (
     GrantScope,
     PermissionAction,
     PermissionGrant,
+    PermissionMode,
     ProposedCall,
     judge_call,
 )
@@ -95,7 +96,7 @@ async def test_plan_mode_is_enforced_in_a_chat(tmp_path: Path, *, plan: bool) ->
     with home(tmp_path, write, Turn(text="ok")) as here:
         async with here.chat(plan=plan, asker=yes) as mine:
             await mine.say("go")
-            assert mine.status().plan is plan
+            assert (mine.status().mode is PermissionMode.PLAN) is plan
             action = {one.name: one.action for one in mine.tools()}
     assert (tmp_path / "work" / "made").exists() is not plan
     assert len(yes.asked) == (not plan)

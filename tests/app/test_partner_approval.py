@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
+from hummingbird.core.errors import UsageError
+from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionMode, PermissionQuestion
 from tests.app.chats import Yes, calling, home
 from tests.standins.vendors.script import Turn
 
@@ -28,3 +32,75 @@ async def test_nobody_is_asked_about_an_edit_that_would_fail(tmp_path: Path) -> 
             await partner.say("change it")
         assert person.asked == []
         assert "`old` is not in notes.txt" in str(here.lab.requests[1].body["messages"][-1])
+
+
+class TakesOffers(Yes):
+    """Takes whatever the question offers beyond the call, for as long as it was told."""
+
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
+        self.asked.append(question)
+        return PermissionAnswer(self.scope, takes_offer=True)
+
+
+async def test_accepting_edits_asks_no_more_about_edits_but_about_files_that_decide_what_runs(tmp_path: Path) -> None:
+    turns = [calling("file_edit", path=name, new="x\n") for name in ("a.txt", "b.txt", ".gitlab-ci.yml", "sub/.envrc")]
+    person = TakesOffers(GrantScope.SESSION)
+    with home(tmp_path, *turns, calling("terminal", command="touch c"), Turn(text="done")) as here:
+        async with here.chat(asker=person) as partner:
+            await partner.say("write them")
+            assert partner.status().mode is PermissionMode.ACCEPT_EDITS
+        asked = [question.arguments.get("path") or question.arguments["command"] for question in person.asked]
+        assert asked == ["a.txt", ".gitlab-ci.yml", "sub/.envrc", "touch c"]
+        assert [question.offer.accept_edits for question in person.asked] == [True, False, False, False]
+
+
+async def test_a_rule_taken_for_always_holds_in_this_folder_also_tomorrow(tmp_path: Path) -> None:
+    person = TakesOffers(GrantScope.ALWAYS)
+    first, second = calling("terminal", command="ls -a"), calling("terminal", command="ls")
+    other = calling("terminal", command="uname")
+    with home(tmp_path, first, Turn(text="done"), second, other, Turn(text="done")) as here:
+        async with here.chat(asker=person) as partner:
+            await partner.say("look")
+        async with here.chat(asker=person) as partner:
+            await partner.say("look again")
+            assert [line for line, _ in partner.permissions().personal] == [
+                "allow terminal(uname *)",
+                "allow terminal(ls *)",
+            ]
+            await partner.remove_permission(2)
+        assert [question.arguments["command"] for question in person.asked] == ["ls -a", "uname"]
+        async with here.chat(asker=person) as partner:
+            assert partner.permissions().personal == (("allow terminal(uname *)", "always"),)
+
+
+async def test_a_mode_chosen_during_a_run_holds_at_once(tmp_path: Path) -> None:
+    class Planner(Yes):
+        async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
+            partner.switch_mode(PermissionMode.PLAN)
+            return await super().ask(question)
+
+    person = Planner()
+    turns = [calling("file_edit", path="a.txt", new="x\n"), calling("file_edit", path="b.txt", new="x\n")]
+    with home(tmp_path, *turns, Turn(text="done")) as here:
+        async with here.chat(asker=person) as partner:
+            await partner.say("write them")
+        assert len(person.asked) == 1
+        assert list(here.workspace.iterdir()) == []
+        assert "this is plan mode" in str(here.lab.requests[-1].body["messages"])
+
+
+async def test_rules_of_the_command_line_allow_and_deny_without_anybody_to_ask(tmp_path: Path) -> None:
+    turns = [
+        calling("terminal", command="touch made"),
+        calling("terminal", command="touch secrets"),
+        calling("file_edit", path="a.txt", new="x\n"),
+        calling("terminal", command="rm -rf /"),
+    ]
+    allow = ("Bash(touch *)", "terminal(rm *)")
+    with home(tmp_path, *turns, Turn(text="done")) as here:
+        async with here.chat(allow=allow, deny=("terminal(touch s*)",), accept_edits=True) as partner:
+            await partner.say("go")
+        assert sorted(path.name for path in here.workspace.iterdir()) == ["a.txt", "made"]
+        with pytest.raises(UsageError, match="write it like"):
+            async with here.chat(allow=("terminal(",)):
+                pass

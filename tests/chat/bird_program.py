@@ -16,7 +16,7 @@ from hummingbird.chat.terminal import TerminalSettings, run_terminal_chat
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import ReasoningDelta, RunOutcome, ToolProgress
 from hummingbird.core.journal import ToolDecided, ToolFinished, ToolStarted
-from hummingbird.core.permissions import GrantScope, PermissionQuestion
+from hummingbird.core.permissions import GrantScope, PermissionMode, PermissionOffer, PermissionQuestion
 from hummingbird.core.tool_spec import ToolEffect
 from tests.chat.scripted_partner import ScriptedPartner
 
@@ -48,7 +48,13 @@ _QUESTION = PermissionQuestion(
     {"command": "make all"},
 )
 _DIFF = "--- wings.py\n+++ wings.py\n@@ -1,2 +1,2 @@\n def flap():\n-    return 80\n+    return 81\n"
-_EDIT = replace(_QUESTION, tool="file_edit", arguments={"path": "wings.py", "new": "…"}, preview=_DIFF)
+_EDIT = replace(
+    _QUESTION,
+    tool="file_edit",
+    arguments={"path": "wings.py", "new": "…"},
+    preview=_DIFF,
+    offer=PermissionOffer(accept_edits=True),
+)
 
 
 async def slowly(partner: ScriptedPartner, seconds: float) -> str:
@@ -103,7 +109,11 @@ async def asked(partner: ScriptedPartner, times: int = 0, go: str = "") -> str:
 
 
 async def edited(partner: ScriptedPartner) -> str:
+    if partner.mode is PermissionMode.ACCEPT_EDITS:
+        return await partner.stream("edited without asking")
     answer = await partner.asker.ask(_EDIT)
+    if answer.takes_offer:
+        partner.switch_mode(PermissionMode.ACCEPT_EDITS)
     partner.record(ToolDecided(call_id="e1", name="file_edit", by="person", decision="allowed", scope="once"))
     partner.record(ToolStarted(call_id="e1", name="file_edit", arguments='{"path":"wings.py"}'))
     partner.record(ToolFinished(call_id="e1", name="file_edit", text=_DIFF))

@@ -6,11 +6,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from hummingbird.agent.todo_list import Todo
-from hummingbird.chat.partner import ChatStatus, ChatToolInfo, CompactionPreview
+from hummingbird.chat.partner import ChatPermissions, ChatStatus, ChatToolInfo, CompactionPreview
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome, TextDelta
 from hummingbird.core.journal import EndReason, JournalEntry, ModelAnswered, ModelCalled, RunEnded, RunStarted
 from hummingbird.core.messages import AssistantMessage
+from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sessions import SearchHit
@@ -38,6 +39,8 @@ class ScriptedPartner:
         self.shelf = asyncio.Event()  # cleared, it takes for ever to put a file away
         self.shelf.set()
         self.closed = False
+        self.mode = PermissionMode.ASK
+        self.rules: list[str] = []
         self.on_close: Callable[[], object] = lambda: None
         self.preview = CompactionPreview(12, 9_000, 2_000, "They talked about **birds**.")
         self._task: asyncio.Task[object] | None = None
@@ -94,7 +97,19 @@ class ScriptedPartner:
         self.steered.append(text)
 
     def status(self) -> ChatStatus:
-        return ChatStatus(SESSION, "scripted:bird", 12_000, 100_000, BILL)
+        return ChatStatus(SESSION, "scripted:bird", 12_000, 100_000, BILL, self.mode)
+
+    def switch_mode(self, mode: PermissionMode) -> None:
+        self.mode = mode
+
+    def permissions(self) -> ChatPermissions:
+        return ChatPermissions(self.mode, tuple((line, "session") for line in self.rules), ("rule 'ask me'",))
+
+    async def add_permission(self, line: str, *, always: bool = False) -> None:
+        self.rules.append(line)
+
+    async def remove_permission(self, number: int) -> str:
+        return self.rules.pop(number - 1)
 
     async def attach(self, name: str, content: bytes) -> str:
         if not self.takes_files:

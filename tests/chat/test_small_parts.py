@@ -38,11 +38,12 @@ from hummingbird.chat.status_text import build_status_line
 from hummingbird.chat.terminal import has_terminal, log_to_screen
 from hummingbird.chat.terminal_io import PasteParser, rows_pushed_down
 from hummingbird.core.errors import InputUnreadable
+from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.usage import Bill, TokenUsage
 from tests.chat.noted_screen import NotedScreen
 from tests.chat.scripted_partner import BILL
 
-STANDING = ChatStatus("abcdef123456", "m" * 20, 50, 100, BILL, plan=True, background=("1 make watch",))
+STANDING = ChatStatus("abcdef123456", "m" * 20, 50, 100, BILL, mode=PermissionMode.PLAN, background=("1 make watch",))
 
 
 @pytest.fixture(autouse=True)

@@ -201,6 +201,27 @@ def test_an_edit_is_shown_as_a_coloured_diff_before_it_is_made_and_one_key_allow
     assert bird.all().count("return 81") == 1
 
 
+def test_shift_tab_changes_the_mode_and_accepts_edits_at_a_question(window: Windows) -> None:
+    bird = window()
+    bird.press("BTab")
+    bird.wait_for("ready · ACCEPTS EDITS")
+    bird.press("BTab")
+    bird.wait_for("ready · PLAN")
+    bird.send("/default")
+    bird.wait_for(lambda seen: "ready · scripted:bird" in seen)
+    bird.send("edit")
+    bird.wait_for("2 yes, and accept all edits from now on")
+    bird.press("BTab")
+    bird.wait_for("answered session")
+    bird.send("edit")
+    bird.wait_for("edited without asking")
+    bird.wait_for("ready · ACCEPTS EDITS")
+    bird.send("/permissions allow Bash(git diff *)")
+    bird.wait_for("From now on: allow Bash(git diff *) (this session)")
+    bird.send("/permissions")
+    bird.wait_for("  1. allow Bash(git diff *)  (session)")
+
+
 @pytest.mark.thorough
 def test_esc_at_a_permission_declines_it_and_ends_the_run(window: Windows) -> None:
     bird = window()

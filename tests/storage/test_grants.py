@@ -170,3 +170,17 @@ async def test_a_disk_that_is_full_is_said_and_leaves_no_half_grant(tmp_path: Pa
     assert await grants(path).list_keys("one") == {A.key}
     await grants(path).save("one", B)
     assert [line["key"] for line in saved(path)] == [A.key, B.key]
+
+
+async def test_rules_are_kept_beside_grants_and_can_be_removed(tmp_path: Path) -> None:
+    path = tmp_path / "grants.jsonl"
+    store = FileGrants(path, lambda: 1_800_000_000.0)
+    await store.save("one", PermissionGrant("a" * 64, "terminal ls", "Ada"))
+    await store.save_rule("one", "allow terminal(git diff *)", "Ada")
+    await store.save_rule("one", "allow terminal(git diff *)", "Ada")
+    await store.save_rule("two", "deny terminal(rm *)", "Ada")
+    assert store.list_rules("one") == ("allow terminal(git diff *)",)
+    assert await store.list_keys("one") == {"a" * 64}
+    await store.remove_rule("one", "allow terminal(git diff *)")
+    assert (store.list_rules("one"), store.list_rules("two")) == ((), ("deny terminal(rm *)",))
+    assert await store.list_keys("one") == {"a" * 64}

@@ -112,6 +112,9 @@ _TERMINAL_ONLY = {
     "resume": "Open another session from the editor's list of them.",
     "verbose": "The editor shows results and reasoning by itself.",
     "quit": "Close the conversation in the editor.",
+    "plan": "Choose the mode in the editor.",
+    "auto-edits": "The editor asks about edits; choose there that it need not.",
+    "default": "Choose the mode in the editor.",
 }
 
 

@@ -27,7 +27,7 @@ from hummingbird.agent.session_compactor import SessionCompactor
 from hummingbird.agent.todo_list import Todo, TodoList
 from hummingbird.app.chat_context import WORKSPACE_SENTENCE_START, ChatContext, ChatOptions, ChatSubject
 from hummingbird.app.chat_memory import ChatKnowledge, open_memory
-from hummingbird.app.chat_permissions import default_action
+from hummingbird.app.chat_permissions import default_action, parse_personal_rule
 from hummingbird.app.console import log_to_terminal
 from hummingbird.app.environment_secrets import all_secrets
 from hummingbird.app.library import Agent, outcome_to_dict
@@ -36,7 +36,7 @@ from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
 from hummingbird.app.session_holder import TurnSessionHolder
 from hummingbird.app.stores import session_store, spending_ledger, state_paths
 from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, open_standard_input, read_query
-from hummingbird.chat.partner import ChatStatus, ChatToolInfo, CompactionPreview
+from hummingbird.chat.partner import ChatPermissions, ChatStatus, ChatToolInfo, CompactionPreview
 from hummingbird.chat.request import ChatRequest
 from hummingbird.chat.terminal import TerminalSettings, has_terminal, run_terminal_chat
 from hummingbird.config.field_types import PROJECT
@@ -50,6 +50,7 @@ from hummingbird.core.errors import (
 )
 from hummingbird.core.events import RunOutcome, StatusMessage
 from hummingbird.core.journal import Delegated, JournalEntry, SessionOpened, ToolDecided, ToolStarted
+from hummingbird.core.permissions import GrantScope, PermissionMode
 from hummingbird.core.protocols.context_engine import CompactionProposal
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
@@ -121,7 +122,7 @@ class ChatPartner:
             context_tokens=state.context_tokens,
             context_limit=most,
             bill=state.ledger.bill(),
-            plan=self._context.parts.plan,
+            mode=self._context.chat_rules.mode,
             background=(*self._context.terminal.list_running(), *(delegate.status_lines() if delegate else ())),
         )
 
@@ -158,6 +159,25 @@ class ChatPartner:
 
     def todos(self) -> Sequence[Todo]:
         return TodoList.from_entries(self._context.session_holder.entries()).all
+
+    def switch_mode(self, mode: PermissionMode) -> None:
+        self._context.chat_rules.mode = mode
+
+    def permissions(self) -> ChatPermissions:
+        rules = self._context.chat_rules
+        configured = self._context.parts.configuration.chat.permissions
+        return ChatPermissions(
+            rules.mode,
+            tuple((one.line, one.scope.value) for one in rules.personal),
+            tuple(one.to_rule().title for one in configured),
+        )
+
+    async def add_permission(self, line: str, *, always: bool = False) -> None:
+        rule = parse_personal_rule(line, GrantScope.ALWAYS if always else GrantScope.SESSION)
+        await self._context.chat_rules.add(rule, "/permissions")
+
+    async def remove_permission(self, number: int) -> str:
+        return (await self._context.chat_rules.remove(number)).line
 
     def grants(self) -> Sequence[str]:
         started, lines = dict[tuple[int, str], str](), list[str]()
@@ -545,6 +565,9 @@ def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *
         toolsets=wish.toolsets,
         model=wish.model,
         plan=wish.plan,
+        accept_edits=wish.accept_edits,
+        allow=wish.allow,
+        deny=wish.deny,
     )
     if wish.prompt_size:
         return _print_prompt_sizes(parts, _subject_of_request(wish))

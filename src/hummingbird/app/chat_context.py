@@ -20,6 +20,7 @@ from hummingbird.agent.tools.recall import RecallTool
 from hummingbird.app.agent_config import AgentConfig
 from hummingbird.app.chat_memory import ChatKnowledge, load_chat_knowledge, open_memory
 from hummingbird.app.chat_permissions import (
+    ChatRules,
     DangerousCommandHook,
     PlanModeHook,
     WorkspacePathHook,
@@ -40,6 +41,7 @@ from hummingbird.app.stores import StatePaths, state_paths
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
 from hummingbird.config.settings import ChatSettings
 from hummingbird.core.errors import MissingSetting, UsageError
+from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.context_engine import ContextEngine
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import Clock, RunObserver
@@ -64,7 +66,8 @@ TOOLSETS = (
 class ChatOptions:
     """The options of a chat.
 
-    `environment` is complete; tools get less of it. `toolsets` None means those of the configuration.
+    `environment` is complete; tools get less of it. `toolsets` None means those of the configuration. `plan` and
+    `accept_edits` choose the mode to begin in, `allow` and `deny` are rules like `terminal(git diff *)`.
     """
 
     configuration: Configuration
@@ -75,6 +78,9 @@ class ChatOptions:
     toolsets: Sequence[str] | None = None
     model: str = ""
     plan: bool = False
+    accept_edits: bool = False
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
     asker: PermissionAsker | None = None
     clarifier: Clarifier | None = None
     on_event: RunObserver | None = None
@@ -112,10 +118,22 @@ class ChatContext:
         harmless = {name: value for name, value in given.items() if self.secrets.mask(value) == value}
         hide_process_environment()  # or commands could read the withheld variables from /proc of our process
         self.rules: SessionPermissions = build_chat_permissions(
-            parts.configuration.chat, plan=parts.plan, asker=parts.asker, folder=state, clock=parts.clock
+            parts.configuration.chat,
+            plan=parts.plan,
+            asker=parts.asker,
+            folder=state,
+            clock=parts.clock,
+            where=str(parts.workspace),
+            accept_edits=parts.accept_edits,
+            allow=parts.allow,
+            deny=parts.deny,
         )
-        own, showing = (state, self.places.sessions), search_filter(self.rules.rules)
-        self.workspace = Workspace(parts.workspace, own, harmless, judged=True, showing=showing)
+        assert isinstance(self.rules.rules, ChatRules)
+        self.chat_rules: ChatRules = self.rules.rules
+        if self.chat_rules.trouble:
+            parts.on_trouble(self.chat_rules.trouble)
+        own = (state, self.places.sessions)
+        self.workspace = Workspace(parts.workspace, own, harmless, judged=True, showing=self._choose_files)
         self.rules = replace(self.rules, preview=self._preview_call)
         self.terminal = HostTerminal(parts.workspace, harmless)
         self.servers = McpServers(
@@ -157,6 +175,11 @@ class ChatContext:
             self._server_task.cancel()
             await asyncio.wait({self._server_task})
         await asyncio.gather(self.terminal.close(), self.servers.close())
+
+    def _choose_files(self, arguments: Mapping[str, Any], start: str) -> Callable[[str], bool] | None:
+        """Return which files a search may show by the rules as they are now; None for all."""
+        judge = search_filter(tuple(self.chat_rules))
+        return None if judge is None else judge(arguments, start)
 
     async def _preview_call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
         """Return the diff of an edit, for the person who is asked about it. Raises CommandFailed if it would fail."""
@@ -207,7 +230,7 @@ class ChatContext:
                 hooks=[
                     WorkspacePathHook(self.workspace.canonical_path),
                     DangerousCommandHook(parts.workspace, parts.environment.get("HOME", "")),
-                    *([PlanModeHook()] if parts.plan else []),
+                    PlanModeHook(lambda: self.chat_rules.mode is PermissionMode.PLAN),
                     *plugin_hooks(),
                 ],
                 permissions=self.rules,

@@ -6,24 +6,36 @@ before anybody is asked.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 from hummingbird.agent.tools.permission_gate import SessionPermissions
 from hummingbird.config.settings import ChatSettings
-from hummingbird.core.permissions import CAREFUL, PermissionAction, PermissionRule, ProposedCall, judge_call
+from hummingbird.core.errors import HummingbirdError, UsageError
+from hummingbird.core.permission_text import rules_from_text, suggest_rule
+from hummingbird.core.permissions import (
+    CAREFUL,
+    GrantScope,
+    PermissionAction,
+    PermissionMode,
+    PermissionOffer,
+    PermissionRule,
+    ProposedCall,
+    judge_call,
+)
 from hummingbird.core.protocols.interaction import PermissionAsker
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.core.protocols.tools import DenyCall, RewriteCall
 from hummingbird.core.shell.evaluation import refusal_reason
 from hummingbird.core.shell.values import HOME
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
-from hummingbird.sandboxes.host.tool_specs import READ_SPEC, SEARCH_SPEC
-from hummingbird.sandboxes.host.workspace import SearchFilter
+from hummingbird.sandboxes.host.tool_specs import EDIT_SPEC, READ_SPEC, SEARCH_SPEC
 from hummingbird.storage.grants import FileGrants
 
 GRANTS_FILE = "grants.jsonl"
+# Takes the arguments of a search and its start path; returns whether a file may be shown.
+FileJudge: TypeAlias = Callable[[Mapping[str, Any], str], Callable[[str], bool]]
 PLAN_RULE = PermissionRule(
     PermissionAction.DENY,
     effects=frozenset({ToolEffect.WRITE, ToolEffect.SEND}),
@@ -38,14 +50,156 @@ _BUILT_IN_RULES = tuple(
     for tool in (*_HARMLESS_TOOLS, "memory")
 )
 
+_ACCEPT_EDITS_RULE = PermissionRule(PermissionAction.ALLOW, tool=EDIT_SPEC.name, name="accept edits")
+# Files that decide what other programs run, or what the agent itself may do: their edits are asked about in every mode.
+_PROTECTED_RULES = tuple(
+    PermissionRule(PermissionAction.ASK, EDIT_SPEC.name, "path", pattern, name="files that decide what runs")
+    for pattern in (
+        *("*.git/*", "*.gitmodules", "*.gitlab-ci.y*", "*.github/*", "*.pre-commit-config.y*", "*.hummingbird/*"),
+        *("*hummingbird.y*", "*.vscode/*", "*.idea/*", "*.claude/*", "*.envrc", "*.husky/*", "*bashrc", "*.profile"),
+        *("*AGENTS.md", "*CLAUDE.md", "*HUMMINGBIRD.md"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalRule:
+    """A rule that a person added to the chat; `text` is what they wrote or took."""
+
+    action: PermissionAction
+    text: str
+    scope: GrantScope
+
+    @property
+    def line(self) -> str:
+        return f"{self.action.value} {self.text}"
+
+    @property
+    def rules(self) -> tuple[PermissionRule, ...]:
+        return rules_from_text(self.action, self.text)
+
+
+def parse_personal_rule(line: str, scope: GrantScope) -> PersonalRule:
+    """Return the rule of a line such as `allow terminal(git diff *)`. Raises UsageError."""
+    word, _, text = line.strip().partition(" ")
+    if word not in {one.value for one in PermissionAction} or not text.strip():
+        raise UsageError("Say allow, ask or deny, and a rule, like: allow terminal(git diff *)")
+    made = PersonalRule(PermissionAction(word), text.strip(), scope)
+    _ = made.rules  # raises now if it is no rule
+    return made
+
+
+class ChatRules(Sequence[PermissionRule]):
+    """The rules of a chat while it goes on: what the person said, the mode, the configuration, the built-in rules.
+
+    Deny rules count wherever they stand, so no mode and no yes gets past one. `where` is the folder that rules which
+    are kept for always belong to.
+    """
+
+    def __init__(
+        self,
+        configured: Sequence[PermissionRule] = (),
+        *,
+        mode: PermissionMode = PermissionMode.ASK,
+        personal: Sequence[PersonalRule] = (),
+        saved: FileGrants | None = None,
+        where: str = "",
+    ) -> None:
+        self.mode = mode
+        self.trouble = ""  # why saved rules do not hold
+        self._configured = tuple(configured)
+        self._saved, self._where = saved, where
+        self._personal = [*personal, *self._load_saved()]
+
+    def _load_saved(self) -> list[PersonalRule]:
+        if self._saved is None:
+            return []
+        try:
+            lines = self._saved.list_rules(self._where)
+            return [parse_personal_rule(line, GrantScope.ALWAYS) for line in lines]
+        except HummingbirdError as error:
+            self.trouble = f"Rules that you saved do not hold. {error}"
+            return []
+
+    @property
+    def _all(self) -> tuple[PermissionRule, ...]:
+        personal = [rule for one in self._personal for rule in one.rules]
+        accepted = (*_PROTECTED_RULES, _ACCEPT_EDITS_RULE) if self.mode is PermissionMode.ACCEPT_EDITS else ()
+        plan = (PLAN_RULE,) if self.mode is PermissionMode.PLAN else ()
+        return (*plan, *personal, *self._configured, *accepted, *_BUILT_IN_RULES)
+
+    @overload
+    def __getitem__(self, at: int) -> PermissionRule: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[PermissionRule]: ...
+    def __getitem__(self, at: int | slice) -> PermissionRule | Sequence[PermissionRule]:
+        return self._all[at]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def personal(self) -> tuple[PersonalRule, ...]:
+        return tuple(self._personal)
+
+    async def add(self, rule: PersonalRule, by: str) -> None:
+        """Add a rule, and save it if it is for always. Raises HummingbirdError if that is impossible."""
+        if rule.scope is GrantScope.ALWAYS:
+            if self._saved is None:
+                raise UsageError("There is no place to save it: leave out always.")
+            await self._saved.save_rule(self._where, rule.line, by)
+        self._personal = [rule, *(one for one in self._personal if one.line != rule.line)]
+
+    async def remove(self, number: int) -> PersonalRule:
+        """Remove the rule of this number, which counts from 1. Raises HummingbirdError."""
+        if not 1 <= number <= len(self._personal):
+            raise UsageError(f"There is no rule {number} of yours; /permissions shows those that there are.")
+        rule = self._personal[number - 1]
+        if rule.scope is GrantScope.ALWAYS and self._saved is not None:
+            await self._saved.remove_rule(self._where, rule.line)
+        self._personal.remove(rule)
+        return rule
+
+    # RuleKeeper
+
+    def suggest(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PermissionOffer:
+        if spec.name == EDIT_SPEC.name:
+            return PermissionOffer(accept_edits=self.mode is PermissionMode.ASK)
+        return PermissionOffer(rule=suggest_rule(spec, arguments))
+
+    async def keep(self, offer: PermissionOffer, scope: GrantScope, by: str) -> None:
+        if offer.accept_edits:
+            self.mode = PermissionMode.ACCEPT_EDITS
+        elif offer.rule:
+            await self.add(PersonalRule(PermissionAction.ALLOW, offer.rule, scope), by)
+
 
 def build_chat_permissions(
-    settings: ChatSettings, *, plan: bool, asker: PermissionAsker | None, folder: Path | None, clock: Clock
+    settings: ChatSettings,
+    *,
+    plan: bool,
+    asker: PermissionAsker | None,
+    folder: Path | None,
+    clock: Clock,
+    where: str = "",
+    accept_edits: bool = False,
+    allow: Sequence[str] = (),
+    deny: Sequence[str] = (),
 ) -> SessionPermissions:
-    """Return the rules of a chat; permissions that are granted for always are saved in `folder`, if there is one."""
-    rules = (*((PLAN_RULE,) if plan else ()), *(one.to_rule() for one in settings.permissions), *_BUILT_IN_RULES)
+    """Return the permissions of a chat; what is granted for always is saved in `folder`, if there is one.
+
+    `allow` and `deny` are rules of the command line. Raises UsageError for one that makes no sense.
+    """
     saved = None if folder is None else FileGrants(folder / GRANTS_FILE, clock.now)
-    return SessionPermissions(rules, asker=asker, saved=saved)
+    lines = [*(f"deny {text}" for text in deny), *(f"allow {text}" for text in allow)]
+    rules = ChatRules(
+        [one.to_rule() for one in settings.permissions],
+        mode=PermissionMode.PLAN if plan else PermissionMode.ACCEPT_EDITS if accept_edits else PermissionMode.ASK,
+        personal=[parse_personal_rule(line, GrantScope.SESSION) for line in lines],
+        saved=saved,
+        where=where,
+    )
+    return SessionPermissions(rules, asker=asker, saved=saved, keeper=rules)
 
 
 def default_action(rules: Sequence[PermissionRule], spec: ToolSpec) -> str:
@@ -54,7 +208,7 @@ def default_action(rules: Sequence[PermissionRule], spec: ToolSpec) -> str:
     return judge_call(general, {}, spec, {}, CAREFUL).action.value
 
 
-def search_filter(rules: Sequence[PermissionRule]) -> SearchFilter | None:
+def search_filter(rules: Sequence[PermissionRule]) -> FileJudge | None:
     """Return a filter that limits searches to files which `file_read` may read; None if no rule restricts that.
 
     Files for which `file_read` would ask are shown only if the person was asked about the search of that folder.
@@ -119,9 +273,12 @@ class PlanModeHook:
 
     name = "plan mode"
 
+    def __init__(self, is_on: Callable[[], bool] = lambda: True) -> None:
+        self._is_on = is_on
+
     async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> DenyCall | None:
         most = {ToolEffect.READ, ToolEffect.EXEC} if spec.name in _HARMLESS_TOOLS else {ToolEffect.READ}
-        harmless = spec.effects <= most
+        harmless = not self._is_on() or spec.effects <= most
         return None if harmless else DenyCall(PLAN_RULE.reason)
 
     async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> str | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,9 +16,11 @@ from hummingbird.chat.garbage_collection import freeze_garbage_collector
 from hummingbird.chat.partner import Partner
 from hummingbird.chat.screen import HITS_SHOWN, SESSIONS_SHOWN, Screen, Tone
 from hummingbird.chat.status_text import (
+    MODE_SENTENCES,
     cost_page,
     current_time,
     hit_page,
+    permission_page,
     preview_page,
     session_line,
     session_page,
@@ -25,6 +28,7 @@ from hummingbird.chat.status_text import (
     tool_page,
 )
 from hummingbird.core.errors import UsageError
+from hummingbird.core.permissions import PermissionMode
 
 
 class CommandContext(Protocol):
@@ -83,7 +87,12 @@ class CommandCall:
     word: str
 
 
-_WORD = re.compile(r"/([A-Za-z]\w*)(?:\s+(.*))?\Z", re.DOTALL)
+MODE_COMMANDS = {
+    "plan": PermissionMode.PLAN,
+    "auto-edits": PermissionMode.ACCEPT_EDITS,
+    "default": PermissionMode.ASK,
+}
+_WORD = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?\Z", re.DOTALL)
 
 
 def parse_command(text: str) -> CommandCall | None:
@@ -217,6 +226,26 @@ async def _approve(talk: CommandContext, argument: str) -> None:
     talk.screen.say("\n".join(talk.partner.grants()) or "Nothing was allowed for this session or for always.")
 
 
+async def _switch_to(mode: PermissionMode, talk: CommandContext, _: str) -> None:
+    talk.partner.switch_mode(mode)
+    talk.screen.say(MODE_SENTENCES[mode], Tone.DIM)
+
+
+async def _permissions(talk: CommandContext, argument: str) -> None:
+    word, _, rest = argument.partition(" ")
+    if not argument:
+        talk.screen.say(permission_page(talk.partner.permissions(), talk.partner.grants()))
+    elif word == "remove" and rest.strip().isdecimal():
+        talk.screen.say(f"Removed: {await talk.partner.remove_permission(int(rest))}", Tone.DIM)
+    else:
+        always = word == "always"
+        line = rest if always else argument
+        await talk.partner.add_permission(line, always=always)
+        talk.screen.say(
+            f"From now on: {line.strip()} ({'always in this folder' if always else 'this session'})", Tone.DIM
+        )
+
+
 async def _steer(talk: CommandContext, argument: str) -> None:
     if not argument:
         raise UsageError("Say what to do: /steer and your words. They reach the run at its next turn.")
@@ -254,6 +283,13 @@ COMMANDS = {
         ChatCommand("memory", "", "show the agent's memory", _memory, anytime=True),
         ChatCommand("todo", "", "show the to-do list", _todo, anytime=True),
         ChatCommand("approve", "[once|session|always|no]", "answer a question, or list permissions", _approve, True),
+        ChatCommand(
+            "permissions", "[[always] allow|ask|deny RULE|remove N]", "show or change what asks", _permissions, True
+        ),
+        *(
+            ChatCommand(name, "", MODE_SENTENCES[mode], partial(_switch_to, mode), anytime=True)
+            for name, mode in MODE_COMMANDS.items()
+        ),
         ChatCommand("steer", "TEXT", "send a message into the run, at its next turn", _steer, anytime=True),
         ChatCommand("save", "[FOLDER]", "export the session with all its files", _save),
         ChatCommand("quit", "", "leave the chat", _quit, anytime=True),

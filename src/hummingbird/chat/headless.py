@@ -6,6 +6,7 @@ permission is denied, with a sentence that says how to allow it.
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -169,9 +170,16 @@ class DenyingAsker:
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         return PermissionAnswer(
             None,
-            f"nobody can be asked here. To allow {question.tool}, add a rule to chat.permissions in the configuration "
-            f"(action: allow, tool: {question.tool}), or start hummingbird chat in a terminal",
+            f"nobody can be asked here. To allow it, start with {_allowing_option(question)}, add a rule to "
+            f"chat.permissions in the configuration, or start hummingbird chat in a terminal",
         )
+
+
+def _allowing_option(question: PermissionQuestion) -> str:
+    """Return the option of the command line that would allow the call."""
+    if question.offer.accept_edits:
+        return "--allow-edits"
+    return f"--allow {shlex.quote(question.offer.rule or question.tool)}"
 
 
 @dataclass(frozen=True, slots=True)

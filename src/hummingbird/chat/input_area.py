@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, Filter, has_focus
+from prompt_toolkit.filters import Condition, Filter, has_completions, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings
@@ -162,7 +162,7 @@ class ChatHistory(History):
 
 
 _SKIPPED_FOLDERS = {".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv"}
-_COMMAND = re.compile(r"/[A-Za-z]*\Z")
+_COMMAND = re.compile(r"/[A-Za-z-]*\Z")
 _MENTION_AT_CURSOR = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)\Z')
 
 
@@ -266,6 +266,10 @@ class KeyHandler(Protocol):
 
     def paste(self, text: str) -> None: ...
     def decline(self) -> None: ...
+    def cycle_mode(self) -> None:
+        """Handle Shift-Tab."""
+        ...
+
     def press_menu_key(self, key: str) -> None: ...
     def move_selection(self, step: int) -> None: ...
     def choose_selected(self) -> None: ...
@@ -308,6 +312,10 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     @keys.add("escape", filter=here & Condition(lambda: typed.is_question_open))
     def _decline(_: KeyPressEvent) -> None:
         typed.decline()
+
+    @keys.add("s-tab", filter=here & ~has_completions)
+    def _cycle(_: KeyPressEvent) -> None:
+        typed.cycle_mode()
 
     _add_menu_keys(keys, typed, here & Condition(lambda: typed.is_menu_open))
     return keys

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from hummingbird.agent.todo_list import Todo
 from hummingbird.core.events import RunOutcome
+from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.sessions import SearchHit
 from hummingbird.core.sessions import SessionSummary
 from hummingbird.core.usage import Bill
@@ -29,7 +30,7 @@ class ChatStatus:
     context_tokens: int
     context_limit: int
     bill: Bill
-    plan: bool = False
+    mode: PermissionMode = PermissionMode.ASK
     background: tuple[str, ...] = ()
 
 
@@ -41,6 +42,18 @@ class ChatToolInfo:
     toolset: str
     summary: str
     action: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPermissions:
+    """The rules that hold now: `personal` are the person's own, in the order of their numbers, with how long they hold.
+
+    `configured` are those of the configuration, which only its file changes.
+    """
+
+    mode: PermissionMode
+    personal: tuple[tuple[str, str], ...] = ()
+    configured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +154,20 @@ class Partner(Protocol):
         ...
 
     def todos(self) -> Sequence[Todo]: ...
+
+    def switch_mode(self, mode: PermissionMode) -> None:
+        """Choose what runs without asking, from now on, also in the current run."""
+        ...
+
+    def permissions(self) -> ChatPermissions: ...
+
+    async def add_permission(self, line: str, *, always: bool = False) -> None:
+        """Add a rule like `allow terminal(git diff *)`, for this session or for always in this folder."""
+        ...
+
+    async def remove_permission(self, number: int) -> str:
+        """Remove one of the person's own rules, by its number, and return it as it was written."""
+        ...
 
     def grants(self) -> Sequence[str]:
         """Return one line for each permission granted for this session or for always."""

@@ -86,16 +86,19 @@ class PermissionForm:
 
     @property
     def choices(self) -> tuple[MenuChoice, ...]:
-        again = {
-            GrantScope.ONCE: ("yes", "y"),
-            GrantScope.SESSION: ("yes, and the same call again in this session", "s"),
-            GrantScope.ALWAYS: ("always allow exactly this call", "a"),
-        }
-        kept = [
-            MenuChoice(again[scope][0], PermissionAnswer(scope), again[scope][1])
-            for scope in self.question.scopes
-            if scope in again
-        ]
+        offer = self.question.offer
+        kept = [MenuChoice("yes", PermissionAnswer(GrantScope.ONCE), "y")]
+        if offer.accept_edits:
+            accepted = PermissionAnswer(GrantScope.SESSION, takes_offer=True)
+            kept.append(MenuChoice("yes, and accept all edits from now on; Shift-Tab changes that", accepted, "s"))
+        else:
+            covered = _rule_label(offer.rule) or "exactly this call again"
+            for scope, label, key in (
+                (GrantScope.SESSION, f"yes, and {covered} in this session", "s"),
+                (GrantScope.ALWAYS, f"yes, and {covered} always in this folder", "a"),
+            ):
+                if scope in self.question.scopes:
+                    kept.append(MenuChoice(label, PermissionAnswer(scope, takes_offer=bool(offer.rule)), key))
         return (*kept, MenuChoice("no, and say what to do instead", key="n"))
 
     def show(self, screen: Screen) -> None:
@@ -316,6 +319,15 @@ class QuestionQueue:
         else:
             self._resolve(answer)
 
+    def accept_edits(self) -> bool:
+        """Answer the open question with a yes to all edits, if it offers that; return False if it does not."""
+        if self.is_armed:
+            form = self._waiting[0].form
+            if isinstance(form, PermissionForm) and form.question.offer.accept_edits:
+                self._resolve(PermissionAnswer(GrantScope.SESSION, takes_offer=True))
+                return True
+        return False
+
     def ask_for_words(self) -> None:
         self._require_armed().wants_words = True
         self._screen.request_redraw()
@@ -394,6 +406,13 @@ class QuestionQueue:
         self._screen.request_redraw()
 
 
+def _rule_label(rule: str) -> str:
+    if not rule:
+        return ""
+    command = rule.removeprefix("terminal(").removesuffix(")")
+    return f"`{command}`" if command != rule else f"every call of {rule}"
+
+
 def _menu_row(number: int, choice: MenuChoice) -> str:
     return f"{number} {choice.label}{f' ({choice.key})' if choice.key else ''}"
 
@@ -404,6 +423,8 @@ def _answer_text(answer: Answer) -> str:
             return f"no; the model is told: {words}" if words else "no"
         case PermissionAnswer(scope=GrantScope.ONCE):
             return "yes"
+        case PermissionAnswer(takes_offer=True, scope=GrantScope.SESSION):
+            return "yes, and all like it in this session"
         case PermissionAnswer(scope=scope):
             return f"yes, {'always' if scope is GrantScope.ALWAYS else 'for this session'}"
         case bool():

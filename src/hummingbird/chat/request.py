@@ -17,6 +17,9 @@ class ChatRequest:
     newest: bool = False
     model: str = ""
     plan: bool = False
+    accept_edits: bool = False
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
     project: str = ""
     workflow: str = ""
     toolsets: tuple[str, ...] | None = None

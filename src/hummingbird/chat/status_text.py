@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from hummingbird.agent.todo_list import Todo, TodoState
-from hummingbird.chat.partner import ChatStatus, ChatToolInfo, CompactionPreview
+from hummingbird.chat.partner import ChatPermissions, ChatStatus, ChatToolInfo, CompactionPreview
 from hummingbird.chat.screen import fit_line
+from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS, SearchHit
 from hummingbird.core.sessions import SessionSummary
 from hummingbird.core.text import shorten_line
@@ -14,6 +15,18 @@ from hummingbird.core.usage import Bill
 from hummingbird.evidence.printable import make_printable
 
 _SESSION_CHARS = 8
+MODE_LABELS = {
+    PermissionMode.ASK: "",
+    PermissionMode.ACCEPT_EDITS: "ACCEPTS EDITS",
+    PermissionMode.PLAN: "PLAN",
+}
+
+
+MODE_SENTENCES = {
+    PermissionMode.ASK: "ask before anything that changes or sends",
+    PermissionMode.ACCEPT_EDITS: "edit files of the workspace without asking; ask before the rest",
+    PermissionMode.PLAN: "only read and plan; refuse whatever changes or sends",
+}
 
 
 def build_status_line(standing: ChatStatus, columns: int, *, doing: str = "", queued: int = 0) -> str:
@@ -29,7 +42,7 @@ def _status_parts(standing: ChatStatus, doing: str, queued: int) -> list[tuple[i
     background = len(standing.background)
     found = [
         (0, doing or "ready"),
-        (1, "PLAN" if standing.plan else ""),
+        (1, MODE_LABELS[standing.mode]),
         (2, f"{queued} queued" if queued else ""),
         (3, standing.model),
         (4, f"context {_context_share(standing):.0%}"),
@@ -59,6 +72,18 @@ _TODO_MARKS = {
 _TIME_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _SHOWN_CHARS = 60
 _ID_CHARS = 12  # enough to identify a session
+
+
+def permission_page(found: ChatPermissions, grants: Sequence[str]) -> str:
+    personal = [f"  {number}. {line}  ({scope})" for number, (line, scope) in enumerate(found.personal, 1)]
+    parts = [
+        [f"Mode: {found.mode.value}; Shift-Tab changes it."],
+        ["Your rules (/permissions remove N takes one away):", *personal] if personal else [],
+        ["Rules of the configuration:", *(f"  {line}" for line in found.configured)] if found.configured else [],
+        ["Allowed for exactly one call:", *(f"  {line}" for line in grants)] if grants else [],
+        ["Add one: /permissions allow terminal(git diff *), /permissions always deny file_read(secrets/*)"],
+    ]
+    return "\n".join(line for part in parts for line in part)
 
 
 def todo_page(todos: Sequence[Todo]) -> str:

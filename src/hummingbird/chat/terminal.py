@@ -66,6 +66,7 @@ from hummingbird.chat.terminal_io import (
     rows_pushed_down,
     terminal_reflows,
 )
+from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.text import shorten_line
@@ -323,6 +324,18 @@ class ChatTerminal:
         else:
             self.questions.choose_selected()
             self._swap_draft()
+
+    def cycle_mode(self) -> None:
+        """Go on to the next mode; at a question about an edit, accept it and all that follow."""
+        assert self.conversation is not None
+        if self.questions.accept_edits():
+            self._swap_draft()
+        else:
+            modes = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.PLAN)
+            standing = self.conversation.partner.status().mode
+            self.conversation.partner.switch_mode(modes[(modes.index(standing) + 1) % len(modes)])
+        self._status_cache = (0.0, None)
+        self.request_redraw()
 
     def submit(self) -> None:
         assert self.conversation is not None

@@ -17,6 +17,9 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
 @click.option("--continue", "newest", is_flag=True, help="Continue the last session.")
 @click.option("--model", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
 @click.option("--plan", is_flag=True, help="Only read and plan: refuse every tool that writes or sends.")
+@click.option("--allow-edits", is_flag=True, help="Edit files of the workspace without asking.")
+@click.option("--allow", multiple=True, metavar="RULE", help="Allow calls, like 'terminal(git status *)'; repeatable.")
+@click.option("--deny", multiple=True, metavar="RULE", help="Refuse calls, like 'file_read(secrets/*)'; repeatable.")
 @click.option("--project", metavar="PATH", help="GitLab project to talk about, like group/project.")
 @click.option("--workflow", metavar="NAME", help="Use the prompt and tools of this workflow; needs --project.")
 @click.option("--toolsets", metavar="A,B", help="Use only these toolsets, like workspace,terminal,todo.")
@@ -34,6 +37,9 @@ def chat(
     newest: bool,
     model: str,
     plan: bool,
+    allow_edits: bool,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
     project: str | None,
     workflow: str | None,
     toolsets: str | None,
@@ -65,6 +71,8 @@ def chat(
     """
     check_sandbox_options(sandbox, context, namespace)
     _check_options(query=query, resume=resume, newest=newest, project=project, workflow=workflow)
+    if plan and allow_edits:
+        raise click.UsageError("--plan and --allow-edits exclude each other: give one of them.")
     wish = ChatRequest(
         query=query,
         as_json=as_json,
@@ -72,6 +80,9 @@ def chat(
         newest=newest,
         model=model,
         plan=plan,
+        accept_edits=allow_edits,
+        allow=allow,
+        deny=deny,
         project=project or "",
         workflow=workflow or "",
         toolsets=None if toolsets is None else tuple(filter(None, (one.strip() for one in toolsets.split(",")))),

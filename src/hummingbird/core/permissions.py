@@ -204,6 +204,14 @@ class GrantScope(StrEnum):
     ALWAYS = "always"
 
 
+class PermissionMode(StrEnum):
+    """What a chat does without asking: nothing that changes or sends, only what rules allow, or also edits of files."""
+
+    PLAN = "plan"
+    ASK = "ask"
+    ACCEPT_EDITS = "accept edits"
+
+
 # The default for calls without a rule or grant. A missing effect means ASK.
 CAREFUL: Mapping[ToolEffect, PermissionAction] = MappingProxyType({ToolEffect.READ: PermissionAction.ALLOW})
 
@@ -443,12 +451,20 @@ class PermissionDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class PermissionOffer:
+    """What a yes may cover beyond the call: a rule, written like `terminal(git diff *)`, or all edits of files."""
+
+    rule: str = ""
+    accept_edits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PermissionQuestion:
     """A question to a person.
 
     `text` is the whole call, ready to be shown; do not truncate it. `scopes` are the approvals that can be stored here.
     `arguments` are those of the call, masked. `preview` is what the call would change, as a unified diff, if its tool
-    can say so before.
+    can say so before. `offer` is what else the answer may allow.
     """
 
     tool: str
@@ -459,17 +475,20 @@ class PermissionQuestion:
     scopes: tuple[GrantScope, ...]
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     preview: str = ""
+    offer: PermissionOffer = PermissionOffer()
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswer:
     """A person's answer.
 
-    `scope` None means no. `words` are the person's own, for the model and the journal.
+    `scope` None means no. `words` are the person's own, for the model and the journal. `takes_offer`: a yes covers what
+    the question offered, for as long as the scope says.
     """
 
     scope: GrantScope | None
     words: str = ""
+    takes_offer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

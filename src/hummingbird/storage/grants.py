@@ -1,10 +1,11 @@
-"""Store permanent permission grants, one JSON line each, in a file that all processes of a machine share.
+"""Store permanent permissions, one JSON line each, in a file that all processes of a machine share.
 
-People may read the file and revoke a grant by deleting its line. Only `key` decides; `command` is for readers and may
-be masked or cut.
+A line is a grant for one exact call, or a rule that covers many. People may read the file and revoke a line by deleting
+it. Of a grant only `key` decides; `command` is for readers and may be masked or cut. Of a rule `rule` decides.
 """
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,12 +19,13 @@ from hummingbird.core.errors import JournalUnwritable, UsageError
 from hummingbird.core.permissions import PermissionGrant
 
 
-class _GrantLine(msgspec.Struct, frozen=True, kw_only=True):
+class _GrantLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str
     project: str
     command: str
     granted_by: str
     key: str
+    rule: str = ""
 
 
 _decoder = msgspec.json.Decoder(_GrantLine)
@@ -46,18 +48,47 @@ class FileGrants:
     async def save(self, project: str, grant: PermissionGrant) -> None:
         await asyncio.to_thread(self._save, project, grant)
 
+    def list_rules(self, project: str) -> tuple[str, ...]:
+        """Return the rules of the project as they were saved, oldest first. Raises what `list_keys` raises."""
+        return tuple(line.rule for line in self._read_lines() if line.project == project and line.rule)
+
+    async def save_rule(self, project: str, rule: str, by: str) -> None:
+        """Save a rule, and return once it survives a power cut. Saving it again changes nothing."""
+        key = hashlib.sha256(f"rule\n{rule}".encode()).hexdigest()
+        await asyncio.to_thread(self._save, project, PermissionGrant(key, rule, by), rule)
+
+    async def remove_rule(self, project: str, rule: str) -> None:
+        """Remove the rule from the file. Raises JournalUnwritable, UsageError."""
+        await asyncio.to_thread(self._remove, project, rule)
+
     def _keys(self, project: str) -> frozenset[str]:
+        return frozenset(line.key for line in self._read_lines() if line.project == project and not line.rule)
+
+    def _read_lines(self) -> tuple[_GrantLine, ...]:
         try:
-            content = self._path.read_bytes()
+            return tuple(self._iter_lines(self._path.read_bytes()))
         except FileNotFoundError:
-            return frozenset()
+            return ()
         except OSError as error:
             raise self._storage_error(error) from error
-        return frozenset(line.key for line in self._iter_lines(content) if line.project == project)
 
-    def _save(self, project: str, grant: PermissionGrant) -> None:
+    def _remove(self, project: str, rule: str) -> None:
+        try:
+            with self._open_locked() as fd:
+                content = self._path.read_bytes()
+                kept = [
+                    msgspec.json.encode(line) + b"\n"
+                    for line in self._iter_lines(content)
+                    if (line.project, line.rule) != (project, rule)
+                ]
+                os.ftruncate(fd, 0)
+                _write_all(fd, b"".join(kept))
+        except OSError as error:
+            raise self._storage_error(error) from error
+
+    def _save(self, project: str, grant: PermissionGrant, rule: str = "") -> None:
         at = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds")
-        line = _GrantLine(at=at, project=project, command=grant.command, granted_by=grant.by, key=grant.key)
+        line = _GrantLine(at=at, project=project, command=grant.command, granted_by=grant.by, key=grant.key, rule=rule)
         try:
             with self._open_locked() as fd:
                 content = self._path.read_bytes()

@@ -5,8 +5,8 @@ Grants for the session are read from its journal alone, so a resumed session has
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
 from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import is_being_cancelled, is_outside_interrupt, run_within
@@ -20,6 +20,7 @@ from hummingbird.core.permissions import (
     PermissionAnswer,
     PermissionDecision,
     PermissionGrant,
+    PermissionOffer,
     PermissionQuestion,
     PermissionRule,
     ProposedCall,
@@ -41,12 +42,24 @@ DENIAL_ADVICE = (
 CallPreview: TypeAlias = Callable[[ToolSpec, Mapping[str, Any]], Awaitable[str]]
 
 
+class RuleKeeper(Protocol):
+    """Says what a yes may cover beyond one call, and keeps what a person took of it.
+
+    `keep` raises HummingbirdError if it cannot be kept for that long.
+    """
+
+    def suggest(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PermissionOffer: ...
+
+    async def keep(self, offer: PermissionOffer, scope: GrantScope, by: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPermissions:
     """The permissions of a session.
 
     Without an asker, a call that needs a person's yes is denied. Without `saved`, no grant outlives the session. A
-    person who is asked sees what `preview` returns.
+    person who is asked sees what `preview` returns, and can take what `keeper` suggests. `rules` may change while the
+    session goes on.
     """
 
     rules: Sequence[PermissionRule] = ()
@@ -54,6 +67,7 @@ class SessionPermissions:
     asker: PermissionAsker | None = None
     saved: GrantStore | None = None
     preview: CallPreview | None = None
+    keeper: RuleKeeper | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +130,7 @@ class PermissionGate:
         self._granted |= find_session_grants(entries[self._folded :], self._project)
         self._folded = len(entries)
         return judge_call(
-            self._permissions.rules, {**saved, **self._granted}, spec, arguments, self._permissions.default
+            tuple(self._permissions.rules), {**saved, **self._granted}, spec, arguments, self._permissions.default
         )
 
     async def _decide_with_grants(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PermissionRuling:
@@ -133,7 +147,9 @@ class PermissionGate:
             question = await self._build_question(spec, decision.command, reason)
         except CommandFailed as error:
             return PermissionRuling(False, "the tool", str(error), decision.command.key, would_fail=True)
-        return await self._ask_person(self._permissions.asker, question)
+        ruling = await self._ask_person(self._permissions.asker, question)
+        again = self._judge(spec, arguments, saved)  # the person may have changed the rules meanwhile
+        return _ruling_from_decision(again) if again.action is PermissionAction.DENY else ruling
 
     async def _load_grants(self) -> tuple[dict[str, GrantScope], str]:
         """Return the project's grants and what is wrong with them; a grant that cannot be read does not count."""
@@ -161,7 +177,14 @@ class PermissionGate:
             scopes,
             command.masked_arguments(self._mask),
             self._mask(preview),
+            PermissionOffer() if self._permissions.keeper is None else self._suggest(spec, command),
         )
+
+    def _suggest(self, spec: ToolSpec, command: ProposedCall) -> PermissionOffer:
+        """Return the keeper's offer, but for a rule with a credential in it."""
+        assert self._permissions.keeper is not None
+        offer = self._permissions.keeper.suggest(spec, command.arguments)
+        return offer if self._mask(offer.rule) == offer.rule else replace(offer, rule="")
 
     async def _ask_person(self, asker: PermissionAsker, question: PermissionQuestion) -> PermissionRuling:
         try:
@@ -173,10 +196,25 @@ class PermissionGate:
         words = shorten_line(answer.words, ERROR_TEXT_CHARS)
         if answer.scope is None:
             return PermissionRuling(False, asker.name, words or "the answer was no", question.key)
-        scope, trouble = await self._save_grant(asker, question, answer.scope)
         asked = f"asked because of {question.reason}; the answer was {answer.scope}"
+        if answer.takes_offer and self._permissions.keeper is not None:
+            scope, trouble = await self._keep_offer(asker, question.offer, answer.scope)
+            asked += f" for {question.offer.rule or 'all edits'}"
+        else:
+            scope, trouble = await self._save_grant(asker, question, answer.scope)
         reason = ". ".join(part for part in (asked, words, trouble) if part)
         return PermissionRuling(True, asker.name, reason, question.key, scope, self._project)
+
+    async def _keep_offer(
+        self, asker: PermissionAsker, offer: PermissionOffer, scope: GrantScope
+    ) -> tuple[GrantScope, str]:
+        """Keep what was offered; the journal notes a yes for the call alone, because the keeper knows the rest."""
+        assert self._permissions.keeper is not None
+        try:
+            await self._permissions.keeper.keep(offer, scope, asker.name)
+        except HummingbirdError as error:
+            return GrantScope.ONCE, f"It could not be kept and holds for this call alone: {error}"
+        return GrantScope.ONCE, ""
 
     async def _save_grant(
         self, asker: PermissionAsker, question: PermissionQuestion, scope: GrantScope
@@ -205,7 +243,8 @@ async def _ask_safely(asker: PermissionAsker, question: PermissionQuestion) -> P
     try:
         answer: object = await asker.ask(question)
         if isinstance(answer, PermissionAnswer):
-            return PermissionAnswer(None if answer.scope is None else GrantScope(answer.scope), str(answer.words))
+            scope = None if answer.scope is None else GrantScope(answer.scope)
+            return PermissionAnswer(scope, str(answer.words), bool(answer.takes_offer))
         return PermissionAnswer(None, f"what came was no answer but {type(answer).__name__}")
     except BaseException as error:  # border: an asker is somebody's code; one that fails has not said yes
         if is_outside_interrupt(error):

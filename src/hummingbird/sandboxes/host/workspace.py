@@ -48,8 +48,9 @@ from hummingbird.sandboxes.host.safe_path import (
 )
 from hummingbird.sandboxes.host.tool_specs import EDIT_SPEC, READ_SPEC, SEARCH_SPEC
 
-# Takes the arguments of a search and its start path; returns whether a file, by its canonical path, may be shown.
-SearchFilter: TypeAlias = Callable[[Mapping[str, Any], str], Callable[[str], bool]]
+# Takes the arguments of a search and its start path; returns whether a file, by its canonical path, may be shown, or
+# None if all may.
+SearchFilter: TypeAlias = Callable[[Mapping[str, Any], str], Callable[[str], bool] | None]
 
 _SOURCE_ROOT = Path(__file__).parents[3]
 # Python runs isolated (-I), so that it imports nothing from the folder that it searches.
@@ -91,7 +92,8 @@ class FileSearchTool:
             raise ArgumentsInvalid("Give a pattern to look for, or a glob to list files, or both.")
         wanted = {"pattern": "", "literal": False, "path": ".", "glob": "", **arguments}
         start = self._below.resolve(wanted["path"]).display_path  # raises now if the path is wrong
-        judging = _SearchJudge(self._showing(arguments, start)) if self._showing else None
+        shows = self._showing(arguments, start) if self._showing else None
+        judging = _SearchJudge(shows) if shows else None
         if judging and not judging.judge([start])[0]:
             raise CommandFailed(f"Rules do not let {start} be read without asking, so nothing in it is searched.")
         request = {**self._where, **wanted, "parent": os.getpid(), "judged": judging is not None}
