@@ -1,5 +1,4 @@
-"""The dashboard over what this process keeps: the index of sessions, their journals, the ledger of failures, the
-queue. Fulfils web.asked.Desk."""
+"""Answers the dashboard's queries from what this process stores: sessions, journals, known failures, the queue."""
 
 import asyncio
 import logging
@@ -44,8 +43,8 @@ from hummingbird.dashboard.rendering import format_size as shown_size
 from hummingbird.dashboard.views import PageRenderer
 from hummingbird.sandboxes.registry import SandboxRegistry
 
-# What a session's sandbox held when it was last saved, for somebody who looks. The archive was written where untrusted
-# commands run: it is unpacked in a sandbox of its own, and never by this machine.
+# The archive of a session's sandbox comes from untrusted commands: it is unpacked in another sandbox, never on this
+# machine.
 
 
 _IN_MEMORY_BYTES = 1024 * 1024
@@ -53,7 +52,7 @@ _CHUNK_BYTES = 256 * 1024
 
 
 class SandboxMaker(Protocol):
-    """Sandboxes of one kind, each of which has not been started. Whoever owns them closes them."""
+    """Creates sandboxes of one kind that are not started yet. The caller closes them."""
 
     async def open(self) -> None: ...
 
@@ -66,7 +65,10 @@ class SavedSandboxFiles:
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
 
     async def list_files(self, session_id: str) -> SandboxList:
-        """Nothing if nothing was saved. Raises HummingbirdError."""
+        """Return the saved files of a session's sandbox, none if nothing was saved.
+
+        Raises HummingbirdError.
+        """
         async with self._open_sandbox(session_id) as sandbox:
             if sandbox is None:
                 return SandboxList(())
@@ -81,8 +83,11 @@ class SavedSandboxFiles:
         return SandboxList(tuple(listed), more=len(files) > FILES_SHOWN)
 
     async def open_file(self, session_id: str, path: str) -> AsyncGenerator[bytes, None]:
-        """Its content, out of the sandbox by then: whoever reads slowly keeps none busy. Raises UsageFault where there
-        is none of that name, or it is larger than anything that is given away."""
+        """Yield the content of a file. It is copied out of the sandbox first, so that a slow reader keeps no sandbox
+        busy.
+
+        Raises UsageError if there is no such file or if it is too large to be downloaded.
+        """
         kept = await asyncio.to_thread(SpooledTemporaryFile, _IN_MEMORY_BYTES)
         try:
             async with self._open_sandbox(session_id) as sandbox:
@@ -212,7 +217,7 @@ class StoredDashboardQueries:
         return await self._files.open_file(session_id, path)
 
     async def continue_session(self, session_id: str, message: str, once: str) -> None:
-        """As an order like any other: in its turn, within the slots, once, whatever dies."""
+        """Queue the message as an order like any other, so that it waits its turn and survives a crash."""
         begun = find_subject(await self._catalog.load_entries(session_id))
         if not begun.project or not begun.workflow:
             raise UsageError(f"Go on with it in a terminal: hummingbird chat --resume {session_id}")
@@ -231,8 +236,10 @@ class StoredDashboardQueries:
         await self._queue.send(encode_envelope(order), group=session_id, dedup_id=order.id)
 
     async def _refresh_index(self) -> None:
-        """Many who look cost no more than one does. Nobody waits for long: of a store that nobody has indexed yet, what
-        is known so far is shown, and the rest goes on behind."""
+        """Refresh the session index once for all who wait for it.
+
+        Nobody waits long: if the store was never indexed, the pages show what is known so far and indexing continues.
+        """
         async with self._refresh_lock:
             if time.monotonic() >= self._fresh_until:
                 await self._catalog.catch_up()
@@ -250,8 +257,10 @@ def create_dashboard(
     sandboxes: SandboxRegistry,
     exposition: MetricsExposition | None = None,
 ) -> tuple[Dashboard, LiveUpdates, SessionCatalog] | None:
-    """None where it cannot be: that is told, and costs no run anything. `sandboxes` are the caller's to close. Raises
-    MissingSetting for a token that is too short."""
+    """Create the dashboard; log why and return None if that is impossible, because runs do not need it.
+
+    The caller closes `sandboxes`. Raises MissingSetting for a token that is too short.
+    """
     access = DashboardAccess(environment.get(TOKEN_VARIABLE, "").strip(), local=local, now=clock.now)
     try:
         past = open_session_catalog(configuration(), environment, clock)

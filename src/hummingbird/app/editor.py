@@ -1,4 +1,4 @@
-"""`hummingbird acp`: who answers an editor, and where what was said before is found."""
+"""`hummingbird acp`: connects an editor with the agent and finds earlier sessions."""
 
 import asyncio
 import logging
@@ -29,7 +29,10 @@ FOLDERS_FILE = "acp_folders.jsonl"
 def acp_command(
     config: str | None, chosen: SandboxChoice, *, model: str, plan: bool, project: str, verbose: bool
 ) -> int:
-    """Raises HummingbirdError for what it cannot begin with."""
+    """Run `hummingbird acp` and return its exit code.
+
+    Raises HummingbirdError if it cannot start.
+    """
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO if verbose else logging.WARNING,
@@ -60,7 +63,7 @@ async def _serve_editor(parts: ChatOptions, subject: ChatSubject, state: Path) -
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredEditorBackend:
-    """Fulfils chat.acp.conversations.Conversations."""
+    """Implements the editor's backend with the configured models, store and sandboxes."""
 
     parts: ChatOptions
     subject: ChatSubject
@@ -91,13 +94,13 @@ class ConfiguredEditorBackend:
         return made
 
     async def load_entries(self, session_id: str) -> Sequence[JournalEntry]:
-        """A beginning of an id, which a person may type, is not one that an editor remembers."""
+        """Return the session's entries. The id must be complete: editors remember whole ids."""
         if await self.catalog.find_session_id(session_id) != session_id:
             raise UsageError(f"There is no session {session_id}: session/list shows those that there are.")
         return await self.catalog.load_entries(session_id)
 
     async def store_session(self, session_id: str) -> None:
-        """The prompt is not known here; the first run writes it down as it does for any session it finds changed."""
+        """Store the session without its prompt, which is not known here; the first run adds it."""
         session = await self.catalog.sessions.open(session_id)
         try:
             if not session.journal.entries():

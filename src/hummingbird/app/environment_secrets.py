@@ -1,4 +1,4 @@
-"""Which values of the environment must never be seen by anybody, and which variables no run is given."""
+"""Says which values of the environment are secret, and which variables no run may see."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,8 +18,11 @@ _PATH_STARTS = ("/", "./", "~")
 
 
 def environment_secrets(environment: Mapping[str, str], others: Iterable[str] = ()) -> Secrets:
-    """Every variable whose name says that it holds one, and `others`; a path to a file with one is not one. Those that
-    are held back are never paths, nor is what leads nowhere: Base64 may begin with a slash."""
+    """Return the secrets: `others`, and the values of all variables whose names say that they hold a secret.
+
+    A path to a file that holds a secret is no secret. Values that are withheld from runs always are, even if they look
+    like a path: Base64 may begin with a slash.
+    """
     named = ((name, value) for name, value in environment.items() if _SECRET_NAME.search(name))
     values = (value for name, value in named if _HELD_BACK.match(name) or not _is_path(value))
     return Secrets([*values, *others])
@@ -33,15 +36,18 @@ def _is_path(value: str) -> bool:
 
 
 def split_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """What a run may be given of the environment, and the values that were held back: those that write, and our own
-    doors'. Nobody there can give away what is not there; that they are masked too is a second wall."""
+    """Return the environment that a run may see, and the values that are withheld: write tokens and our own webhook
+    secrets.
+
+    A run cannot leak what it does not have. That these values are also masked is a second line of defence.
+    """
     held_back = {name: value for name, value in environment.items() if _HELD_BACK.match(name)}
     given = {name: value for name, value in environment.items() if name not in held_back}
     return given, [value.strip() for value in held_back.values() if value.strip()]
 
 
 def tool_secret_values(configuration: Configuration, environment: Mapping[str, str]) -> list[str]:
-    """The values of all variables that workflows read with and servers of tools are given, however they are called."""
+    """Return the values of all variables that workflows read with and that MCP servers get, whatever their names."""
     names: set[str] = set()
     for workflow in configuration.workflows.values():
         sources = workflow.data_sources
@@ -55,6 +61,6 @@ def tool_secret_values(configuration: Configuration, environment: Mapping[str, s
 
 
 def all_secrets(configuration: Configuration, environment: Mapping[str, str]) -> Secrets:
-    """All that a conversation, a page or an index must not show: one for every place it is shown or kept in."""
+    """Return everything that no conversation, page or index may show."""
     given, held_back = split_environment(environment)
     return environment_secrets(given, [*held_back, *tool_secret_values(configuration, environment)])

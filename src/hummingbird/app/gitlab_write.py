@@ -1,6 +1,6 @@
-"""The write side, with the token that writes. Nothing that runs a model knows of this module.
+"""Creates the clients that write to GitLab. No module that runs a model imports this one.
 
-Settings of the forge may change while it is in use; whoever began with the old ones goes on with them.
+When the settings change, runs that have started keep the client with the old settings.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ from hummingbird.gitlab.write.protocol import GitLabWriters, OrchestratorToken
 
 
 def write_token(project: str, environment: Mapping[str, str]) -> OrchestratorToken:
-    """The project's own, else the one for all. Raises MissingSetting."""
+    """Return the project's own write token, else the common one.
+
+    Raises MissingSetting.
+    """
     for name in orchestrator_variables(project):
         if value := environment.get(name, "").strip():
             return OrchestratorToken(value)
@@ -24,7 +27,7 @@ def write_token(project: str, environment: Mapping[str, str]) -> OrchestratorTok
 
 @dataclass(frozen=True, slots=True)
 class _ForgeKey:
-    """What a forge is made of, to see whether another one is needed."""
+    """The settings that a client is made of, to see whether a new one is needed."""
 
     url: str
     marker_prefix: str
@@ -34,14 +37,17 @@ class _ForgeKey:
 
 
 class ForgeCache:
-    """Called with a configuration, the forges that it means; the same ones for as long as nothing of that changes."""
+    """Returns the clients for a configuration, the same ones until a setting that they depend on changes."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._cache: dict[_ForgeKey, GitLabProjectWriters] = {}
 
     def __call__(self, configuration: Configuration) -> GitLabWriters:
-        """Raises MissingSetting for certificates or proxies that cannot be used."""
+        """Return the clients for this configuration.
+
+        Raises MissingSetting for certificates or proxies that cannot be used.
+        """
         settings = configuration.settings
         site = _ForgeKey(
             settings.gitlab_url,
@@ -55,7 +61,7 @@ class ForgeCache:
         return self._cache[site]
 
     async def close(self) -> None:
-        """All of them: whoever began with an earlier configuration has ended by then."""
+        """Close all clients, also those of earlier configurations."""
         made, self._cache = self._cache, {}
         for forges in made.values():
             await forges.close()

@@ -188,16 +188,17 @@ class BoundedConnection(H11Protocol):
         return AwaitedPart.BODY if self.cycle.more_body else AwaitedPart.NOTHING
 
 
-# An application on a port of this machine until it is told to stop. Who may reach it is checked before it opens.
-#
-# Every port that we serve to others is an `HttpDoor`, so that its connections are bounded (http_connections.py).
+# Every port that we serve to others is a BoundedHttpServer, so that its connections are bounded.
 
 
 _BACKLOG = 2048
 
 
 class BoundedHttpServer:
-    """Takes the port at once, so that whoever cannot have it is told before anything else begins. Raises UsageFault."""
+    """An HTTP server that takes its port in the constructor, so that a port in use is reported before anything starts.
+
+    The constructor raises UsageError.
+    """
 
     def __init__(self, application: Any, host: str, port: int, limits: ConnectionLimits | None = None) -> None:
         self._socket = open_listener(host, port)
@@ -216,7 +217,7 @@ class BoundedHttpServer:
         self._server = _BoundedUvicorn(config, limits or ConnectionLimits())
 
     async def run(self) -> None:
-        """Until there is a stop; what is being answered is answered."""
+        """Serve until `stop`; requests that are being answered are finished."""
         try:
             await self._server.serve(sockets=[self._socket])
         finally:
@@ -226,7 +227,7 @@ class BoundedHttpServer:
         self._server.should_exit = True
 
     def close(self) -> None:
-        """For a door that never ran."""
+        """Close the port of a server that never ran."""
         self._socket.close()
 
 
@@ -243,12 +244,15 @@ class _BoundedUvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are for the whole service, not for one of its doors."""
+        """Leave signals alone: they are for the whole service."""
         yield
 
 
 def check_exposure(host: str, *, guarded: bool) -> None:
-    """Without a secret anybody who reaches the door could make us work. Raises MissingSetting."""
+    """Check that a port that is open to others has a secret; without one, anybody could start runs.
+
+    Raises MissingSetting.
+    """
     if not guarded and not is_loopback(host):
         raise MissingSetting(
             f"Webhooks on {host} could come from anybody: set HUMMINGBIRD_WEBHOOK_SECRET or "
@@ -264,7 +268,10 @@ def is_loopback(host: str) -> bool:
 
 
 def open_listener(host: str, port: int) -> socket.socket:
-    """Raises UsageFault."""
+    """Open the listening socket.
+
+    Raises UsageError.
+    """
     # asyncio sends without delay only on sockets that name TCP as their protocol; others cost 40 ms an answer
     door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -1,4 +1,4 @@
-"""Which models a run has when nobody names one, and for which runs rules stand in when no model answers."""
+"""Chooses the models of a run when nobody names one, and says when rules stand in for a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from hummingbird.models.model_names import CLAUDE_KEYS, DIGEST, GEMINI_KEYS, OPE
 from hummingbird.models.prices import PriceOverride
 from hummingbird.models.registry import ModelRegistry
 
-# By the key that is set, the first of these. Mid-priced ones: a run takes some twenty calls.
+# The model for the first API key that is set: mid-priced, because a run takes some twenty calls.
 _DEFAULT_BY_KEY: tuple[tuple[tuple[str, ...], str], ...] = (
     (CLAUDE_KEYS, "anthropic:claude-sonnet-5-5"),
     (GEMINI_KEYS, "gemini:gemini-3.8-flash"),
@@ -18,7 +18,7 @@ _DEFAULT_BY_KEY: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def default_model(environment: Mapping[str, str]) -> str:
-    """`digest` where there is no key at all."""
+    """Return the model of the API key that is set; `digest` without any key."""
     for keys, model in _DEFAULT_BY_KEY:
         if any(env_value(environment, key) for key in keys):
             return model
@@ -47,8 +47,10 @@ def model_chain(
 
 
 def chat_model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The models of a conversation. Rules alone cannot hold one, so `digest` is among them only where it is named.
-    Raises MissingSetting where there is no model at all."""
+    """Return the models of a conversation in their order; `digest` only if it is named, because rules cannot converse.
+
+    Raises MissingSetting if there is no model at all.
+    """
     wanted = model or default_model(environment)
     if wanted == DIGEST and not model:
         keys = ", ".join((CLAUDE_KEYS[0], GEMINI_KEYS[0], OPENAI_KEY))

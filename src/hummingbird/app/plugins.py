@@ -1,7 +1,7 @@
-"""Third parties' tools and hooks, found by entry point.
+"""Loads tools and hooks of third parties by entry point.
 
-A tool's entry point names a Tool, or a function without arguments that returns one or several; a hook's names a
-Hook or a function that makes one. One that cannot be loaded is a fault the operator hears about, not a silence.
+The entry point of a tool names a Tool, or a function without arguments that returns one or several; that of a hook
+names a Hook or a function that makes one. One that cannot be loaded is an error, not a silent gap.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,17 +25,26 @@ def find_entry_points(group: str) -> Iterable[EntryPoint]:
 
 
 def plugin_tools(find: EntryPointFinder = find_entry_points) -> list[Tool]:
-    """Raises BrokenTool, naming the entry point."""
+    """Load the tools.
+
+    Raises ToolDefinitionError, which names the entry point.
+    """
     return [tool for point in find(TOOLS_GROUP) for tool in _as_list(load_plugin(point, "spec"))]
 
 
 def plugin_hooks(find: EntryPointFinder = find_entry_points) -> list[ToolHook]:
-    """Raises BrokenTool, naming the entry point: a guard that cannot be loaded must not be missing silently."""
+    """Load the hooks. A hook may guard something, so one that cannot be loaded is an error.
+
+    Raises ToolDefinitionError, which names the entry point.
+    """
     return [hook for point in find(HOOKS_GROUP) for hook in _as_list(load_plugin(point, "before_tool"))]
 
 
 def load_plugin(point: EntryPoint, mark: str) -> Any:
-    """What it names, or makes: something that has `mark`. Raises BrokenTool."""
+    """Return what the entry point names or makes, which must have the attribute `mark`.
+
+    Raises ToolDefinitionError.
+    """
     try:
         found = point.load()
         return found if hasattr(found, mark) and not isinstance(found, type) else found()
@@ -48,15 +57,15 @@ def _as_list(found: Any) -> list[Any]:
     return list(found) if isinstance(found, list | tuple) else [found]
 
 
-# Context engines by name: ours, and third parties' by entry point.
-
-
 ENGINES_GROUP = "hummingbird.context_engines"
 _BUILT_IN_ENGINES: Mapping[str, Callable[..., ContextEngine]] = {"compact": CompactEngine, "wrap_up": WrapUpEngine}
 
 
 def load_context_engine(name: str, find: EntryPointFinder = find_entry_points, **settings: Any) -> ContextEngine:
-    """`settings` are for ours. Raises UsageFault for a name that is none, BrokenTool for one that cannot be loaded."""
+    """Load a context engine by name; `settings` are for the built-in ones.
+
+    Raises UsageError for an unknown name, ToolDefinitionError for one that cannot be loaded.
+    """
     if name in _BUILT_IN_ENGINES:
         return _BUILT_IN_ENGINES[name](**settings)
     found = {point.name: point for point in find(ENGINES_GROUP)}

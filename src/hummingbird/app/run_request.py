@@ -1,6 +1,6 @@
-"""What somebody wants of `hummingbird run`, as orders: the workflow and the merge request that were named.
+"""Turns the arguments of `hummingbird run` into orders for a workflow and a merge request.
 
-Nobody is asked anything here: what only GitLab knows is filled in by those who may ask it.
+What only GitLab knows is filled in later, by callers that may ask it.
 """
 
 import json
@@ -78,7 +78,7 @@ class RunSubject:
 
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
-    """An order, and what its model is told besides."""
+    """An order, and the target branch to tell the model."""
 
     order: WorkOrder
     target_branch: str = ""
@@ -86,7 +86,7 @@ class OrderRequest:
 
 @dataclass(frozen=True, slots=True)
 class NothingToRun:
-    """There is nothing to run, and why."""
+    """Says why there is nothing to run."""
 
     reason: str
 
@@ -96,7 +96,10 @@ class NothingToRun:
 
 
 def resolve_workflow(configuration: Configuration, workflow: str, project: str) -> ResolvedWorkflow:
-    """Raises UsageFault, which names those that there are."""
+    """Return the workflow's values for the project.
+
+    Raises UsageError with the names that exist.
+    """
     if not PROJECT.fullmatch(project):
         raise UsageError(f"{shorten_line(project, 80)!r} is no project's path: write it like group/project.")
     if workflow not in configuration.workflows:
@@ -112,7 +115,10 @@ def resolve_workflow(configuration: Configuration, workflow: str, project: str) 
 
 
 def parse_event_option(event: str) -> RunSubject:
-    """What --event says. Raises UsageFault."""
+    """Parse the value of --event.
+
+    Raises UsageError.
+    """
     said = _parse_json_object(event)
     if unknown := sorted(set(said) - {*NUMBER_KEYS, *TEXT_KEYS}):
         raise UsageError(f"--event has a key {unknown[0]!r}; it knows {', '.join((*NUMBER_KEYS, *TEXT_KEYS))}.")
@@ -145,7 +151,7 @@ def create_order(
     cause: OrderCause = OrderCause.COMMAND,
     overrides: RunOverrides | None = None,
 ) -> OrderRequest:
-    """A session of its own, whatever ran before. A person asks, so a person is answered: as by a command."""
+    """Create an order with a new session, as if somebody had written a command."""
     made = WorkOrder(
         id=uuid4().hex,
         session_id=uuid4().hex,
@@ -165,7 +171,10 @@ def create_order(
 def create_reply_order(
     workflow: str, project: str, subject: RunSubject, saved: SavedSession, message: str, *, overrides: RunOverrides
 ) -> OrderRequest:
-    """Goes on with a session that was saved. Raises UsageFault if that one is about something else."""
+    """Create an order that continues a saved session.
+
+    Raises UsageError if the session is about another merge request.
+    """
     about = saved.about
     elsewhere = about.project and about.project.casefold() != project.casefold()
     if elsewhere or (about.mr_iid and subject.iid and about.mr_iid != subject.iid):
@@ -189,15 +198,12 @@ def create_reply_order(
     return OrderRequest(made)
 
 
-# What a single run is made of, and what it leaves: shared by those that post and those that do not.
-
-
 _SEVERITIES = tuple(Severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnvironment:
-    """`environment` is the whole one; runs are given less."""
+    """What all orders of one call share. `environment` is complete; runs get less of it."""
 
     configuration: Configuration
     environment: Mapping[str, str]
@@ -208,7 +214,7 @@ class RunEnvironment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What was typed. `event` is JSON, `event_file` a path or -; `save` and `resume` are folders."""
+    """The arguments of `hummingbird run`. `event` is JSON, `event_file` a path or "-"; `save`, `resume`: folders."""
 
     workflow: str = ""
     project: str = ""
@@ -223,8 +229,11 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """`saved`: the folder that was named for its session. `posted`: the merge request that it is told on. `failure`:
-    why it is not, though it was to be."""
+    """A run that has ended.
+
+    `saved` is the folder of its session, if one was named. `posted` is the merge request on which the result stands;
+    `failure` says why posting failed.
+    """
 
     order: WorkOrder
     conducted: InvestigationResult
@@ -238,7 +247,7 @@ class FinishedRun:
 
     @property
     def text(self) -> str:
-        """What rules say, the answer, and what was found on lines of the diff below it."""
+        """Return the rules' verdict, the answer, and the findings on lines of the diff."""
         listed = sorted(dict.fromkeys(self.conducted.findings), key=lambda one: _SEVERITIES.index(one.severity))
         found, answer = findings_summary(PublishedFindings(listed=tuple(listed))), self.conducted.outcome.text.strip()
         verdict = "" if self.conducted.verdict is None else verdict_block(self.conducted.verdict, answer)
@@ -246,7 +255,7 @@ class FinishedRun:
 
     @property
     def bill(self) -> str:
-        """With what was looked at and how quotations fared above it."""
+        """Return the cost, below what was looked at and how many quotations were found."""
         outcome = self.conducted.outcome
         turns = "1 iteration" if outcome.iterations == 1 else f"{outcome.iterations} iterations"
         used = f"{self.conducted.model}, {turns}, {outcome.bill}, {format_duration(self.conducted.seconds)}"
@@ -254,14 +263,13 @@ class FinishedRun:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Sentences: that it ended early, what could not be kept or posted."""
+        """Return sentences about an early end and about what could not be saved or posted."""
         failed = f"This could not be posted. {self.failure}" if self.failure else ""
         first = no_model_text(self.conducted.no_model_because), early_end_text(self.conducted.outcome)
         return tuple(filter(None, (*first, *self.conducted.trouble, failed)))
 
 
-# What a run that posts nothing asks of GitLab, beside its model's tools: it only reads, and only where there happens
-# to be a token for the forge. What is not known without one is left open, and no reason to stop.
+# A run that posts nothing reads from GitLab with the write token if there happens to be one.
 
 
 _forge_log = logging.getLogger("hummingbird")
@@ -269,7 +277,7 @@ _forge_log = logging.getLogger("hummingbird")
 
 @dataclass(frozen=True, slots=True)
 class OptionalForge:
-    """`forge` None: there is no token for it."""
+    """Reads from GitLab with the write token if there is one; without a token (`forge` None), facts stay unknown."""
 
     forge: GitLabWriter | None
 
@@ -281,7 +289,7 @@ class OptionalForge:
             return cls(None)
 
     async def bot_ids(self) -> frozenset[int]:
-        """Nobody, if nobody knows."""
+        """Return the user ids of our bots; none if they are not known."""
         if self.forge is None:
             return frozenset()
         try:
@@ -300,7 +308,10 @@ class OptionalForge:
             return None
 
     async def find_merge_requests(self, sha: str) -> Sequence[MergeRequestDetails]:
-        """Raises UsageFault if nobody can be asked, ForgeError, CredentialRefused."""
+        """Return the merge requests whose head is this commit.
+
+        Raises UsageError without a token, GitLabWriteError and CredentialRefused.
+        """
         if self.forge is None:
             raise UsageError(
                 "The event names no merge request, and only GitLab knows which one has this commit as its head: set "
@@ -309,7 +320,7 @@ class OptionalForge:
         return await self.forge.merge_requests_at(sha)
 
     async def finding_tools(self, applied: ResolvedWorkflow, iid: int) -> Sequence[Tool]:
-        """Findings are only collected. Without the diff, they stand in the answer."""
+        """Return the tool that collects findings; without the diff none, and findings stand in the answer."""
         if self.forge is None or not iid or not applied.declared.inline_findings:
             return ()
         try:
@@ -321,9 +332,7 @@ class OptionalForge:
             return ()
 
 
-# A webhook's body as orders, for a run that posts nothing: read and routed as the service does it, forced.
-#
-# Who may ask is not looked up: whoever has the configuration and the tokens that read may look.
+# A dry run does not check the role of the event's author: who has the configuration and the read tokens may read.
 
 
 _log = logging.getLogger("hummingbird")
@@ -339,8 +348,10 @@ async def orders_from_webhook(
     model: str,
     can_ask: CanAsk,
 ) -> Sequence[OrderRequest] | NothingToRun:
-    """One for each workflow that the event starts. Raises EventUnreadable, UsageFault, ForgeError and
-    CredentialRefused."""
+    """Return an order for each workflow that the event starts.
+
+    Raises EventUnreadable, UsageError, GitLabWriteError and CredentialRefused.
+    """
     event = parse_event(body)
     if isinstance(event, IgnoredEvent | EmojiChanged):
         return NothingToRun(event.reason)
@@ -359,7 +370,10 @@ async def orders_from_webhook(
 
 
 def project_from_webhook(body: bytes) -> str:
-    """Raises EventUnreadable."""
+    """Return the project's path.
+
+    Raises EventUnreadable.
+    """
     event = parse_event(body)
     if isinstance(event, IgnoredEvent | EmojiChanged):
         raise EventUnreadable(f"The event is about no merge request: {event.reason}. Name one with --event.")
@@ -367,8 +381,10 @@ def project_from_webhook(body: bytes) -> str:
 
 
 async def subject_from_webhook(body: bytes, looking_at: Callable[[str], OptionalForge]) -> tuple[str, RunSubject]:
-    """The project and the merge request that a webhook is about, whatever it would start. Raises EventUnreadable,
-    UsageFault, ForgeError, CredentialRefused."""
+    """Return the project and the merge request that a webhook is about, whatever it would start.
+
+    Raises EventUnreadable, UsageError, GitLabWriteError and CredentialRefused.
+    """
     event = parse_event(body)
     if isinstance(event, IgnoredEvent | EmojiChanged):
         raise EventUnreadable(f"The event is about no merge request: {event.reason}. Name one with --event.")
@@ -399,14 +415,14 @@ def _command_overrides(decision: TriggerDecision) -> RunOverrides:
 
 
 def _add_command_message(subject: RunSubject, decision: TriggerDecision) -> RunSubject:
-    """With what a person wrote behind a command."""
+    """Add what a person wrote behind a command."""
     if not isinstance(decision, CommandDecision):
         return subject
     return RunSubject(iid=subject.iid, sha=subject.sha, target_branch=subject.target_branch, message=decision.message)
 
 
 async def _find_subjects(event: RunnableEvent, looking: OptionalForge) -> Sequence[RunSubject]:
-    """The commit of record is the head of the merge request, not the pipeline's."""
+    """Return the merge requests that the event is about, at their heads and not at the pipeline's commit."""
     if not isinstance(event, PipelineChanged):
         change = event.change
         return (RunSubject(iid=change.iid, sha=change.head, target_branch=change.target_branch),)

@@ -1,5 +1,4 @@
-"""Sandboxes as the configuration and the command line want them: which one, the image they run, what was left of
-others."""
+"""Chooses sandboxes by configuration and command line, builds their image and removes leftovers."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -64,7 +63,7 @@ def sandbox_sentence(settings: Settings, chosen: SandboxChoice) -> str:
 
 
 def check_sandbox_choice(settings: Settings, chosen: SandboxChoice) -> None:
-    """Raises UsageFault for a namespace where no pods are: it would be ignored."""
+    """Raise UsageError for a namespace with a sandbox that runs no pods: it would be ignored."""
     backend = resolve_sandbox(settings, chosen).backend
     if chosen.namespace and backend not in (KUBERNETES, POOL):
         raise UsageError(
@@ -103,7 +102,10 @@ async def check_sandbox(
     context: str = "",
     namespace: str = "",
 ) -> AsyncGenerator[SelfCheckResult, None]:
-    """Starts a sandbox of that kind and tries what it promises. Raises UsageFault."""
+    """Start a sandbox of that kind and test what it promises.
+
+    Raises UsageError.
+    """
     wanted = SandboxOptions(backend, image or DEFAULT_IMAGE, context=context, namespace=namespace)
     sandboxes = SandboxRegistry(wanted, environment, SystemClock(), warn)
     try:
@@ -120,27 +122,35 @@ async def check_sandbox(
 async def build_sandbox_image(
     image: str, environment: Mapping[str, str], told: Callable[[str], None], *, from_packages: bool = False
 ) -> str:
-    """The name of the image that was made. Raises SandboxUnavailable."""
+    """Build the image and return its name.
+
+    Raises SandboxUnavailable.
+    """
     await build_image(image or DEFAULT_IMAGE, environment=environment, told=told, from_packages=from_packages)
     return image or DEFAULT_IMAGE
 
 
 async def remove_leftovers(environment: Mapping[str, str]) -> list[str]:
-    """The containers of killed processes that were removed. Raises SandboxUnavailable, SandboxBroken."""
+    """Remove the containers of killed processes and return their names.
+
+    Raises SandboxUnavailable and SandboxBroken.
+    """
     return await remove_leftover_containers(PodmanEngine(environment))
 
 
-# Whether a context of the kubeconfig says where sandboxes may be. Reads the kubeconfig, and asks no cluster.
+# Checks of the kubeconfig; they contact no cluster.
 
 
 def check_kube_context(context: str, environment: Mapping[str, str]) -> None:
-    """Raises SandboxUnavailable if there is no such context, or if it names no namespace."""
+    """Raise SandboxUnavailable if there is no such context, or if it names no namespace."""
     find_cluster(ClusterOptions(context=context), environment)
 
 
 def check_kube_cluster(wanted: SandboxOptions, environment: Mapping[str, str]) -> None:
-    """For who runs for long: that no sandbox can be had is known before the first one is needed. Raises
-    SandboxUnavailable if pods are wanted and nothing says in which cluster or namespace."""
+    """Check before a long run that pods can be started.
+
+    Raises SandboxUnavailable if pods are wanted and nothing says in which cluster or namespace.
+    """
     if wanted.backend in (KUBERNETES, POOL):
         find_cluster(
             ClusterOptions(

@@ -1,5 +1,6 @@
-"""The sessions that there are, for whoever asks about them: found by their words or the beginning of their ids,
-exported, removed. The index is a cache of the store and is brought up to date before it is asked.
+"""Lists, searches, exports and removes sessions.
+
+The index is a cache of the store and is refreshed before it is searched.
 """
 
 import asyncio
@@ -53,8 +54,7 @@ from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.journals import read_journal
 from hummingbird.storage.session_index import open_session_index
 
-# Sessions that go from one store to another, and those in folders that people name (--save-session,
-# --resume-session): one in each. What was kept before is never written over by something else.
+# Folders of --save-session and --resume-session hold one session each; another session never overwrites it.
 
 
 SESSION_FILES = (JOURNAL, CONTEXT, TRANSCRIPT, ARCHIVE, METADATA)
@@ -63,7 +63,10 @@ _SMALL_FILES = (CONTEXT, TRANSCRIPT, METADATA)
 
 @dataclass(frozen=True, slots=True)
 class SavedSession:
-    """`place`: where it is, in words. `folder`: that it is the only one in, None for one of the store."""
+    """A session that was saved.
+
+    `location` says where it is, in words. `folder` holds only this session; None for a session of the store.
+    """
 
     location: str
     session_id: str
@@ -72,8 +75,10 @@ class SavedSession:
 
 
 async def find_saved_session(said: str, store: SessionStore) -> SavedSession:
-    """The session in that folder, or whose id begins so. Raises UsageFault if there is none, JournalDamaged and
-    SessionUnreadable, ObjectsUnusable."""
+    """Return the session in that folder, or the one whose id starts so.
+
+    Raises UsageError if there is none, JournalDamaged, SessionUnreadable and ObjectStoreUnusable.
+    """
     folder = Path(said)
     try:
         is_folder = await asyncio.to_thread(folder.is_dir)
@@ -112,8 +117,10 @@ def _read_folder_entries(folder: Path) -> Sequence[JournalEntry]:
 
 
 def prepare_folder(folder: Path, going_on: SavedSession | None = None) -> Path:
-    """The folder, there and ready for a new session or for going on with that one. Raises UsageFault if it holds
-    another."""
+    """Create the folder for a new session, or for continuing the given one.
+
+    Raises UsageError if it holds another session.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         there = next((name for name in SESSION_FILES if (folder / name).exists()), "")
@@ -127,7 +134,10 @@ def prepare_folder(folder: Path, going_on: SavedSession | None = None) -> Path:
 
 
 async def find_session_id(sessions: SessionStore, beginning: str) -> str:
-    """The one session whose id begins so. Raises UsageFault for none and for several."""
+    """Return the one session whose id starts so.
+
+    Raises UsageError if there is none or several.
+    """
     if await sessions.read_file(check_session_id(beginning), METADATA) is not None:
         return beginning
     found = [one.session_id for one in await sessions.list_sessions() if one.session_id.startswith(beginning)]
@@ -143,8 +153,11 @@ async def find_session_id(sessions: SessionStore, beginning: str) -> str:
 
 
 async def copy_session(source: SessionStore, target: SessionStore, session_id: str) -> None:
-    """All that the source has of a session, unless the target has as much. Raises UsageFault where it went on there in
-    another way, JournalTaken, JournalUnwritable, ObjectsUnusable and ArchiveUnusable."""
+    """Copy a session unless the target has as much of it.
+
+    Raises UsageError if the target's copy continued in another way, SessionTaken, JournalUnwritable,
+    ObjectStoreUnusable and ArchiveUnusable.
+    """
     ours = await source.load_entries(session_id)
     session = await target.open(session_id)
     try:
@@ -155,7 +168,7 @@ async def copy_session(source: SessionStore, target: SessionStore, session_id: s
 
 
 def _has_more_entries(theirs: list[JournalEntry], ours: list[JournalEntry], target: SessionStore) -> bool:
-    """Whether there is something to bring."""
+    """Return whether the source has entries that the target lacks."""
     both = min(len(theirs), len(ours))
     if _without_times(theirs[:both]) != _without_times(ours[:both]):
         raise UsageError(
@@ -165,12 +178,12 @@ def _has_more_entries(theirs: list[JournalEntry], ours: list[JournalEntry], targ
 
 
 def _without_times(entries: list[JournalEntry]) -> list[JournalEntry]:
-    """A session of an older format is brought up to date at other times in other places."""
+    """Return the entries without times: sessions of an older format are converted at different times."""
     return [msgspec.structs.replace(entry, at=0.0) for entry in entries]
 
 
 async def _copy_contents(source: SessionStore, session: Session, entries: Sequence[JournalEntry]) -> None:
-    """The archive first: the journal says what is in it."""
+    """Copy the archive first, because the journal says what is in it."""
     if (archive := await source.load_archive(session.id)) is not None:
         await session.archives.put(session.id, archive.chunks)
     for entry in entries[len(session.journal.entries()) :]:
@@ -182,8 +195,9 @@ async def _copy_contents(source: SessionStore, session: Session, entries: Sequen
 
 @contextmanager
 def temporary_sessions(folder: Path | None, session_id: str) -> Iterator[FolderSessionStore]:
-    """Sessions that are gone afterwards. The one of that id is in `folder` from its first line on, if there is one, so
-    that also a killed process leaves it behind."""
+    """Yield a store that is deleted afterwards. With a `folder`, this one session is written there, so that it survives
+    a kill.
+    """
     with tempfile.TemporaryDirectory(prefix="hummingbird-run-") as made:
         sessions = Path(made)
         if folder is not None:
@@ -200,19 +214,21 @@ IndexProgress = Callable[[int, int], None]  # so many of so many
 
 
 def _ignore_progress(done: int, of: int) -> None:
-    """Where nobody watches."""
+    """Report nothing."""
 
 
 class SessionCatalog:
-    """Every verb raises ObjectsUnusable when the store cannot be used, JournalUnwritable when the index cannot."""
+    """The sessions of a store with their index.
+
+    Methods raise ObjectStoreUnusable if the store cannot be used, JournalUnwritable if the index cannot.
+    """
 
     def __init__(self, sessions: SessionStore, index: SessionIndex) -> None:
         self.sessions, self._index = sessions, index
         self._refresh_task: asyncio.Task[None] | None = None
 
     async def catch_up(self) -> None:
-        """The index knows of what was said until now, here and by others, as far as it can be read in a moment; what
-        takes longer goes on behind. Never raises: what there is can be searched all the same."""
+        """Refresh the index as far as that takes a moment; the rest continues in the background. Never raises."""
         until = asyncio.get_running_loop().time() + FRESH_S
         if self._refresh_task is not None:  # it may have looked before the last word was said
             await asyncio.wait({self._refresh_task}, timeout=FRESH_S)
@@ -221,7 +237,7 @@ class SessionCatalog:
         await asyncio.wait({self._refresh_task}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
 
     async def stop_refresh(self) -> None:
-        """Nothing goes on behind any more."""
+        """Stop the refresh in the background."""
         if self._refresh_task is not None:
             self._refresh_task.cancel()
             await asyncio.wait({self._refresh_task})
@@ -233,7 +249,7 @@ class SessionCatalog:
             _log.warning("The index of sessions could not be brought up to date: %s", error)
 
     async def refresh(self, on_progress: IndexProgress = _ignore_progress) -> None:
-        """Brings the index up to date. What cannot be read is told and left out."""
+        """Refresh the index. Sessions that cannot be read are reported and left out."""
         kept, known = await self.sessions.list_sessions(), await self._index.stamps()
         changed = [one for one in reversed(kept) if known.get(one.session_id) != one.stamp]
         for begin in range(0, len(changed), SESSIONS_AT_ONCE):
@@ -248,7 +264,7 @@ class SessionCatalog:
             await self._index.forget(gone)
 
     async def rebuild(self, on_progress: IndexProgress = _ignore_progress) -> int:
-        """From the journals alone. How many sessions it has then."""
+        """Rebuild the index from the journals and return how many sessions it has."""
         await self._index.clear()
         await self.refresh(on_progress)
         return len(await self._index.stamps())
@@ -268,22 +284,31 @@ class SessionCatalog:
         return await self._index.texts_around(session_id, number, before, after, part)
 
     async def find_session_id(self, beginning: str) -> str:
-        """The one session whose id begins so. Raises UsageFault for none and for several."""
+        """Return the one session whose id starts so.
+
+        Raises UsageError if there is none or several.
+        """
         return await find_session_id(self.sessions, beginning)
 
     async def load_entries(self, session_id: str) -> Sequence[JournalEntry]:
-        """Raises JournalDamaged, SessionUnreadable."""
+        """Return the entries of a session.
+
+        Raises JournalDamaged and SessionUnreadable.
+        """
         return await self.sessions.load_entries(session_id)
 
     async def export_session(self, session_id: str, folder: Path) -> Path:
-        """All its files, as --resume-session takes them. Raises UsageFault if the folder holds another session."""
+        """Copy all files of a session to a folder, as --resume-session takes it.
+
+        Raises UsageError if the folder holds another session.
+        """
         place = await asyncio.to_thread(prepare_folder, folder, SavedSession("the store", session_id, SessionSubject()))
         with temporary_sessions(place, session_id) as target:
             await copy_session(self.sessions, target, session_id)
         return place
 
     async def list_older_than(self, moment: float, project: str = "") -> Sequence[StoredSession]:
-        """The last changed first. With a project, those that are known to be of it."""
+        """Return sessions that were not changed since, newest first; with a project, those known to be of it."""
         kept = [one for one in await self.sessions.list_sessions() if one.changed_at < moment]
         if not project:
             return kept
@@ -292,7 +317,10 @@ class SessionCatalog:
         return [one for one in kept if one.session_id in theirs]
 
     async def remove(self, session_id: str, stamp: str = "") -> bool:
-        """False if it has another stamp by now: something happened in it. Raises JournalTaken while somebody has it."""
+        """Remove a session; return False if its stamp has changed, because something happened in it.
+
+        Raises SessionTaken while somebody uses it.
+        """
         removed = await self.sessions.remove(session_id, stamp)
         with suppress(HummingbirdError):  # the next refresh does it
             await self._index.forget(session_id)
@@ -307,8 +335,7 @@ class SessionCatalog:
 
 
 class FreshSessionSearch:
-    """The past as a conversation searches it: brought up to date before, for what was said a moment ago, here
-    before /new or by the service, is past as well. Fulfils agent.tools.recall.Past."""
+    """Searches past sessions for a conversation, after a refresh, so that what was said a moment ago is found."""
 
     def __init__(self, desk: SessionCatalog) -> None:
         self._catalog = desk
@@ -324,8 +351,10 @@ class FreshSessionSearch:
 
 
 def open_session_catalog(configuration: Configuration, environment: Mapping[str, str], clock: Clock) -> SessionCatalog:
-    """Over the configured store. What the environment knows to be secret is not indexed. Raises SessionUnreadable,
-    JournalUnwritable and UsageFault."""
+    """Open the catalog of the configured store. Secrets of the environment are not indexed.
+
+    Raises SessionUnreadable, JournalUnwritable and UsageError.
+    """
     settings = configuration.settings
     there = state_paths(settings, environment)
     sessions = session_store(there, settings, clock.now)
@@ -335,6 +364,6 @@ def open_session_catalog(configuration: Configuration, environment: Mapping[str,
 
 
 def session_index_file(there: StatePaths, settings: Settings, now: Callable[[], float]) -> Path:
-    """Each store has its own."""
+    """Return the index file of the configured store; each store has its own."""
     address = session_store(there, settings, now).address
     return there.index_path(blake2b(address.encode(), digest_size=6).hexdigest())

@@ -1,5 +1,7 @@
-"""A session that is held for one turn at a time: between two messages of a chat anybody may go on with it, so that a
-terminal left open does not keep a merge request waiting.
+"""Holds a session for one turn at a time.
+
+Between two messages of a chat, anybody may continue the session, so that an open terminal keeps no merge request
+waiting.
 """
 
 import asyncio
@@ -39,15 +41,11 @@ from hummingbird.storage.folder_sessions import FolderArchiveStore
 from hummingbird.storage.journals import NOT_KEPT, DegradingJournal, FileJournal, MemoryJournal, read_journal
 from hummingbird.storage.spending_store import SqliteSpendingStore
 
-# What an agent keeps of its sessions, and where: journals, checkpoints of sandboxes, what was spent. Nothing at all
-# where there is no folder.
-
-
 SPENDING_FILE = "spending.sqlite"
 
 
 class SessionHolder(Protocol):
-    """Where an agent's sessions are."""
+    """Opens and releases the journals of an agent's sessions."""
 
     @property
     def archives(self) -> ArchiveStore | None: ...
@@ -56,16 +54,21 @@ class SessionHolder(Protocol):
     def spending(self) -> SpendingStore | None: ...
 
     def open_journal(self, session_id: str) -> Journal:
-        """Raises UsageFault, JournalUnwritable, JournalDamaged, SessionUnreadable."""
+        """Open the journal of a session.
+
+        Raises UsageError, JournalUnwritable, JournalDamaged and SessionUnreadable.
+        """
         ...
 
     def release_journal(self, journal: Journal) -> None:
-        """The agent has no more use for it."""
+        """Release a journal that the agent no longer needs."""
         ...
 
 
 class FolderSessionHolder:
-    """`on_trouble`: with one, a journal that cannot be written is told to it and no reason to stop."""
+    """Keeps sessions in a folder. With `on_trouble`, a journal that cannot be written is reported and the run
+    continues.
+    """
 
     def __init__(self, folder: Path | None, clock: Clock, on_trouble: Callable[[str], None] | None = None) -> None:
         self._folder, self._on_trouble = folder, on_trouble
@@ -91,7 +94,10 @@ class FolderSessionHolder:
 
 
 def _readable_entries(path: Path) -> list[JournalEntry]:
-    """What can be read of a session that cannot be written. Raises JournalDamaged, SessionUnreadable."""
+    """Return the entries of a session that cannot be written.
+
+    Raises JournalDamaged and SessionUnreadable.
+    """
     try:
         return read_journal(path)
     except OSError:
@@ -99,7 +105,7 @@ def _readable_entries(path: Path) -> list[JournalEntry]:
 
 
 class OpenSessionHolder:
-    """One session that somebody else has opened, and will release."""
+    """Uses one session that the caller has opened and will release."""
 
     def __init__(self, journal: Journal, archives: ArchiveStore | None, spending: SpendingStore | None) -> None:
         self._journal = journal
@@ -109,25 +115,26 @@ class OpenSessionHolder:
         return self._journal
 
     def release_journal(self, journal: Journal) -> None:
-        """Whoever opened it has more to write beside it."""
+        """Do nothing: the caller still writes files beside the journal."""
 
 
 def session_folder(sessions: Path, session_id: str) -> Path:
-    """Raises UsageFault."""
+    """Return the folder of a session.
+
+    Raises UsageError for an id that is no file name.
+    """
     return sessions / check_session_id(session_id)
 
 
-# The session of one run: opened before it, put away after it, and never in the way of its note.
-#
-# A store that cannot be written leaves the run with what can be read of the session, in memory; what is in the store
-# stays as it was.
+# The session of one run must not prevent its note: if the store cannot be written, the run continues in memory with
+# what can be read, and the store stays as it was.
 
 
 _log = logging.getLogger("hummingbird")
 
 
 class OpenSession:
-    """`session` None: there is only what is in memory, and `earlier` of it was read."""
+    """An open session. If `session` is None, it is in memory only, and `earlier` holds what could be read of it."""
 
     def __init__(
         self, session: Session | None, on_trouble: Callable[[str], None], earlier: Sequence[JournalEntry] = ()
@@ -142,7 +149,7 @@ class OpenSession:
         return None if self._session is None else _JournalBoundArchives(self.journal, self._session.archives)
 
     async def store_and_release(self) -> None:
-        """Stores what can be made of the journal beside it, and lets go of the session. Never raises."""
+        """Write the files beside the journal and release the session. Never raises."""
         if self._session is None:
             return
         try:
@@ -163,7 +170,7 @@ class OpenSession:
             self._on_trouble(f"This session could not be stored whole. {error}")
 
     async def _catch_up(self, session: Session) -> None:
-        """A bucket that was away for a while may be back. What was left out of a file stays out."""
+        """Commit once more, in case a bucket is back; entries that a file lacks stay missing."""
         try:
             await session.catch_up()
             await self.journal.commit()
@@ -175,7 +182,7 @@ class OpenSession:
 
 
 def _files_beside_journal(entries: Sequence[JournalEntry], session_id: str) -> dict[str, bytes]:
-    """Of a long session this takes longer than a key may take to appear, so not on the event loop."""
+    """Return the files that are computed from the journal. Slow for long sessions: do not call it on the event loop."""
     return {
         CONTEXT: encode_context_json(entries),
         TRANSCRIPT: render_transcript(entries).encode("utf-8", "replace"),
@@ -184,7 +191,7 @@ def _files_beside_journal(entries: Sequence[JournalEntry], session_id: str) -> d
 
 
 class _JournalBoundArchives:
-    """Files of a sandbox belong to what the journal says of them: where that is not kept, they are not either."""
+    """Saves archives of the sandbox only if the journal, which describes them, is saved as well."""
 
     def __init__(self, journal: DegradingJournal, archives: ArchiveStore) -> None:
         self._journal, self._archives = journal, archives
@@ -201,8 +208,10 @@ class _JournalBoundArchives:
 async def open_session(
     sessions: SessionStore, session_id: str, on_trouble: Callable[[str], None], *, needed: bool
 ) -> OpenSession:
-    """`needed`: nothing can be done without what is there. Raises JournalTaken, JournalDamaged, SessionUnreadable and
-    UsageFault; ObjectsUnusable if it is needed and cannot be read."""
+    """Open a session; with `needed`, fail if its entries cannot be read.
+
+    Raises SessionTaken, JournalDamaged, SessionUnreadable and UsageError; ObjectStoreUnusable if it is needed.
+    """
     try:
         session = await sessions.open(session_id)
     except SessionTaken:
@@ -234,7 +243,7 @@ def _session_gone_error(session_id: str) -> ObjectStoreUnusable:
 
 
 class TurnSessionHolder:
-    """Fulfils Keeping."""
+    """Holds a chat's session for the time of a turn."""
 
     def __init__(
         self, sessions: SessionStore, on_trouble: Callable[[str], None], spending: SpendingStore | None = None
@@ -254,8 +263,11 @@ class TurnSessionHolder:
 
     @asynccontextmanager
     async def hold_turn(self, session_id: str, *, needed: bool = False) -> AsyncIterator[OpenSession]:
-        """Holds the session. What is to be written beside it when the turn ends is written in the background: whoever
-        spoke has their prompt back, and the next turn waits for it. Raises what `held` raises."""
+        """Hold the session for a turn. Files beside it are written in the background afterwards, and the next turn
+        waits for that.
+
+        Raises what `open_session` raises.
+        """
         await self._turn_lock.acquire()
         try:
             session = await self._open_when_free(session_id, needed=needed)
@@ -274,7 +286,7 @@ class TurnSessionHolder:
             leaving.add_done_callback(self._release_tasks.discard)
 
     async def _open_when_free(self, session_id: str, *, needed: bool) -> OpenSession:
-        """Whoever spoke in it last may still be storing it: that is waited for, a run of theirs is not."""
+        """Open the session; wait while another process stores it, but not for a run of another process."""
         clock = asyncio.get_running_loop().time
         until = clock() + STORING_S
         while True:
@@ -286,8 +298,7 @@ class TurnSessionHolder:
             await asyncio.sleep(STORING_LOOK_S)
 
     def _append_unstored(self, session_id: str, session: OpenSession) -> None:
-        """What could not be written in the turns before is still part of the conversation: a disk that is full between
-        two messages takes nothing out of it."""
+        """Append entries that could not be written in earlier turns, for example because the disk was full."""
         entries, kept = self._unstored_entries.pop(session_id, ()), session.journal.entries()
         if not entries and not session.journal.is_complete and session_id == self._current_id:
             entries = self._last_entries  # it could not even be read
@@ -311,16 +322,16 @@ class TurnSessionHolder:
             self._turn_lock.release()
 
     async def wait_until_stored(self) -> None:
-        """Everything is kept that is to be kept, and nobody is kept waiting by us."""
+        """Wait until everything is stored and released."""
         if self._release_tasks:
             await asyncio.wait(set(self._release_tasks))
 
     def entries(self) -> Sequence[JournalEntry]:
-        """Of the session at hand, as it was when it was last held."""
+        """Return the entries of the current session as of its last turn."""
         return self._held.journal.entries() if self._held and self._held_id == self._current_id else self._last_entries
 
     def switch_to(self, session_id: str, entries: Sequence[JournalEntry]) -> None:
-        """Another session is at hand; these are its entries so far."""
+        """Make another session the current one; `entries` are its entries so far."""
         self._current_id, self._last_entries = session_id, entries
 
     def open_journal(self, session_id: str) -> Journal:
@@ -329,11 +340,11 @@ class TurnSessionHolder:
         return self._held.journal
 
     def release_journal(self, journal: Journal) -> None:
-        """It is let go of when the turn ends."""
+        """Do nothing: the session is released when the turn ends."""
 
     @asynccontextmanager
     async def hold_archives(self, session_id: str) -> AsyncIterator[ArchiveStore | None]:
-        """The archives of the session; between two turns, and beside those of another session, it is held for that."""
+        """Yield the session's archives; hold the session for that if it is not held."""
         if self._held is None or self._held_id != session_id:
             async with self.hold_turn(session_id) as session:
                 yield session.archives

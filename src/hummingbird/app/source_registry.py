@@ -1,7 +1,4 @@
-"""Sources by name, as a workflow declares them: those that are not declared do not exist, and are not even loaded.
-
-Knows what each of them is made from, not what any of them does.
-"""
+"""Creates the data sources that a workflow declares. Sources that are not declared are not even imported."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +11,7 @@ from hummingbird.testing_farm.settings import TestingFarmSettings
 
 @dataclass(frozen=True, slots=True)
 class SourceDeclarations:
-    """What a workflow declares; None leaves a source out."""
+    """The settings of the sources that a workflow declares; None leaves a source out."""
 
     gitlab: GitLabSettings | None = None
     konflux: KonfluxSettings | None = None
@@ -22,7 +19,10 @@ class SourceDeclarations:
 
 
 def create_sources(declared: SourceDeclarations, environment: Mapping[str, str]) -> list[DataSource]:
-    """Made for one run. Raises OperatorError for settings that make no sense; nothing is asked yet."""
+    """Create the sources for one run; no request is sent yet.
+
+    Raises OperatorError for settings that make no sense.
+    """
     found: list[DataSource] = []
     if declared.gitlab is not None:
         from hummingbird.gitlab.read.source import GitLabSource  # noqa: PLC0415 - loaded when declared

@@ -1,4 +1,4 @@
-"""What a workflow declares to the sources it reads from: addresses, projects, and the tokens that read."""
+"""Builds the settings of a workflow's sources: addresses, projects and read tokens."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,10 @@ from hummingbird.testing_farm.settings import TestingFarmSettings
 def build_source_settings(
     settings: Settings, applied: ResolvedWorkflow, environment: Mapping[str, str], bot_ids: frozenset[int] = frozenset()
 ) -> SourceDeclarations:
-    """`bot_ids`: whom our notes are by. Raises MissingSetting for a variable that is not set."""
+    """Return the settings of all sources; `bot_ids` are the authors of our own notes.
+
+    Raises MissingSetting for a variable that is not set.
+    """
     return SourceDeclarations(
         _gitlab_settings(settings, applied, environment, bot_ids),
         _workflow_konflux_settings(settings, applied, environment),
@@ -51,7 +54,10 @@ def _workflow_konflux_settings(
 def konflux_settings(
     settings: Settings, wanted: KonfluxSourceSettings, environment: Mapping[str, str]
 ) -> KonfluxSettings:
-    """Raises MissingSetting."""
+    """Return the settings for Konflux.
+
+    Raises MissingSetting.
+    """
     kubeconfig = environment.get(wanted.kubeconfig_env, "").strip() if wanted.kubeconfig_env else ""
     if wanted.kubeconfig_env and not kubeconfig:
         raise MissingSetting(f"Set {wanted.kubeconfig_env} to the path of the kubeconfig that Konflux is read with.")
@@ -91,11 +97,11 @@ def _read_token(applied: ResolvedWorkflow, source: str, environment: Mapping[str
     return read_tool_token(applied.entry, applied.declared, source, environment)
 
 
-# MCP servers as a configuration declares them, with the values of the variables that it names for each.
-
-
 def mcp_server_settings(configuration: Configuration, given: Mapping[str, str], name: str) -> McpServerSettings:
-    """Raises MissingSetting for a variable that is not set."""
+    """Return the settings of an MCP server.
+
+    Raises MissingSetting for a variable that is not set.
+    """
     found = configuration.chat.mcp_servers[name]
     wanted = [*found.env, *found.headers_env.values()]
     if missing := [variable for variable in wanted if not given.get(variable, "").strip()]:

@@ -1,6 +1,5 @@
-"""Where things are kept on this machine: sessions, the queue, the memory of failures. Folders only their owner enters.
-
-Knows names and makes folders; what is in them is others' business.
+"""Knows where state is stored: sessions, queue, spending, known failures, votes. Only their owner can enter the
+folders.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +32,7 @@ _PRIVATE_MODE = 0o700
 
 @dataclass(frozen=True, slots=True)
 class StatePaths:
-    """`remote` is the address of the store that sessions are shared in; empty: they stay in `sessions`."""
+    """The folders of the state. `remote` is the address of a shared session store; empty for the folder `sessions`."""
 
     state: Path
     sessions: Path
@@ -52,23 +51,26 @@ class StatePaths:
         return self.state / "votes.sqlite"
 
     def index_path(self, store: str) -> Path:
-        """Of the sessions of one store."""
+        """Return the index file of one store."""
         return self.state / f"sessions-{store}.sqlite"
 
     @property
     def objects(self) -> str:
-        """Address of the store for what no queue carries."""
+        """Return the address of the store for messages that are too large for the queue."""
         return self.remote or str(self.state / "objects")
 
     def create_folders(self) -> "StatePaths":
-        """Itself, once the folders are there. Raises UsageFault."""
+        """Create the folders and return self.
+
+        Raises UsageError.
+        """
         _create_folder(self.state)
         _create_folder(self.sessions)
         return self
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """HUMMINGBIRD_HOME, else hummingbird in XDG_STATE_HOME, else in ~/.local/state."""
+    """Return HUMMINGBIRD_HOME, else hummingbird in XDG_STATE_HOME, else in ~/.local/state."""
     if own := environment.get(HOME_VARIABLE, "").strip():
         return Path(own).expanduser().absolute()
     named = Path(environment.get(_STATE_VARIABLE, "").strip())
@@ -79,7 +81,7 @@ def state_folder(environment: Mapping[str, str]) -> Path:
 
 
 def state_paths(settings: Settings, environment: Mapping[str, str]) -> StatePaths:
-    """Touches nothing."""
+    """Return the paths without touching the disk."""
     state, store = state_folder(environment), settings.session_store_url
     if not store:
         return StatePaths(state, state / "sessions")
@@ -89,7 +91,7 @@ def state_paths(settings: Settings, environment: Mapping[str, str]) -> StatePath
 
 
 def _create_folder(folder: Path) -> None:
-    """With those above it. One that was there before stays as it is, apart from the folder itself being a folder."""
+    """Create a private folder and its parents; existing parents keep their permissions."""
     try:
         for above in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
             above.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
@@ -102,11 +104,8 @@ def _create_folder(folder: Path) -> None:
         ) from error
 
 
-# The store of sessions that a configuration names: a directory, or a bucket that hosts share.
-
-
 def session_store_at(address: str, now: Callable[[], float], *, ca_bundle: str = "") -> SessionStore:
-    """`address`: a directory, or a bucket's. Nothing is opened yet."""
+    """Return the session store at a directory or a bucket's address, without opening it."""
     if "://" in address:
         return BucketSessionStore(BucketObjectStore(address, ca_bundle=ca_bundle), address, now)
     return FolderSessionStore(Path(address))
@@ -116,14 +115,16 @@ def session_store(places: StatePaths, settings: Settings, now: Callable[[], floa
     return session_store_at(places.remote or str(places.sessions), now, ca_bundle=settings.ca_bundle)
 
 
-# What hosts share besides sessions, wherever a configuration keeps those: in files of this machine for a
-# directory, in the bucket itself for a bucket. Those that a run asks have one patience with it.
+# Other shared data is stored beside the sessions: in files of this machine for a directory, in the bucket for a bucket.
+# The stores of a run share one circuit breaker.
 
 
 def spending_ledger(
     places: StatePaths, settings: Settings, now: Callable[[], float], patience: BucketCircuitBreaker | None = None
 ) -> SpendingStore:
-    """Nothing is opened yet. One for all runs of a process: what they spend at the same time is then one write."""
+    """Return the record of spending, without opening it. Runs of a process share one, so that their writes are
+    combined.
+    """
     if not places.remote:
         return SqliteSpendingStore(places.sessions / SPENDING_FILE, now)
     return BucketSpendingStore(
@@ -134,7 +135,7 @@ def spending_ledger(
 def failure_ledger(
     places: StatePaths, settings: Settings, patience: BucketCircuitBreaker | None = None
 ) -> KnownFailureStore:
-    """Nothing is opened yet."""
+    """Return the record of known failures, without opening it."""
     if not places.remote:
         return SqliteKnownFailureStore(places.known_failures)
     return BucketKnownFailureStore(
@@ -143,24 +144,23 @@ def failure_ledger(
 
 
 def vote_ledger(places: StatePaths, settings: Settings, patience: BucketCircuitBreaker | None = None) -> VoteStore:
-    """Nothing is opened yet."""
+    """Return the record of votes, without opening it."""
     if not places.remote:
         return SqliteVoteStore(places.votes)
     return BucketVoteStore(BucketObjectStore(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience)
 
 
-# The queue that the configuration names: SQS FIFO in the cloud, else one SQLite file on this machine.
-
-
 def open_queue(settings: Settings, environment: Mapping[str, str], visibility_s: int = QUEUE_TAKEN_S) -> Queue:
-    """Reaches nobody yet; belongs to the event loop that is running, and whoever opened it closes it. `visibility_s`:
-    how long whoever receives a message has it, unless it is kept. Raises UsageFault: its folder cannot be made."""
+    """Create the queue without contacting it. It belongs to the running event loop; the caller closes it.
+
+    A received message is leased for `visibility_s`. Raises UsageError if its folder cannot be created.
+    """
     if url := settings.sqs_fifo_queue_url:
         return SqsQueue(url, visibility_s, region=sqs_region(url), ca_bundle=settings.ca_bundle)
     return SqliteQueue(state_paths(settings, environment).create_folders().queue, visibility_s)
 
 
 def sqs_region(url: str) -> str:
-    """As the address of a queue says it; empty where it says nothing, and the environment is believed."""
+    """Return the region in a queue's address; empty if there is none, so that the environment decides."""
     parts = (urlsplit(url).hostname or "").split(".")
     return parts[1] if parts[0] == "sqs" and len(parts) > 3 and parts[2] == "amazonaws" else ""

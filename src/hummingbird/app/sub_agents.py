@@ -90,8 +90,10 @@ def create_sub_agent(
 async def existing_files(
     bench: SandboxToolset | None, paths: Sequence[str], on_host: Callable[[str], bool] | None = None
 ) -> Sequence[str]:
-    """Which of these files the sandbox has, or the host where sub-agents work on it. Nothing is
-    known of those of a sandbox that is not there."""
+    """Return those of the files that exist in the sandbox, or on the host if sub-agents work there.
+
+    Without a running sandbox nothing is known of its files.
+    """
     there = set(await _existing_in_sandbox(bench, paths)) if bench and paths else set()
     if on_host is not None:
         there |= set(await asyncio.to_thread(lambda: list(filter(on_host, paths))))

@@ -1,6 +1,4 @@
-"""`hummingbird doctor`: every part tried for real, and what to do about each.
+"""`hummingbird doctor`: tests every part of the setup for real and says how to fix what fails.
 
-Owns: the checks, and running them side by side.
-May touch: everything below, as assembly does.
-Never: printing, a token's value in a sentence, anything left behind.
+The checks run side by side. They leave nothing behind, and no finding contains the value of a token.
 """

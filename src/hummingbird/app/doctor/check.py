@@ -1,4 +1,4 @@
-"""What a check found: how it stands, and one sentence that says what to do."""
+"""Defines what a check is and what it reports: a status and one sentence that says what to do."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hummingbird.config.settings import Settings
 
 
 class CheckStatus(StrEnum):
-    """`SKIP`: not tried, and the sentence says why."""
+    """How a check ended; `SKIP` means that nothing was tried, and the sentence says why."""
 
     OK = "ok"
     WARN = "warn"
@@ -21,7 +21,7 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """`part` is what was tried, like gitlab; `sentence` says what is, and what to do about it."""
+    """One result: `part` names what was tried, like gitlab; `sentence` says what was found and what to do."""
 
     part: str
     standing: CheckStatus
@@ -33,13 +33,10 @@ CheckOutcomes: TypeAlias = AsyncIterator[tuple[CheckStatus, str]]
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """`run` yields what it finds as it goes; it may raise a HummingbirdError, which is a failure with its sentence."""
+    """One check. `run` yields findings as it goes; a HummingbirdError that it raises is reported as a failure."""
 
     part: str
     run: Callable[[], CheckOutcomes]
-
-
-# Whom the checks look at: a sound configuration and the environment it runs in.
 
 
 AS_CONFIGURED = SandboxChoice()
@@ -47,8 +44,11 @@ AS_CONFIGURED = SandboxChoice()
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """`try_model`: models may be asked something, which costs money. `chosen`: the sandbox that `serve` will be told to
-    use. `host`: that it will listen on."""
+    """What the checks are about.
+
+    With `try_model`, models may be asked something, which costs money. `chosen` is the sandbox and `host` the address
+    that `serve` will be given.
+    """
 
     configuration: Configuration
     environment: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Configuration, prompts and variables: what can be known without asking anybody."""
+"""Checks the configuration, its prompts and the variables that it needs, without contacting anybody."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +28,11 @@ _SECRET_CHARS = 16
 
 
 def check_config(path: Path | None, environment: Mapping[str, str]) -> tuple[Configuration | None, list[CheckFinding]]:
-    """The configuration if it is sound, and what is to be said of it and its prompts. Whether the variables that a file
-    names are set is a check of its own; without a file the environment says which GitLab is meant, and no other may
-    be sent the tokens."""
+    """Return the configuration if it is valid, and findings about it and its prompts.
+
+    Whether the variables that a file names are set is a separate check. Without a file, the environment says which
+    GitLab is meant, and tokens are sent to no other.
+    """
     found = examine_config(path, environment if path is None else None)
     if found.configuration is None:  # then nobody gets to that check
         found = examine_config(path, environment)

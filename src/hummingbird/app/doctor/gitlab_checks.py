@@ -1,6 +1,6 @@
-"""The tokens of both tiers: valid, wide enough and no wider, and what their owner is in each project.
+"""Checks the tokens of both tiers: whether they are valid, have the right scopes, and what their owners may do.
 
-The one that writes is asked about through the forge, the one that reads through the data source: they never meet.
+The write token is checked through the write side and the read token through the data source, so that they never meet.
 """
 
 import time
@@ -21,7 +21,7 @@ from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.gitlab.write.protocol import DEVELOPER, OrchestratorToken
 from hummingbird.gitlab.write.self_check import GitLabSelfCheck, WebhookInfo
 
-# GitLab itself: whether it answers, and whether its clock and ours agree.
+# GitLab itself: does it answer, and do its clock and ours agree?
 
 
 def server_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
@@ -57,7 +57,7 @@ _EVENT_NAMES = {
 
 
 def write_token_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    """One a token, then one a project."""
+    """Yield one check for each write token, then one for each project."""
     used = [need.find_set_variable(patient.environment) for need in writers(patient.configuration)]
     for variable in filter(None, dict.fromkeys([*used, *project_token_variables(patient)])):
         yield DoctorCheck("token that writes", partial(_check_write_token, patient, variable))
@@ -68,7 +68,7 @@ def write_token_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
 
 
 def project_token_variables(patient: DoctorContext) -> list[str]:
-    """The variables of single projects that are set, whether or not the file names the project."""
+    """Return the variables with tokens of single projects that are set, whether or not the file names the project."""
     prefix = f"{ORCHESTRATOR_VARIABLE}_"
     return sorted(name for name in patient.environment if name.startswith(prefix) and patient.value(name))
 
@@ -127,7 +127,7 @@ def _judge_role(level: int, variable: str, *, internal: bool) -> tuple[CheckStat
 
 
 def _judge_webhook(hooks: tuple[WebhookInfo, ...]) -> tuple[CheckStatus, str]:
-    """Of several webhooks, the one that knows most of our events is taken for ours."""
+    """Judge the project's webhook; of several, take the one that sends most of the events we need."""
     wanted = _EVENT_NAMES.keys()
     best = max(hooks, key=lambda hook: len(hook.events & wanted), default=None)
     if best is None or not best.events & wanted:
@@ -150,7 +150,7 @@ def _join_event_names(events: Iterable[str]) -> str:
 
 
 def read_token_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    """Each pair of a variable and a project once; without a project, only the token."""
+    """Yield one check for each pair of token variable and project; without a project, check only the token."""
     seen: dict[tuple[str, str], None] = {}
     for workflow in patient.configuration.workflows.values():
         for path, entry in workflow.projects.items():
@@ -215,8 +215,7 @@ def _expiry_warning(variable: str, facts: TokenFacts) -> str:
     return f"{variable} ends on {facts.expires}: renew it." if days <= DOCTOR_EXPIRY_DAYS else ""
 
 
-# Whether thumbs on notes can be read with the token that writes, and whether the webhook tells of them at once. A
-# figure on the dashboard hangs on it, and nothing else: what does not work is a warning.
+# Votes: only a figure on the dashboard depends on them, so what does not work is a warning.
 
 
 EMOJI_EVENT = "emoji_events"

@@ -1,4 +1,4 @@
-"""Where the work is done and kept: sandbox, state folder, queue, store. Whatever a check makes, it takes away."""
+"""Checks where work is done and stored: sandbox, state folder, queue, session store. Each check cleans up."""
 
 import asyncio
 import os
@@ -94,12 +94,12 @@ def _judge_folder(folder: Path) -> tuple[CheckStatus, str]:
 
 
 def _nearest_existing(folder: Path) -> Path:
-    """The folder itself, or the first one above it that is there."""
+    """Return the folder, or its nearest parent that exists."""
     return next((one for one in (folder, *folder.parents) if path_exists(one)), Path(folder.anchor))
 
 
 def path_exists(path: Path) -> bool:
-    """What this user may not look at is not there for us."""
+    """Return whether the path exists; a path that this user may not look at counts as missing."""
     try:
         return path.exists()
     except OSError:
@@ -107,8 +107,11 @@ def path_exists(path: Path) -> bool:
 
 
 async def _check_queue(patient: DoctorContext) -> CheckOutcomes:
-    """An old queue is opened and its dead letters are counted, which reads and writes; where there is none yet, a
-    message goes through another one beside it. Nothing is sent through the real one: somebody might receive it."""
+    """Check the queue without sending anything through it, because a worker might receive it.
+
+    An existing queue is opened and its dead letters are counted. If there is none yet, a message goes through another
+    queue beside it.
+    """
     there = state_paths(patient.settings, patient.environment)
     if not patient.settings.sqs_fifo_queue_url and not path_exists(there.queue):
         await _try_new_queue(there)
@@ -129,7 +132,10 @@ async def _check_queue(patient: DoctorContext) -> CheckOutcomes:
 
 
 async def _try_new_queue(there: StatePaths) -> None:
-    """Raises PlatformError."""
+    """Send a message through a new queue beside the configured one.
+
+    Raises PlatformError.
+    """
     with temporary_folder_beside(there.queue) as folder:
         queue = SqliteQueue(Path(folder) / there.queue.name, QUEUE_TAKEN_S)
         try:
@@ -139,7 +145,10 @@ async def _try_new_queue(there: StatePaths) -> None:
 
 
 def temporary_folder_beside(wanted: Path) -> "TemporaryDirectory[str]":
-    """Raises PlatformError."""
+    """Create a temporary folder beside the wanted one.
+
+    Raises PlatformError.
+    """
     try:
         return TemporaryDirectory(dir=_nearest_existing(wanted), prefix=".doctor-")
     except OSError as error:
@@ -150,7 +159,10 @@ def temporary_folder_beside(wanted: Path) -> "TemporaryDirectory[str]":
 
 
 async def _send_and_receive(queue: Queue) -> None:
-    """Raises PlatformError."""
+    """Send a message and receive it again.
+
+    Raises PlatformError.
+    """
     name = uuid4().hex
     await queue.send(name, group=name, dedup_id=name)
     received = await queue.receive(1, 0)
@@ -170,7 +182,7 @@ async def _check_event_queue(patient: DoctorContext) -> CheckOutcomes:
 
 
 async def _check_store(patient: DoctorContext) -> CheckOutcomes:
-    """Something is put there, taken back and removed; beside it, where a folder is not there yet."""
+    """Write an object to the store, read it and remove it; if the folder is missing, do so beside it."""
     there = state_paths(patient.settings, patient.environment)
     folder = Path(there.objects)
     if there.remote or path_exists(folder):
@@ -187,7 +199,10 @@ async def _check_store(patient: DoctorContext) -> CheckOutcomes:
 
 
 async def check_conditional_writes(objects: VersionedObjectStore) -> None:
-    """Sessions of several hosts rest on it. Raises ObjectsUnusable."""
+    """Check that the store refuses conflicting writes, which sessions that several hosts share depend on.
+
+    Raises ObjectStoreUnusable.
+    """
     name = f"doctor-{uuid4().hex}"
     try:
         first = await objects.compare_and_swap(name, b"first", None)
@@ -204,7 +219,10 @@ async def check_conditional_writes(objects: VersionedObjectStore) -> None:
 
 
 async def _check_round_trip(objects: ObjectStore) -> None:
-    """Raises ObjectsUnusable."""
+    """Write, read and remove an object.
+
+    Raises ObjectStoreUnusable.
+    """
     name, content = f"doctor-{uuid4().hex}", uuid4().bytes
     await objects.put(name, content)
     found = await objects.get(name)
@@ -213,8 +231,8 @@ async def _check_round_trip(objects: ObjectStore) -> None:
         raise ObjectStoreUnusable("What was put into the store did not come back the same: see what else writes to it.")
 
 
-# What is written down besides sessions: their index, known failures, what was spent. Each is opened and asked as the
-# service does; where one is not there yet, one like it is tried beside.
+# Other stored data: session index, known failures, spending. Each is opened as the service does; if it does not exist
+# yet, a temporary one beside it is tried.
 
 
 _PROBE_PROJECT = "hummingbird/doctor"
@@ -254,7 +272,7 @@ async def _check_known_failures(patient: DoctorContext) -> CheckOutcomes:
 
 
 async def _check_spending(patient: DoctorContext) -> CheckOutcomes:
-    """Nothing is added: it is what a day's budget is held to."""
+    """Read the record of spending, which daily budgets are compared with; add nothing."""
     there, now = state_paths(patient.settings, patient.environment), SystemClock().now
     if there.remote:
         await spending_ledger(there, patient.settings, now).usd_today(_PROBE_PROJECT)

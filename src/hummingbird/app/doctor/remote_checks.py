@@ -1,4 +1,4 @@
-"""The models that runs would have: whether everything they need is set, and with leave whether they answer."""
+"""Checks the models, sources and services that runs contact: whether they are configured and whether they answer."""
 
 import asyncio
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _KEYS_HINT = "set ANTHROPIC_API_KEY, GOOGLE_API_KEY or OPENAI_API_KEY, or name o
 
 
 def model_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    """One a model, however many workflows use it."""
+    """Yield one check per model, however many workflows use it."""
     for name in _models_in_use(patient):
         yield DoctorCheck("model", partial(_check_model, patient, name))
     others = [name for name in patient.settings.models_allowed if name not in _models_in_use(patient)]
@@ -37,7 +37,7 @@ def model_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
 
 
 def _models_in_use(patient: DoctorContext) -> tuple[str, ...]:
-    """Without the `digest` that always comes last, unless it is the only one."""
+    """Return the models of all workflows, without the `digest` at their end unless it is the only one."""
     settings, found = patient.settings, dict[str, None]()
     for workflow in patient.configuration.workflows.values():
         model = settings.model if workflow.model is None else workflow.model
@@ -67,7 +67,7 @@ async def _check_model(patient: DoctorContext, name: str) -> CheckOutcomes:
 
 
 async def _check_allowed_models(patient: DoctorContext, names: list[str]) -> CheckOutcomes:
-    """Those that people may choose in a command."""
+    """Check the models that people may choose in a command."""
     models = _create_models(patient)
     try:
         for name in names:
@@ -93,7 +93,10 @@ def _create_models(patient: DoctorContext) -> ModelRegistry:
 
 
 async def _ask_for_one_word(model: Model) -> None:
-    """Raises ProviderError, CredentialRefused, CreditExhausted."""
+    """Ask the model for one word.
+
+    Raises ProviderError, CredentialRefused and CreditExhausted.
+    """
     request = ModelRequest(
         system="You are asked by a program that checks whether you can be reached.",
         tools=(),
@@ -105,12 +108,12 @@ async def _ask_for_one_word(model: Model) -> None:
     await model.generate(request)
 
 
-# What workflows and conversations read from besides GitLab: Konflux with its KubeArchive, Testing Farm, MCP servers.
-# Only what the configuration names, each as it is used.
+# Sources besides GitLab: Konflux with its KubeArchive, Testing Farm, MCP servers, as far as the configuration names
+# them.
 
 
 def source_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    """The same server is asked once, however many workflows read from it."""
+    """Yield one check per server, however many workflows read from it."""
     declared = [workflow.data_sources for workflow in patient.configuration.workflows.values()]
     konflux = [one.konflux for one in declared if one.konflux is not None]
     farms = [one.testing_farm for one in declared if one.testing_farm is not None]
@@ -147,7 +150,7 @@ async def _check_testing_farm(patient: DoctorContext, wanted: TestingFarmSourceS
 
 
 async def _check_mcp_server(patient: DoctorContext, name: str) -> CheckOutcomes:
-    """Begun as for a conversation, asked for its tools, and ended."""
+    """Start the server as a conversation would, list its tools, and stop it."""
     given, _ = split_environment(patient.environment)
     mask = all_secrets(patient.configuration, patient.environment).mask
     settings = mcp_server_settings(patient.configuration, given, name)
@@ -165,8 +168,7 @@ async def _check_mcp_server(patient: DoctorContext, name: str) -> CheckOutcomes:
         yield CheckStatus.FAIL, f"It offers none of the tools that chat.mcp_servers.{name}.tools names: correct them."
 
 
-# Who watches the service: whether a collector takes traces, and whether bugs could be reported. Only where that is
-# wanted.
+# Traces and error reports, where they are configured.
 
 
 def telemetry_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
@@ -187,7 +189,7 @@ async def _report_failure(sentence: str) -> CheckOutcomes:
 
 
 async def _check_traces(patient: DoctorContext, endpoint: OtlpEndpoint) -> CheckOutcomes:
-    """An export without spans is sent, by the same code that sends the others."""
+    """Send an export without spans, with the code that sends the real ones."""
     secrets = environment_secrets(patient.environment, header_secrets(patient.environment))
     refusal = await asyncio.to_thread(trace_export_error, endpoint, secrets)
     if refusal:
@@ -197,6 +199,6 @@ async def _check_traces(patient: DoctorContext, endpoint: OtlpEndpoint) -> Check
 
 
 async def _check_sentry_dsn(patient: DoctorContext) -> CheckOutcomes:
-    """Nothing is sent: somebody would be woken by it."""
+    """Check the DSN only; sending an event would alert somebody."""
     await asyncio.to_thread(check_sentry, patient.value(DSN_VARIABLE))
     yield CheckStatus.OK, f"{DSN_VARIABLE} is well-formed; bugs will be reported there."

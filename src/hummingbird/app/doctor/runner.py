@@ -1,5 +1,6 @@
-"""All checks side by side, each with its time, told in their order. A secret in a sentence is masked, whoever put it
-there."""
+"""Runs all checks side by side, each with a time limit, and reports them in their order. Masks secrets in all
+sentences.
+"""
 
 import asyncio
 import json
@@ -38,7 +39,10 @@ async def examine(
     host: str = "127.0.0.1",
     check_s: float = DOCTOR_CHECK_S,
 ) -> AsyncGenerator[CheckFinding, None]:
-    """`path` None: the embedded defaults. Only with `try_model` anything is asked that costs money."""
+    """Yield the findings of all checks.
+
+    Without a `path`, the embedded defaults are checked. Only with `try_model`, questions are asked that cost money.
+    """
     secrets = environment_secrets(environment)
     configuration, findings = check_config(path, environment)
     for finding in findings:
@@ -53,7 +57,7 @@ async def examine(
 
 
 async def run_checks(checks: Sequence[DoctorCheck], check_s: float) -> AsyncGenerator[CheckFinding, None]:
-    """All at once, as far as DOCTOR_CHECKS allows."""
+    """Run the checks, at most DOCTOR_CHECKS at a time, and yield their findings in order."""
     turns = asyncio.Semaphore(DOCTOR_CHECKS)
     tasks = [asyncio.create_task(_run_check(check, turns, check_s)) for check in checks]
     try:
@@ -85,7 +89,7 @@ def _mask_finding(secrets: Secrets, finding: CheckFinding) -> CheckFinding:
     return CheckFinding(finding.part, finding.standing, secrets.mask(finding.sentence))
 
 
-# How `doctor` looks: one line a finding as soon as it is known, or one JSON document.
+# Output: one line per finding as soon as it is known, or one JSON document.
 
 
 _COLOURS = {
@@ -133,7 +137,7 @@ def _print_finding(finding: CheckFinding) -> None:
 
 
 def _print_nothing(finding: CheckFinding) -> None:
-    """A document is printed at the end."""
+    """Print nothing: the JSON document is printed at the end."""
 
 
 def _summary_sentence(counts: Counter[CheckStatus]) -> str:

@@ -1,6 +1,5 @@
-"""`hummingbird eval`: runs over cases whose truth is known, and what each answer is worth.
+"""`hummingbird eval`: runs workflows on cases with known answers and scores the results.
 
-Owns: what a case expects, what an answer states, the scores, recordings, one trial and many.
-May touch: everything that `run` is made of, and the lab.
-Never: a real GitLab, a configured store, anything that posts.
+It uses the lab and what `hummingbird run` is made of. It never contacts a real GitLab, uses no configured store and
+posts nothing.
 """

@@ -1,4 +1,4 @@
-"""What bounds `hummingbird eval`. The relations between these are checked by a test."""
+"""Limits of `hummingbird eval`."""
 
 EVAL_JOBS = 16  # runs at once; each has a GitLab of its own on this machine, and a sandbox
 EVAL_REPEATS = 100

@@ -1,4 +1,4 @@
-"""Which cases are meant: names of ours, a case's folder, or a folder of such folders. Reads no case."""
+"""Finds the cases to evaluate and parses the answers that they expect."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ CASE_FILE = "case.json"
 
 
 def select_cases(said: Iterable[str]) -> list[LabCase]:
-    """Each once, in the order in which they were said; all of ours if none was. Raises UsageFault."""
+    """Return the named cases, each once and in the given order; all built-in cases if none is named.
+
+    A name is that of a built-in case, a case's folder, or a folder of such folders. Raises UsageError.
+    """
     found = [case for one in said for case in _find_cases(one)] or [
         LabCase(CASES_FOLDER / name) for name in case_names()
     ]
@@ -43,9 +46,7 @@ def _find_cases(said: str) -> Iterator[LabCase]:
         raise UsageError(f"{said} holds no {CASE_FILE}, and no folder in it does: name a case, or a folder of cases.")
 
 
-# What a case says a good answer finds: `expected` of its case.json, read once into frozen values.
-#
-# Every fault is one sentence that names case and key. Knows nothing of answers.
+# The expected answer: `expected` in case.json.
 
 
 EXPECTED_KEYS = (
@@ -66,7 +67,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedFailure:
-    """One thing that failed. `names`: of its job, any of them will do. `caused` None: the case does not say."""
+    """One thing that failed.
+
+    Any of `names` may be used for its job. `caused` is None if the case does not say whether the change caused it.
+    """
 
     names: tuple[str, ...] = ()
     verdict: FailureClass | None = None
@@ -85,7 +89,11 @@ class ExpectedFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedAnswer:
-    """`failures`: the main one first. `origins`: those that rules may name. `must_not`: what no answer may hold."""
+    """What a good answer says.
+
+    The main failure is the first of `failures`. `origins` are those that rules may name. No answer may contain what is
+    in `must_not`.
+    """
 
     failures: tuple[ExpectedFailure, ...] = ()
     findings: tuple[ExpectedFinding, ...] = ()
@@ -94,7 +102,10 @@ class ExpectedAnswer:
 
 
 def parse_expected(case: str, about: Mapping[str, Any]) -> ExpectedAnswer:
-    """Raises UsageFault for what cannot be meant."""
+    """Parse what a case expects.
+
+    Raises UsageError for anything that makes no sense.
+    """
     said = _CaseObject(case, about.get("expected", {}), "expected")
     said.check_keys(EXPECTED_KEYS)
     main = _parse_failure(said)
@@ -133,7 +144,10 @@ def _parse_finding(said: "_CaseObject") -> ExpectedFinding:
 
 
 def _find_origins(said: "_CaseObject", main: ExpectedFailure) -> frozenset[FailureOrigin]:
-    """As the case says, else what follows: what is nobody's fault here may have broken the target branch as well."""
+    """Return the origins that are right: those that the case names, else those that follow from it.
+
+    What nobody caused here may have broken the target branch as well.
+    """
     if (named := said.get_enum(FailureOrigin, "origin")) is not None:
         return frozenset({named})
     if main.caused is None:
@@ -147,7 +161,7 @@ def _find_origins(said: "_CaseObject", main: ExpectedFailure) -> frozenset[Failu
 
 
 class _CaseObject:
-    """An object of a case.json, and where it stands."""
+    """An object of a case.json with its path, for error messages."""
 
     def __init__(self, case: str, raw: Any, where: str) -> None:
         self._case, self._where, self._raw = case, where, raw

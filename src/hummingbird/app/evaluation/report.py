@@ -1,4 +1,4 @@
-"""Scores as Markdown, for people and for files, and as lines of JSON, for programs. Pure."""
+"""Formats scores as Markdown for people and as lines of JSON for programs."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +13,6 @@ from hummingbird.app.evaluation.trials import TrialResult
 from hummingbird.core.text import shorten_line
 from hummingbird.service.note_text import inline_code
 
-# What many results come to, for each model. Pure.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeCounts:
@@ -26,20 +24,23 @@ class GradeCounts:
 
     @property
     def share(self) -> float | None:
-        """Of all, those that were right."""
+        """Return the share of right verdicts among all."""
         every = self.right + self.wrong + self.abstained
         return self.right / every if every else None
 
     @property
     def precision(self) -> float | None:
-        """Of those that said something, those that were right."""
+        """Return the share of right verdicts among those that were given."""
         return self.right / (self.right + self.wrong) if self.right + self.wrong else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSummary:
-    """Means over the trials of one model; a trial that could not be run scores 0, and a case that expects nothing is
-    in none of them. `usd` None: some prices are unknown."""
+    """Means over the trials of one model.
+
+    A trial that could not be run scores 0; a case that expects nothing is not counted. `usd` is None if some prices are
+    unknown.
+    """
 
     model: str
     trials: int
@@ -108,7 +109,7 @@ def _mean(parts: Iterable[float | None]) -> float | None:
 
 
 def worst_mean_score(results: Sequence[TrialResult]) -> float | None:
-    """What --fail-under looks at: the worst model's mean. None where nothing was scored."""
+    """Return the mean of the worst model, which --fail-under compares; None if nothing was scored."""
     return min((one.score for one in summarize_models(results) if one.score is not None), default=None)
 
 
@@ -233,7 +234,7 @@ def _usd_cell(cost: Decimal | None) -> str:
 
 
 def results_json_lines(results: Sequence[TrialResult]) -> str:
-    """One object a run, then one a model; `kind` tells them apart."""
+    """Return one JSON object per run, then one per model; `kind` tells them apart."""
     told = [*map(_run_object, results), *map(_model_object, summarize_models(results))]
     return "\n".join(json.dumps(one, ensure_ascii=True) for one in told)
 

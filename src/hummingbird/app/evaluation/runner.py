@@ -1,4 +1,4 @@
-"""`hummingbird eval`: progress on standard error, one line a run; the scores on standard output."""
+"""Runs `hummingbird eval`: prints one line per run to standard error, and the scores to standard output."""
 
 import asyncio
 import os
@@ -33,9 +33,6 @@ from hummingbird.core.text import shorten_line
 from hummingbird.evidence.printable import make_printable
 from hummingbird.lab.case import LabCase
 
-# Many trials: so many at once, within one purse, told as they end. Knows nothing of how a result is shown.
-
-
 TrialReporter = Callable[[TrialResult], None]
 
 
@@ -47,8 +44,11 @@ async def run_trials(
     jobs: int = 1,
     max_usd: Decimal | None = None,
 ) -> None:
-    """Tells of each trial when it has ended. `max_usd`: of all of them together; those for which nothing is left are
-    told as not run. Cancelling it ends what is under way; what was told stays told."""
+    """Run the trials and report each when it has ended.
+
+    All of them together spend at most `max_usd`; those for which nothing is left are reported as not run. A
+    cancellation ends the active ones.
+    """
     slots, purse = asyncio.Semaphore(jobs), SharedBudget(max_usd, jobs)
 
     async def run_one(trial: Trial) -> None:
@@ -68,15 +68,14 @@ async def run_trials(
 
 
 class SharedBudget:
-    """What may be spent together: each run is given an equal part of what is left, so that no number of them at once
-    spends more."""
+    """A budget for parallel runs: each gets an equal part of the rest, so that together they cannot spend more."""
 
     def __init__(self, usd: Decimal | None, jobs: int) -> None:
         self._left, self._idle = usd, jobs
 
     @contextmanager
     def share(self) -> Iterator[Decimal | None]:
-        """None: without a ceiling."""
+        """Yield the part of one run; None without a limit."""
         part = None if self._left is None else max(Decimal(0), self._left / self._idle)
         self._reserve(part, -1)
         try:
@@ -97,7 +96,10 @@ class SharedBudget:
 def plan_trials(
     cases: Sequence[LabCase], models: Sequence[str], *, workflow: str = "", repeat: int = 1, record: Path | None = None
 ) -> list[Trial]:
-    """Every case with every model, all models of a case next to each other. Raises UsageFault."""
+    """Return a trial for each case and model, with all models of a case next to each other.
+
+    Raises UsageError.
+    """
     return [
         Trial(
             case=case,
@@ -115,7 +117,10 @@ def plan_trials(
 def plan_replays(
     cases: Sequence[LabCase], folder: Path | None, models: Sequence[str], *, workflow: str = "", repeat: int = 1
 ) -> tuple[list[Trial], list[str]]:
-    """Every recording that there is, and the names of the cases that have none. Raises UsageFault if there is none."""
+    """Return a trial for each recording, and the names of the cases that have none.
+
+    Raises UsageError if there is no recording at all.
+    """
     found = [(case, find_recordings(case, folder, models)) for case in cases]
     trials = [
         Trial(case=case, model=recording.model, workflow=workflow, number=number, recording=recording)
@@ -131,7 +136,7 @@ def plan_replays(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRequest:
-    """What was typed."""
+    """The arguments of `hummingbird eval`."""
 
     cases: tuple[str, ...] = ()
     config: str | None = None
@@ -149,7 +154,10 @@ class EvaluationRequest:
 
 
 def eval_command(wish: EvaluationRequest, chosen: SandboxChoice) -> int:
-    """Raises HummingbirdError for what it cannot begin with."""
+    """Run `hummingbird eval` and return its exit code.
+
+    Raises HummingbirdError if it cannot start.
+    """
     configuration = load_config(
         find_config(wish.config, os.environ, Path.cwd()), None
     )  # of no real GitLab is a token needed
@@ -209,7 +217,7 @@ def _result_line(result: TrialResult) -> str:
 
 
 def _print_results(results: Sequence[TrialResult], wish: EvaluationRequest) -> int:
-    """The exit code that they mean."""
+    """Print the results and return the exit code."""
     if results:
         print_text(results_json_lines(results) if wish.as_json else results_markdown(results))
     if all(result.scores is None for result in results):

@@ -1,7 +1,7 @@
-"""What an answer is worth, measured against what its case expects. Pure: the same answer has the same scores.
+"""Scores an answer against what its case expects.
 
-Each part is 0 to 1, or None where the case expects nothing of it. An abstention counts half: worth more than a wrong
-word, less than a right one. An answer that holds what it must not is worth nothing at all.
+Each part is between 0 and 1, or None if the case expects nothing of it. An abstention scores half: more than a wrong
+answer, less than a right one. An answer that contains what it must not contain scores 0.
 """
 
 import re
@@ -15,13 +15,12 @@ from hummingbird.core.verdicts import FailureOrigin, FailureVerdict
 from hummingbird.evidence.citations.checker import CitationCounts, describe_citations
 from hummingbird.evidence.regions import FailureClass
 
-# Claims of an answer that stand in nothing that was fetched, as whoever posts it counts them: lines that it
-# quotes, their numbers, places and jobs that it names, links.
+# Claims of an answer are checked as before posting: quoted lines and their numbers, files, jobs, links.
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerClaims:
-    """`fared`: how, in sentences, where any is wrong or could not be looked at."""
+    """The claims of an answer that were checked; `fared` has a sentence if any is wrong or could not be checked."""
 
     made: int = 0
     wrong: int = 0
@@ -34,10 +33,8 @@ def count_claims(tallies: CitationCounts) -> AnswerClaims:
     return AnswerClaims(made, wrong, () if tallies.is_clean else tuple(describe_citations(tallies)))
 
 
-# What an answer states: verdicts, whether the merge request did it, which places it names.
-#
-# Read from Markdown as our prompts ask for it and as `digest` writes it. What stands in code blocks was said by others,
-# and states nothing. Pure; a sentence that cannot be read states nothing, which counts as an abstention.
+# What an answer states is read from Markdown of the form that our prompts ask for and `digest` writes. Code blocks are
+# quotations and state nothing. A sentence that cannot be read counts as an abstention.
 
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -62,14 +59,17 @@ _PLACE = re.compile(r"(?<![\w/.:-])((?:[\w@+-][\w.@+-]*/)*[\w@+-][\w@+.-]*\.\w{1
 
 @dataclass(frozen=True, slots=True)
 class StatedVerdict:
-    """`caused` None: the answer leaves it open."""
+    """The verdict that an answer states; `caused` is None if the answer leaves it open."""
 
     verdict: FailureClass | None
     caused: bool | None
 
 
 def find_statement(answer: str, names: Sequence[str], evidence: Sequence[str] = ()) -> StatedVerdict:
-    """Of one failure: what the entry with its evidence says, or that with its job, else what the answer says first."""
+    """Return what the answer states about one failure.
+
+    The entry with its evidence decides, else the one with its job, else the first statement of the answer.
+    """
     parts = split_sections(answer)[1:]
     own = [part for part in parts if any(line.strip() in part for line in evidence)]
     own = own or [part for part in parts if any(name in part for name in names)]
@@ -80,7 +80,7 @@ def find_statement(answer: str, names: Sequence[str], evidence: Sequence[str] = 
 
 
 def split_sections(answer: str) -> list[str]:
-    """What stands before the first heading, then one part for each heading."""
+    """Split the answer into the text before the first heading, and one part per heading."""
     parts: list[list[str]] = [[]]
     for line, fenced in _lines_with_fences(answer):
         if not fenced and _HEADING.match(line):
@@ -94,7 +94,7 @@ def prose_lines(answer: str) -> list[str]:
 
 
 def find_places(answer: str) -> Sequence[tuple[str, int]]:
-    """Every `path:line` that it speaks of in its own words."""
+    """Return every `path:line` that the answer mentions outside code blocks."""
     found = (match for line in prose_lines(answer) for match in _PLACE.finditer(_without_addresses(line)))
     return tuple(dict.fromkeys((match[1], int(match[2])) for match in found))
 
@@ -104,7 +104,7 @@ def _without_addresses(line: str) -> str:
 
 
 def _lines_with_fences(answer: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is in a code block or its fence. One that is never closed goes on to the end."""
+    """Yield each line and whether it belongs to a code block; a block without an end runs to the end of the answer."""
     fence = ""
     for line in answer.splitlines():
         mark = _FENCE.match(line)
@@ -134,7 +134,7 @@ def _find_caused(parts: Sequence[str]) -> bool | None:
 
 
 def _read_clause(before: str, after: str) -> bool | None:
-    """`not caused by it`, or `caused by it: no sign of that`."""
+    """Return what a clause says: `not caused by it`, or `caused by it: no sign of that`."""
     said = after if after.startswith(":") else _last_clause(before)
     if _OPEN.search(said):
         return None
@@ -152,16 +152,19 @@ class VerdictGrade(StrEnum):
 
 
 GRADE_WORTH = {VerdictGrade.RIGHT: 1.0, VerdictGrade.ABSTAINED: 0.5, VerdictGrade.WRONG: 0.0}
-# the prompts know four classes, and put the configuration of CI to infrastructure
+# the prompts have four classes and count the configuration of CI as infrastructure
 _EQUAL_CLASSES = frozenset({FailureClass.CONFIGURATION, FailureClass.INFRASTRUCTURE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialScores:
-    """`verdicts` and `caused`: one grade for each failure of which the case says it. `said`: what the answer states of
-    each failure. `cause` and `evidence`, `found`: shares. `extra`: findings that the case does not know; they may be
-    right. `broken`: what the answer holds and must not, of so many `forbidden`. `rules`: the grade of what code judged
-    before the model."""
+    """The scores of one answer.
+
+    `verdicts` and `caused` have one grade for each failure for which the case gives the right answer; `stated` is what
+    the answer said. `cause`, `evidence` and `found` are shares. `extra` counts findings that the case does not know,
+    which may be right. `broken` counts what the answer contains of the `forbidden`. `rules` grades the rules' verdict
+    from before the model.
+    """
 
     verdicts: tuple[VerdictGrade, ...] = ()
     caused: tuple[VerdictGrade, ...] = ()
@@ -177,12 +180,12 @@ class TrialScores:
 
     @property
     def true_share(self) -> float | None:
-        """Share of its claims that stand in what was fetched."""
+        """Return the share of claims that were found in what the run fetched."""
         return 1 - self.claims.wrong / self.claims.made if self.claims.made else None
 
     @property
     def total(self) -> float | None:
-        """The mean of all parts that apply. None where nothing was expected: whoever says anything would be right."""
+        """Return the mean of all parts that apply; None if nothing was expected."""
         if self.broken:
             return 0.0
         graded = (mean_worth(grades) for grades in (self.verdicts, self.caused))
@@ -198,8 +201,11 @@ def score_answer(
     claims: AnswerClaims | None = None,
     verdict: FailureVerdict | None = None,
 ) -> TrialScores:
-    """`reported`: path and line of each finding; where there is none, those that the answer names count. `verdict`:
-    what rules judged, if they did."""
+    """Score an answer.
+
+    `reported` has path and line of each finding; without any, those that the answer names count. `verdict` is the
+    rules' verdict, if there is one.
+    """
     said = tuple(find_statement(answer, failure.names, failure.evidence) for failure in expected.failures)
     both = list(zip(expected.failures, said, strict=True))
     findings = (reported or find_places(answer)) if expected.findings else reported
@@ -236,7 +242,7 @@ def _grade_caused(wanted: bool, got: bool | None) -> VerdictGrade:
 
 
 def _has_found_cause(failure: ExpectedFailure, answer: str) -> bool:
-    """Its job by name, and a line that proves it, word for word."""
+    """Return whether the answer names the job and quotes a line that proves the cause."""
     named = not failure.names or any(name in answer for name in failure.names)
     return named and any(line.strip() in answer for line in failure.evidence)
 

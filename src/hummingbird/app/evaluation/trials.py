@@ -1,7 +1,7 @@
-"""One trial: a case served on this machine, a workflow run on it as `hummingbird run` would, and its answer scored.
+"""Runs one trial: serves a case on this machine, runs a workflow on it like `hummingbird run`, and scores the answer.
 
-Nothing is posted, and the session is gone afterwards unless it is recorded. What fails to run is a result as well, with
-the sentence that says why.
+Nothing is posted, and the session is deleted unless it is recorded. A trial that cannot be run has a result, too, with
+the reason.
 """
 
 import json
@@ -56,10 +56,8 @@ from hummingbird.lab.konflux.world import UnservableObject
 from hummingbird.lab.scene import Scene
 from hummingbird.storage.journals import read_journal
 
-# Sessions of earlier evaluations, to be played again without a network and without a key.
-#
-# A recording is a journal in which the stand-ins' addresses are placeholders, as in a case: `recordings/MODEL/` of its
-# case's folder, or `CASE/MODEL/` of a folder that somebody named. Nothing that was recorded is written over.
+# A recording is a journal in which the addresses of the stand-ins are placeholders. It is in `recordings/MODEL/` of the
+# case's folder, or in `CASE/MODEL/` of a folder that somebody named. Recordings are never overwritten.
 
 
 RECORDINGS_FOLDER = "recordings"
@@ -73,7 +71,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
 
 @dataclass(frozen=True, slots=True)
 class TrialRecording:
-    """`model`: whose answers are played. `turns`: how many."""
+    """The recorded answers of a model; `turns` counts them."""
 
     journal: Path
     model: str
@@ -84,7 +82,7 @@ class TrialRecording:
         return len(model_answers(self.entries))
 
     def write_playable_copy(self, addresses: Mapping[str, str], folder: Path) -> Path:
-        """A copy with the addresses that hold now, and the fences that belong to them."""
+        """Write a copy with the current addresses and with the fences that belong to them; return its path."""
         text = self.journal.read_text(encoding="utf-8")
         for name, address in addresses.items():
             text = text.replace("{{" + name + "}}", address)
@@ -97,7 +95,7 @@ class TrialRecording:
 
 
 def _renew_fences(entry: JournalEntry) -> JournalEntry:
-    """The marks of a fence are the digest of what is in it."""
+    """Replace the marks of fences, which are digests of their content."""
     if not isinstance(entry, ToolFinished):
         return entry
     text = _FENCED_RESULT.sub(lambda found: fence_untrusted(found["content"], found["tool"]), entry.text)
@@ -109,7 +107,10 @@ def model_answers(entries: Sequence[JournalEntry]) -> list[ModelAnswered]:
 
 
 def find_recordings(case: LabCase, folder: Path | None, models: Sequence[str]) -> list[TrialRecording]:
-    """Those of a case, of these models or of all. Raises UsageFault for one that cannot be read."""
+    """Return the recordings of a case, for these models or for all.
+
+    Raises UsageError for a recording that cannot be read.
+    """
     place = case.folder / RECORDINGS_FOLDER if folder is None else folder / case.name
     found = [_load_recording(journal) for journal in sorted(place.glob(f"*/{JOURNAL}"))]
     return [one for one in found if not models or one.model in models]
@@ -128,7 +129,10 @@ def _load_recording(journal: Path) -> TrialRecording:
 
 
 def recording_path(folder: Path, case: LabCase, model: str, number: int) -> Path:
-    """Where one is to be kept. Raises UsageFault if there is one already."""
+    """Return where to save a recording.
+
+    Raises UsageError if there is one already.
+    """
     name = _NOT_IN_NAMES.sub("_", model) + (f"-{number}" if number > 1 else "")
     target = folder / case.name / name / JOURNAL
     if target.exists():
@@ -137,7 +141,10 @@ def recording_path(folder: Path, case: LabCase, model: str, number: int) -> Path
 
 
 def save_recording(journal: Path, target: Path, addresses: Mapping[str, str]) -> None:
-    """Raises UsageFault."""
+    """Save a recording.
+
+    Raises UsageError.
+    """
     try:
         text = journal.read_text(encoding="utf-8")
         for name, address in addresses.items():
@@ -148,17 +155,15 @@ def save_recording(journal: Path, target: Path, addresses: Mapping[str, str]) ->
         raise UsageError(f"The recording {target} cannot be written: {error.strerror}. Name another folder.") from error
 
 
-# A configuration as it is, but pointed at a case's stand-ins: their addresses, their tokens, no store of anybody's.
-#
-# Prompts, models, limits and prices stay what they are; they are what is tried. No model stands in for another, for
-# then nobody would know who was scored.
+# A trial keeps the prompts, models, limits and prices of the configuration and replaces addresses, tokens and stores.
+# It removes fallback models: otherwise nobody would know which model was scored.
 
 
 KUBECONFIG_VARIABLE = "EVAL_KUBECONFIG"
 
 
 def point_at_scene(configuration: Configuration, scene: Scene, most_usd: Decimal | None = None) -> Configuration:
-    """`most_usd`: no run may spend more than that, whatever the workflows say."""
+    """Return the configuration with the lab's addresses; no run may spend more than `most_usd`."""
     usual = configuration.settings.budgets
     workflows = {
         name: _point_workflow(workflow, scene, usual.usd_per_run, most_usd)
@@ -202,7 +207,7 @@ def _scene_sources(scene: Scene) -> DataSourceSettings:
 
 
 def trial_environment(environment: Mapping[str, str], scene: Scene, folder: Path) -> dict[str, str]:
-    """Nothing of the real GitLab goes to the lab's."""
+    """Return the environment of a trial, in which nothing belongs to a real GitLab."""
     kept = {name: value for name, value in environment.items() if not name.startswith(ORCHESTRATOR_VARIABLE)}
     kept.pop(SECRET_VARIABLE, None)
     return kept | {
@@ -214,7 +219,10 @@ def trial_environment(environment: Mapping[str, str], scene: Scene, folder: Path
 
 
 def find_workflow(configuration: Configuration, kind: str) -> str:
-    """The first that such an event would begin with; reviews may begin by command alone. Raises UsageFault."""
+    """Return the first workflow that such an event would start; reviews may start by command only.
+
+    Raises UsageError.
+    """
     for name, workflow in configuration.workflows.items():
         reviews = workflow.trigger == "merge_request" or (workflow.inline_findings and workflow.trigger is None)
         if (kind == "merge_request" and reviews) or (kind == "pipeline" and workflow.trigger == "pipeline"):
@@ -230,8 +238,11 @@ SESSION_FOLDER = "session"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """`model`: as it is told in tables. `recording`: whose answers are played; without one the model is asked.
-    `kept`: the journal that it leaves, if it is to leave one. `number`: the first repeat is 1."""
+    """One run to score.
+
+    `model` is its name in tables. With a `recording`, its answers are replayed instead of asking the model. `kept` is
+    where to record the session. `number` counts repeats from 1.
+    """
 
     case: LabCase
     model: str
@@ -243,8 +254,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """`scores` None: it could not be run, and `failed` says why. The bill and the seconds of a recording are those
-    of the session that was recorded."""
+    """The result of a trial. If it could not be run, `scores` is None and `failed` says why.
+
+    Cost and seconds of a replay are those of the recorded session.
+    """
 
     trial: Trial
     workflow: str = ""
@@ -261,7 +274,7 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSettings:
-    """What all trials of an evaluation have in common. `environment` is the whole one; runs are given less."""
+    """What all trials of an evaluation share. `environment` is complete; runs get less of it."""
 
     configuration: Configuration
     environment: Mapping[str, str]
@@ -270,7 +283,7 @@ class TrialSettings:
 
 
 async def run_trial(trial: Trial, setting: TrialSettings, most_usd: Decimal | None = None) -> TrialResult:
-    """Never raises for what is wrong with a case, a model or a sandbox. Cancelling it leaves nothing behind."""
+    """Run a trial. It does not raise for a broken case, model or sandbox; a cancellation leaves nothing behind."""
     with tempfile.TemporaryDirectory(prefix="hummingbird-eval-") as made:
         try:
             return await _run_in_folder(trial, setting, Path(made), most_usd)
@@ -306,7 +319,7 @@ async def _run_in_folder(trial: Trial, setting: TrialSettings, folder: Path, mos
 
 
 def _name_recording(sentence: str, trial: Trial, folder: Path) -> str:
-    """A recording is told by its own place, not by that of the copy that was played."""
+    """Name the recording itself in the sentence, not the copy that was replayed."""
     if trial.recording is None or not sentence:
         return sentence
     told = sentence.replace(f"replay:{folder / PLAYED_FILE}", str(trial.recording.journal))
@@ -316,7 +329,10 @@ def _name_recording(sentence: str, trial: Trial, folder: Path) -> str:
 async def _run_workflow(
     trial: Trial, workflow: str, setting: TrialSettings, scene: Scene, *, folder: Path, most_usd: Decimal | None
 ) -> FinishedRun:
-    """Raises HummingbirdError."""
+    """Run the workflow on the scene.
+
+    Raises HummingbirdError.
+    """
     model = trial.model
     if trial.recording is not None:
         model = f"replay:{trial.recording.write_playable_copy(scene.addresses, folder)}"
@@ -339,7 +355,7 @@ async def _run_workflow(
 
 
 def _event_option(scene: Scene) -> str:
-    """What `--event` would say."""
+    """Return what would be the value of `--event`."""
     request = scene.worlds.gitlab.merge_request
     told = {
         "iid": request.iid,
@@ -351,7 +367,7 @@ def _event_option(scene: Scene) -> str:
 
 
 def _failure_reason(trial: Trial, ran: FinishedRun, entries: Sequence[JournalEntry]) -> str:
-    """Why this answer is not the model's own; empty if it is."""
+    """Return why the answer is not the model's own; empty if it is."""
     outcome = ran.conducted.outcome
     if switched := next((one for one in entries if isinstance(one, ModelSwitched)), None):
         return f"{trial.model} could not be asked: {switched.reason}"
@@ -364,7 +380,10 @@ def _failure_reason(trial: Trial, ran: FinishedRun, entries: Sequence[JournalEnt
 
 
 def _read_case_file(case: LabCase) -> Mapping[str, object]:
-    """Raises UsageFault."""
+    """Return the content of case.json.
+
+    Raises UsageError.
+    """
     try:
         if (case.folder / CASE_FILE).stat().st_size > CASE_BYTES:
             raise UsageError(f"case.json of {case.name} is larger than {CASE_BYTES:,} bytes. Mend it.")
@@ -387,7 +406,10 @@ def _event_kind(case: LabCase) -> str:
 
 @contextmanager
 def _serve_case(case: LabCase) -> Iterator[Scene]:
-    """Raises UsageFault for a case that cannot be served; what happens inside is not translated."""
+    """Serve the case while the block runs; errors inside the block are not translated.
+
+    Raises UsageError for a case that cannot be served.
+    """
     scene = Scene(case)
     try:
         scene.__enter__()
