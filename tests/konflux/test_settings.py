@@ -17,6 +17,11 @@ def test_all_that_is_needed_follows_from_the_clusters_address() -> None:
     )
 
 
+def test_the_web_interface_follows_from_the_documented_address() -> None:
+    tenant = parse_tenant(KonfluxSettings("https://example.com:6443/ns/my-tenant"))
+    assert tenant.ui == "https://konflux-ui.apps.example.com/ns/my-tenant"
+
+
 @pytest.mark.parametrize(
     ("ui_url", "ui"),
     [
@@ -29,7 +34,7 @@ def test_a_web_interface_that_is_told_overrides_the_derived_one(ui_url: str, ui:
     assert parse_tenant(KonfluxSettings(API, ui_url=ui_url)).ui == ui
 
 
-@pytest.mark.parametrize("host", ["cluster.example:6443", "api:6443", "127.0.0.1:1", "[::1]:1"])
+@pytest.mark.parametrize("host", ["api:6443", "127.0.0.1:1", "[::1]:1", "localhost:6443"])
 def test_where_nothing_can_be_derived_nothing_is_claimed(host: str) -> None:
     assert parse_tenant(KonfluxSettings(f"https://{host}/ns/t/")).ui == ""
 

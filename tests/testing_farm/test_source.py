@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+import httpcore2
 import jsonschema_rs
 import pytest
 
-from hummingbird.core.errors import CallDenied, UsageError
+from hummingbird.core.errors import CallDenied, SourceUnavailable, UsageError
 from hummingbird.core.protocols.tools import DataSource, ToolContext, ToolToken
 from hummingbird.core.tool_spec import ToolDefinition, ToolEffect
 from hummingbird.models.rules_report.analysis_tools import ToolRole, find_analysis_tools
 from hummingbird.testing_farm.settings import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource
-from tests.testing_farm.visited import OLD, RUN
+from tests.testing_farm.visited import OLD, RUN, no_pause
 
 
 def test_it_offers_three_tools_that_read() -> None:
@@ -27,10 +28,13 @@ def test_it_offers_three_tools_that_read() -> None:
         assert "not JUnit" in tool.spec.notes
 
 
-def test_without_configuration_the_two_known_bases_are_allowed_with_their_slash() -> None:
+def test_links_are_built_from_one_address() -> None:
+    """The documented prompt writes [{request_id}]({artifacts_base}/{request_id}/)."""
     [metadata] = {tuple(tool.spec.metadata.items()) for tool in TestingFarmSource(TestingFarmSettings()).tools}
-    bases = "https://artifacts.dev.testing-farm.io/ https://artifacts.osci.redhat.com/testing-farm/"
-    assert metadata == (("artifacts_base", bases),)
+    assert metadata == (("artifacts_base", "https://artifacts.osci.redhat.com/testing-farm"),)
+    public = TestingFarmSettings(artifacts=("https://artifacts.dev.testing-farm.io/",))
+    [metadata] = {tuple(tool.spec.metadata.items()) for tool in TestingFarmSource(public).tools}
+    assert metadata == (("artifacts_base", "https://artifacts.dev.testing-farm.io"),)
 
 
 @pytest.mark.parametrize(
@@ -75,19 +79,37 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_asked(settin
         TestingFarmSource(settings)
 
 
-async def test_an_allowed_name_that_leads_home_is_denied() -> None:
-    asked: list[str] = []
-
+@pytest.mark.parametrize(
+    ("artifacts", "address", "denied"),
+    [
+        ((), "10.1.2.3", False),  # as the internal ranch is, for the documented `testing_farm: {}`
+        ((), "127.0.0.1", True),
+        ((), "169.254.169.254", True),
+        (("https://artifacts.osci.redhat.com.example/testing-farm/",), "10.1.2.3", True),
+        (("https://artifacts.example/",), "10.1.2.3", True),
+    ],
+)
+async def test_the_known_hosts_may_be_in_a_private_network_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, artifacts: tuple[str, ...], address: str, denied: bool
+) -> None:
     async def home(host: str, port: int) -> Sequence[str]:
-        asked.append(host)
-        return ["10.1.2.3"]
+        return [address]
 
-    source = TestingFarmSource(TestingFarmSettings(), resolve=home)
-    with pytest.raises(CallDenied, match="private or special network"):
-        await source.tools[2]({"url": f"http://artifacts.dev.testing-farm.io/{OLD}/out.log"}, ToolContext("s", "c"))
+    reached: list[str] = []
+
+    async def connect(_: Any, host: str, *__: Any) -> None:
+        reached.append(host)
+        raise httpcore2.ConnectError("as far as it goes here")
+
+    monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", connect)
+    settings = TestingFarmSettings(artifacts=artifacts) if artifacts else TestingFarmSettings()
+    url = f"{settings.artifacts[0]}{OLD}/out.log"
+    source = TestingFarmSource(settings, resolve=home, sleep=no_pause)
+    with pytest.raises(CallDenied if denied else SourceUnavailable, match="private or special" if denied else None):
+        await source.tools[2]({"url": url}, ToolContext("s", "c"))
     await source.close()
     await source.close()
-    assert asked == ["artifacts.dev.testing-farm.io"]
+    assert set(reached) == (set() if denied else {address})
 
 
 def test_the_model_without_a_model_finds_its_way_around() -> None:

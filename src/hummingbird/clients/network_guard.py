@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import httpcore2
 import httpx2
 
-from hummingbird.clients.address_policy import IpAddress, is_reachable
+from hummingbird.clients.address_policy import IpAddress, is_reachable, unwrap_address
 from hummingbird.clients.http_clients import explain_client_errors, load_ssl_context
 from hummingbird.core.errors import CallDenied
 from hummingbird.core.limits import HTTP_ADDRESSES, SOURCE_CONNECT_S
@@ -35,15 +35,19 @@ _KEEPALIVE_S = 15.0
 
 
 def create_guarded_client(
-    *, private: bool = False, ca_bundle: str = "", resolve: Resolve | None = None
+    *,
+    private: bool = False,
+    private_hosts: frozenset[str] = frozenset(),
+    ca_bundle: str = "",
+    resolve: Resolve | None = None,
 ) -> httpx2.AsyncClient:
     """Create a client for addresses that a model supplies.
 
-    `private` allows private networks. Raises MissingSetting for certificates that cannot be read.
+    `private` allows private networks and this machine; `private_hosts` may be in private networks in any case. Raises
+    MissingSetting for certificates that cannot be read.
     """
-    transport = _GuardedTransport(
-        load_ssl_context(ca_bundle), GuardedNetwork(private=private, resolve=resolve or resolve_host)
-    )
+    network = GuardedNetwork(private=private, private_hosts=private_hosts, resolve=resolve or resolve_host)
+    transport = _GuardedTransport(load_ssl_context(ca_bundle), network)
     return httpx2.AsyncClient(
         transport=transport, trust_env=False, follow_redirects=False, cookies=_create_empty_cookie_jar()
     )
@@ -77,8 +81,9 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 class GuardedNetwork(httpcore2.AsyncNetworkBackend):
     """Open the connections of httpcore2, only to allowed addresses."""
 
-    def __init__(self, *, private: bool, resolve: Resolve) -> None:
+    def __init__(self, *, private: bool, resolve: Resolve, private_hosts: frozenset[str] = frozenset()) -> None:
         self._private = private
+        self._private_hosts = private_hosts
         self._resolve = resolve
         self._inner = httpcore2.AnyIOBackend()
 
@@ -118,7 +123,7 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
             found = [ip_address(text) for text in await self._resolve(host, port)]
         except (OSError, ValueError, UnicodeError) as error:
             raise httpcore2.ConnectError(f"the name {host} cannot be looked up ({error})") from error
-        good = [address for address in dict.fromkeys(found) if is_reachable(address, private=self._private)]
+        good = [address for address in dict.fromkeys(found) if self._is_allowed(host, address)]
         if found and not good:
             could_be_allowed = any(is_reachable(address, private=True) for address in found)
             raise CallDenied(
@@ -128,6 +133,14 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
                 + (" The operator may allow private addresses for this source." if could_be_allowed else "")
             )
         return good[:HTTP_ADDRESSES]
+
+    def _is_allowed(self, host: str, address: IpAddress) -> bool:
+        """Tell whether the host may be at this address; no name may lead to this machine because of its host."""
+        if is_reachable(address, private=self._private):
+            return True
+        named = host.lower().rstrip(".") in self._private_hosts
+        real = unwrap_address(address)
+        return named and is_reachable(address, private=True) and real is not None and not real.is_loopback
 
     async def _connect_first(
         self,

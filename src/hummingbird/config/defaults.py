@@ -183,8 +183,16 @@ _SOURCES = _key_rows(
     ("konflux.ui_url", "", "Address of the web interface, where it cannot be derived from cluster_url."),
     ("testing_farm.token_env", "", "Variable with a token; empty: none, which is enough for public requests."),
     ("testing_farm.api_url", "", "Address of its API; empty: the public one."),
-    ("testing_farm.artifacts", (), "Addresses below which artifacts are read; none: the two known ones."),
-    ("testing_farm.private_addresses", False, "Whether artifacts may be at private network addresses."),
+    (
+        "testing_farm.artifacts",
+        (),
+        "Addresses below which artifacts are read, links from the first; none: the two known ones.",
+    ),
+    (
+        "testing_farm.private_addresses",
+        False,
+        "Whether artifacts of other hosts than the two known ones may be at private network addresses.",
+    ),
 )
 _PROJECT = _key_rows(
     "workflows.*.projects.*",

@@ -8,7 +8,7 @@ from hummingbird.core.errors import UsageError
 from hummingbird.core.text import shorten_line
 
 _TENANT = re.compile(r"/ns/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/?")
-_API = re.compile(r"api\.([-a-z0-9]+(?:\.[-a-z0-9]+)+)")
+_API = re.compile(r"(?:api\.)?([-a-z0-9]+(?:\.[-a-z0-9]+)*\.[a-z][-a-z0-9]*)")  # no IP address
 
 
 @dataclass(frozen=True, slots=True)

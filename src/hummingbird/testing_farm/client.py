@@ -24,6 +24,7 @@ from hummingbird.core.errors import (
     ArgumentsInvalid,
     CallDenied,
     CredentialRefused,
+    SourceError,
     SourceNotFound,
     SourceRefused,
     SourceResponseInvalid,
@@ -272,6 +273,19 @@ class FarmClient:
             ) from denied
         return admitted if admitted.endswith("/") else admitted + "/"
 
+    @property
+    def artifacts_base(self) -> str:
+        """The address that links to artifacts begin with, as in `{artifacts_base}/{request_id}/`."""
+        return next((base.rstrip("/") for base in self.allow_list.bases), "")
+
+    def other_base(self, request: FarmRequest) -> str:
+        """Return the base of a request whose artifacts are not below `artifacts_base`; empty for all others."""
+        try:
+            base, found, rest = self.artifacts_folder(request).rpartition(f"/{request.id}/")
+        except SourceError:
+            return ""
+        return base if found and not rest and base != self.artifacts_base else ""
+
     async def artifact_url(self, url: str, request_id: str) -> str:
         """Return the address of what the model wants to read.
 
@@ -318,8 +332,12 @@ class FarmClient:
 
     def _get_artifacts_fetcher(self) -> UrlFetcher:
         if self._artifacts_fetcher is None:
-            private, ca_bundle = self._settings.private_addresses, self._settings.ca_bundle
-            client = create_guarded_client(private=private, ca_bundle=ca_bundle, resolve=self._resolve)
+            client = create_guarded_client(
+                private=self._settings.private_addresses,
+                private_hosts=self._settings.private_hosts,
+                ca_bundle=self._settings.ca_bundle,
+                resolve=self._resolve,
+            )
             self._clients.append(client)
             self._artifacts_fetcher = UrlFetcher(client, admits=self.allow_list.admit, sleep=self._sleep, now=self._now)
         return self._artifacts_fetcher

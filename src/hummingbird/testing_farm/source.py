@@ -92,13 +92,15 @@ class FarmTools:
             told["artifacts"] = self._client.artifacts_folder(request)
         except SourceError as error:
             told["note"] = str(error)
+        if other := self._client.other_base(request):
+            told["artifacts_base"] = other
         return told
 
     async def get_results(self, request_id: str) -> ToolOutput:
         """Return the report from results.xml, else from the API's own answer, else from results-junit.xml."""
         request = await self._client.get_request(request_id)
         try:
-            return await self._open_report(self._report_address(request), _partial_report_note(request))
+            return await self._open_report(self._report_address(request), self._report_note(request))
         except (SourceError, CallDenied) as error:
             missing = error
         if request.xunit:
@@ -121,6 +123,10 @@ class FarmTools:
             return ByteStream(
                 OpenResponseStream(stack.pop_all(), _prepend(beginning, chunks)), suffix, binary, terminal=terminal
             )
+
+    def _report_note(self, request: FarmRequest) -> str:
+        other = self._client.other_base(request)
+        return " ".join(filter(None, (_partial_report_note(request), other and f"Its artifacts_base is {other}")))
 
     def _report_address(self, request: FarmRequest) -> str:
         if not request.artifacts and request.xunit_url and request.has_ended:
@@ -291,6 +297,6 @@ class TestingFarmSource:
             notes=_NOTES,
             source=NAME,
             timeout_s=FARM_CALL_S,
-            metadata={"artifacts_base": " ".join(self._client.allow_list.bases)},
+            metadata={"artifacts_base": self._client.artifacts_base},
         )
         return SourceTool(spec, work)
