@@ -64,10 +64,10 @@ class Trouble:
 class Network:
     """All calls between processes and services. `covered` counts pairs of a fault and what it interrupted."""
 
-    def __init__(self, loop: SimulatedLoop, seed: int, *, jitter: bool = True) -> None:
+    def __init__(self, loop: SimulatedLoop, seed: int, *, jitter: bool = True, slow_share: float = 0.01) -> None:
         self.loop = loop
         self._random = random.Random(f"network {seed}")
-        self._jitter = jitter
+        self._jitter, self._slow_share = jitter, slow_share
         self.troubles: list[Trouble] = []
         self.activity: dict[str, str] = {}
         self.covered: Counter[tuple[str, str]] = Counter()
@@ -115,7 +115,7 @@ class Network:
     def _latency(self) -> float:
         if not self._jitter:
             return 0.005
-        return self._random.uniform(0.5, 3.0) if self._random.random() < 0.01 else self._random.uniform(0.001, 0.03)
+        return self._random.uniform(0.5, 3.0) if self.happens(self._slow_share) else self._random.uniform(0.001, 0.03)
 
     async def _serve(self, answer: "asyncio.Future[Answer]", fate: Fate, work: Callable[[], Awaitable[Answer]]) -> None:
         await asyncio.sleep(self._latency())

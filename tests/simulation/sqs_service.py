@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hummingbird.core.errors import QueueUnusable
-from hummingbird.core.limits import QUEUE_ANSWER_S, QUEUE_DEDUP_S, QUEUE_HELD_S, QUEUE_POLL_S, QUEUE_RECEIVES
+from hummingbird.core.limits import QUEUE_ANSWER_S, QUEUE_DEDUP_S, QUEUE_HELD_S, QUEUE_RECEIVES
 from hummingbird.queues.sqs import SqsClient, SqsQueue, SqsResponse
 from tests.simulation.event_loop import PROCESS
 from tests.simulation.network import AnswerLostError, BusyError, Network, NotDoneError
@@ -211,9 +211,10 @@ class _SimulatedSqsClient(SqsClient):
         if self._closed:
             raise QueueUnusable(f"The queue {URL} is closed; open it again to use it.")
         process = PROCESS.get()
+        patience_s = float(str(arguments.get("WaitTimeSeconds", 0))) + QUEUE_ANSWER_S
         for attempt in range(ATTEMPTS):
             try:
-                async with asyncio.timeout(QUEUE_POLL_S + QUEUE_ANSWER_S):
+                async with asyncio.timeout(patience_s):
                     return await self._network.exchange(
                         "queue", verb, lambda: self._service.answer(verb, arguments, process), writes=_is_write(verb)
                     )

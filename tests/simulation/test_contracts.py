@@ -35,7 +35,7 @@ def play(make: Callable[[Network], Coroutine[Any, Any, None]], seed: int = 1) ->
     asyncio.set_event_loop(loop)
     try:
         with virtual_time(loop.time, {}, seed):
-            coroutine: Any = make(Network(loop, seed))
+            coroutine: Any = make(Network(loop, seed, slow_share=0.0))
             loop.run_until_complete(start_in("case", loop.create_task, coroutine))
     finally:
         asyncio.set_event_loop(None)
@@ -80,11 +80,12 @@ class SimulatedStorageStage(StorageStage):
         self._network, self._buckets = network, dict[str, SimulatedBucket]()
 
     def address(self) -> str:
-        return f"{ADDRESS}/{len(self._buckets)}"
+        address = f"{ADDRESS}/{len(self._buckets)}"
+        self._buckets[address] = SimulatedBucket()
+        return address
 
     def opened(self, address: str) -> VersionedObjectStore:
-        bucket = self._buckets.setdefault(address, SimulatedBucket())
-        return SimulatedObjectStore(self._network, bucket)
+        return SimulatedObjectStore(self._network, self._buckets[address])
 
 
 _ELSEWHERE = (  # there is always a bucket; no other process can reach it
