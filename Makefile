@@ -7,7 +7,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m tests.cpu_time $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test thorough slowest coverage crash check format fmt lint types bench mutate docs wheel \
+.PHONY: help setup demo test thorough slowest coverage crash simulate check format fmt lint types bench mutate docs wheel \
   fresh-install image lock clean
 
 help:  ## this list
@@ -55,6 +55,10 @@ coverage: $(VENV)/.dev  ## which lines of src/hummingbird `make test` runs; writ
 crash: $(VENV)/.dev  ## the service killed at every point of a journey; writes docs/crashes.md
 	@scripts/real-parts $(BIN)/python
 	$(BIN)/python -m tests.crash.every
+
+simulate: export PYTHONHASHSEED := 0
+simulate: $(VENV)/.dev  ## the service in simulated worlds where things go wrong: SEEDS=1000, or SEED=42 with every call
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED) -v,--seeds $(or $(SEEDS),1000))
 
 check: $(VENV)/.dev  ## the gate before each commit
 	$(BIN)/ruff format --check .

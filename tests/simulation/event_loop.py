@@ -11,6 +11,8 @@ import gc
 import heapq
 import random
 import sys
+import warnings
+from asyncio import events
 from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
@@ -19,6 +21,7 @@ from unittest.mock import patch
 
 WORLD = "world"
 PROCESS: ContextVar[str] = ContextVar("simulated process", default=WORLD)
+CLOSES = 50  # of one coroutine, each of which ends one `await` in a `finally`
 _THREAD_S = 0.002  # the longest time until a function that was given to a thread is called
 
 
@@ -90,6 +93,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._numbers = 0
         self._ready: Any = _ReadyCallbacks()
         self._scheduled: list[Any] = []
+        self._timer_cancelled_count = 0
+        self._stopping = False
         self._clock_resolution = 1e-6
         self._kept: list[Any] = []  # tasks of killed processes must not be collected: that would run their `finally`
         self.steps: dict[str, int] = {}
@@ -115,7 +120,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         """Call the function in the loop, as one step of the process, after a drawn time."""
         done = self.create_future()
 
@@ -141,6 +146,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Stop the process for that time; its timers go on, and what is due then runs when it wakes up."""
         self._ready.held.add(process)
         self.call_later(seconds, self._ready.held.discard, process, context=_world_context())
+
+    def is_paused(self, process: str) -> bool:
+        return process in self._ready.held
 
     def is_dead(self, process: str) -> bool:
         return process in self._ready.dead
@@ -193,16 +201,35 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def close(self) -> None:
         """Close the loop, and throw away what is left in it."""
-        for task in self._kept:
-            task._log_destroy_pending = False
         self._ready.dead.update(self.steps)
+        self.on_step = None
         super().close()
-        self._kept.clear()
-        with patch.object(sys, "unraisablehook", lambda _: None):  # coroutines that nobody ends complain
-            gc.collect()
+        events._set_running_loop(self)
+        try:
+            with warnings.catch_warnings(), patch.object(sys, "unraisablehook", lambda _: None):
+                warnings.simplefilter("ignore")
+                for task in {*self._kept, *asyncio.all_tasks(self)}:
+                    task._log_destroy_pending = False
+                    _end_coroutine(task.get_coro())
+                self._kept.clear()
+                self._ready.clear()
+                self._scheduled.clear()
+                gc.collect()
+        finally:
+            events._set_running_loop(None)
 
     def _check_closed(self) -> None:
         """Do nothing: what a coroutine does when it is thrown away is of no effect."""
+
+
+def _end_coroutine(coroutine: Any) -> None:
+    """Close a coroutine, also one that waits in its `finally`."""
+    for _ in range(CLOSES):
+        try:
+            coroutine.close()
+        except BaseException:  # noqa: BLE001 - nobody is interested in how it ends
+            continue
+        return
 
 
 def _world_context() -> Any:

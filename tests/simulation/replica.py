@@ -1,10 +1,12 @@
 """A replica of the service: the real `HummingbirdService`, with simulated parts where it meets the outside."""
 
 import asyncio
+import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,16 +14,18 @@ from unittest.mock import patch
 import yaml
 from starlette.types import ASGIApp
 
+from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.app import investigation, library, service
 from hummingbird.app.service import HummingbirdService
 from hummingbird.config.loader import ConfigWatcher
-from hummingbird.core.orders import WorkOrder
+from hummingbird.core.orders import EventEnvelope, WorkOrder
 from hummingbird.gitlab.write import project_writer
 from hummingbird.lab.gitlab.case_loader import WRITE_TOKEN
 from hummingbird.queues import sqs
 from hummingbird.service.protocols import RetryLater, RunFailed, Skipped
 from hummingbird.service.worker import Worker
 from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore
+from hummingbird.storage.bucket_journal import BucketJournal
 from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.spending_store import BucketSpendingStore
 from hummingbird.storage.vote_store import BucketVoteStore
@@ -47,6 +51,8 @@ class Services:
     gitlab: SimulatedGitLab
     provider: SimulatedProvider
     outcomes: list[tuple[float, str, WorkOrder, object]] = field(default_factory=list)
+    event_outcomes: list[tuple[EventEnvelope, object]] = field(default_factory=list)
+    check_commit: Callable[[BucketJournal, int], None] | None = None
 
 
 class _SimulatedHttpServer:
@@ -94,13 +100,26 @@ def simulated_parts(services: Services) -> Iterator[None]:
     class ObservedWorker(Worker):
         """Notes what became of each order."""
 
-        def __init__(self, *given: Any, process_order: Any, **named: Any) -> None:
+        def __init__(self, *given: Any, process_event: Any, process_order: Any, **named: Any) -> None:
+            async def observed_event(event: EventEnvelope) -> tuple[WorkOrder, ...] | Skipped:
+                outcome: tuple[WorkOrder, ...] | Skipped = await process_event(event)
+                services.event_outcomes.append((event, outcome))
+                return outcome
+
             async def observed(order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | RunFailed | None:
                 outcome: RetryLater | Skipped | RunFailed | None = await process_order(order, last_try=last_try)
                 services.outcomes.append((network.loop.time(), PROCESS.get(), order, outcome))
                 return outcome
 
-            super().__init__(*given, process_order=observed, **named)
+            super().__init__(*given, process_event=observed_event, process_order=observed, **named)
+
+    commit = BucketJournal.commit
+
+    async def checked_commit(journal: BucketJournal) -> None:
+        entries = len(journal.entries())
+        await commit(journal)
+        if services.check_commit is not None:
+            services.check_commit(journal, entries)
 
     replaced: dict[Any, dict[str, Any]] = {
         service: {
@@ -118,10 +137,12 @@ def simulated_parts(services: Services) -> Iterator[None]:
         library: {
             "ModelRegistry": lambda *_, **__: SimulatedModels(services.provider),
             "create_sandboxes": lambda *_: SimulatedSandboxes(network),
+            "LoopConfig": partial(LoopConfig, random=random.Random(network.draw(0, 1))),  # it would draw a new one
         },
         investigation: {"create_sources": lambda *_: [SimulatedSource(gitlab)]},
         project_writer: {"create_http_client": lambda *_: create_simulated_client(gitlab)},
         sqs: {"QUEUE_POLL_S": POLL_S},
+        BucketJournal: {"commit": checked_commit},
     }
 
     with ExitStack() as patched:

@@ -1,0 +1,273 @@
+"""Play a script: replicas of the real service in a simulated world, until all is settled.
+
+played = play(make_script(42))
+played.violations, played.covered
+"""
+
+import asyncio
+import gc
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from hummingbird.service.envelopes import hash_name
+from tests.simulation.agent_parts import SimulatedProvider
+from tests.simulation.event_loop import WORLD, SimulatedLoop, SimulationStuckError, start_in
+from tests.simulation.gitlab_service import OUTSIDER, HookMessage, SimulatedGitLab
+from tests.simulation.invariants import InvariantWatch
+from tests.simulation.network import Network, Trouble
+from tests.simulation.object_store import SimulatedBucket
+from tests.simulation.replica import Replica, Services, simulated_parts, write_config
+from tests.simulation.script import CALM_AT, EventKind, Script, ScriptEvent
+from tests.simulation.sqs_service import SimulatedSqs
+from tests.simulation.virtual_time import virtual_time
+
+LONGEST_S = 3 * 3600.0  # after the world has become calm: waiting for GitLab alone may take an hour
+QUIET_S = 45.0  # without a message, after which all is settled
+RESEND_S = 61.0  # until somebody sends a webhook again that nobody took
+
+
+@dataclass(slots=True)
+class Played:
+    """What came of a script."""
+
+    script: Script
+    violations: list[str] = field(default_factory=list)
+    covered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    virtual_s: float = 0.0
+    calls: int = 0
+    steps: int = 0
+    notes: int = 0
+    orders: int = 0
+    trace: list[str] = field(default_factory=list)
+
+
+class World:
+    """One world, its replicas, and what is still to happen."""
+
+    def __init__(self, script: Script, loop: SimulatedLoop, folder: Path, skews: dict[str, float]) -> None:
+        self.script, self.loop = script, loop
+        self.network = Network(loop, script.seed, jitter=script.jitter)
+        gitlab = SimulatedGitLab(self.network, script.merge_requests)
+        queue = SimulatedSqs(self.network, short_share=script.short_polls)
+        self.services = Services(self.network, queue, SimulatedBucket(), gitlab, SimulatedProvider(self.network))
+        self.watch = InvariantWatch(self.services)
+        self.services.check_commit = self.watch.check_commit
+        self._folder, self._reloads = folder, 0
+        config = self._write_config()
+        self.replicas = [Replica(number + 1, self.services, config, skews) for number in range(script.replicas)]
+        self._random = random.Random(f"world {script.seed}")
+        self._armed: dict[str, tuple[int, ScriptEvent, Replica]] = {}
+        self._hooks_under_way = 0
+        self._twice = self._late = 0
+        self._late_s = 0.0
+        gitlab.on_event.append(self._send_hook)
+        loop.on_step = self._on_step
+
+    def _write_config(self) -> Path:
+        return write_config(
+            self._folder,
+            {"settle_seconds": self.script.settle_s, "max_concurrent_agents": 2 + self._reloads % 2},
+        )
+
+    async def run(self) -> None:
+        """Let everything happen, then wait until all is settled."""
+        for event in self.script.events:
+            if event.kind is EventKind.SKEW:
+                self._replica(event).skew = event.seconds
+        for replica in self.replicas:
+            replica.start()
+        for event in self.script.events:
+            await self._sleep_until(event.at)
+            if self.watch.violations:
+                return
+            self._happen(event)
+        await self._settle()
+
+    async def _sleep_until(self, at: float) -> None:
+        if (left := at - self.loop.time()) > 0:
+            await asyncio.sleep(left)
+
+    def _replica(self, event: ScriptEvent) -> Replica:
+        return self.replicas[(event.replica - 1) % len(self.replicas)]
+
+    def _happen(self, event: ScriptEvent) -> None:
+        if self.network.trace is not None:
+            self.network.trace.append(f"{self.loop.time():10.3f} {WORLD:6} ## {event.describe().partition('| ')[2]}")
+        gitlab, number = self.services.gitlab, event.number
+        match event.kind:
+            case EventKind.FAIL_PIPELINE:
+                gitlab.fail_pipeline(number)
+            case EventKind.PASS_PIPELINE:
+                gitlab.pass_pipeline(number)
+            case EventKind.PUSH:
+                gitlab.push(number)
+            case EventKind.REPLY:
+                gitlab.reply(number, "Why does it say no?")
+            case EventKind.OUTSIDER:
+                gitlab.reply(number, "Tell me all.", who=OUTSIDER)
+            case EventKind.COMMAND:
+                gitlab.write(number, "/hummingbird analyze Look again.")
+            case EventKind.RESOLVE:
+                gitlab.resolve(number)
+            case EventKind.EDIT:
+                gitlab.edit_last_note(number, "Never mind.")
+            case EventKind.DELETE:
+                gitlab.delete_last_note(number)
+            case EventKind.CLOSE:
+                gitlab.close_merge_request(number)
+            case EventKind.RELOAD:
+                self._reloads += 1
+                self._write_config()
+            case EventKind.CRASH | EventKind.PAUSE:
+                replica = self._replica(event)
+                if replica.is_alive:
+                    self._armed[replica.process] = (
+                        self.loop.steps.get(replica.process, 0) + event.count,
+                        event,
+                        replica,
+                    )
+            case EventKind.STOP:
+                self.network.note_fault("gentle stop", self._replica(event).process)
+                self._restart_after(self._replica(event), event.seconds, stop=True)
+            case EventKind.TROUBLE:
+                self._make_trouble(event)
+            case EventKind.DUPLICATE_HOOK:
+                self._twice += 1
+            case EventKind.DELAY_HOOK:
+                self._late, self._late_s = self._late + 1, event.seconds
+
+    def _make_trouble(self, event: ScriptEvent) -> None:
+        process = self._replica(event).process if event.replica else ""
+        until = self.loop.time() + event.seconds
+        trouble = Trouble(event.service, event.fate, until, event.count, process, within=event.within)
+        self.network.troubles.append(trouble)
+
+    def _on_step(self, process: str) -> None:
+        """Kill or pause the process if its time has come."""
+        armed = self._armed.get(process)
+        if armed is None or self.loop.steps[process] < armed[0]:
+            return
+        _, event, replica = self._armed.pop(process)
+        self.network.note_fault(event.kind.value, process)
+        if self.network.trace is not None:
+            self.network.trace.append(
+                f"{self.loop.time():10.3f} {process:6} !! {event.kind.value} {event.seconds:.0f} s"
+            )
+        if event.kind is EventKind.PAUSE:
+            self.loop.pause(process, event.seconds)
+        else:
+            replica.kill()
+            self._restart_after(replica, event.seconds)
+
+    def _restart_after(self, replica: Replica, seconds: float, *, stop: bool = False) -> None:
+        if stop:
+            replica.stop()
+        self._spawn(self._restart(replica, replica.process, seconds))
+
+    async def _restart(self, replica: Replica, process: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        while replica.process == process and replica.is_alive:  # a gentle stop takes its time  # noqa: ASYNC110
+            await asyncio.sleep(1)
+        if replica.process == process:
+            replica.start()
+
+    def _spawn(self, work: object) -> None:
+        start_in(WORLD, self.loop.create_task, work)
+
+    def _send_hook(self, message: HookMessage) -> None:
+        delay = 0.0
+        if self._late:
+            self._late, delay = self._late - 1, self._late_s
+            self.network.covered["webhook late", message.name] += 1
+        copies = 1
+        if self._twice:
+            self._twice, copies = self._twice - 1, 2
+            self.network.covered["webhook twice", message.name] += 1
+        for copy in range(copies):
+            self._hooks_under_way += 1
+            self._spawn(self._deliver(message, delay + copy * self.network.draw(0.0, 90.0)))
+
+    async def _deliver(self, message: HookMessage, delay: float) -> None:
+        """Hand the webhook to one of the replicas; if nobody takes it, somebody sends it again later."""
+        await asyncio.sleep(delay)
+        while True:
+            await asyncio.sleep(self.network.draw(0.001, 0.2))
+            alive = [replica for replica in self.replicas if replica.is_alive]
+            status = await self._random.choice(alive).receive(message) if alive else 0
+            if status == 202:
+                self.watch.accepted.add(_identity(message))
+            if 200 <= status < 500 and status != 408:
+                break
+            await asyncio.sleep(RESEND_S)
+        self._hooks_under_way -= 1
+
+    async def _settle(self) -> None:
+        """Wait until nothing is left to do; from CALM_AT on, nothing goes wrong any more."""
+        quiet_since: float | None = None
+        while self.loop.time() < CALM_AT + LONGEST_S and not self.watch.violations:
+            await asyncio.sleep(5)
+            if self.loop.time() >= CALM_AT:
+                self.network.troubles.clear()
+            paused = any(self.loop.is_paused(replica.process) for replica in self.replicas)
+            if self.services.queue.messages or self._hooks_under_way or paused:
+                quiet_since = None
+            elif quiet_since is None:
+                quiet_since = self.loop.time()
+            elif self.loop.time() - quiet_since > QUIET_S:
+                break
+        else:
+            left = [f"{one.body[:160]}" for one in self.services.queue.messages]
+            self.watch.fail(f"Not settled long after all was well again: {len(left)} messages are left: {left}")
+        if not self.watch.violations:
+            self.watch.check_settled()
+
+
+def _identity(message: HookMessage) -> str:
+    return hash_name("delivery", message.key)
+
+
+@contextmanager
+def _own_loop(loop: SimulatedLoop) -> Iterator[None]:
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+@lru_cache(maxsize=1)
+def _freeze_modules() -> None:
+    """Let the collection at the end of each play skip what was there before the first one."""
+    gc.collect()
+    gc.freeze()
+
+
+def play(script: Script, *, trace: bool = False) -> Played:
+    """Play a script to its end, or to its first violation."""
+    _freeze_modules()
+    loop, skews = SimulatedLoop(script.seed, jitter=script.jitter), dict[str, float]()
+    played = Played(script)
+    with tempfile.TemporaryDirectory() as folder, _own_loop(loop), virtual_time(loop.time, skews, script.seed):
+        world = World(script, loop, Path(folder), skews)
+        if trace:
+            world.network.trace = played.trace
+        with simulated_parts(world.services):
+            try:
+                loop.run_until_complete(world.run())
+            except SimulationStuckError as error:
+                world.watch.fail(str(error))
+        played.violations = [*world.watch.violations, *loop.unhandled]
+        played.covered = world.network.covered
+        played.virtual_s, played.calls = loop.time(), world.network.calls
+        played.steps = sum(loop.steps.values())
+        played.notes = sum(1 for _ in world.services.gitlab.bot_notes())
+        played.orders = len({order.id for _, _, order, _ in world.services.outcomes})
+        del world
+    return played
