@@ -17,9 +17,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 
 from hummingbird.core.shell.dangerous_commands import find_harm, find_matching_commands, find_write_harm
-from hummingbird.core.shell.parser import CommandTooComplex, ShellParser, SimpleCommand, plain_word
+from hummingbird.core.shell.parser import (
+    CLOSING_WORDS,
+    CommandTooComplex,
+    ShellParser,
+    SimpleCommand,
+    ends_line,
+    plain_word,
+)
 from hummingbird.core.shell.values import (
     HOME,
+    SHELL_BRACES,
     SHELL_FILE_CHARS,
     SHELL_OPTIONS,
     SHELL_STEPS,
@@ -45,6 +53,12 @@ _SHELL_LIKE = frozenset(("eval", "su", "script", "watch", "trap", "source", ".",
 _DECLARING = frozenset(("export", "declare", "typeset", "local", "readonly"))
 _SETS_UNKNOWN = frozenset(("mapfile", "readarray", "getopts", "let"))
 _WRITES = frozenset((">", ">>", ">|", "&>", "&>>", "<>", ">&"))
+_COPIES = frozenset(("cp", "mv", "ln", "install", "rsync", "scp"))
+_CHANGES_FILES = frozenset(("dd", "sed", "perl", "patch", "ed", "ex", "sponge", "truncate", "split", "curl", "wget"))
+_READS_FILES = SHELLS | frozenset(
+    ("cat", "tee", "echo", "printf", "source", ".", "chmod", "chown", "ls", "test", "[", "[[", "grep", "rm", "cd")
+)
+_RUN_BY_SHELL = frozenset(("PS4", "BASH_ENV", "PROMPT_COMMAND"))  # variables that hold commands
 _FORKS = re.compile(r"\bfork\b[\s();]*(?:while|until)\b[\s();!]*fork\b|while\s*\(?1?\)?\s*\{?\s*fork\b")
 _FORK_BOMB = "It is a fork bomb: it starts itself again and again until nothing else can run."
 _BEFORE_A_COMMAND = frozenset(("{", "|", "|&", "&", ";", "&&", "||", "(", ")", "\n", "do", "then"))
@@ -52,6 +66,7 @@ _BOMB_TOKENS = 24  # first tokens of a function in which it must call itself twi
 _NARROWING = re.compile(
     r"-(?:i?name|i?path|i?wholename|i?regex|[acm](?:min|time)|newer.*|size|user|uid|inum|samefile|empty)$"
 )
+_MATCHES_ALL = re.compile(r"[*?]*\*[*?]*")
 _ENDING = frozenset(("rm", "shred", "truncate", "unlink"))  # commands that destroy a file's content
 _VALUE_OPTIONS = {
     "git": frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix"))
@@ -121,6 +136,7 @@ class ShellEvaluation:
         self._folders: list[str] = []  # the folders of the surrounding shells
         self._steps = 0
         self._depth = 0
+        self._input = ""  # standard input of the function or script that is being read
         self._listing = ""  # the output of a `find` without a narrowing test
         self._each = False  # the current command runs for everything below its arguments
         self._running = True
@@ -148,7 +164,7 @@ class ShellEvaluation:
         """Set a variable, as far as the policy of this reading lets it change."""
         if not self._running:
             return
-        if name.startswith("GIT_CONFIG"):  # these variables can define aliases
+        if name.startswith("GIT_CONFIG") or name in _RUN_BY_SHELL:  # the first can define aliases
             self.runs_unknown = True
         value = value if len(value) <= SHELL_WORD_CHARS else value[:SHELL_WORD_CHARS] + UNKNOWN
         if self.variables.get(name, value) != value:
@@ -160,7 +176,7 @@ class ShellEvaluation:
 
     def define(self, name: str, body: str) -> None:
         """Store a function for when it is called."""
-        if self._functions.get(name, body) != body:
+        if self._functions.get(name, body) != body or name == "command_not_found_handle":
             self.runs_unknown = True  # only running tells which definition is called
         self._functions[name] = body
 
@@ -182,7 +198,12 @@ class ShellEvaluation:
         before, self._running = self._running, self._running and command.runs
         try:
             words = self._strip_grammar(list(command.words))
-            printed = self._run_words(words, command) if words else ""
+            if words:
+                printed = self._run_words(words, command)
+            elif not command.words:
+                printed = self._standard_input(command) or None  # `$(<file)`
+            else:  # after a compound command, its output is the commands' inside
+                printed = None if plain_word(command.words[0]) in CLOSING_WORDS else ""
             self._keep_files(command, printed)
         finally:
             self._running = before
@@ -190,21 +211,54 @@ class ShellEvaluation:
 
     def _keep_files(self, command: SimpleCommand, printed: str | None) -> None:
         for operator, target in command.redirects if self._running else ():
-            if operator in (">", ">>", ">|", "&>", "&>>"):
-                name = posixpath.normpath(plain_word(target))
-                before = self.files.get(name, "") if operator.endswith(">>") else ""
-                self._write_file(name, before + (UNKNOWN if printed is None else printed) + "\n")
+            if operator in _WRITES:
+                before = self._find_file(target) or "" if operator.endswith(">>") else ""
+                line_end = "\n" if ends_line(command.words) else ""
+                self._write_file(target, before + (UNKNOWN if printed is None else printed) + line_end)
 
     def _write_file(self, name: str, text: str) -> None:
         self.spend(1 + len(text) // 64)
-        self.files[name] = text if len(text) <= SHELL_FILE_CHARS else UNKNOWN
+        self.files[posixpath.normpath(plain_word(name))] = text if len(text) <= SHELL_FILE_CHARS else UNKNOWN
+
+    def _find_file(self, word: str) -> str | None:
+        """Return the content of a file that the command wrote; None if it wrote none of this name.
+
+        Folders are not followed: one of the same name in another folder counts.
+        """
+        path = posixpath.normpath(plain_word(word))
+        if path in self.files:
+            return self.files[path]
+        self.spend(1 + len(self.files) // 16)
+        name = posixpath.basename(path)
+        return next((text for each, text in self.files.items() if posixpath.basename(each) == name), None)
+
+    def _follow_files(self, name: str, arguments: Sequence[str]) -> None:
+        """Note which files a command copies or changes."""
+        operands = [plain_word(word) for word in arguments if not plain_word(word).startswith("-")]
+        if not self._running or name in _READS_FILES:
+            return
+        if name in _COPIES and len(operands) > 1:
+            *sources, target = operands
+            for source in sources[:SHELL_OPTIONS]:
+                content = self._find_file(source)
+                if content is None and not (UNKNOWN in source or "/bin/" in source):
+                    continue  # a file that was there before, which nobody looks into
+                content = UNKNOWN if content is None or len(sources) > 1 else content
+                self._write_file(target, content)
+                self._write_file(posixpath.join(target, posixpath.basename(source)), content)
+            return
+        for word in operands[:SHELL_BRACES]:
+            path = word.partition("=")[2] or word
+            if name in _CHANGES_FILES or self._find_file(path) is not None:
+                self._write_file(path, UNKNOWN)
 
     def _standard_input(self, command: SimpleCommand) -> str:
         """Return what the command reads from its standard input; empty for a terminal, or for nothing."""
         for operator, target in command.redirects:
             if operator == "<":
-                return self.files.get(posixpath.normpath(plain_word(target)), UNKNOWN)
-        return command.given or command.piped or ""
+                content = self._find_file(target)
+                return UNKNOWN if content is None else content
+        return command.given or command.piped or self._input
 
     def _find_fork_bomb(self) -> str:
         """Return the reason if a function starts itself twice and does not wait."""
@@ -265,14 +319,18 @@ class ShellEvaluation:
             if assigned := _ASSIGNMENT.match(plain_word(word)):
                 self._assign_word(word, assigned)
         if not inner:
-            return ""
+            return None
         if inner != words:
             self._record_command(inner)
+        if given and any(plain_word(word) == "xargs" for word in words):
+            for value in inner[1 : SHELL_BRACES + 1]:  # it may run the command for each of them
+                self._record_command([inner[0], value])
         before, self._each = self._each, self._each or fed
+        outside, self._input = self._input, given
         try:
-            return self._run_inner(inner, command, given)
+            return self._run_inner(inner, command, given, is_wrapped=inner != words)
         finally:
-            self._each = before
+            self._each, self._input = before, outside
 
     def _record_command(self, words: Sequence[str]) -> None:
         """Record a command as written, with its bare name, and without the options before its first argument."""
@@ -304,15 +362,32 @@ class ShellEvaluation:
         if UNKNOWN in name or (name not in ("[", "[[") and _GLOBBED_NAME.match(words[0])):
             self.runs_unknown = True
 
-    def _run_inner(self, words: list[str], command: SimpleCommand, given: str) -> str | None:
+    def _run_inner(self, words: list[str], command: SimpleCommand, given: str, *, is_wrapped: bool) -> str | None:
         """Apply the effects of a command to the known state."""
         written, name, arguments = plain_word(words[0]), posixpath.basename(plain_word(words[0])), words[1:]
-        if written in self._functions and written not in self._calling:
-            return self._call_function(written, arguments)
-        if written in self._aliases and f"alias {written}" not in self._calling:
-            return self._expand_alias(written, arguments)
-        if (script := self.files.get(posixpath.normpath(written))) is not None:
-            return self._read_apart(script, [written, *map(plain_word, arguments)])
+        if self._is_shadowed(written):
+            printed = self._run_shadow(written, arguments)
+            # A function, an alias or a file of a command's name may not be what runs in the end: `command rm`.
+            if "/" in written or not (arguments or is_wrapped):
+                return printed
+            self._run_program(name, words, command, given)
+            return printed
+        return self._run_program(name, words, command, given)
+
+    def _is_shadowed(self, name: str) -> bool:
+        return name in self._functions or name in self._aliases or self._find_file(name) is not None
+
+    def _run_shadow(self, name: str, arguments: Sequence[str]) -> str | None:
+        """Run a function, an alias or a script that the command itself has made."""
+        if name in self._functions:
+            return self._call_function(name, arguments)
+        if name in self._aliases:
+            return None if f"alias {name}" in self._calling else self._expand_alias(name, arguments)
+        return self._read_apart(self._find_file(name) or "", [name, *map(plain_word, arguments)])
+
+    def _run_program(self, name: str, words: list[str], command: SimpleCommand, given: str) -> str | None:
+        arguments = words[1:]
+        self._follow_files(name, arguments)
         if self._set_variables(name, arguments, given):
             return ""
         if name in ("echo", "printf"):
@@ -327,6 +402,10 @@ class ShellEvaluation:
             self._change_folder(arguments)
         elif name == "popd":
             self._folder = ""
+        elif name == "hash":
+            self.runs_unknown = self.runs_unknown or (self._running and "-p" in map(plain_word, arguments))
+        elif words[0].startswith("/proc/"):
+            self.runs_unknown = self.runs_unknown or self._running
         elif name in SHELLS or name in _SHELL_LIKE or (UNKNOWN in name and "-c" in arguments):
             return self._read_script(name, arguments, given)
         elif name == "find":
@@ -350,7 +429,8 @@ class ShellEvaluation:
             refers = any(re.fullmatch(r"-\w*[n]\w*", word) for word in words)
             for word in arguments:
                 if assigned := _ASSIGNMENT.match(plain_word(word)):
-                    self._assign_word(f"{assigned[0]}{UNKNOWN}" if refers else word, assigned)
+                    array = plain_word(word)[assigned.end() :].startswith("(")
+                    self._assign_word(f"{assigned[0]}{UNKNOWN}" if refers or array else word, assigned)
         elif name == "set":
             values = arguments[words.index("--") + 1 :] if "--" in words else arguments
             if "--" in words or (words and words[0][:1] not in "-+"):
@@ -360,7 +440,8 @@ class ShellEvaluation:
             values = self.variables.get("@", UNKNOWN).split(SPLIT)
             self._set_positional([self.variables.get("0", ""), *(values if values == [UNKNOWN] else values[count:])])
         elif name == "read":
-            names, is_array = read_names(words)
+            names, is_array, whole = read_names(words)
+            given = given if whole and "\n" not in given.strip("\n") else UNKNOWN
             for each, value in split_line(given or UNKNOWN, names, self.variables.get("IFS", "")):
                 self.assign(each, value.partition(" ")[0] if is_array else value)
                 if is_array:
@@ -406,25 +487,34 @@ class ShellEvaluation:
 
     def _run_cat_or_tee(self, name: str, arguments: Sequence[str], given: str) -> str | None:
         """Return the input of `cat` or `tee`, or the content of files that the command wrote before."""
-        operands = [posixpath.normpath(plain_word(word)) for word in arguments if not plain_word(word).startswith("-")]
+        operands = [word for word in arguments if not plain_word(word).startswith("-")]
         if name == "tee":
             self._add_reason(find_harm(name, arguments, self._folder))
             for each in operands if self._running else ():
-                self._write_file(each, given or UNKNOWN)
+                before = (self._find_file(each) or "") if len(operands) < len(arguments) else ""
+                self._write_file(each, before + (given or UNKNOWN))
             return given or None
-        if operands and len(operands) <= SHELL_OPTIONS and all(each in self.files for each in operands):
-            return "".join(self.files[each] for each in operands)
+        contents = [self._find_file(each) for each in operands[:SHELL_OPTIONS]]
+        if operands and len(contents) == len(operands) and None not in contents:
+            return "".join(filter(None, contents))
         return given if given and not operands else None
 
     def _call_function(self, name: str, arguments: Sequence[str]) -> str | None:
         body = self._functions[name]
         if len(self._calling) >= SHELL_OPTIONS:
             raise CommandTooComplex
+        if name in self._calling:  # it calls itself, once with other arguments
+            if f"again {name}" in self._calling or not arguments:
+                return None
+            self._calling.append(f"again {name}")
+            arguments = [UNKNOWN] * len(arguments)
         before = {key: value for key, value in self.variables.items() if not key[0].isalpha() and key[0] != "_"}
         self._calling.append(name)
         self._set_positional([name, *arguments])
         printed = self._read_text(body)
         self._calling.pop()
+        if self._calling[-1:] == [f"again {name}"]:
+            self._calling.pop()
         self._set_positional([])
         self.variables |= before
         return printed
@@ -452,7 +542,7 @@ class ShellEvaluation:
         if script is None:
             script = given
         elif not script and positional:
-            script = self.files.get(posixpath.normpath(positional[0]), "")
+            script = self._find_file(positional[0]) or ""
         if name in ("eval", "trap", "watch", "parallel"):
             return self._read_text(script)
         if name in ("source", ".") and not positional:
@@ -525,8 +615,11 @@ class ShellEvaluation:
         first = next(
             (at for at, word in enumerate(flags) if word[:1] in "-(!" and word not in ("-H", "-L", "-P")), len(flags)
         )
-        starts = [word for word in arguments[:first] if plain_word(word) not in ("-H", "-L", "-P")]
-        narrowed = any(_NARROWING.match(word) for word in flags)
+        starts = [word for word in arguments[:first] if plain_word(word) not in ("-H", "-L", "-P")] or ["."]
+        narrowed = any(
+            _NARROWING.match(word) and before not in ("!", "-not") and not _MATCHES_ALL.fullmatch(after)
+            for before, word, after in zip(["", *flags], flags, [*flags[1:], ""], strict=False)
+        )
         if "-delete" in flags and not narrowed:
             self._add_reason(find_harm("rm", ["-r", *starts], self._folder))
         for at, word in enumerate(flags):

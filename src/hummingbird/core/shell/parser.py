@@ -6,7 +6,7 @@ It is made for inspecting commands, and does not know what they do.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from hummingbird.core.shell.values import (
     SPLIT,
     UNKNOWN,
     join_values,
+    modify_elements,
     modify_value,
     pick_element,
 )
@@ -34,7 +35,7 @@ _REDIRECT = re.compile(r"<<<|<<-?|<>|<&|>&|>>|>\||[<>]")
 _VARIABLE = re.compile(r"\$(?:(\d|[^\W\d]\w*)|[@*#?$!-])")
 _BRACED = re.compile(r"\$\{([!#]?)(\w+|[@*#?$!-])(?:\[([^\[\]{}$]{0,80})\])?")
 _OTHERWISE = re.compile(r":?[-=+?]")
-_ANSI_C = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,6})|([0-7]{1,3})|(.))", re.DOTALL)
+_ANSI_C = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
 _ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _USUAL = {"HOME": HOME, "IFS": " ", "SHELL": "/bin/sh", "BASH": "/bin/bash"}
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -42,6 +43,7 @@ _RANGE = re.compile(r"\{([^{},\s.]{1,12})\.\.([^{},\s.]{1,12})(\.\.[^{},\s]{1,12
 # Two words side by side make it a command in brackets, not an arithmetic expression.
 _ARITHMETIC = re.compile(r"\(\((?:(?!\w\s+[\w$])(?:[^()`'\"$\n]|\$(?!\())|\((?:[^()`'\"$\n]|\$(?!\())*\))*\)\)")
 _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=")
+CLOSING_WORDS = frozenset(("}", "fi", "done", "esac"))  # of a compound command
 _FUNCTION = re.compile(r"\([^\S\n]*\)\s*")
 _BRACKETS = re.compile(
     r"""[{}()]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|(?<![^\s;&|(){}])#[^\n]*|<<-?\s*['"\\]?(\w+)""", re.DOTALL
@@ -108,6 +110,12 @@ class ShellScope(Protocol):
         ...
 
 
+def ends_line(words: Sequence[str]) -> bool:
+    """Tell whether what the command prints ends with a line break; `echo -n` and `printf` may leave it out."""
+    name, option = (*map(plain_word, words[:2]), "", "")[:2]
+    return name != "printf" and not (name == "echo" and option.startswith("-"))
+
+
 def plain_word(word: str) -> str:
     """Return a word as its command receives it."""
     return word.translate(_PLAIN)
@@ -133,10 +141,12 @@ class ShellParser:
     _body_ends: int = 0  # where the here-documents of this line end
     _runs_from: int = 0  # the end of the function or arithmetic expression that is being read
     _open: int = 0  # open brackets
+    _opened: list[int] = field(default_factory=list)  # how much was printed when each of them was opened
     _assigns: bool = True  # this command consists of assignments so far
     _output: str | None = None
     _piping: bool = False
     _printed: list[str | None] = field(default_factory=list)
+    _runs_on: bool = False  # something was printed without the end of its line
 
     def __post_init__(self) -> None:
         if self.depth > SHELL_DEPTH:
@@ -156,6 +166,8 @@ class ShellParser:
     def output(self) -> str:
         """Return what all commands print, or `UNKNOWN`."""
         known = [text for text in self._printed if text is not None]
+        if len(known) > 1 and self._runs_on:
+            return UNKNOWN
         return " ".join(known)[:SHELL_WORD_CHARS] if known and len(known) == len(self._printed) else UNKNOWN
 
     def parse_quoted(self) -> str:
@@ -174,17 +186,34 @@ class ShellParser:
             self.at = _find_or_end(self.text, "\n", self.at)
         elif letter in ";&|":
             self._read_operator()
+        elif letter == "(" and self._is_in_glob():
+            self._skip_glob()
         elif letter == "(":
             self._open_bracket()
         elif letter == ")":
             self._end_command(")", runs=self._open > 0)
             self._open = max(self._open - 1, 0)
+            if self._opened and len(self._printed) - self._opened.pop() > 1:
+                self._output = None  # what a pipe reads is that of all commands between the brackets
             self.scope.leave_shell()
             self.at += 1
         elif letter in "<>":
             self._read_redirect()
         else:
             self._add_piece(self._read_piece(letter))
+
+    def _is_in_glob(self) -> bool:
+        """Tell whether a bracket here belongs to a glob such as `@(a|b)`."""
+        word = "".join(self._word or ())
+        return word[-1:] in tuple("?*+@!") and (len(word) > 1 or bool(self._words))
+
+    def _skip_glob(self) -> None:
+        inner = ShellParser(self.text, self.scope, self.at + 1, self.depth + 1, self.runs)
+        while inner.at < len(self.text) and self.text[inner.at] not in ")\n":
+            self.scope.spend()
+            inner._read_piece(self.text[inner.at])
+        self.at = inner.at + 1
+        self._word = ["".join(self._word or ())[:-1], UNKNOWN]
 
     def _add_piece(self, piece: str) -> None:
         if self._word is None:
@@ -204,6 +233,7 @@ class ShellParser:
             self._runs_from = max(self._runs_from, found.end())
         self._end_command("(")
         self._open += 1
+        self._opened.append(len(self._printed))
         self.scope.enter_shell()
         self.at += 1
 
@@ -293,8 +323,9 @@ class ShellParser:
         runs = runs and self._is_running()
         if words or redirects:
             self._output = self.scope.run_command(SimpleCommand(words, redirects, given, piped, operator, runs))
-            if operator not in ("|", "|&"):
+            if operator not in ("|", "|&") and not (words and words[0] in CLOSING_WORDS):
                 self._printed.append(self._output)
+                self._runs_on = self._runs_on or not ends_line(words)
         self._piping = operator in ("|", "|&") or (self._piping and not words and operator == "\n")
         self._operator, self._assigns = "", True
 
@@ -383,7 +414,8 @@ class ShellParser:
             self.at += 1
             return "$"
         self.at = variable.end()
-        return self._splice(self._variable_value(variable[1] or variable[0][1:]), quoted=quoted)
+        value = self._variable_value(variable[1] or variable[0][1:])
+        return self._splice(self._join_elements(value) if quoted and variable[0] == "$*" else value, quoted=quoted)
 
     def _read_substitution(self) -> str:
         """Return what the commands up to the closing bracket print."""
@@ -417,7 +449,12 @@ class ShellParser:
             value = self._apply_default(name, value, operator[0], modifier[operator.end() :])
         elif modifier:
             self.scope.spend(len(value) // 4)
-            value = modify_value(plain_word(value), plain_word(modifier))
+            if (subscript or name) in ("@", "*"):
+                value = modify_elements(plain_word(value), plain_word(modifier), positional=subscript is None)
+            else:
+                value = modify_value(plain_word(value), plain_word(modifier))
+        if quoted and (subscript or name) == "*":
+            value = self._join_elements(value)
         return self._splice(value[:SHELL_WORD_CHARS], quoted=quoted)
 
     def _apply_default(self, name: str, value: str, operator: str, other: str) -> str:
@@ -467,6 +504,13 @@ class ShellParser:
         if name in self.scope.variables:
             return self.scope.variables[name]
         return _USUAL.get(name, UNKNOWN)
+
+    def _join_elements(self, value: str) -> str:
+        """Join the elements of `"$*"` and the like by the first character of `IFS`; by default they stay apart."""
+        between = self.scope.variables.get("IFS")
+        if between is None or between[:1].isspace():
+            return value
+        return UNKNOWN if UNKNOWN in between else value.replace(SPLIT, between[:1])
 
     def _is_known(self, name: str) -> bool:
         return name in self.scope.variables or name in _USUAL

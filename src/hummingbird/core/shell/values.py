@@ -71,6 +71,7 @@ SPLIT = "\ue002"  # separates the words of a value that stands for several
 
 _SLICE = re.compile(r":\s*(-?\d{1,6})\s*(?::\s*(-?\d{1,6})\s*)?")
 _GLOB = re.compile(r"[*?\[]")
+_EXTENDED_GLOB = re.compile(r"[?*+@!]\(")
 _GLOBBED_CHARS = 256  # longest value that is compared with a glob at each of its positions
 
 
@@ -99,6 +100,21 @@ def modify_value(value: str, modifier: str) -> str:
     return changed.get(modifier, UNKNOWN)
 
 
+def modify_elements(values: str, modifier: str, *, positional: bool) -> str:
+    """Return the elements of an array after `modifier`; `positional` parameters are counted from 1."""
+    if not modifier or UNKNOWN in values or UNKNOWN in modifier:
+        return values if not modifier else UNKNOWN
+    elements = values.split(SPLIT)
+    found = _SLICE.fullmatch(modifier)
+    if found is None:
+        return join_values([modify_value(element, modifier) for element in elements])
+    start, length = int(found[1]), None if found[2] is None else int(found[2])
+    if (positional and start == 0) or (length or 0) < 0:
+        return UNKNOWN
+    start -= positional and start > 0
+    return join_values(elements[start:][:length])
+
+
 def pick_element(values: str, subscript: str) -> str:
     """Return one element of an array, or all of them for `@` and `*`."""
     if subscript in ("@", "*"):
@@ -116,9 +132,6 @@ def join_values(values: Sequence[str]) -> str:
 
 
 def _slice_value(value: str, start: int, length: int | None) -> str:
-    if SPLIT in value:
-        elements = value.split(SPLIT)
-        return SPLIT.join(elements[start : None if length is None else start + length])
     start = max(start + len(value), 0) if start < 0 else start
     if length is None:
         return value[start:]
@@ -128,10 +141,13 @@ def _slice_value(value: str, start: int, length: int | None) -> str:
 def _trim_value(value: str, modifier: str) -> str:
     at_start, greedy = modifier[0] == "#", modifier[:2] in ("##", "%%")
     pattern = modifier[2 if greedy else 1 :]
+    if _EXTENDED_GLOB.search(pattern):
+        return UNKNOWN
     if not _GLOB.search(pattern):
         return value.removeprefix(pattern) if at_start else value.removesuffix(pattern)
-    if len(value) > _GLOBBED_CHARS or len(pattern) > _GLOBBED_CHARS or pattern.count("*") > 2:
+    if len(value) > _GLOBBED_CHARS or len(pattern) > _GLOBBED_CHARS or pattern.count("*") > 2 or "[:" in pattern:
         return UNKNOWN
+    pattern = pattern.replace("[^", "[!")
     places = range(len(value) + 1)
     if at_start:
         found = [value[at:] for at in places if fnmatchcase(value[:at], pattern)]
@@ -143,7 +159,8 @@ def _trim_value(value: str, modifier: str) -> str:
 def _replace_in_value(value: str, modifier: str) -> str:
     everywhere = modifier.startswith("/")
     pattern, _, replacement = modifier.removeprefix("/").partition("/")
-    if _GLOB.search(pattern) or not pattern or len(value) * (len(replacement) + 1) > 1_000_000:
+    is_glob = _GLOB.search(pattern) or _EXTENDED_GLOB.search(pattern)
+    if is_glob or not pattern or len(value) * (len(replacement) + 1) > 1_000_000:
         return UNKNOWN
     if pattern[0] == "#" and not everywhere:
         rest = value.removeprefix(pattern[1:])
@@ -154,9 +171,10 @@ def _replace_in_value(value: str, modifier: str) -> str:
     return value.replace(pattern, replacement, -1 if everywhere else 1)
 
 
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,6})|0?([0-7]{1,3})|(.))", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|0?([0-7]{1,3})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v", "\\": "\\"}
-_FORMAT = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?([a-zA-Z]))")
+_FORMAT = re.compile(r"%(?:%|[-+ #0]*\d*([a-zA-Z]))")
+_ODD_FORMAT = re.compile(r"%[-+ #0']*\d*[^-+ #0'\da-zA-Z%]")  # a precision, a width among the values, a time
 _READ_WITH_VALUE = "adinNptu"
 
 
@@ -191,17 +209,18 @@ def decode_base64(text: str) -> str:
         return UNKNOWN
 
 
-def read_names(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the variables that `read` sets, and whether the last one is an array."""
-    at, is_array = 0, False
+def read_names(words: Sequence[str]) -> tuple[list[str], bool, bool]:
+    """Return the variables that `read` sets, whether the last one is an array, and whether it reads one whole line."""
+    at, is_array, whole = 0, False, True
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        whole = whole and not re.search("[dnNu]", words[at])
         if words[at].endswith("a"):
             is_array = True
             at += 1
         else:
             at += 2 if words[at][-1] in _READ_WITH_VALUE else 1
     names = [word for word in words[at:] if word != "--"]
-    return names or ["REPLY"], is_array
+    return names or ["REPLY"], is_array, whole
 
 
 def split_line(text: str, names: Sequence[str], separators: str) -> Iterator[tuple[str, str]]:
@@ -227,6 +246,8 @@ def _format_words(words: list[str]) -> str:
     template, values = words[0], words[1:]
     if template == "--":
         return _format_words(values)
+    if _ODD_FORMAT.search(template.replace("%%", "")):
+        return UNKNOWN
     fields = [found for found in _FORMAT.finditer(template) if found[1]]
     if not fields:
         return _unescape(template).replace("%%", "%")

@@ -5,6 +5,7 @@ The tables know a wrapper's options as far as one could be mistaken for the comm
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -44,6 +45,7 @@ _WRAPPERS: Mapping[str, tuple[str, int]] = MappingProxyType(
         "catchsegv": ("", 0),
         "chroot": ("", 1),
         "setpriv": ("", 0),
+        **dict.fromkeys(("setarch", "linux32", "linux64", "i386", "i686", "x86_64"), ("", 0)),
         "runuser": ("ugGscw", 0),
         "fakeroot": ("", 0),
         "ltrace": ("aAbDeFlnoOpsuwxX", 0),
@@ -93,6 +95,8 @@ _LONG_WITH_VALUE = frozenset(
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SOURCES = frozenset((":::", ":::+", "::::", "::::+"))  # sources of arguments: words, or files with four colons
+_STANDARD_INPUT = re.compile(r"/dev/stdin|(?:/dev|/proc/[^/]+)/fd/0")
+_MACHINE = re.compile(r"uname26|linux(?:32|64)|i[3-6]86|x86_64|athlon|(?:aarch|arm|mips|parisc|ppc|s390|sparc)\w*")
 _FIELD = re.compile(r"\{(\d*)\.?\}")
 _ACTIVE = re.compile(r"[\s\\'\"$`;&|<>()#~]")
 _ASKS_ONLY = frozenset(("-v", "-V"))  # `command -v`
@@ -110,9 +114,26 @@ def unwrap_command(words: list[str], piped: str | None) -> list[str]:
         ):
             piped = UNKNOWN
         if name == "xargs" and piped:
-            inner = _apply_xargs(inner, piped.split(), _placeholder(words[1 : len(words) - len(inner)]))
+            options = words[1 : len(words) - len(inner)]
+            inner = _apply_xargs(inner, split_input(piped, options), _placeholder(options))
         words = inner
     return words
+
+
+def split_input(text: str, options: Sequence[str]) -> list[str]:
+    """Return the arguments that `xargs` with these options makes of its input."""
+    words = [plain_word(word) for word in options]
+    if any(re.fullmatch(r"-[a-zA-Z]*0|--null", word) for word in words):
+        return [value for value in text.split("\0") if value.strip()]
+    for at, word in enumerate(words):
+        if word.startswith(("-d", "--delimiter")):
+            attached = word.removeprefix("-d").removeprefix("--delimiter").removeprefix("=")
+            delimiter = attached or "".join(words[at + 1 : at + 2])
+            return text.split(delimiter) if len(delimiter) == 1 else [UNKNOWN]
+    try:
+        return shlex.split(text) if re.search(r"[\\'\"]", text) else text.split()
+    except ValueError:
+        return [UNKNOWN]
 
 
 def _apply_xargs(words: Sequence[str], values: Sequence[str], placeholder: str) -> list[str]:
@@ -158,6 +179,11 @@ def _inner_command(name: str, words: Sequence[str]) -> list[str]:
             return split
         if name == "command" and word in _ASKS_ONLY:
             return []
+        if name == "flock" and word in ("-c", "--command") and not operands:
+            return ["sh", "-c", *words[at + 1 :]]
+        if name == "setarch" and at == 1 and _MACHINE.fullmatch(word):
+            at += 1
+            continue
         if word.startswith("-") and len(word) > 1:
             at += 2 if _takes_value(word, letters) else 1
         elif _ASSIGNMENT.match(word):
@@ -200,6 +226,7 @@ def find_script(name: str, arguments: Sequence[str], given: str = "") -> tuple[s
     if name == "eval":
         return " ".join(words), []
     if name == "trap":
+        words = words[1:] if words[:1] == ["--"] else words
         return (words[0] if words and not words[0].startswith("-") else ""), []
     if name == "watch":
         return " ".join(_watch_command(words)), []
@@ -286,6 +313,6 @@ def _shell_script(words: Sequence[str]) -> tuple[str | None, list[str]]:
     late = next((i for i, word in enumerate(rest) if word in ("-c", "--command")), None)
     if late is not None:  # `su root -c '…'`
         return (rest[late + 1] if late + 1 < len(rest) else ""), []
-    if rest and rest[0] not in ("-", "--", "/dev/stdin"):
+    if rest and rest[0] not in ("-", "--") and not _STANDARD_INPUT.fullmatch(rest[0]):
         return "", rest  # a file, which may be known
     return None, []
