@@ -125,10 +125,10 @@ async def test_a_pod_that_somebody_else_was_quicker_to_take_is_left_and_the_next
     await all_ready(lab_stage)
 
     class Late(PodPool):
-        async def _try_claim(self, pod: PodStatus) -> PodStatus | None:
+        async def _try_claim(self, pod: PodStatus, session_id: str) -> PodStatus | None:
             if len(names(lab_stage, role="standby")) == 2:
                 lab_stage.patch(pod.name, {"metadata": {"labels": {"hummingbird/role": "active"}}})
-            return await super()._try_claim(pod)
+            return await super()._try_claim(pod, session_id)
 
     async with pool_on(lab_stage, HeldClock(), kind=Late) as pool:
         claimed = await pool.claim()

@@ -157,9 +157,9 @@ async def test_a_pod_reaped_while_somebody_takes_it_back_is_not_taken(lab_stage:
     async with pool_on(lab_stage, late) as reaper:
 
         class Slow(PodPool):
-            async def _try_claim(self, pod: PodStatus) -> PodStatus | None:
+            async def _try_claim(self, pod: PodStatus, session_id: str) -> PodStatus | None:
                 assert await reaper.reap_expired() == ["one"]
-                return await super()._try_claim(pod)
+                return await super()._try_claim(pod, session_id)
 
         async with pool_on(lab_stage, HeldClock(), kind=Slow) as pool:
             assert await pool.reclaim("session") is None

@@ -17,11 +17,13 @@ class LinkEnd:
         killed: The runner was killed, and nothing else went wrong.
         error_output: What the program that carried the call (podman, kubectl) wrote to stderr, for error messages.
         memory_ran_out: The kernel killed a process of the sandbox meanwhile, because the sandbox's memory ran out.
+        is_lost: If there was no reply, the connection broke and the sandbox itself may be well.
     """
 
     killed: bool = False
     error_output: str = ""
     memory_ran_out: bool = False
+    is_lost: bool = False
 
 
 class RunnerLink(Protocol):

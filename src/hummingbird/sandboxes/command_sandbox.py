@@ -186,6 +186,11 @@ def _decode_reply(content: bytes) -> RunnerReply:
 
 
 _MEMORY_RAN_OUT = "the kernel ended a process because the sandbox's memory ran out"
+_KILLED = "the command or the memory limit killed the process that ran it"
+_CONNECTION_LOST = (
+    "the connection to the sandbox was lost, which ended what ran there; the sandbox and its files are still there, so "
+    "run it again"
+)
 SIGKILL_EXIT_CODE = 137  # what a shell returns for a process that got SIGKILL
 PROCESS_LIMITS = {
     "CORE": 0,
@@ -323,16 +328,17 @@ class CommandSandbox:
     async def _reply_for_lost_runner(self, broken: RunnerCall) -> RunnerReply:
         """Return the reply for a call that broke off, or raise SandboxBroken.
 
-        When the sandbox still answers, the command killed its runner, and itself with it. Otherwise the sandbox is
-        broken, which must never look like the outcome of a command.
+        When the sandbox still answers, the command killed its runner, and itself with it, or only the connection was
+        lost, which ends the command too. Otherwise the sandbox is broken, which must never look like the outcome of a
+        command.
         """
-        if broken.link_end.killed and await self._is_responding():
-            return RunnerReply(
-                exit_code=SIGKILL_EXIT_CODE, complaint="the command or the memory limit killed the process that ran it"
-            )
+        end = broken.link_end
+        if (end.killed or end.is_lost) and await self._is_responding():
+            return RunnerReply(exit_code=SIGKILL_EXIT_CODE, complaint=_KILLED if end.killed else _CONNECTION_LOST)
         words = _MEMORY_RAN_OUT if broken.link_end.memory_ran_out else broken.link_end.error_output
         words = shorten_line(words, ERROR_TEXT_CHARS)
-        raise SandboxBroken(f"The {self.name} sandbox broke off{f': {words}' if words else '.'} {RESTART_HINT}")
+        words = words or "the connection to it was lost, and nothing says why."
+        raise SandboxBroken(f"The {self.name} sandbox broke off: {words} {RESTART_HINT}")
 
     async def _is_responding(self) -> bool:
         try:

@@ -26,6 +26,7 @@ from hummingbird.core.limits import API_TIMEOUT_S, ERROR_TEXT_CHARS, PULL_PATIEN
 from hummingbird.core.text import shorten_line
 from hummingbird.sandboxes.kubernetes_manifest import (
     CLAIMED_BY_ANNOTATION,
+    HELD_FOR_LABEL,
     REAP_BY_ANNOTATION,
     SESSION_LABEL,
     JsonObject,
@@ -129,6 +130,7 @@ FOREVER = float("inf")
 _PATIENCE_BY_REASON = dict.fromkeys(("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"), PULL_PATIENCE_S)
 _PULL_REASONS = {*_PATIENCE_BY_REASON, "InvalidImageName", "ErrImageNeverPull"}
 _NORMAL_REASONS = {None, "ContainerCreating", "PodInitializing"}
+_NEVER_RAN = ("StartError", "ContainerCannotRun")
 _END_SENTENCES = {
     "Evicted": "it was evicted",
     "DeadlineExceeded": "its time was up (activeDeadlineSeconds)",
@@ -228,6 +230,11 @@ class PodStatus:
         return self.annotations.get(SESSION_LABEL, "") if SESSION_LABEL in self.labels else ""
 
     @property
+    def held_for(self) -> str:
+        """The session that the pod works for; empty if nobody said."""
+        return self.annotations.get(HELD_FOR_LABEL, "") if HELD_FOR_LABEL in self.labels else ""
+
+    @property
     def is_lingering(self) -> bool:
         return SESSION_LABEL in self.labels
 
@@ -277,7 +284,9 @@ def _end_reason(status: RawPodStatus) -> str:
     last = ends[0] if ends else RawContainerReason()
     reason = status.reason or last.reason or status.phase
     said = _END_SENTENCES.get(reason, f"it ended ({reason})")
-    message = shorten_line(status.message or last.message or "", 300).rstrip(".")
+    # Of a container that ran, the message is what its commands wrote to /dev/termination-log: words of strangers.
+    of_runtime = last.message if last.reason in _NEVER_RAN else ""
+    message = shorten_line(status.message or of_runtime or "", 300).rstrip(".")
     return f"{said}: {message}" if message else said
 
 

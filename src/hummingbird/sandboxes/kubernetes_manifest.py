@@ -59,6 +59,7 @@ STANDBY = "standby"
 ACTIVE = "active"
 REAP_BY_ANNOTATION = "hummingbird/reap-by"
 SESSION_LABEL = "hummingbird/session-id"
+HELD_FOR_LABEL = "hummingbird/held-for"  # the session that an active pod works for
 CLAIMED_BY_ANNOTATION = "hummingbird/claimed-by"
 
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")

@@ -36,25 +36,29 @@ from hummingbird.sandboxes.kubernetes_api import (
 from hummingbird.sandboxes.kubernetes_manifest import (
     ACTIVE,
     CONTAINER_NAME,
+    HELD_FOR_LABEL,
     REAP_BY_ANNOTATION,
     ROLE_LABEL,
     PodSettings,
     build_pod,
     format_timestamp,
+    session_label,
 )
 from hummingbird.sandboxes.local_process import run_to_completion
 from hummingbird.sandboxes.runner_client import SubprocessLink, open_subprocess_link
 
 _NO_CACHE = {"KUBECACHEDIR": "/dev/null/kube"}  # without a home, kubectl would create .kube in the current directory
-# kubectl may read the empty first message of a connection before it has set up its streams, and logs it (seen in 1.33).
-_HARMLESS_ERROR = re.compile(
-    r"^E\d{4} .* websocket\.go:\d+\] Unknown stream id \d+, discarding message\n?", re.MULTILINE
-)
+# Lines of kubectl's own log, such as one about an empty first message of a connection, or one for each try to reach an
+# API server that went away. What kubectl has to say to people begins with `error:`.
+_LOG_LINE = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] .*\n?", re.MULTILINE)
 
 
-def strip_harmless_errors(words: str) -> str:
-    """Remove messages of kubectl that mean nothing."""
-    return _HARMLESS_ERROR.sub("", words)
+def strip_log_lines(words: str) -> str:
+    """Remove the lines of kubectl's log, which are for its developers."""
+    return _LOG_LINE.sub("", words)
+
+
+_LOST = "the connection to its pod was lost, and nothing says why; the kubelet or the API server may have restarted."
 
 
 class PodLink:
@@ -78,11 +82,12 @@ class PodLink:
 
     async def close(self) -> LinkEnd:
         ended = await self._link.close()
-        farewell = LinkEnd(killed=ended.killed, error_output=strip_harmless_errors(ended.error_output).strip())
-        if not farewell.killed and not farewell.error_output:
-            return farewell
-        wrong = await self._diagnose()
-        return LinkEnd(killed=False, error_output=wrong) if wrong else farewell
+        words = strip_log_lines(ended.error_output).strip()
+        if not ended.killed and not words:
+            return LinkEnd(error_output=_LOST, is_lost=True)
+        if wrong := await self._diagnose():
+            return LinkEnd(error_output=wrong)
+        return LinkEnd(killed=ended.killed, error_output=words, is_lost=not ended.killed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,28 @@ class OwnedPod:
         )
 
 
+def holder_marks(session_id: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the labels and annotations of a pod that works for this session; none without a session."""
+    if not session_id:
+        return {}, {}
+    return {HELD_FOR_LABEL: session_label(session_id)}, {HELD_FOR_LABEL: session_id}
+
+
+async def remove_abandoned(cluster: PodApi, session_id: str) -> None:
+    """Remove pods that a killed process held for this session, which only one process may have at a time.
+
+    What cannot be removed now is removed by its deadline.
+    """
+    if not session_id:
+        return
+    wanted = {ROLE_LABEL: ACTIVE, HELD_FOR_LABEL: session_label(session_id)}
+    with suppress(HummingbirdError):
+        for pod in await cluster.list(wanted):
+            if pod.held_for == session_id and not pod.is_lingering and not pod.is_terminating:
+                with suppress(PodConflictError, PodGoneError):
+                    await cluster.delete(pod.name, pod.uid, pod.version)
+
+
 async def probe_backend(place: SandboxBackend, clock: Clock, command: str) -> ExecResult:
     """Run a command that checks the place, and return its result. Raises SandboxUnavailable, SandboxBroken."""
     sandbox, until = CommandSandbox(place), clock.now() + PROBE_TIMEOUT_S
@@ -218,13 +245,22 @@ def connect_cluster(site: ClusterOptions, environment: Mapping[str, str]) -> tup
 
 
 class KubernetesBackend:
-    """Runs the runner in a pod of its own. `environment` says where the cluster is; None stands for the process's."""
+    """Runs the runner in a pod of its own. `environment` says where the cluster is; None stands for the process's.
+
+    `session_id` is the session that it is for; pods that a killed process held for it are removed at the start.
+    """
 
     name = "k8s"
 
     def __init__(
-        self, site: ClusterOptions, shape: PodSettings, clock: Clock, environment: Mapping[str, str] | None = None
+        self,
+        site: ClusterOptions,
+        shape: PodSettings,
+        clock: Clock,
+        environment: Mapping[str, str] | None = None,
+        session_id: str = "",
     ) -> None:
+        self._session_id = session_id
         self._cluster_options = site
         self._pod_settings = shape
         self._clock = clock
@@ -245,6 +281,7 @@ class KubernetesBackend:
             cluster, kubectl = await asyncio.to_thread(connect_cluster, self._cluster_options, self._environment)
             own = OwnedPod(cluster, kubectl, self._clock, f"hummingbird-sandbox-{secrets.token_hex(5)}")
             self._cluster, self._pod = cluster, own
+            await remove_abandoned(cluster, self._session_id)
             await self._create_pod(cluster, own)
             await self._wait_until_running(cluster, own)
             done = await probe_backend(self, self._clock, "true")
@@ -257,8 +294,12 @@ class KubernetesBackend:
 
     async def _create_pod(self, cluster: PodApi, own: OwnedPod) -> None:
         overdue = self._clock.now() + POD_READY_S + self._pod_settings.deadline_s
+        labels, annotations = holder_marks(self._session_id)
         manifest = build_pod(
-            self._pod_settings, own.name, {ROLE_LABEL: ACTIVE}, {REAP_BY_ANNOTATION: format_timestamp(overdue)}
+            self._pod_settings,
+            own.name,
+            {ROLE_LABEL: ACTIVE, **labels},
+            {REAP_BY_ANNOTATION: format_timestamp(overdue), **annotations},
         )
         try:
             made = await run_to_completion(cluster.create(manifest))

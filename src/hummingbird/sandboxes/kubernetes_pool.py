@@ -43,7 +43,14 @@ from hummingbird.sandboxes.kubernetes_manifest import (
     format_timestamp,
     session_label,
 )
-from hummingbird.sandboxes.kubernetes_pod import Kubectl, OwnedPod, PodLink, probe_backend
+from hummingbird.sandboxes.kubernetes_pod import (
+    Kubectl,
+    OwnedPod,
+    PodLink,
+    holder_marks,
+    probe_backend,
+    remove_abandoned,
+)
 from hummingbird.sandboxes.local_process import run_to_completion
 
 
@@ -68,13 +75,16 @@ class PodPool:
         self._max_lingering = max_lingering
         self._reaping: asyncio.Task[None] | None = None
 
-    async def claim(self) -> PodStatus:
-        """Wait for a pod that nobody ever used, and claim it, however long it takes. Raises SandboxUnavailable."""
+    async def claim(self, session_id: str = "") -> PodStatus:
+        """Wait for a pod that nobody ever used, and claim it for the session, however long it takes.
+
+        Raises SandboxUnavailable.
+        """
         began, warned = self._clock.now(), False
         while True:
             standing, trouble = await self._list_standby()
             for pod in standing:
-                if taken := await self._try_claim(pod):
+                if taken := await self._try_claim(pod, session_id):
                     self._schedule_reap()
                     return taken
             if not warned and self._clock.now() - began >= CLAIM_WARNING_S:
@@ -104,15 +114,17 @@ class PodPool:
             return free, "no pod stands by; check the pool's Deployment and its number of replicas"
         return free, f"{len(pods)} stand by, none is ready{f': {stuck}' if stuck else ''}"
 
-    async def _try_claim(self, pod: PodStatus) -> PodStatus | None:
+    async def _try_claim(self, pod: PodStatus, session_id: str) -> PodStatus | None:
         """Claim the pod; return None when somebody else was faster or it is gone."""
         claimer = secrets.token_hex(8)
+        labels, annotations = holder_marks(session_id)
         changes: JsonObject = {
-            "labels": {ROLE_LABEL: ACTIVE, SESSION_LABEL: None},
+            "labels": {ROLE_LABEL: ACTIVE, SESSION_LABEL: None, **labels},
             "annotations": {
                 REAP_BY_ANNOTATION: self._new_deadline(),
                 CLAIMED_BY_ANNOTATION: claimer,
                 SESSION_LABEL: None,
+                **annotations,
             },
             "ownerReferences": None,
         }
@@ -163,7 +175,7 @@ class PodPool:
             waiting = [pod for pod in await self.cluster.list(wanted) if self._is_waiting_for(pod, session_id)]
             if not waiting:
                 return None
-            if taken := await self._try_claim(waiting[0]):
+            if taken := await self._try_claim(waiting[0], session_id):
                 self._schedule_reap()
                 return taken
         return None
@@ -263,6 +275,7 @@ class PoolBackend:
         if self._owned_pod is not None:
             raise SandboxBroken("The sandbox was started already: clean it up first.")
         try:
+            await remove_abandoned(self._pool.cluster, self._session_id)
             if self._session_id and (kept := await self._pool.reclaim(self._session_id)):
                 self.was_reclaimed = not await self._occupy(kept, ALIVE_PROBE)
             if not self.was_reclaimed:
@@ -276,7 +289,7 @@ class PoolBackend:
         trouble = ""
         for _ in range(CLAIM_DISCARDS):
             await self.remove()
-            trouble = await self._occupy(await self._pool.claim(), UNUSED_PROBE)
+            trouble = await self._occupy(await self._pool.claim(self._session_id), UNUSED_PROBE)
             if not trouble:
                 return
         raise SandboxBroken(f"{CLAIM_DISCARDS} pods of the pool could not be used. The last one: {trouble}")

@@ -121,7 +121,7 @@ class SandboxRegistry:
                 wanted.annotations,
                 deadline_s=wanted.deadline_s,
             )
-            return KubernetesBackend(self._cluster_options(), settings, self._clock, self._environment)
+            return KubernetesBackend(self._cluster_options(), settings, self._clock, self._environment, session_id)
         from hummingbird.sandboxes.kubernetes_pool import PoolBackend  # noqa: PLC0415 - only the chosen backend
 
         if self._pool is None:

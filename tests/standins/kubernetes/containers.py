@@ -14,6 +14,8 @@ from hummingbird.lab.kubernetes_api.requests import Raw
 from tests.standins.kubernetes.podman import Podman
 from tests.standins.kubernetes.quantities import quantity
 
+TERMINATION_LOG = "/dev/termination-log"
+_TERMINATION_BYTES = 4096  # that the kubelet reads of it
 _PIDS = 256  # the kubelet's podPidsLimit on the cluster that this was compared with
 # a real cluster sets these even where enableServiceLinks is false
 _SERVICE = {
@@ -56,12 +58,22 @@ def run_options(pod: Raw, folder: Path) -> list[str]:
         *_security(context),
         *_limits((container.get("resources") or {}).get("limits") or {}),
         *_volumes(spec, container, folder),
+        f"--volume={_termination_log(folder)}:{container.get('terminationMessagePath', TERMINATION_LOG)}:rw",
         *(f"--env={name}={value}" for name, value in _variables(container).items()),
         *([f"--workdir={container['workingDir']}"] if container.get("workingDir") else []),
         *([f"--entrypoint={json.dumps(container['command'])}"] if container.get("command") else []),
         container["image"],
         *(container.get("args") or []),
     ]
+
+
+def _termination_log(folder: Path) -> Path:
+    """A file of the node that anybody in the container may write to, as the kubelet makes one for each start."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "termination-log"
+    file.write_bytes(b"")
+    file.chmod(0o666)
+    return file
 
 
 def _variables(container: Raw) -> dict[str, str]:
@@ -117,9 +129,10 @@ def _volume(volume: Raw, mount: Raw, folder: Path) -> str:
 class Container:
     """A container by its name, from `start` to `remove`; what was begun is waited for before it is removed."""
 
-    def __init__(self, podman: Podman, name: str) -> None:
+    def __init__(self, podman: Podman, name: str, volumes: Path) -> None:
         self._podman = podman
         self.name = name
+        self._log = volumes / "termination-log"
         # conmon writes a file `oom` into the directory that podman was started in, where podman 4.3 does not look
         self._folder = podman.folder / name
         self._pid_file = self._folder / "pid"
@@ -158,10 +171,17 @@ class Container:
     async def ending(self) -> Ending:
         await self.gone()
         waited = await self._podman.call("wait", self.name)
-        code = int(waited.out.strip() or 137)
+        code, said = int(waited.out.strip() or 137), self._last_words()
         if code == 137 and await self._was_out_of_memory():
-            return Ending(code, "OOMKilled")
-        return Ending(code, "Error" if code else "Completed")
+            return Ending(code, "OOMKilled", said)
+        return Ending(code, "Error" if code else "Completed", said)
+
+    def _last_words(self) -> str:
+        """What commands wrote to the termination log."""
+        try:
+            return self._log.read_bytes()[-_TERMINATION_BYTES:].decode("utf-8", "replace")
+        except OSError:
+            return ""
 
     async def _was_out_of_memory(self) -> bool:
         if (self._folder / "oom").exists():

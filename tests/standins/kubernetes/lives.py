@@ -22,6 +22,7 @@ from tests.standins.kubernetes.store import Key, Store
 _PULL_PAUSE_S = 1.0
 _PULL_BACK_OFF_S = 10.0
 _LONGEST_BACK_OFF_S = 300
+_FORCED_GRACE_S = 2.0  # how long the kubelet leaves a container that was deleted without grace and ignores SIGTERM
 _TOO_LONG = "Pod was active on the node longer than the specified deadline"
 
 
@@ -108,7 +109,7 @@ class Life:
 
     async def _run_and_run_again(self) -> None:
         for restarts in itertools.count():
-            self.container = container = Container(self._podman, f"hummingbird-lab-{self.uid}-{restarts}")
+            self.container = container = Container(self._podman, f"hummingbird-lab-{self.uid}-{restarts}", self._folder)
             ending = await self._ending(container)
             again = self._restarts(ending)
             delay_s = 0 if restarts == 0 else min(10 * 2 ** (restarts - 1), _LONGEST_BACK_OFF_S)
@@ -170,8 +171,13 @@ class Life:
         container = self.container
         if container is None:
             return None
-        if self._pod() is None:  # deleted without grace; nobody will ask how it ended
+        if self._pod() is None:  # deleted without grace: the API forgets it at once, its processes have a moment
+            await container.settled()
+            await container.signal("TERM")
+            ended = asyncio.create_task(container.ending())
+            await asyncio.wait({ended}, timeout=_FORCED_GRACE_S)
             await container.remove()
+            await ended
             return None
         await container.settled()
         await container.signal("TERM")

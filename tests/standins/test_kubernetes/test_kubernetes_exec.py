@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.sandboxes.kubernetes_pod import strip_harmless_errors
+from hummingbird.sandboxes.kubernetes_pod import strip_log_lines
 from tests.standins.kubernetes import kubectl as double
 from tests.standins.kubernetes.server import KubernetesLab
 from tests.standins.test_kubernetes.stage import Place, eventually, pod
@@ -42,7 +42,7 @@ class Client:
 
     def call(self, line: list[str], given: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
         done = subprocess.run(line, input=given, env=self.environment, capture_output=True, timeout=60, check=False)
-        done.stderr = strip_harmless_errors(done.stderr.decode()).encode()
+        done.stderr = strip_log_lines(done.stderr.decode()).encode()
         return done
 
     @contextmanager
