@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import urljoin
 
@@ -143,15 +144,47 @@ class FetchRefused(SourceRefused):
         self.body = body
 
 
+@dataclass(slots=True)
+class Deadline:
+    """The moment, in the event loop's time, at which a call of `total_s` seconds ends."""
+
+    total_s: float
+    ends_at: float
+
+    @classmethod
+    def start(cls, total_s: float) -> "Deadline":
+        """Return the deadline of a call that starts now."""
+        return cls(total_s, asyncio.get_running_loop().time() + total_s)
+
+    def is_over(self) -> bool:
+        return asyncio.get_running_loop().time() >= self.ends_at
+
+    def error(self) -> SourceUnavailable:
+        """Return the error for a call that takes too long."""
+        return SourceUnavailable(
+            f"The source took longer than {self.total_s:.0f} seconds in all: ask for less, or try later."
+        )
+
+
 class FetchedResponse:
     """A successful response, read in bounded pieces and never taken for complete when it is not.
 
-    `url` is the final address after redirects. The body can be read once.
+    `url` is the final address after redirects. The body can be read once. `what` begins an error sentence. When the
+    `deadline` has passed, what came is still delivered.
     """
 
-    def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
+    def __init__(
+        self,
+        response: httpx2.Response,
+        most_bytes: int,
+        *,
+        what: str = "The source's answer",
+        deadline: Deadline | None = None,
+    ) -> None:
         self._response = response
         self._most_bytes = most_bytes
+        self._what = what
+        self._deadline = deadline
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self.url = str(response.url)
@@ -222,19 +255,27 @@ class FetchedResponse:
     async def _raw_chunks(self) -> AsyncGenerator[bytes, None]:
         try:
             async with aclosing(self._response.aiter_raw()) as chunks:
-                async for chunk in chunks:
+                while True:
+                    async with asyncio.timeout_at(self._deadline.ends_at if self._deadline is not None else None):
+                        chunk = await anext(chunks, None)
+                    if chunk is None:
+                        return
                     yield chunk
         except _TIMEOUTS as error:
-            raise SourceUnavailable("The source fell silent in the middle of its answer. Ask again later.") from error
+            if self._deadline is not None and self._deadline.is_over():
+                raise self._deadline.error() from error
+            raise SourceUnavailable(
+                f"{self._what} stopped in the middle: the source fell silent. Ask again later."
+            ) from error
         except _BROKEN_CONNECTION as error:
             raise SourceResponseInvalid(
-                f"The source's answer broke off before its end ({error_reason(error)}). Ask again."
+                f"{self._what} broke off before its end ({error_reason(error)}). Ask again."
             ) from error
 
     def _too_large_error(self) -> SourceResponseInvalid:
-        return SourceResponseInvalid(
-            f"The source's answer is larger than {self._most_bytes} bytes; the rest was not read. Ask for less."
-        )
+        whole_mib, rest = divmod(self._most_bytes, 1024**2)
+        size = f"{self._most_bytes} bytes" if rest else f"{whole_mib} MiB"
+        return SourceResponseInvalid(f"{self._what} is larger than {size}; the rest was not read. Ask for less.")
 
 
 class OpenResponseStream(AsyncIterator[bytes]):
@@ -261,6 +302,14 @@ class OpenResponseStream(AsyncIterator[bytes]):
                 await close()
         finally:
             await self._stack.aclose()
+
+
+async def prepend_chunk(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield a chunk that was read ahead, then the others."""
+    if first:
+        yield first
+    async for chunk in chunks:
+        yield chunk
 
 
 _PERMANENT_STATUSES = frozenset({501, 505})

@@ -215,7 +215,7 @@ SOURCE_RETRY_AFTER_CAP_S = 30.0
 SOURCE_WAIT_S = 45.0  # all pauses of one read together; a tool has TOOL_TIMEOUT_S
 
 # Reading from GitLab
-GITLAB_CHUNKS_AHEAD = 4  # pieces of HTTP_PIECE_BYTES between the reading thread and the consumer
+GITLAB_KEEPALIVE_S = 15.0  # how long a connection is kept for the next read
 GITLAB_JSON_BYTES = 32 * 1024 * 1024  # of one response
 GITLAB_TEXT_BYTES = 2 * 1024**3  # of a log, a diff or a file
 GITLAB_ARCHIVE_BYTES = 1024**3
@@ -227,7 +227,6 @@ GITLAB_PER_PAGE = 100  # GitLab's maximum
 GITLAB_DIFFS_PER_PAGE = 30
 GITLAB_BASELINE_PIPELINES = 20  # pipelines searched for a green run of a job
 GITLAB_RECENT = 20  # pipelines listed by default
-GITLAB_THREAD_LEAVING_S = 1.0  # for a thread to end once its call is over
 
 # Reading from Konflux
 KONFLUX_PAGE = 100  # items per page; KubeArchive takes 1000 at most
@@ -306,7 +305,6 @@ FORGE_ATTEMPTS = 5
 FORGE_DELAY_S = 1.0  # the first pause; each further one is twice as long
 FORGE_WAIT_S = 90.0  # all pauses of one request together; a longer Retry-After fails at once
 FORGE_JSON_BYTES = 64 * 1024 * 1024  # of one response; a page of threads may hold many long notes
-FORGE_REFUSAL_BYTES = 64 * 1024  # of an error response
 FORGE_SAID_CHARS = 300  # of GitLab's own message in a sentence of ours
 FORGE_PER_PAGE = 100  # GitLab's maximum
 FORGE_DIFFS_PER_PAGE = 30

@@ -1,64 +1,62 @@
-"""Compute how long to wait before a request to GitLab is retried.
+"""Decide which requests to GitLab are sent again, and how long to wait before.
 
-GitLab's own headers decide when it sends them; otherwise the pause grows exponentially. GitLab's application rate
-limiter answers 429 without either header. The `reader_` functions serve `gitlab.read`, the `writer_` functions
-`gitlab.write`; they differ in the base delay and in how they treat a reset time that has passed.
+A read, and a write that has no further effect, may always be repeated. Any other write is repeated only when GitLab
+certainly did nothing: it answered 429, or was never reached. GitLab's own headers decide about the pause when it sends
+them; otherwise the pause grows exponentially, because GitLab's application rate limiter answers 429 without any header.
 """
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from hummingbird.core.limits import FORGE_DELAY_S, RETRY_JITTER, SOURCE_DELAY_S
+from hummingbird.core.limits import RETRY_JITTER
 from hummingbird.core.retry_after import parse_retry_after
 
-RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, *range(520, 531)})
-"""Response statuses worth a retry; 520 to 530 come from a CDN in front of GitLab."""
+
+def may_retry_status(status: int, *, repeatable: bool) -> bool:
+    """Return whether a request that was answered with this status may be sent again."""
+    return status == 429 or (repeatable and (status in (408, 425) or status >= 500))
 
 
-def reader_pause_s(headers: Mapping[str, str], attempt: int, now: float) -> float:
-    """Return the pause from Retry-After, else from RateLimit-Reset, else the backoff.
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a request is repeated.
 
-    `attempt` counts from 1; `now` is in seconds since 1970. A reset time that has passed means no pause.
+    A server that is silent costs a whole timeout each time, so it gets fewer attempts. A server that asks for a pause
+    longer than `longest_pause_s`, or for more than `total_pause_s` together, is not waited for at all.
     """
-    for asked in (parse_retry_after(headers.get("Retry-After", ""), now), _reader_reset_s(headers, now)):
-        if asked is not None:
-            return max(0.0, asked)
-    return reader_backoff_s(attempt)
+
+    attempts: int
+    silent_attempts: int
+    first_pause_s: float
+    longest_pause_s: float
+    total_pause_s: float
+
+    def next_pause_s(
+        self, attempt: int, waited_s: float, *, headers: Mapping[str, str], now: float, silent: bool = False
+    ) -> float | None:
+        """Return the pause after attempt number `attempt`, which counts from 1; None to give up.
+
+        `headers` are those of the refusal, empty if no response came. `now` is in seconds since 1970.
+        """
+        if attempt >= (self.silent_attempts if silent else self.attempts):
+            return None
+        pause = self.pause_s(headers, attempt, now)
+        return pause if pause <= self.longest_pause_s and waited_s + pause <= self.total_pause_s else None
+
+    def pause_s(self, headers: Mapping[str, str], attempt: int, now: float) -> float:
+        """Return the pause from Retry-After, else from RateLimit-Reset, else the backoff."""
+        for asked in (parse_retry_after(headers.get("Retry-After", ""), now), _reset_s(headers, now)):
+            if asked is not None:
+                return asked
+        return self.backoff_s(attempt)
+
+    def backoff_s(self, attempt: int) -> float:
+        """Return a pause that doubles with each attempt, plus jitter."""
+        return self.first_pause_s * float(2 ** (attempt - 1)) * (1 + RETRY_JITTER * random.random())  # noqa: S311 - spreads load
 
 
-def reader_backoff_s(attempt: int) -> float:
-    """Return a pause that doubles with each attempt, plus jitter."""
-    return SOURCE_DELAY_S * float(2 ** (attempt - 1)) * (1 + RETRY_JITTER * random.random())  # noqa: S311 - spreads load
-
-
-def _reader_reset_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds until the rate limit resets.
-
-    GitLab sends the header with successful responses too, so it counts only when RateLimit-Remaining is 0.
-    """
-    text = headers.get("RateLimit-Reset", "").strip()
-    if headers.get("RateLimit-Remaining", "0").strip() != "0" or not (text.isascii() and text.isdigit()):
-        return None
-    return float(text[:12]) - now
-
-
-def writer_pause_s(headers: Mapping[str, str], attempt: int, now: float) -> float:
-    """Return the pause from Retry-After, else from RateLimit-Reset, else the backoff.
-
-    `attempt` counts from 1; `now` is in seconds since 1970. A reset time that has passed is ignored.
-    """
-    for asked in (parse_retry_after(headers.get("Retry-After", ""), now), _writer_reset_s(headers, now)):
-        if asked is not None:
-            return asked
-    return writer_backoff_s(attempt)
-
-
-def writer_backoff_s(attempt: int) -> float:
-    """Return a pause that doubles with each attempt, plus jitter."""
-    return FORGE_DELAY_S * float(2 ** (attempt - 1)) * (1 + RETRY_JITTER * random.random())  # noqa: S311 - spreads load
-
-
-def _writer_reset_s(headers: Mapping[str, str], now: float) -> float | None:
+def _reset_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return the seconds until the rate limit resets; None when that time has passed.
 
     GitLab sends the header with successful responses too, so it counts only when RateLimit-Remaining is 0.

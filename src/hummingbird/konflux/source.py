@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from hummingbird.clients.url_fetch import OpenResponseStream, UrlFetcher
+from hummingbird.clients.url_fetch import OpenResponseStream, UrlFetcher, prepend_chunk
 from hummingbird.core.errors import (
     ArgumentsInvalid,
     ClusterUnusable,
@@ -455,11 +455,4 @@ async def _start_stream(chunks: AsyncGenerator[bytes, None], suffix: str, *, ter
     async with AsyncExitStack() as stack:
         stack.push_async_callback(chunks.aclose)
         first = await anext(chunks, b"")
-        return ByteStream(OpenResponseStream(stack.pop_all(), _prepend(first, chunks)), suffix, terminal=terminal)
-
-
-async def _prepend(first: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    if first:
-        yield first
-    async for chunk in chunks:
-        yield chunk
+        return ByteStream(OpenResponseStream(stack.pop_all(), prepend_chunk(first, chunks)), suffix, terminal=terminal)

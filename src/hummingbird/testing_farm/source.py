@@ -12,7 +12,7 @@ from html import unescape
 from typing import Any
 from urllib.parse import urljoin
 
-from hummingbird.clients.url_fetch import FetchedResponse, OpenResponseStream
+from hummingbird.clients.url_fetch import FetchedResponse, OpenResponseStream, prepend_chunk
 from hummingbird.core.errors import CallDenied, SourceError, SourceNotFound, SourceResponseInvalid
 from hummingbird.core.limits import (
     FARM_CALL_S,
@@ -121,7 +121,7 @@ class FarmTools:
             suffix, binary = _file_format(answer, kind, beginning)
             terminal = not binary and suffix == "log"
             return ByteStream(
-                OpenResponseStream(stack.pop_all(), _prepend(beginning, chunks)), suffix, binary, terminal=terminal
+                OpenResponseStream(stack.pop_all(), prepend_chunk(beginning, chunks)), suffix, binary, terminal=terminal
             )
 
     def _report_note(self, request: FarmRequest) -> str:
@@ -142,7 +142,7 @@ class FarmTools:
                     "There is a web page in place of the test report, as a login in front of the artifacts would show: "
                     "look at the request's status, or read its pipeline.log."
                 )
-            return ByteStream(OpenResponseStream(stack.pop_all(), _prepend(beginning, chunks)), "xml", note=note)
+            return ByteStream(OpenResponseStream(stack.pop_all(), prepend_chunk(beginning, chunks)), "xml", note=note)
 
     async def _open_junit_report(self, request: FarmRequest, missing: SourceNotFound) -> ByteStream:
         said = f"There is no results.xml: this is results-junit.xml. {_partial_report_note(request)}".rstrip()
@@ -199,13 +199,6 @@ async def _list_folder(url: str, beginning: bytes, chunks: AsyncIterator[bytes])
 async def _split_content(content: bytes) -> AsyncGenerator[bytes, None]:
     for at in range(0, len(content), HTTP_PIECE_BYTES):
         yield content[at : at + HTTP_PIECE_BYTES]
-
-
-async def _prepend(beginning: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    if beginning:
-        yield beginning
-    async for chunk in chunks:
-        yield chunk
 
 
 NAME = "testing_farm"

@@ -1,11 +1,10 @@
-"""A server that says what a test wants, and the session that speaks to it."""
+"""A server that says what a test wants, and a client that speaks to it without waiting."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from hummingbird.gitlab.read.http_session import InterruptibleAdapter, ReadOnlySession
-from tests.gitlab.read.stage import Hasty, Stage, staged
+from tests.gitlab.read.stage import Session, Stage, close_sources, session_at, staged
 
 
 @pytest.fixture
@@ -15,13 +14,12 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def effort() -> Hasty:
-    return Hasty()
-
-
-@pytest.fixture
-def session(stage: Stage, effort: Hasty) -> Iterator[ReadOnlySession]:
-    connections = InterruptibleAdapter()
-    with ReadOnlySession(stage.url, effort, connections) as found:
+async def session(stage: Stage) -> AsyncIterator[Session]:
+    async with session_at(stage.url) as found:
         yield found
-    connections.close()
+
+
+@pytest.fixture(autouse=True)
+async def _sources_closed() -> AsyncIterator[None]:
+    yield
+    await close_sources()

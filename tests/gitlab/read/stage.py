@@ -1,20 +1,22 @@
-"""A loopback server that answers as a test says, and efforts that do not wait: for what the lab's GitLab never does."""
+"""A loopback server that answers as a test says, for what the lab's GitLab never does."""
 
 import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from hummingbird.agent.tools.results import clean_stream
+from hummingbird.clients.url_fetch import Deadline
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput, ToolToken
+from hummingbird.gitlab.http_client import GitLabHttpClient
+from hummingbird.gitlab.read.client import GitLabReader, create_client
 from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.gitlab.read.source import GitLabSource
-from hummingbird.gitlab.read.worker_thread import InterruptibleCall
 
 TOKEN = "glpat-stage-token"  # a word, no credential
 
@@ -114,22 +116,47 @@ def staged(secured: ssl.SSLContext | None = None) -> Iterator[Stage]:
         thread.join()
 
 
-class Hasty(InterruptibleCall):
-    """Notes how long it would have waited."""
+@dataclass
+class Session:
+    """A reader before the stage. `pauses` are noted and not waited for."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.pauses: list[float] = []
+    reader: GitLabReader
+    client: GitLabHttpClient
+    deadline: Deadline
+    pauses: list[float]
 
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.raise_if_stopped()
+
+@asynccontextmanager
+async def session_at(url: str, token: str | None = TOKEN, total_s: float = 600, **more: Any) -> AsyncIterator[Session]:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    settings = GitLabSettings(url, ToolToken(token) if token else None, "a/b", **more)
+    client = create_client(settings, sleep)
+    try:
+        deadline = Deadline.start(total_s)
+        yield Session(GitLabReader(client, "It", deadline), client, deadline, pauses)
+    finally:
+        await client.connection.http.aclose()
 
 
 @contextmanager
 def source_at(url: str, token: str | None = TOKEN, **more: Any) -> Iterator["Asking"]:
     settings = {"project": "acme/widgets", **more}
-    yield Asking(GitLabSource(GitLabSettings(url, ToolToken(token) if token else None, **settings)))
+    source = GitLabSource(GitLabSettings(url, ToolToken(token) if token else None, **settings))
+    _opened.append(source)
+    yield Asking(source)
+
+
+_opened: list[GitLabSource] = []
+
+
+async def close_sources() -> None:
+    """Close what `source_at` opened; a fixture does it in the loop of the test."""
+    while _opened:
+        await _opened.pop().close()
 
 
 class Asking:

@@ -310,13 +310,12 @@ async def test_stock_phrases_of_gitlab_are_repeated(stage: Stage, status: int, s
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(body=b"[{}]", headers={"X-Total": "many"}),
         Answer(302, headers={"Location": "http://[::1/x"}),
         Answer(302, headers={"Location": "file:///etc/passwd"}),
         Answer(body=b"[" * 100_000),
         Answer(body=b'[{"id": ' + b"9" * 5_000 + b"}]"),
     ],
-    ids=["total", "address", "scheme", "depth", "digits"],
+    ids=["address", "scheme", "depth", "digits"],
 )
 async def test_an_answer_that_makes_no_sense_is_an_error_of_ours(stage: Stage, answer: Answer) -> None:
     stage.answers = [answer]

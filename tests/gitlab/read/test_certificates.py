@@ -9,18 +9,16 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-import requests
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from hummingbird.core.errors import SourceUnavailable
-from hummingbird.core.limits import HTTP_WORTHWHILE_BYTES, SOURCE_STALL_S
+from hummingbird.core.errors import SourceError, SourceUnavailable
+from hummingbird.core.limits import HTTP_WORTHWHILE_BYTES
 from hummingbird.core.protocols.tools import ByteStream
-from hummingbird.gitlab.read.http_session import InterruptibleAdapter, ReadOnlySession
-from tests.gitlab.read.stage import Answer, Hasty, Stage, source_at, staged
+from tests.gitlab.read.stage import Answer, Stage, session_at, source_at, staged
 
 
 @pytest.fixture
@@ -71,18 +69,14 @@ async def test_a_stranger_is_not_asked_and_not_tried_again(stage: Stage) -> None
     assert stage.asked == []
 
 
-@pytest.mark.thorough
-def test_what_is_not_trusted_is_not_tried_again(stage: Stage) -> None:
-    effort, connections = Hasty(), InterruptibleAdapter()
-    with pytest.raises(requests.exceptions.SSLError):
-        ReadOnlySession(stage.url, effort, connections).get(stage.url)
-    assert effort.pauses == []
-    connections.close()
+async def test_what_is_not_trusted_is_not_tried_again(stage: Stage) -> None:
+    async with session_at(stage.url) as session:
+        with pytest.raises(SourceUnavailable, match="certificate is not trusted"):
+            await session.reader.get("/x")
+        assert session.pauses == []
 
 
-async def test_an_encrypted_call_that_is_cancelled_before_its_answer_begins_leaves_no_thread(
-    stage: Stage, own: Path
-) -> None:
+async def test_an_encrypted_call_that_is_cancelled_before_its_answer_begins_ends(stage: Stage, own: Path) -> None:
     begun, silent = threading.Event(), threading.Event()
 
     def thinks(_asked: object) -> Answer:
@@ -97,14 +91,10 @@ async def test_an_encrypted_call_that_is_cancelled_before_its_answer_begins_leav
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    threads = [thread for thread in threading.enumerate() if thread.name == "gitlab"]
-    for thread in threads:
-        await asyncio.to_thread(thread.join, SOURCE_STALL_S / 3)
-    assert not any(thread.is_alive() for thread in threads)
     silent.set()
 
 
-async def test_leaving_an_encrypted_stream_leaves_no_thread(stage: Stage, own: Path) -> None:
+async def test_a_source_that_is_closed_ends_an_encrypted_stream(stage: Stage, own: Path) -> None:
     silent = threading.Event()
 
     def body() -> Iterator[bytes]:
@@ -117,8 +107,6 @@ async def test_leaving_an_encrypted_stream_leaves_no_thread(stage: Stage, own: P
         assert isinstance(output, ByteStream)
         await anext(output.chunks)
         await ask.source.close()
-    threads = [thread for thread in threading.enumerate() if thread.name == "gitlab"]
-    for thread in threads:
-        await asyncio.to_thread(thread.join, 10)
-    assert not any(thread.is_alive() for thread in threads)
+        with pytest.raises(SourceError):
+            await anext(output.chunks)
     silent.set()

@@ -4,14 +4,10 @@ import json
 import threading
 
 import pytest
-import requests
 
 from hummingbird.core.errors import SourceResponseInvalid, SourceUnavailable
-from hummingbird.core.limits import HTTP_REDIRECTS
 from hummingbird.core.protocols.tools import ByteStream
-from hummingbird.gitlab.read.http_session import ReadOnlySession
-from hummingbird.gitlab.read.worker_thread import InterruptibleCall
-from tests.gitlab.read.stage import Answer, Hasty, Stage, source_at
+from tests.gitlab.read.stage import Answer, Session, Stage, source_at
 
 ROOM = "hummingbird.gitlab.read"
 
@@ -30,32 +26,25 @@ async def test_an_archive_that_is_too_large_ends_with_a_sentence(stage: Stage, m
     with source_at(stage.url) as ask:
         output = await ask.output("get_repo_archive", ref="main")
         assert isinstance(output, ByteStream)
-        with pytest.raises(SourceResponseInvalid, match="larger than the 1 MiB"):
+        with pytest.raises(SourceResponseInvalid, match="larger than 1 MiB"):
             [chunk async for chunk in output.chunks]
 
 
-def test_streams_may_be_longer_than_json_and_have_a_bound_of_their_own(
-    stage: Stage, session: ReadOnlySession, monkeypatch: pytest.MonkeyPatch
+async def test_streams_may_be_longer_than_json_and_have_a_bound_of_their_own(
+    stage: Stage, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{ROOM}.http_session.GITLAB_JSON_BYTES", 1000)
+    monkeypatch.setattr(f"{ROOM}.client.GITLAB_JSON_BYTES", 1000)
     stage.answers = [Answer(body=b"x" * 5000, kind="text/plain")]
-    assert len(session.get(stage.url, stream=True).content) == 5000
-    monkeypatch.setattr(f"{ROOM}.http_session.GITLAB_TEXT_BYTES", 4000)
+    assert len(b"".join([chunk async for chunk in session.reader.stream_body("a/b", "trace")])) == 5000
     with pytest.raises(SourceResponseInvalid, match="larger"):
-        assert session.get(stage.url, stream=True).content
+        [chunk async for chunk in session.reader.stream_body("a/b", "trace", most=4000)]
 
 
-def test_only_so_many_redirects_are_followed(stage: Stage, session: ReadOnlySession) -> None:
-    stage.answers = [Answer(302, headers={"Location": "/again"})]
-    with pytest.raises(requests.TooManyRedirects):
-        session.get(stage.url)
-    assert len(stage.asked) == HTTP_REDIRECTS + 1
-
-
-def test_all_pauses_together_are_bounded(stage: Stage, session: ReadOnlySession, effort: Hasty) -> None:
+async def test_all_pauses_together_are_bounded(stage: Stage, session: Session) -> None:
     stage.answers = [Answer(503, headers={"Retry-After": "25"})]
-    assert session.get(stage.url).status_code == 503
-    assert effort.pauses == [25]
+    with pytest.raises(SourceUnavailable, match="status 503"):
+        await session.reader.get("/x")
+    assert session.pauses == [25]
 
 
 async def test_a_list_has_the_time_of_its_tool_not_that_of_a_stream(
@@ -84,19 +73,3 @@ async def test_an_answer_about_another_member_grants_nothing(stage: Stage) -> No
     with source_at(stage.url) as ask:
         (last,) = await ask.lines("get_mr_discussions", mr_iid=1)
     assert last["threads_left_out"] == 1
-
-
-def test_what_is_opened_after_the_end_is_shut_at_once() -> None:
-    shut = threading.Event()
-
-    class Body:
-        def shutdown(self) -> None:
-            shut.set()
-
-        def close(self) -> None:
-            return
-
-    effort = InterruptibleCall()
-    effort.stop()
-    effort.watch_body(Body())
-    assert shut.is_set()

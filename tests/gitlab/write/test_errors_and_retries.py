@@ -23,13 +23,13 @@ from hummingbird.core.limits import (
     FORGE_CONNECT_S,
     FORGE_IDLE_S,
     FORGE_JSON_BYTES,
-    FORGE_REFUSAL_BYTES,
     FORGE_SAID_CHARS,
     FORGE_WAIT_S,
+    HTTP_REFUSAL_BYTES,
 )
-from hummingbird.gitlab.retry_policy import writer_backoff_s, writer_pause_s
+from hummingbird.gitlab.write.client import WRITE_POLICY
 from hummingbird.gitlab.write.project_writer import GitLabProjectWriter
-from hummingbird.gitlab.write.protocol import NoteDraft, NoteMarker
+from hummingbird.gitlab.write.protocol import NoteDraft, NoteMarker, OrchestratorToken
 from hummingbird.lab.fault_injection import (
     DropConnection,
     Fault,
@@ -85,17 +85,17 @@ async def test_who_is_told_to_wait_too_long_gives_up_at_once_and_nothing_was_wri
 
 def test_facts_2_8_the_moment_of_a_reset_counts_once_nothing_remains() -> None:
     over = {"RateLimit-Reset": str(int(NOW) + 9)}
-    assert writer_pause_s({**over, "RateLimit-Remaining": "0"}, 1, NOW) == 9
-    assert writer_pause_s({**over, "RateLimit-Remaining": "0", "Retry-After": "3"}, 1, NOW) == 3
+    assert WRITE_POLICY.pause_s({**over, "RateLimit-Remaining": "0"}, 1, NOW) == 9
+    assert WRITE_POLICY.pause_s({**over, "RateLimit-Remaining": "0", "Retry-After": "3"}, 1, NOW) == 3
     for headers in ({**over, "RateLimit-Remaining": "12"}, {"RateLimit-Reset": "soon"}, {"RateLimit-Reset": "1"}):
-        assert 1 <= writer_pause_s(headers, 1, NOW) < 2
+        assert 1 <= WRITE_POLICY.pause_s(headers, 1, NOW) < 2
 
 
 def test_all_tries_of_a_request_fit_into_the_time_that_is_waited_for_it() -> None:
-    pauses = [writer_backoff_s(attempt) for attempt in range(1, FORGE_ATTEMPTS)]
+    pauses = [WRITE_POLICY.backoff_s(attempt) for attempt in range(1, FORGE_ATTEMPTS)]
     assert sum(pauses) < FORGE_WAIT_S
     assert FORGE_IDLE_S < FORGE_CONNECT_S < FORGE_ANSWER_S
-    assert FORGE_REFUSAL_BYTES < FORGE_JSON_BYTES
+    assert HTTP_REFUSAL_BYTES < FORGE_JSON_BYTES
 
 
 async def test_facts_2_8_a_write_that_the_limiter_refuses_without_a_word_about_when_is_tried_again(
@@ -246,7 +246,7 @@ async def test_cookies_are_not_kept(lab: GitLabLab, forge: GitLabProjectWriter) 
     lab.world.faults.plan(f"{MR}/discussions", RawResponse(head), method="GET")
     with pytest.raises(GitLabRequestRefused):
         await forge.threads(7)
-    assert [dict(forge._client._connection.http.cookies)] == [{}]
+    assert [dict(forge._client._client.connection.http.cookies)] == [{}]
 
 
 async def test_no_error_record_or_name_shows_the_token(lab: GitLabLab, caplog: pytest.LogCaptureFixture) -> None:
@@ -267,7 +267,12 @@ async def test_no_error_record_or_name_shows_the_token(lab: GitLabLab, caplog: p
             with pytest.raises(HummingbirdError) as caught:
                 await bench.forge.open_thread(7, DRAFT, internal=False)
             told += [repr(caught.value), "".join(traceback.format_exception(caught.value))]
-        told += [repr(bench.forge), repr(bench.forges), repr(vars(bench.forge)), repr(bench.forge._client._token)]
+        told += [
+            repr(bench.forge),
+            repr(bench.forges),
+            repr(vars(bench.forge)),
+            repr(bench.forge._client._client._token),
+        ]
         assert (await bench.forge.merge_request(7)).change.iid == 7
     assert token not in "".join([*told, caplog.text])
     assert "HTTP Request" in caplog.text
@@ -293,6 +298,6 @@ async def test_each_project_has_its_own_token_and_a_changed_one_is_taken_over(la
     assert bench.forges.writer_for("jdoe/widgets") is not bench.forge
     async with forging(lab.url) as other:
         tokens = iter([b"bot", b"reader"])
-        other.forges._token_of = lambda project: type(other.forge._client._token)(next(tokens).decode())
+        other.forges._token_of = lambda project: OrchestratorToken(next(tokens).decode())
         assert other.forges.writer_for(PROJECT) is other.forge
         assert await other.forges.writer_for(PROJECT).bot_ids() == {92}

@@ -1,25 +1,22 @@
-"""Read from GitLab through python-gitlab: objects, lists page by page, and raw bodies.
+"""Read from GitLab with the read token: objects, lists page by page, and bodies as streams.
 
-`GitLabReader` serves one tool call and one thread. `AsyncGitLabReader` runs such calls in threads and returns what
-tools return. Requests go through `ReadOnlySession`, which also does the retries. The shape of every JSON response is
-checked before it is used.
+`GitLabReader` serves one tool call: it bounds its time and its number of requests. `GitLabSourceClient` makes one for
+each call and returns what tools return. The shape of every JSON response is checked before it is used.
 """
 
+import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from itertools import count
-from typing import Any, TypeAlias, TypeVar
-from weakref import WeakSet
+from typing import Any, TypeVar
+from urllib.parse import quote
 
-import gitlab
+import httpx2
 import msgspec
-import requests
-from gitlab.v4.objects import Project
-from urllib3.exceptions import HTTPError
 
+from hummingbird.clients.url_fetch import Deadline, FetchedResponse, OpenResponseStream, prepend_chunk
 from hummingbird.core.errors import (
     CredentialRefused,
     HummingbirdError,
@@ -28,12 +25,44 @@ from hummingbird.core.errors import (
     SourceResponseInvalid,
     SourceUnavailable,
 )
-from hummingbird.core.limits import GITLAB_LIST_S, GITLAB_PER_PAGE, GITLAB_STREAM_S, GITLAB_TEXT_BYTES, HTTP_PIECE_BYTES
+from hummingbird.core.json_decoding import InvalidJson, decode_json
+from hummingbird.core.limits import (
+    GITLAB_JSON_BYTES,
+    GITLAB_KEEPALIVE_S,
+    GITLAB_LIST_S,
+    GITLAB_PER_PAGE,
+    GITLAB_REQUESTS,
+    GITLAB_STREAM_S,
+    GITLAB_TEXT_BYTES,
+    HTTP_REDIRECTS,
+    HTTP_WORTHWHILE_BYTES,
+    SOURCE_ATTEMPTS,
+    SOURCE_CONNECT_S,
+    SOURCE_DELAY_S,
+    SOURCE_RETRY_AFTER_CAP_S,
+    SOURCE_SILENT_ATTEMPTS,
+    SOURCE_STALL_S,
+    SOURCE_WAIT_S,
+)
 from hummingbird.core.protocols.tools import ByteStream
-from hummingbird.gitlab.read.http_session import InterruptibleAdapter, ReadOnlySession, is_timeout
+from hummingbird.gitlab.http_client import (
+    FailureKind,
+    GitLabConnection,
+    GitLabHttpClient,
+    GitLabRequest,
+    JsonObject,
+    RawResponse,
+    RequestFailed,
+    create_http_client,
+    next_page_path,
+)
 from hummingbird.gitlab.read.settings import GitLabSettings
-from hummingbird.gitlab.read.worker_thread import InterruptibleCall, ThreadByteStream, run_in_thread
+from hummingbird.gitlab.retry_policy import RetryPolicy
 
+READ_POLICY = RetryPolicy(
+    SOURCE_ATTEMPTS, SOURCE_SILENT_ATTEMPTS, SOURCE_DELAY_S, SOURCE_RETRY_AFTER_CAP_S, SOURCE_WAIT_S
+)
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "gzip", "User-Agent": "hummingbird"}
 _RENEW = "whoever runs this must renew it; go on without GitLab meanwhile"
 # The model reads error sentences outside the fence that marks untrusted text. They therefore repeat only these stock
 # phrases of GitLab: any other text may hold a title, a file name or a proxy's page.
@@ -47,35 +76,53 @@ _STOCK_PHRASE = re.compile(
 
 @contextmanager
 def translate_errors(what: str) -> Iterator[None]:
-    """Turn errors of python-gitlab and requests into a SourceError or CredentialRefused, written for the model.
+    """Turn a RequestFailed into a SourceError that is written for the model.
 
-    `what` begins the sentence: "The log of job 7". No sentence holds the token.
+    `what` begins the sentence: "The log of job 7".
     """
     try:
         yield
-    except gitlab.GitlabError as error:
-        raise _refusal_error(what, error) from error
-    except (requests.RequestException, HTTPError) as error:
-        raise _connection_error(what, error) from error
-    except (ValueError, RecursionError) as error:  # a header that is not a number, a link that is not an address
-        raise SourceResponseInvalid(f"{what} came in a form that cannot be read: go on without.") from error
+    except RequestFailed as failed:
+        raise _failure_error(what, failed) from failed
 
 
-def _refusal_error(what: str, error: gitlab.GitlabError) -> HummingbirdError:
-    code = error.response_code
-    if code is None:
-        return SourceResponseInvalid(
-            f"{what} came as something else than the JSON that GitLab's API promises: go on without."
+def _failure_error(what: str, failed: RequestFailed) -> HummingbirdError:
+    kind = failed.kind
+    if kind is FailureKind.UNTRUSTED:
+        return SourceUnavailable(
+            f"{what} was not asked for: GitLab's certificate is not trusted. Whoever runs this must set a CA."
         )
+    if kind is FailureKind.TOO_LARGE:
+        return SourceResponseInvalid(
+            f"GitLab's answer is larger than the {GITLAB_JSON_BYTES // 1024**2} MiB that are read: "
+            "ask for something narrower."
+        )
+    if kind is FailureKind.BROKEN_OFF:
+        return SourceResponseInvalid(f"{what} broke off in the middle, or cannot be read: ask once more.")
+    if kind is FailureKind.ELSEWHERE:
+        return SourceRefused(
+            "GitLab led to another host, and was not followed there with its token: go on without this."
+        )
+    if failed.silent:
+        return SourceUnavailable(f"{what} did not come in time, also when asked again. Try later or go on without.")
+    if kind in (FailureKind.NOT_SENT, FailureKind.HUNG_UP):
+        return SourceUnavailable(
+            f"{what} did not come: GitLab cannot be reached, or hung up. Try later or go on without."
+        )
+    return SourceRefused(f"{what} could not be asked for ({failed.reason or kind.name}): go on without.")
+
+
+def _refusal_error(what: str, answer: RawResponse) -> HummingbirdError:
+    code = answer.status
     if code == 401:
         return CredentialRefused(
             f"{what} was not given out: GitLab says that the token is invalid or expired; {_RENEW}."
         )
-    if code == 403 and "insufficient_scope" in str(error.error_message):
+    if code == 403 and "insufficient_scope" in _error_text(answer):
         return CredentialRefused(f"{what} was not given out: the token lacks the scope read_api; {_RENEW}.")
     if code == 404:
         return SourceNotFound(
-            f"{what} was not found: it does not exist, or the token may not see it{_quote_stock_phrase(error)}. "
+            f"{what} was not found: it does not exist, or the token may not see it{_quote_stock_phrase(answer)}. "
             "Check the number, name or reference; do not ask for the same again."
         )
     if code == 429:
@@ -86,171 +133,201 @@ def _refusal_error(what: str, error: gitlab.GitlabError) -> HummingbirdError:
         return SourceUnavailable(
             f"{what} was not given out: GitLab fails with status {code}, also when asked again. Try later."
         )
-    return SourceRefused(f"{what} was refused with status {code}{_quote_stock_phrase(error)}. Ask for something else.")
+    return SourceRefused(f"{what} was refused with status {code}{_quote_stock_phrase(answer)}. Ask for something else.")
 
 
-def _connection_error(what: str, error: Exception) -> HummingbirdError:
-    if isinstance(error, requests.exceptions.SSLError):
-        return SourceUnavailable(
-            f"{what} was not asked for: GitLab's certificate is not trusted. Whoever runs this must set a CA."
-        )
-    if isinstance(
-        error, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError | HTTPError
-    ):
-        return SourceResponseInvalid(f"{what} broke off in the middle: use what came, or ask once more.")
-    if is_timeout(error):
-        return SourceUnavailable(f"{what} did not come in time, also when asked again. Try later or go on without.")
-    if isinstance(error, requests.ConnectionError):
-        return SourceUnavailable(
-            f"{what} did not come: GitLab cannot be reached, or hung up. Try later or go on without."
-        )
-    if isinstance(error, requests.exceptions.JSONDecodeError):
-        return SourceResponseInvalid(
-            f"{what} came as something else than the JSON that GitLab's API promises: go on without."
-        )
-    return SourceRefused(f"{what} could not be asked for ({type(error).__name__}): go on without.")
+def _error_text(answer: RawResponse) -> str:
+    """Return GitLab's message, which may be any JSON value; empty if there is none."""
+    try:
+        found = decode_json(answer.body)
+    except InvalidJson:
+        return ""
+    return (
+        str(next((found[name] for name in ("message", "error") if name in found), ""))
+        if isinstance(found, dict)
+        else ""
+    )
 
 
-def _quote_stock_phrase(error: gitlab.GitlabError) -> str:
+def _quote_stock_phrase(answer: RawResponse) -> str:
     """Quote GitLab's message when it is one of its stock phrases."""
-    said = str(error.error_message)  # may be any JSON value
+    said = _error_text(answer)
     return f" (GitLab said: {said})" if _STOCK_PHRASE.fullmatch(said) else ""
 
 
-JsonObject: TypeAlias = Mapping[str, Any]
+def _check_api_response(headers: Mapping[str, str]) -> None:
+    """Raise SourceResponseInvalid for a web page, as a proxy or a sign-in form sends it."""
+    if headers.get("Content-Type", "").split(";")[0].strip().lower() == "text/html":
+        raise SourceResponseInvalid(
+            "GitLab answered with a web page instead of its API: whoever runs this must check its address and token."
+        )
+
+
+def _is_success(status: int) -> bool:
+    return 200 <= status < 300
+
+
 _UNEXPECTED_JSON = "GitLab's answer is not of the shape that its API promises: go on without it."
 
 
-class _GitLabWithoutRetries(gitlab.Gitlab):
-    def http_request(self, *arguments: Any, **options: Any) -> requests.Response:
-        """Turn off python-gitlab's retries: only the session's retries can be interrupted."""
-        options.update(obey_rate_limit=False, retry_transient_errors=False, max_retries=0)
-        return super().http_request(*arguments, **options)
-
-
-@dataclass(frozen=True, slots=True)
 class GitLabReader:
-    """Read objects, lists and bodies of a project, for one call and in one thread.
+    """Read objects, lists and bodies of projects for one call, which ends at its deadline.
 
-    Raises what python-gitlab and requests raise, and SourceResponseInvalid for JSON of an unexpected shape.
+    `what` begins the sentences of errors. Raises SourceError, CredentialRefused; SourceResponseInvalid for JSON of an
+    unexpected shape and after GITLAB_REQUESTS requests, which is more than any honest list needs.
     """
 
-    client: gitlab.Gitlab
-    call: InterruptibleCall
+    def __init__(self, client: GitLabHttpClient, what: str, deadline: Deadline) -> None:
+        self._client = client
+        self._what = what
+        self._deadline = deadline
+        self._requests = 0
 
-    def lazy_project(self, path: str) -> Project:
-        """Return the project without sending a request."""
-        return self.client.projects.get(path, lazy=True)
+    def raise_if_over(self) -> None:
+        """Raise SourceUnavailable if the deadline has passed."""
+        if self._deadline.is_over():
+            raise self._deadline.error()
 
-    def get_object(self, project: str, path: str, **query: Any) -> JsonObject:
+    async def get(self, path: str, **query: Any) -> Any:
+        """Return the decoded JSON at a path below /api/v4."""
+        return self._decode(await self._send(path, query))
+
+    async def get_object(self, project: str, path: str, **query: Any) -> JsonObject:
         """Return a single object below a project."""
-        found = self.client.http_get(self._project_path(project, path), query_data=query)
+        found = await self.get(project_path(project, path), **query)
         if not isinstance(found, dict):
             raise SourceResponseInvalid(_UNEXPECTED_JSON)
         return found
 
-    def list_objects(self, project: str, path: str, **query: Any) -> Iterator[JsonObject]:
+    async def list_objects(self, project: str, path: str, **query: Any) -> AsyncGenerator[JsonObject, None]:
         """Yield every object of a list, following GitLab's links to the next page."""
+        following: str | None = project_path(project, path)
         query = {"per_page": GITLAB_PER_PAGE, **query}
-        pages = self.client.http_list(self._project_path(project, path), query_data=query, iterator=True)
-        return _iter_objects(pages)
+        while following is not None:
+            answer = await self._send(following, query)
+            for found in _require_objects(self._decode(answer)):
+                yield found
+            with translate_errors(self._what):
+                following, query = next_page_path(answer.headers), {}
 
-    def list_numbered_pages(self, project: str, path: str, per_page: int, **query: Any) -> Iterator[JsonObject]:
-        """Yield every object of a list whose pages GitLab does not link; a page that is not full is the last one.
-
-        `InterruptibleCall.count_request` ends a list that has too many pages.
-        """
+    async def list_numbered_pages(
+        self, project: str, path: str, per_page: int, **query: Any
+    ) -> AsyncGenerator[JsonObject, None]:
+        """Yield every object of a list whose pages GitLab does not link; a page that is not full is the last one."""
         for page in count(1):
-            asked = {**query, "per_page": per_page, "page": page}
-            found = list(
-                _iter_objects(self.client.http_list(self._project_path(project, path), query_data=asked, get_all=False))
-            )
-            yield from found
+            found = _require_objects(await self.get(project_path(project, path), **query, per_page=per_page, page=page))
+            for each in found:
+                yield each
             if len(found) < per_page:
                 return
 
-    def stream_body(
-        self, project: str, path: str, headers: Mapping[str, str] | None = None, **query: Any
-    ) -> Iterator[bytes]:
+    async def stream_body(
+        self,
+        project: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        most: int = GITLAB_TEXT_BYTES,
+        **query: Any,
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the chunks of a body that is not JSON as they arrive."""
-        answer = self.client.http_get(
-            self._project_path(project, path),
-            query_data=query,
-            streamed=True,
-            raw=True,
-            extra_headers=dict(headers or {}),
+        request = self._build_request(project_path(project, path), query, headers or {})
+        async with AsyncExitStack() as stack:
+            with self._translate():
+                response = await stack.enter_async_context(self._client.open(request))
+            if not response.is_success:
+                raise _refusal_error(self._what, await self._client.read_refusal(response))
+            _check_api_response(response.headers)
+            body = FetchedResponse(response, most, what=self._what, deadline=self._deadline)
+            async with aclosing(body.chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+    async def _send(self, path: str, query: Mapping[str, Any]) -> RawResponse:
+        with self._translate():
+            answer = await self._client.send(self._build_request(path, query, {}))
+        if not _is_success(answer.status):
+            raise _refusal_error(self._what, answer)
+        _check_api_response(answer.headers)
+        return answer
+
+    def _build_request(self, path: str, query: Mapping[str, Any], headers: Mapping[str, str]) -> GitLabRequest:
+        self.raise_if_over()
+        self._requests += 1
+        if self._requests > GITLAB_REQUESTS:
+            raise SourceResponseInvalid(
+                f"GitLab led from page to page for more than {GITLAB_REQUESTS} requests: ask for something narrower."
+            )
+        return GitLabRequest(
+            self._what,
+            "GET",
+            path,
+            query,
+            headers=headers,
+            max_bytes=GITLAB_JSON_BYTES,
+            deadline=self._deadline,
         )
-        assert isinstance(answer, requests.Response)
-        return answer.iter_content(chunk_size=HTTP_PIECE_BYTES)
 
-    def _project_path(self, project: str, path: str) -> str:
-        return f"/projects/{gitlab.utils.EncodedId(project)}/{path}".rstrip("/")
+    @contextmanager
+    def _translate(self) -> Iterator[None]:
+        try:
+            with translate_errors(self._what):
+                yield
+        except HummingbirdError as error:
+            if isinstance(error.__cause__, RequestFailed) and error.__cause__.kind is FailureKind.OUT_OF_TIME:
+                raise self._deadline.error() from error.__cause__
+            raise
 
-
-def create_reader(
-    settings: GitLabSettings, effort: InterruptibleCall, connections: InterruptibleAdapter
-) -> GitLabReader:
-    """Create the reader for one call, without sending a request."""
-    client = _GitLabWithoutRetries(
-        settings.url,
-        private_token=settings.token.reveal() if settings.token is not None else None,
-        ssl_verify=settings.ca_bundle or True,
-        keep_base_url=True,
-        user_agent="hummingbird",
-        session=ReadOnlySession(settings.url, effort, connections),
-    )
-    return GitLabReader(client, effort)
+    def _decode(self, answer: RawResponse) -> Any:
+        try:
+            return decode_json(answer.body)
+        except InvalidJson as error:
+            raise SourceResponseInvalid(
+                f"{self._what} came as something else than the JSON that GitLab's API promises: go on without."
+            ) from error
 
 
-def _iter_objects(items: Any) -> Iterator[JsonObject]:
-    """Yield the objects of a list. Raises SourceResponseInvalid when a page is not a list of objects."""
-    try:
-        for item in items:
-            if not isinstance(item, dict):
-                raise SourceResponseInvalid(_UNEXPECTED_JSON)
-            yield item
-    except (KeyError, TypeError, AttributeError) as error:  # python-gitlab treats any JSON value as a list
-        raise SourceResponseInvalid(_UNEXPECTED_JSON) from error
+def project_path(project: str, path: str) -> str:
+    """Return the API path of something below a project."""
+    return f"/projects/{quote(project, safe='')}/{path}".rstrip("/")
+
+
+def _require_objects(found: Any) -> list[JsonObject]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise SourceResponseInvalid(_UNEXPECTED_JSON)
+    return found
 
 
 Answer = TypeVar("Answer")
 _SNIFFED_BYTES = 8 * 1024  # how much of a body decides whether it is text
 
 
-class AsyncGitLabReader:
-    """Run each read in a thread of its own, within limits of time and size.
+class GitLabSourceClient:
+    """Make each call of a tool within limits of time and size, over shared connections.
 
-    The first request opens the first connection. All calls share the connections.
+    The first request opens the first connection.
     """
 
     def __init__(self, settings: GitLabSettings) -> None:
         self._settings = settings
-        self._connections = InterruptibleAdapter()
-        self._calls: WeakSet[InterruptibleCall] = WeakSet()
+        self._client: GitLabHttpClient | None = None
 
-    async def fetch(self, what: str, work: Callable[[GitLabReader], Answer]) -> Answer:
-        """Run `work` in a thread and return its result.
+    async def fetch(self, what: str, work: Callable[[GitLabReader], Awaitable[Answer]]) -> Answer:
+        """Return the result of `work`.
 
-        `what` begins the sentence of an error: "Merge request !7". Raises SourceError, CredentialRefused.
+        `what` begins the sentence of an error: "Merge request !7". Raises SourceError, CredentialRefused, and
+        MissingSetting for certificates or proxies that cannot be used.
         """
-        effort = self._new_call()
-
-        def read_in_thread() -> Answer:
-            with translate_errors(what):
-                return work(create_reader(self._settings, effort, self._connections))
-
-        return await run_in_thread(read_in_thread, effort, GITLAB_LIST_S)
+        return await work(self._new_reader(what, GITLAB_LIST_S))
 
     async def stream(
         self,
         what: str,
-        work: Callable[[GitLabReader], Iterator[bytes]],
+        work: Callable[[GitLabReader], AsyncGenerator[bytes, None]],
         *,
         suffix: str,
         nothing: str,
         binary: bool | None = False,
         terminal: bool = False,
-        most: int = GITLAB_TEXT_BYTES,
         note: Callable[[], str] = str,
         total_s: float = GITLAB_STREAM_S,
     ) -> ByteStream | str:
@@ -259,57 +336,73 @@ class AsyncGitLabReader:
         `binary` None: the first bytes decide. `note` is called after the first chunk has arrived. Raises like `fetch`;
         errors after the first chunk are raised while iterating.
         """
-        effort = self._new_call()
-
-        def chunks() -> Iterator[bytes]:
-            with translate_errors(what):
-                yield from _limit_size(what, work(create_reader(self._settings, effort, self._connections)), most)
-
-        handover = ThreadByteStream(chunks, effort, total_s)
-        first = await handover.read_first()
-        if not first:
-            return nothing
-        looks_binary = b"\x00" in first[:_SNIFFED_BYTES] if binary is None else binary
-        return ByteStream(handover, suffix, looks_binary, note(), terminal)
+        chunks = work(self._new_reader(what, total_s))
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(chunks.aclose)
+            first = await anext(chunks, b"")
+            if not first:
+                return nothing
+            looks_binary = b"\x00" in first[:_SNIFFED_BYTES] if binary is None else binary
+            stream = OpenResponseStream(stack.pop_all(), prepend_chunk(first, chunks))
+            return ByteStream(stream, suffix, looks_binary, note(), terminal)
+        raise AssertionError("the stack suppresses no error")
 
     async def stream_lines(
-        self, what: str, work: Callable[[GitLabReader], Iterator[JsonObject]], nothing: str
+        self, what: str, work: Callable[[GitLabReader], AsyncIterator[JsonObject]], nothing: str
     ) -> ByteStream | str:
         """Return a stream of one JSON object per line.
 
         It ends after GITLAB_LIST_S seconds: later the tool call itself would time out and lose all lines.
         """
         return await self.stream(
-            what, lambda there: encode_lines(what, work(there)), suffix="jsonl", nothing=nothing, total_s=GITLAB_LIST_S
+            what, lambda reader: encode_lines(work(reader)), suffix="jsonl", nothing=nothing, total_s=GITLAB_LIST_S
         )
 
-    async def close(self) -> None:
-        """Stop all calls and close the connections."""
-        for effort in list(self._calls):
-            effort.stop()
-        self._connections.close()
+    async def aclose(self) -> None:
+        """Close the connections; calls that still read end with an error."""
+        if self._client is not None:
+            await self._client.connection.http.aclose()
 
-    def _new_call(self) -> InterruptibleCall:
-        effort = InterruptibleCall()
-        self._calls.add(effort)
-        return effort
+    def _new_reader(self, what: str, total_s: float) -> GitLabReader:
+        if self._client is None:
+            self._client = create_client(self._settings)
+        return GitLabReader(self._client, what, Deadline.start(total_s))
 
 
-def encode_lines(what: str, items: Iterator[JsonObject]) -> Iterator[bytes]:
-    """Encode the items as JSON lines.
+def create_client(
+    settings: GitLabSettings, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> GitLabHttpClient:
+    """Create a client that only reads: it follows redirects within GitLab, with the token.
+
+    Raises MissingSetting for certificates or proxies that cannot be used.
+    """
+    timeout = httpx2.Timeout(SOURCE_STALL_S, connect=SOURCE_CONNECT_S)
+    http = create_http_client(settings.ca_bundle, timeout, GITLAB_KEEPALIVE_S)
+    connection = GitLabConnection(
+        http, settings.url, READ_POLICY, _HEADERS, redirects=HTTP_REDIRECTS, read_only=True, sleep=sleep
+    )
+    return GitLabHttpClient(connection, settings.token)
+
+
+async def encode_lines(items: AsyncIterator[JsonObject]) -> AsyncGenerator[bytes, None]:
+    """Encode the items as JSON lines, in chunks that are worth handing over.
 
     When the list breaks off after the first item, the last line says so; an earlier error is raised.
     """
-    count = 0
+    lines, count = bytearray(), 0
     try:
-        with translate_errors(what):
-            for item in items:
-                yield encode_line(item)
-                count += 1
+        async for item in items:
+            lines += encode_line(item)
+            count += 1
+            if len(lines) >= HTTP_WORTHWHILE_BYTES:
+                yield bytes(lines)
+                lines.clear()
     except HummingbirdError as error:
         if not count:
             raise
-        yield encode_line({"incomplete": f"The list breaks off here, after {count}. {error}"})
+        lines += encode_line({"incomplete": f"The list breaks off here, after {count}. {error}"})
+    if lines:
+        yield bytes(lines)
 
 
 def encode_line(item: JsonObject) -> bytes:
@@ -318,14 +411,3 @@ def encode_line(item: JsonObject) -> bytes:
         return msgspec.json.encode(item) + b"\n"
     except UnicodeEncodeError:  # JSON can escape a lone surrogate, which UTF-8 cannot encode
         return json.dumps(item).encode() + b"\n"
-
-
-def _limit_size(what: str, chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
-    size = 0
-    for chunk in chunks:
-        size += len(chunk)
-        if size > most:
-            raise SourceResponseInvalid(
-                f"{what} is larger than the {most // 1024**2} MiB that are read: use what came."
-            )
-        yield chunk

@@ -109,6 +109,13 @@ class DiscussionFilter:
     bot_ids: frozenset[int]
     marker_prefix: str
 
+    def authors_to_check(self, raw: Mapping[str, Any]) -> frozenset[int]:
+        """Return the authors of a thread whose access level `filter_thread` will want to know."""
+        listed = raw.get("notes")
+        notes = [note for note in listed if isinstance(note, Mapping)] if isinstance(listed, list) else []
+        authors = {author for note in notes if (author := _author_id(note)) is not None}
+        return frozenset(authors - self.bot_ids)
+
     def filter_thread(self, raw: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the discussion as the model may read it; None when only outsiders wrote in it."""
         listed = raw.get("notes")

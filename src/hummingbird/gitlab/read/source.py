@@ -17,9 +17,9 @@ from hummingbird.core.limits import (
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.source_tool import JsonSchema, SourceTool, ToolFunction, arguments_schema
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.gitlab.read.client import AsyncGitLabReader
+from hummingbird.gitlab.http_client import url_origin
+from hummingbird.gitlab.read.client import GitLabSourceClient
 from hummingbird.gitlab.read.discussion_filter import WITHHELD
-from hummingbird.gitlab.read.http_session import parse_origin
 from hummingbird.gitlab.read.settings import GitLabSettings, ProjectScope
 from hummingbird.gitlab.read.tools import LogTools, MergeRequestTools, PipelineTools, RepositoryTools
 
@@ -228,12 +228,12 @@ class GitLabSource:
     def __init__(self, settings: GitLabSettings) -> None:
         _check_settings(settings)
         self._settings = settings
-        self._reader = AsyncGitLabReader(settings)
+        self._client = GitLabSourceClient(settings)
         home = settings.url.rstrip("/")
         scope = ProjectScope(settings.project, settings.projects)
         self._tools = [
             SourceTool(build_spec(name, f"{home}/{scope.own}"), work)
-            for name, work in _tool_functions(settings, self._reader, scope).items()
+            for name, work in _tool_functions(settings, self._client, scope).items()
         ]
 
     @property
@@ -250,15 +250,13 @@ class GitLabSource:
         return [token.reveal()] if token is not None and token.reveal() else []
 
     async def close(self) -> None:
-        await self._reader.close()
+        await self._client.aclose()
 
 
 def _check_settings(settings: GitLabSettings) -> None:
-    """Reject unusable settings before the first request.
-
-    The token must be checked here: http.client's error about an invalid header quotes the whole value.
-    """
-    parse_origin(settings.url)
+    """Reject unusable settings before the first request."""
+    if url_origin(settings.url) is None:
+        raise SourceRefused("GitLab's address is not usable: it must begin with https:// and a host.")
     if "@" in urlsplit(settings.url).netloc:
         raise SourceRefused("GitLab's address holds a user or a password: leave them out and set a token.")
     if not settings.project.strip("/"):
@@ -271,12 +269,12 @@ def _check_settings(settings: GitLabSettings) -> None:
 
 
 def _tool_functions(
-    settings: GitLabSettings, desk: AsyncGitLabReader, scope: ProjectScope
+    settings: GitLabSettings, client: GitLabSourceClient, scope: ProjectScope
 ) -> Mapping[str, ToolFunction]:
-    merge_requests = MergeRequestTools(settings, desk, scope)
-    repository = RepositoryTools(desk, scope)
-    pipelines = PipelineTools(desk, scope)
-    logs = LogTools(desk, scope)
+    merge_requests = MergeRequestTools(settings, client, scope)
+    repository = RepositoryTools(client, scope)
+    pipelines = PipelineTools(client, scope)
+    logs = LogTools(client, scope)
     return {
         "gitlab_get_mr_details": merge_requests.get_details,
         "gitlab_get_mr_unified_diff": merge_requests.get_unified_diff,

@@ -6,12 +6,9 @@ sentences are written for whoever operates the service. Nothing here sends a req
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-import anyio
 import httpx2
-import msgspec
 
 from hummingbird.core.errors import (
     CredentialRefused,
@@ -23,10 +20,10 @@ from hummingbird.core.errors import (
     GitLabWriteUncertain,
     HummingbirdError,
 )
+from hummingbird.core.json_decoding import InvalidJson, decode_json
 from hummingbird.core.limits import FORGE_SAID_CHARS
 from hummingbird.core.text import replace_surrogates, shorten_line
-
-JsonObject: TypeAlias = Mapping[str, Any]
+from hummingbird.gitlab.http_client import GitLabRequest, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +86,8 @@ class GitLabResponse:
 
     def _parse_json(self) -> object:
         try:
-            return msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+            return decode_json(self.body)
+        except InvalidJson:
             raise GitLabUnavailable(
                 f"{self.what} came as something else than JSON: something before GitLab may have answered in its "
                 "place. It is tried again later."
@@ -135,41 +132,6 @@ def object_or_empty(raw: JsonObject, name: str) -> JsonObject:
     return found if isinstance(found, dict) else {}
 
 
-NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
-# httpx2 lets these errors of the layers below it through while it reads or closes a connection.
-_TRANSPORT_ERRORS = (
-    OSError,
-    anyio.BrokenResourceError,
-    anyio.BusyResourceError,
-    anyio.ClosedResourceError,
-    anyio.EndOfStream,
-)
-CONNECTION_LOST = (httpx2.HTTPError, httpx2.StreamError, *_TRANSPORT_ERRORS)
-# UnicodeError and ExceptionGroup result from a host name or a port that no socket accepts.
-INVALID_ADDRESS = (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError, ExceptionGroup)
-
-
-@dataclass(frozen=True, slots=True)
-class GitLabRequest:
-    """A request to GitLab's API.
-
-    `what` begins an error sentence: "The thread". `repeatable` says that sending it twice has no further effect.
-    `accepted_statuses` are refusals that count as responses here.
-    """
-
-    what: str
-    method: str
-    path: str
-    params: dict[str, str | int]
-    body: dict[str, Any] | None
-    repeatable: bool
-    accepted_statuses: tuple[int, ...] = ()
-
-    @property
-    def is_write(self) -> bool:
-        return self.method != "GET"
-
-
 def unreachable_error(asked: GitLabRequest, why: str) -> GitLabUnavailable:
     """Return the error for a request that GitLab did not process."""
     return GitLabUnavailable(
@@ -199,10 +161,10 @@ def certificate_error(asked: GitLabRequest) -> GitLabUnavailable:
     return unreachable_error(asked, "its certificate is not trusted; set ca_bundle to your authority's certificates")
 
 
-def invalid_address_error(error: Exception) -> GitLabRequestRefused:
+def invalid_address_error(reason: str) -> GitLabRequestRefused:
     """Return the error for a configured address that is not a URL."""
     return GitLabRequestRefused(
-        f"The configured address of GitLab is not a URL ({type(error).__name__}): write it like https://gitlab.example."
+        f"The configured address of GitLab is not a URL ({reason}): write it like https://gitlab.example."
     )
 
 
@@ -228,11 +190,6 @@ def refusal_error(asked: GitLabRequest, answer: GitLabResponse, project: str) ->
         )
     advice = "check the bot's role in the project" if answer.status == 403 else "it would be refused again"
     return GitLabRequestRefused(f"{asked.what} was refused with status {answer.status}{quoted}: {advice}.")
-
-
-def error_reason(error: Exception) -> str:
-    """Return the error's text on one short line, or its type if it has no text."""
-    return shorten_line(str(error) or type(error).__name__, 200)
 
 
 def _action_phrase(asked: GitLabRequest) -> str:

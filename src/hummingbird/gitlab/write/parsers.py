@@ -10,10 +10,10 @@ from hummingbird.core.diffs import CommitComparison, FileDiff
 from hummingbird.core.errors import GitLabRequestRefused
 from hummingbird.core.findings import is_dismissal
 from hummingbird.core.votes import EmojiReaction
+from hummingbird.gitlab.http_client import JsonObject
 from hummingbird.gitlab.webhook_events import MergeRequestState
 from hummingbird.gitlab.write.api_response import (
     GitLabResponse,
-    JsonObject,
     object_or_empty,
     positive_int,
     text_or_empty,

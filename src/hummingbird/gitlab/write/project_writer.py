@@ -36,8 +36,9 @@ from hummingbird.core.limits import (
 from hummingbird.core.masking import Secrets
 from hummingbird.core.votes import REACTIONS_READ, EmojiReaction
 from hummingbird.gitlab.access import PLANNER, active_access_level
-from hummingbird.gitlab.write.api_response import GitLabResponse, JsonObject, positive_int, text_or_empty
-from hummingbird.gitlab.write.client import GitLabConnection, GitLabWriteClient, create_http_client
+from hummingbird.gitlab.http_client import GitLabConnection, JsonObject
+from hummingbird.gitlab.write.api_response import GitLabResponse, positive_int, text_or_empty
+from hummingbird.gitlab.write.client import GitLabWriteClient, create_connection
 from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.note_renderer import render_note
 from hummingbird.gitlab.write.parsers import (
@@ -543,8 +544,7 @@ class GitLabProjectWriters:
         answer_s: float = FORGE_ANSWER_S,
     ) -> None:
         """Raises MissingSetting for certificates or proxies that cannot be used."""
-        http = create_http_client(ca_bundle, answer_s)
-        self._connection = GitLabConnection(http, f"{url.rstrip('/')}/api/v4", answer_s, pause, now)
+        self._connection = create_connection(url, ca_bundle, answer_s, sleep=pause, now=now)
         self._token_of = token_of
         self._secrets = secrets
         self._markers = NoteMarkers(marker_prefix)
