@@ -1,5 +1,6 @@
 """`hummingbird run --execute`: the whole way that an event goes in `serve`, on demand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hummingbird.app.run_request import FinishedRun, NothingToRun, RunRequest
 from hummingbird.core.errors import EventUnreadable, GitLabNotFound, MissingSetting, UnknownModel
 from hummingbird.core.journal import EndReason
 from hummingbird.core.limits import FORGE_ATTEMPTS
+from hummingbird.gitlab.write.client import WRITE_POLICY
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.error_responses import rate_limit_fault
 from hummingbird.lab.scene import Scene
@@ -122,7 +124,7 @@ async def test_what_gitlab_takes_no_note_of_now_is_not_called_posted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`serve` would look again later; here nobody would."""
-    monkeypatch.setattr("hummingbird.gitlab.retry_policy.FORGE_DELAY_S", 0.01)
+    monkeypatch.setattr("hummingbird.gitlab.write.client.WRITE_POLICY", replace(WRITE_POLICY, first_pause_s=0.01))
     with site(tmp_path) as here:
         here.scene.worlds.gitlab.faults.plan(
             "*/discussions/*/notes", rate_limit_fault(), times=FORGE_ATTEMPTS, method="POST"

@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 from hummingbird.app.service import HummingbirdService, log_to_stderr
 from hummingbird.app.stores import open_queue
 from hummingbird.config.loader import ConfigWatcher
+from hummingbird.gitlab.write.client import WRITE_POLICY
 from hummingbird.service.worker import Worker
 from tests.crash import points
 
@@ -42,7 +44,7 @@ LATER = (
 )
 # pauses that a service makes with others in trouble: a suite waits for what happens, not for time
 HURRIED = {
-    "hummingbird.gitlab.retry_policy.FORGE_DELAY_S": 0.01,
+    "hummingbird.gitlab.write.client.WRITE_POLICY": replace(WRITE_POLICY, first_pause_s=0.01),
     "hummingbird.service.publisher.NOTE_LOOKS_S": (0.02, 0.05),
     "hummingbird.service.run_stage.TAKEN_PAUSE_S": 1.0,
     "hummingbird.queues.sqs.QUEUE_POLL_S": 1.0,

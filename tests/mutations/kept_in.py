@@ -99,10 +99,10 @@ KEPT_IN = (
     Mutation(
         "read-token",
         "The GitLab source takes its token to another host that GitLab names",
-        "hummingbird/gitlab/read/http_session.py",
-        'if parse_origin(request.url or "") != self._origin:',
-        "if not self._origin:",
-        ("tests/gitlab/read/test_http_session.py::test_a_redirect_to_another_origin_is_not_followed",),
+        "hummingbird/gitlab/http_client.py",
+        "if origin is None or origin != url_origin(self.connection.url):",
+        "if origin is None:",
+        ("tests/gitlab/read/test_reader.py::test_a_redirect_to_another_origin_is_not_followed",),
     ),
     Mutation(
         "read-token",

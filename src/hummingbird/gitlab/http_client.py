@@ -98,8 +98,7 @@ class GitLabRequest:
     """A request to GitLab's API; `path` is below /api/v4.
 
     `what` begins an error sentence: "The thread". `repeatable` says that sending it twice has no further effect.
-     `max_bytes` limits the body of a success. A request
-    with a `deadline` ends at that moment, retries included.
+    `max_bytes` limits the body of a success. A request with a `deadline` ends at that moment, retries included.
     """
 
     what: str
@@ -266,6 +265,8 @@ class GitLabHttpClient:
         """Send the request once and translate the HTTP client's errors."""
         if self.connection.http.is_closed:
             raise RequestFailed(FailureKind.NOT_SENT, "the connections were closed")
+        if request.deadline is not None and request.deadline.is_over():
+            raise RequestFailed(FailureKind.OUT_OF_TIME)
         began: list[httpx2.Response] = []
         try:
             async with asyncio.timeout_at(self._latest_end(request)):

@@ -3,9 +3,7 @@
 It only reads, without retries, and follows no redirects: the token goes only to the configured address.
 """
 
-import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -13,7 +11,6 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import httpx2
-import msgspec
 
 from hummingbird.core.errors import (
     CredentialRefused,
@@ -23,12 +20,24 @@ from hummingbird.core.errors import (
     HummingbirdError,
     MissingSetting,
 )
+from hummingbird.core.json_decoding import InvalidJson, decode_json
 from hummingbird.core.limits import DOCTOR_ANSWER_BYTES, DOCTOR_ANSWER_S, SOURCE_CONNECT_S
 from hummingbird.core.text import shorten_line
 from hummingbird.gitlab.access import TokenFacts, parse_token_facts
+from hummingbird.gitlab.http_client import (
+    FailureKind,
+    GitLabConnection,
+    GitLabHttpClient,
+    GitLabRequest,
+    RequestFailed,
+    create_http_client,
+)
+from hummingbird.gitlab.retry_policy import RetryPolicy
 from hummingbird.gitlab.write.protocol import OrchestratorToken
 
 _CHECK_URL = "check settings.gitlab_url"
+_NO_RETRIES = RetryPolicy(attempts=1, silent_attempts=1, first_pause_s=0, longest_pause_s=0, total_pause_s=0)
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "hummingbird"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +70,9 @@ class GitLabSelfCheck:
     """
 
     def __init__(self, url: str, ca_bundle: str = "") -> None:
-        self._url = url.rstrip("/")
-        self._client = _create_client(ca_bundle)
+        timeout = httpx2.Timeout(DOCTOR_ANSWER_S, connect=SOURCE_CONNECT_S)
+        http = create_http_client(ca_bundle, timeout, DOCTOR_ANSWER_S)
+        self._connection = GitLabConnection(http, url, _NO_RETRIES, _HEADERS)
 
     async def __aenter__(self) -> Self:
         return self
@@ -70,7 +80,7 @@ class GitLabSelfCheck:
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.aclose()
+        await self._connection.http.aclose()
 
     async def check_reachable(self) -> GitLabServerClock:
         """Check, without a token, that a GitLab answers at the address; return its time.
@@ -134,22 +144,19 @@ class GitLabSelfCheck:
 
     @property
     def _host(self) -> str:
-        return urlsplit(self._url).netloc
+        return urlsplit(self._connection.url).netloc
 
     async def _get(self, path: str, token: OrchestratorToken | None = None) -> _SelfCheckResponse:
-        headers = {"accept": "application/json", "user-agent": "hummingbird"}
-        if token is not None:
-            headers["private-token"] = _check_token(token)
-        with self._translate_errors():
-            async with self._client.stream("GET", f"{self._url}/api/v4{path}", headers=headers) as answer:
-                body = b""
-                async for piece in answer.aiter_bytes():
-                    body += piece
-                    if len(body) > DOCTOR_ANSWER_BYTES:
-                        raise GitLabRequestRefused(
-                            f"{self._host} answers with more than any GitLab does: {_CHECK_URL}."
-                        )
-                return _SelfCheckResponse(answer.status_code, answer.headers, _decode_json(body))
+        client = GitLabHttpClient(self._connection, _check_token(token))
+        try:
+            answer = await client.send(GitLabRequest("GitLab", "GET", path, max_bytes=DOCTOR_ANSWER_BYTES))
+        except RequestFailed as failed:
+            raise self._failure_error(failed) from failed
+        try:
+            body = decode_json(answer.body)
+        except InvalidJson:
+            body = None
+        return _SelfCheckResponse(answer.status, answer.headers, body)
 
     def _require_ok(self, answer: _SelfCheckResponse) -> Any:
         """Return the body of a response with status 200.
@@ -179,56 +186,28 @@ class GitLabSelfCheck:
             return GitLabUnavailable(f"{self._host} fails with status {status}: try again later.")
         return GitLabRequestRefused(f"{self._host} answers with status {status}: {_CHECK_URL}.")
 
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """Translate the HTTP client's errors without their texts, which may quote a header."""
-        try:
-            yield
-        except httpx2.TimeoutException as error:
-            raise GitLabUnavailable(f"{self._host} does not answer in time: {_CHECK_URL} and the network.") from error
-        except httpx2.HTTPError as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise GitLabUnavailable(
+    def _failure_error(self, failed: RequestFailed) -> HummingbirdError:
+        """Return the error for a missing response, without the HTTP client's text, which may quote a header."""
+        match failed.kind:
+            case FailureKind.TOO_LARGE:
+                return GitLabRequestRefused(f"{self._host} answers with more than any GitLab does: {_CHECK_URL}.")
+            case FailureKind.UNTRUSTED:
+                return GitLabUnavailable(
                     f"The certificate of {self._host} is not trusted: set settings.ca_bundle to your authority's."
-                ) from error
-            raise GitLabUnavailable(
-                f"{self._host} cannot be reached: {_CHECK_URL}, the network and the proxy."
-            ) from error
-        except (httpx2.InvalidURL, UnicodeError) as error:
-            raise GitLabRequestRefused(f"settings.gitlab_url is not a usable address: {_CHECK_URL}.") from error
+                )
+            case FailureKind.INVALID_ADDRESS:
+                return GitLabRequestRefused(f"settings.gitlab_url is not a usable address: {_CHECK_URL}.")
+            case _ if failed.silent:
+                return GitLabUnavailable(f"{self._host} does not answer in time: {_CHECK_URL} and the network.")
+            case _:
+                return GitLabUnavailable(f"{self._host} cannot be reached: {_CHECK_URL}, the network and the proxy.")
 
 
-def _create_client(ca_bundle: str) -> httpx2.AsyncClient:
-    """Create the HTTP client; proxies come from the environment."""
-    patience = httpx2.Timeout(DOCTOR_ANSWER_S, connect=SOURCE_CONNECT_S)
-    try:
-        return httpx2.AsyncClient(verify=_tls_context(ca_bundle), follow_redirects=False, timeout=patience)
-    except (ImportError, ValueError, httpx2.InvalidURL):
-        raise MissingSetting(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is no proxy that can be used: write it like "
-            "http://proxy.example:3128, or unset it."
-        ) from None
-
-
-def _tls_context(ca_bundle: str) -> ssl.SSLContext | bool:
-    try:
-        return ssl.create_default_context(cafile=ca_bundle) if ca_bundle else True
-    except OSError as error:
-        raise MissingSetting(f"settings.ca_bundle, {ca_bundle!r}, cannot be read: set it to a PEM file.") from error
-
-
-def _check_token(token: OrchestratorToken) -> str:
-    value = token.reveal()
-    if value.isascii() and value.isprintable() and " " not in value:
-        return value
+def _check_token(token: OrchestratorToken | None) -> OrchestratorToken | None:
+    value = token.reveal() if token is not None else ""
+    if value.isascii() and (not value or value.isprintable()) and " " not in value:
+        return token
     raise MissingSetting("The token holds characters that no token has: copy it again.")
-
-
-def _decode_json(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _parse_http_date(text: str) -> float | None:
