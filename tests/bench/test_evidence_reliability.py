@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.evidence import endings, reliability
+from benchmarks.evidence import decoys, endings, reliability
 from benchmarks.evidence.labels import FIXES, JOBS, LOGS, Label
 from benchmarks.evidence.reliability import JudgedBlame, brier_score, cut_end, is_in_label, without_success
 from hummingbird.evidence.regions import Blame, FailureClass
@@ -66,6 +66,23 @@ def test_endings_are_fitted_so_that_trouble_means_red(tmp_path: Path, capsys: py
     weights = [float(line.rpartition(":")[2]) for line in printed.splitlines() if line.startswith("- ")]
     assert weights[1] > 0
     assert weights[2] < 0
+
+
+def test_decoys_are_fixes_of_the_same_project_that_share_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_fixes(tmp_path)
+    index = tmp_path / FIXES / "index.jsonl"
+    records = [{**json.loads(line), "repository": "owner-one"} for line in index.read_text().splitlines()]
+    records[1]["changed"] = ["src/wing.c"]
+    index.write_text("\n".join(map(json.dumps, records[:2])))
+
+    decoys.report(tmp_path)
+    decoys.report(tmp_path, apart=True)
+
+    printed = capsys.readouterr().out
+    assert "| the real fix | 2 | 50.0 |" in printed
+    assert "| another fix of the project | 2 | 50.0 |" in printed, "both logs name the file of the first fix"
 
 
 def make_fixes(root: Path) -> None:

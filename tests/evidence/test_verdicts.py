@@ -6,16 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, VerdictReason, render_verdict
+from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, JobJudgement, VerdictReason, render_verdict
 from hummingbird.evidence.regions import Blame, EvidenceAnalysis, EvidenceLine, FailureClass, Region, RegionKind
 from hummingbird.evidence.verdict_rules import (
     CommitTries,
     FailureFacts,
     JobFacts,
     TargetHistory,
-    find_named_file,
-    is_configuration_file,
-    is_job_environment_file,
     judge_failures,
     judge_job,
 )
@@ -91,7 +88,26 @@ TABLE: dict[str, tuple[JobFacts, FailureOrigin]] = {
     ),
     "names another file": (job(text="src/wing.c:3: wrong", target=GREEN), FailureOrigin.UNKNOWN),
     "a compiler names a changed file, the branch not seen": (job(**NAMES, **COMPILED), FailureOrigin.CHANGE),
-    "a compiler refuses code, green there": (job(**COMPILED, target=GREEN), FailureOrigin.CHANGE),
+    "a compiler refuses code that uses a changed file, green there": (
+        job(**COMPILED, text="src/wing.c:3: error: engine is not declared", target=GREEN),
+        FailureOrigin.CHANGE,
+    ),
+    "a compiler refuses code that has nothing to do with the change": (
+        job(**COMPILED, text="src/wing.c:3: error: rudder is not declared", target=GREEN),
+        FailureOrigin.UNKNOWN,
+    ),
+    "a row of a table of files names a changed one": (
+        job(text="src/engine.c    120    30    75%", target=GREEN),
+        FailureOrigin.UNKNOWN,
+    ),
+    "a warning names a changed file": (
+        job(text="src/engine.c:3: warning: unused", target=GREEN),
+        FailureOrigin.UNKNOWN,
+    ),
+    "a test of a changed file fails, green there": (
+        job(text="FAIL: EngineTest.starts", target=GREEN),
+        FailureOrigin.CHANGE,
+    ),
     "a compiler refuses code, the branch not seen": (job(**COMPILED), FailureOrigin.UNKNOWN),
     "a test fails, green there": (job(target=STEADY), FailureOrigin.UNKNOWN),
     "configuration, and the merge request changes it": (
@@ -123,6 +139,27 @@ def test_each_rule_fires_where_it_must_and_nowhere_else() -> None:
         assert found.reasons, "every judgement says why"
         assert (found.sure >= LIKELY) is (origin is not FailureOrigin.UNKNOWN), name
         assert found.sure == 0 or origin is not FailureOrigin.UNKNOWN, name
+
+
+def test_compiler_decides_alone_where_the_diff_is_not_known() -> None:
+    facts = job(**COMPILED, text="src/wing.c:3: error: rudder is not declared", target=GREEN)
+    assert judge_job(facts, None).origin is FailureOrigin.CHANGE
+
+
+def test_of_several_failed_tests_only_the_first_accuses() -> None:
+    blame = Blame(FailureClass.TEST, "a-rule", 0.9, "A sentence.")
+    first = Region((EvidenceLine(1, "FAIL wing (tests/test_wing.py:3)"),), RegionKind.TEST, blame, "f1", 2.0, "x")
+    second = Region((EvidenceLine(9, "FAIL start (tests/test_engine.py:3)"),), RegionKind.TEST, blame, "f2", 1.9, "x")
+    text = f"{first.excerpt}\n{second.excerpt}"
+
+    def judged(*regions: Region) -> JobJudgement:
+        return judge_job(job(analysis=EvidenceAnalysis(regions, blame, 10, 100), text=text, target=GREEN), CHANGED)
+
+    assert judged(first, second).origin is FailureOrigin.UNKNOWN
+    assert "mentions-a-changed-file" in {reason.sign for reason in judged(first, second).reasons}
+    assert judged(second, first).origin is FailureOrigin.CHANGE
+    assert judged(first, replace(second, kind=RegionKind.COMPILER)).origin is FailureOrigin.CHANGE
+    assert judged(first, replace(second, kind=RegionKind.COMPILER, score=-1.0)).origin is FailureOrigin.UNKNOWN
 
 
 def test_configuration_that_the_merge_request_does_not_touch_is_not_its_own() -> None:
@@ -291,62 +328,6 @@ def test_what_others_had_and_what_a_script_prints_buys_nothing(
 def test_a_judgement_always_has_a_reason_of_its_own_origin(facts: JobFacts) -> None:
     found = judge_job(facts, CHANGED)
     assert any(reason.speaks_for is found.origin for reason in found.reasons)
-
-
-@pytest.mark.parametrize(
-    ("text", "changed", "named"),
-    [
-        ("src/engine.c:3:1: error", ["src/engine.c"], "src/engine.c"),
-        ("/builds/group/rocket/src/engine.c(3)", ["src/engine.c"], "src/engine.c"),
-        (r"C:\builds\rocket\src\engine.c", ["src/engine.c"], "src/engine.c"),
-        ('  File "./src/engine.py", line 3', ["src/engine.py"], "src/engine.py"),
-        ("at LogDifferTest.java:61", ["a/b/LogDifferTest.java"], "a/b/LogDifferTest.java"),
-        ("at LogDifferTest.java:61", ["a/LogDifferTest.java", "b/LogDifferTest.java"], ""),
-        ("b/LogDifferTest.java:61", ["a/LogDifferTest.java", "b/LogDifferTest.java"], "b/LogDifferTest.java"),
-        ("other/engine.c:3: error", ["src/engine.c"], ""),
-        ("src/engine.cpp:3: error", ["src/engine.c"], ""),
-        ("my_engine.c:3: error", ["src/engine.c"], ""),
-        ("utils.py:3: error", ["src/utils.py"], ""),
-        ("src/utils.py:3: error", ["src/utils.py"], "src/utils.py"),
-        ("/usr/lib/python3/site-packages/src/engine.py:3", ["src/engine.py"], ""),
-        ("node_modules/a/src/engine.js:3", ["src/engine.js"], ""),
-        ("README.md is missing", ["README.md"], ""),
-        ("", ["src/engine.c"], ""),
-        ("src/engine.c", [], ""),
-    ],
-)
-def test_a_file_is_named_by_its_path_or_by_an_end_that_can_mean_nothing_else(
-    text: str, changed: list[str], named: str
-) -> None:
-    assert find_named_file(text, changed) == named
-
-
-@pytest.mark.thorough
-@given(st.text(max_size=200), st.lists(st.text(min_size=1, max_size=30), max_size=5))
-def test_whatever_the_text_only_a_changed_file_is_named(text: str, changed: list[str]) -> None:
-    assert find_named_file(text, changed) in {"", *changed}
-
-
-@pytest.mark.parametrize("path", [".gitlab-ci.yml", "ci/build.yml", "web/package-lock.json", "Dockerfile", "uv.lock"])
-def test_files_that_say_how_things_are_built_are_settings(path: str) -> None:
-    assert is_configuration_file(path)
-
-
-@pytest.mark.parametrize("path", ["src/engine.c", "docs/ci.md", "lib/locks.py", "circus/a.py"])
-def test_files_that_say_what_things_do_are_none(path: str) -> None:
-    assert not is_configuration_file(path)
-
-
-@pytest.mark.parametrize(
-    "path", [".gitlab-ci.yml", "a/build.gitlab-ci.yml", "templates/a.yaml", "ci/a.sh", ".gitmodules"]
-)
-def test_files_that_say_where_jobs_run(path: str) -> None:
-    assert is_job_environment_file(path)
-
-
-@pytest.mark.parametrize("path", ["src/ci.c", "docker-compose.yml", "api/circuits.yml", "docs/templates.md"])
-def test_files_that_do_not_say_where_jobs_run(path: str) -> None:
-    assert not is_job_environment_file(path)
 
 
 @pytest.mark.thorough

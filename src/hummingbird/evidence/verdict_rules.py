@@ -17,13 +17,19 @@ needs GitLab's word, or a log that the runner alone wrote. Failures in other mer
 anybody can open a second merge request.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, FailureVerdict, JobJudgement, VerdictReason
-from hummingbird.evidence.bounds import LOOK_TEXT_CHARS
+from hummingbird.evidence.changed_files import (
+    find_named_file,
+    find_tested_file,
+    is_configuration_file,
+    is_job_environment_file,
+    mentions_changed_file,
+    select_telling_lines,
+)
 from hummingbird.evidence.regions import CONFIDENT, Blame, EvidenceAnalysis, FailureClass, RegionKind
 
 # The facts below use None and empty values for "was not looked at", which differs from "does not exist": a rule does
@@ -111,98 +117,6 @@ class FailureFacts:
     missing_facts: tuple[str, ...] = ()
 
 
-# File names in the text of a failure. A name counts if it is a changed path, or the end of exactly one changed path.
-# Paths in folders of third-party code do not count.
-
-_PATH = re.compile(r"[\w.@+~/\\-]{1,400}")
-_EDGES = "./\\-+~@"
-_TELLING_CHARS = 5  # minimum length of a file name without its folders
-# Names that many folders have: alone they identify no file.
-_COMMONPLACE_WORDS = (
-    "__init__ __main__ app base build client cmakelists common config conftest constants core errors helpers index "
-    "init lib main makefile manifest mod model models module package package-lock pom readme requirements run script "
-    "server settings setup test tests types util utils version"
-)
-_COMMONPLACE = frozenset(_COMMONPLACE_WORDS.split())
-_FOREIGN = re.compile(
-    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|\.gradle|\.m2|go/pkg/mod|gems|vendor"
-    r"|usr/(?:lib|include|share))/"
-)
-_SETTINGS_WORDS = (
-    ".gitlab-ci.yml .gitlab-ci.yaml .npmrc .nvmrc .python-version .tool-versions build.gradle build.gradle.kts "
-    "cargo.toml cmakelists.txt composer.json containerfile docker-compose.yml dockerfile gemfile go.mod go.sum "
-    "gradle.properties makefile package-lock.json package.json pipfile pnpm-lock.yaml pom.xml pyproject.toml "
-    "requirements.txt settings.gradle setup.cfg setup.py tox.ini tsconfig.json"
-)
-_SETTINGS = frozenset(_SETTINGS_WORDS.split())
-_JOB_ENVIRONMENT_FILES = ("dockerfile", "containerfile", ".gitmodules", ".lfsconfig", ".gitattributes")
-_PIPELINE = re.compile(r"(?:\.gitlab-ci|\.gitlab/ci|\.tekton|ci)/")
-_INCLUDED = re.compile(
-    r"(?i)(?:^|[^a-z])(?:ci|gitlab|pipelines?|jobs?|stages?|templates?|workflows?|includes?|runners?)(?![a-z])"
-)
-_CI = re.compile(r"(?:\.gitlab|\.gitlab-ci|\.github/workflows|\.tekton|\.circleci|ci|requirements)/")
-
-
-def find_named_file(text: str, changed: Iterable[str]) -> str:
-    """Return the changed file that the text names most fully, or "" if it names none."""
-    paths = list(changed)
-    said = paths_in_text(text)
-    fitting = [path for path in paths if any(_refers_to(word, path, paths) for word in said)]
-    return max(fitting, key=lambda path: (_match_length(said, path), len(path)), default="")
-
-
-def paths_in_text(text: str) -> list[str]:
-    """Return words that may be files, each once. A compiler's `file.c:12` and `file.c(12)` end at the file."""
-    words = (word.replace("\\", "/") for word in _PATH.findall(text[:LOOK_TEXT_CHARS]))
-    cleaned = (_without_edges(word) for word in words)
-    return list(dict.fromkeys(word for word in cleaned if "." in word and not _FOREIGN.search(word)))
-
-
-def _without_edges(word: str) -> str:
-    while word.startswith(("./", "../")):
-        word = word.partition("/")[2]
-    return word.rstrip(_EDGES)
-
-
-def _refers_to(word: str, path: str, paths: Sequence[str]) -> bool:
-    if word == path or word.endswith(f"/{path}"):
-        return "/" in path or _is_distinctive(path)
-    if not path.endswith(f"/{word}"):
-        return False
-    alike = sum(other == word or other.endswith(f"/{word}") for other in paths)
-    return alike == 1 and ("/" in word or _is_distinctive(word))
-
-
-def _is_distinctive(name: str) -> bool:
-    stem = name.partition(".")[0].lower()
-    return len(name) >= _TELLING_CHARS and stem not in _COMMONPLACE
-
-
-def _match_length(said: Iterable[str], path: str) -> int:
-    return max(len(word) for word in said if path == word or path.endswith(f"/{word}") or word.endswith(f"/{path}"))
-
-
-def is_configuration_file(path: str) -> bool:
-    """Tell whether the file configures how things are built, run or packaged, rather than what they do."""
-    name = path.rsplit("/", 1)[-1].lower()
-    return (
-        name in _SETTINGS
-        or name.endswith((".lock", ".gitlab-ci.yml", ".gitlab-ci.yaml"))
-        or _CI.match(path) is not None
-    )
-
-
-def is_job_environment_file(path: str) -> bool:
-    """Tell whether the file says where jobs run and what they are given.
-
-    A pipeline can include any YAML file; those count whose path has a word for it, such as `ci` or `templates`.
-    """
-    name = path.rpartition("/")[2].casefold()
-    if name.startswith(_JOB_ENVIRONMENT_FILES) or _PIPELINE.match(path):
-        return True
-    return name.endswith((".yml", ".yaml")) and _INCLUDED.search(path) is not None
-
-
 GREEN_ON_TARGET, SEEN_ELSEWHERE = "green-on-target", "seen-in-other-merge-requests"
 _PASSED_TOO, _PASSED_IN_OTHERS = 0.95, 0.8
 _SAME_THERE = 0.85  # the branch is certainly red; only the logs say that it is red in the same way
@@ -210,6 +124,10 @@ _NAMED, _NAMED_UNSEEN, _HINT = 0.85, 0.75, 0.5
 _SETTING = 0.8
 _REFUSED_HERE = 0.75
 _STEADY = 2  # green runs in a row that make the target branch count for more
+_ASIDE = 2.0  # by how much less than the best one a region stands out that only hints
+# Regions beside the best one that name the files that are wrong. Where several tests fail, each names its own file, so
+# that almost any change to a test would be blamed.
+_NAMING_KINDS = (RegionKind.COMPILER, RegionKind.LINT, RegionKind.DEPENDENCY, RegionKind.TRACE)
 _PLACED = (RegionKind.COMPILER, RegionKind.LINT)  # these name a file because that file is wrong
 # In this order: a machine that breaks is also red on the target branch, and passes another time.
 _NOT_OURS = (FailureOrigin.INFRASTRUCTURE, FailureOrigin.FLAKY, FailureOrigin.TARGET)
@@ -413,9 +331,18 @@ def _rule_report_missing(job: JobFacts, changed: ChangedFiles) -> OriginSignal |
 
 
 def _rule_names_changed_file(job: JobFacts, changed: ChangedFiles) -> OriginSignal | None:
-    named = find_named_file(job.text, changed or ())
-    if not named or job.in_green_log:
+    if not changed or job.in_green_log:
         return None
+    leading = _leading_text(job)
+    named = find_named_file(select_telling_lines(leading), changed)
+    if not named and (tested := find_tested_file(leading, changed)):
+        sure = _NAMED if job.target is not None and job.target.is_green else _HINT
+        text = "It names a test of {0}, which this merge request changes."
+        return _signal("tests-a-changed-file", FailureOrigin.CHANGE, sure, text, tested)
+    if not named:
+        aside = find_named_file(job.text, changed)
+        text = "Beside what stands out most, its log mentions {0}, which this merge request changes."
+        return _signal("mentions-a-changed-file", FailureOrigin.CHANGE, _HINT, text, aside) if aside else None
     there = job.target
     if there is not None and there.is_green:
         steady = len(there.passed) >= _STEADY and all(there.passed)
@@ -427,6 +354,18 @@ def _rule_names_changed_file(job: JobFacts, changed: ChangedFiles) -> OriginSign
     )
 
 
+def _leading_text(job: JobFacts) -> str:
+    """Return the text without the regions that only hint at a file: those beside the best one, with few exceptions."""
+    regions = job.analysis.regions if job.analysis is not None else ()
+    leading: set[str] = set()
+    aside: set[str] = set()
+    for region in regions:
+        near = regions[0].score - region.score < _ASIDE and region.kind in _NAMING_KINDS
+        (leading if region is regions[0] or near else aside).update(line.text for line in region.lines)
+    aside -= leading
+    return "\n".join(line for line in job.text.split("\n") if line not in aside)
+
+
 def _is_code_refused(job: JobFacts, *kinds: RegionKind) -> bool:
     """A compiler or checker says that the code is wrong; it would say so anywhere, whatever else the job prints."""
     analysis = job.analysis
@@ -435,11 +374,17 @@ def _is_code_refused(job: JobFacts, *kinds: RegionKind) -> bool:
     return analysis.lasting_kind in kinds
 
 
-def _rule_green_on_target(job: JobFacts, _: ChangedFiles) -> OriginSignal | None:
-    """A compiler rejects the same code each time: if it does so here but not on the target, the change is the cause."""
+def _rule_green_on_target(job: JobFacts, changed: ChangedFiles) -> OriginSignal | None:
+    """A compiler rejects the same code each time: if it does so here but not on the target, the change is the cause.
+
+    Where the diff is known, the compiler must speak of a changed file or of what is in it.
+    """
     if job.target is None or not job.target.is_green:
         return None
-    if _is_code_refused(job, RegionKind.COMPILER) and not job.in_green_log:
+    related = (
+        changed is None or find_named_file(job.text, changed) or mentions_changed_file(_leading_text(job), changed)
+    )
+    if related and _is_code_refused(job, RegionKind.COMPILER) and not job.in_green_log:
         text = "A compiler refuses the code here, and the same job is green on {0}."
         return _signal("refused-here-alone", FailureOrigin.CHANGE, _REFUSED_HERE, text, job.target.branch)
     return _signal(GREEN_ON_TARGET, FailureOrigin.CHANGE, _HINT, "The same job is green on {0}.", job.target.branch)

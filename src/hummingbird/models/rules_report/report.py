@@ -62,6 +62,7 @@ def _format_line(line: EvidenceLine) -> str:
 # `service/note_text.py` reads the origin back from the verdict line: "cannot tell" and "cannot be known" mean unknown.
 _CANNOT = "Whether this merge request caused it: rules cannot tell."
 _MAY_PASS = f"{_CANNOT} The job's output looks like a temporary problem: a second run may pass, but that is no proof."
+_NAMING_SIGNS = ("names-a-changed-file", "tests-a-changed-file", "mentions-a-changed-file")
 _LIKELY = "Caused by this merge request: likely."
 _NOT_OURS = {
     FailureOrigin.TARGET: "Not caused by this merge request: red on the target branch too.",
@@ -112,7 +113,7 @@ def _hint_sentence(own: JobJudgement, finding: RulesFinding, material: Conversat
         return _MAY_PASS
     if material.is_target_red:
         return "It may be older than this merge request: the newest finished pipeline of the target branch failed too."
-    hint = next((one for one in own.reasons if one.sign == "names-a-changed-file"), None)
+    hint = next((one for one in own.reasons if one.sign in _NAMING_SIGNS), None)
     return f"This merge request may have caused it. {hint.render(code_span)}" if hint is not None else _CANNOT
 
 

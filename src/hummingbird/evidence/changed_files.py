@@ -1,0 +1,170 @@
+"""Find the changed files that the text of a failure names, and tell what kind of file they are.
+
+A name counts if it is a changed path, or the end of exactly one changed path. Paths in folders of third-party code do
+not count, nor do files that a line mentions in passing: rows of coverage tables, lists of files, warnings.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from hummingbird.evidence.bounds import LOOK_TEXT_CHARS
+
+_PATH = re.compile(r"[\w.@+~/\\-]{1,400}")
+_EDGES = "./\\-+~@"
+_TELLING_CHARS = 5  # minimum length of a file name without its folders
+# Names that many folders have: alone they identify no file.
+_COMMONPLACE_WORDS = (
+    "__init__ __main__ app base build client cmakelists common config conftest constants core errors helpers index "
+    "init lib main makefile manifest mod model models module package package-lock pom readme requirements run script "
+    "server settings setup test tests types util utils version"
+)
+_COMMONPLACE = frozenset(_COMMONPLACE_WORDS.split())
+_FOREIGN = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|\.rustup|rustc|\.gradle|\.m2|go/pkg/mod|gems|vendor"
+    r"|usr/(?:lib|include|share))/"
+)
+_SETTINGS_WORDS = (
+    ".gitlab-ci.yml .gitlab-ci.yaml .npmrc .nvmrc .python-version .tool-versions build.gradle build.gradle.kts "
+    "cargo.toml cmakelists.txt composer.json containerfile docker-compose.yml dockerfile gemfile go.mod go.sum "
+    "gradle.properties makefile package-lock.json package.json pipfile pnpm-lock.yaml pom.xml pyproject.toml "
+    "requirements.txt settings.gradle setup.cfg setup.py tox.ini tsconfig.json"
+)
+_SETTINGS = frozenset(_SETTINGS_WORDS.split())
+_JOB_ENVIRONMENT_FILES = ("dockerfile", "containerfile", ".gitmodules", ".lfsconfig", ".gitattributes")
+_PIPELINE = re.compile(r"(?:\.gitlab-ci|\.gitlab/ci|\.tekton|ci)/")
+_INCLUDED = re.compile(
+    r"(?i)(?:^|[^a-z])(?:ci|gitlab|pipelines?|jobs?|stages?|templates?|workflows?|includes?|runners?)(?![a-z])"
+)
+_FIXTURES = re.compile(r"(?:^|/)(?:src|tests?|testing|fixtures?|examples?|samples?)/")
+_CI = re.compile(r"(?:\.gitlab|\.gitlab-ci|\.github/workflows|\.tekton|\.circleci|ci|requirements)/")
+
+
+def find_named_file(text: str, changed: Iterable[str]) -> str:
+    """Return the changed file that the text names most fully, or "" if it names none."""
+    paths = list(changed)
+    said = paths_in_text(text)
+    fitting = [path for path in paths if any(_refers_to(word, path, paths) for word in said)]
+    return max(fitting, key=lambda path: (_match_length(said, path), len(path)), default="")
+
+
+def paths_in_text(text: str) -> list[str]:
+    """Return words that may be files, each once. A compiler's `file.c:12` and `file.c(12)` end at the file."""
+    words = (word.replace("\\", "/") for word in _PATH.findall(text[:LOOK_TEXT_CHARS]))
+    cleaned = (_without_edges(word) for word in words)
+    return list(dict.fromkeys(word for word in cleaned if "." in word and not _FOREIGN.search(word)))
+
+
+def _without_edges(word: str) -> str:
+    while word.startswith(("./", "../")):
+        word = word.partition("/")[2]
+    return word.rstrip(_EDGES)
+
+
+def _refers_to(word: str, path: str, paths: Sequence[str]) -> bool:
+    if word == path or word.endswith(f"/{path}"):
+        return "/" in path or _is_distinctive(path)
+    if not path.endswith(f"/{word}"):
+        return False
+    alike = sum(other == word or other.endswith(f"/{word}") for other in paths)
+    return alike == 1 and ("/" in word or _is_distinctive(word))
+
+
+def _is_distinctive(name: str) -> bool:
+    stem = name.partition(".")[0].lower()
+    return len(name) >= _TELLING_CHARS and stem not in _COMMONPLACE
+
+
+def _match_length(said: Iterable[str], path: str) -> int:
+    return max(len(word) for word in said if path == word or path.endswith(f"/{word}") or word.endswith(f"/{path}"))
+
+
+def is_configuration_file(path: str) -> bool:
+    """Tell whether the file configures how things are built, run or packaged, rather than what they do.
+
+    Build files among sources, tests and examples configure no build but their own.
+    """
+    name = path.rsplit("/", 1)[-1].lower()
+    return (
+        (name in _SETTINGS and _FIXTURES.search(path) is None)
+        or name.endswith((".lock", ".gitlab-ci.yml", ".gitlab-ci.yaml"))
+        or _CI.match(path) is not None
+    )
+
+
+def is_job_environment_file(path: str) -> bool:
+    """Tell whether the file says where jobs run and what they are given.
+
+    A pipeline can include any YAML file; those count whose path has a word for it, such as `ci` or `templates`.
+    """
+    name = path.rpartition("/")[2].casefold()
+    if name.startswith(_JOB_ENVIRONMENT_FILES) or _PIPELINE.match(path):
+        return True
+    return name.endswith((".yml", ".yaml")) and _INCLUDED.search(path) is not None
+
+
+# Lines that name a file because something is wrong there.
+
+_AT_PLACE = re.compile(r"\.\w+['\"]?(?:[:(\[]\s?\[?\d|,? (?:at |on )?line:? \d)|::\w")
+_WRONG = re.compile(
+    r"error|exception|fail|fatal|panic|cannot|can't|could ?n[o']t|\bnot\b|\bno such\b|missing|mismatch|invalid|unable"
+    r"|undefined|unresolved|unexpected|denied|violat|conflict|would (?:be )?reformat|✖|✗|❌"
+)
+_ONLY_WARNS = re.compile(r"\bwarn(?:ing)?\b|deprecat")
+_ENDS_STEP = re.compile(r"exited with \d|exit (?:code|status) \d")
+_LONE_PATH = re.compile(r"[^\w\s]*[\w.@+~/\\-]+\.\w+[^\w\s]*")
+_LIST_LINES = 3  # lone paths below each other that make a list
+
+
+def select_telling_lines(text: str) -> str:
+    """Return the lines that say of a file that something is wrong there, or that are a path and nothing else."""
+    kept: list[str] = []
+    for is_path, group in groupby(text.split("\n"), key=lambda line: _LONE_PATH.fullmatch(line.strip()) is not None):
+        lines = list(group)
+        if not is_path:
+            kept += filter(_tells_of_trouble, lines)
+        elif len(set(lines)) < _LIST_LINES:
+            kept += lines
+    return "\n".join(kept)
+
+
+def _tells_of_trouble(line: str) -> bool:
+    low = line.lower()
+    is_wrong = _WRONG.search(low) is not None
+    if _ENDS_STEP.search(low) or (_ONLY_WARNS.search(low) and not is_wrong):
+        return False
+    return is_wrong or _AT_PLACE.search(line) is not None
+
+
+_NAME = re.compile(r"\w+")
+_TEST_OF = re.compile(
+    r"(?:Test(?=[A-Z])|[Tt]ests?_)(\w+)|(\w+?)(?:_(?:tests?|spec)|(?<=[a-z0-9])(?:Tests?|TestCase|IT|Spec))"
+)
+_SUBJECT_CHARS = 5  # minimum length of the name of what is tested
+
+
+def mentions_changed_file(text: str, changed: Iterable[str]) -> bool:
+    """Tell whether the text has the name of a changed file without its ending, as compilers name classes."""
+    words = set(_NAME.findall(text[:LOOK_TEXT_CHARS]))
+    names = {path.rpartition("/")[2] for path in changed}
+    return any(_is_distinctive(name) and name.partition(".")[0] in words for name in names)
+
+
+def find_tested_file(text: str, changed: Iterable[str]) -> str:
+    """Return the changed file whose test the text names: `Engine.java` for `EngineTest`, `engine.py` for `test_engine`.
+
+    Returns "" if there is none, or if several changed files are called like that.
+    """
+    tests = {word: _TEST_OF.fullmatch(word) for word in set(_NAME.findall(text[:LOOK_TEXT_CHARS]))}
+    subjects = {_join_words(found[1] or found[2]) for found in tests.values() if found is not None}
+    tested = []
+    for path in changed:
+        stem = path.rpartition("/")[2].partition(".")[0]
+        if _is_distinctive(stem) and len(_join_words(stem)) >= _SUBJECT_CHARS and _join_words(stem) in subjects:
+            tested.append(path)
+    return tested[0] if len(tested) == 1 else ""
+
+
+def _join_words(name: str) -> str:
+    """Make `log_reader` and `LogReader` the same."""
+    return name.replace("_", "").lower()
