@@ -438,6 +438,7 @@ class ShellEvaluation:
         elif name == "shift":
             count = int(words[0]) if words and words[0].isdecimal() else 1
             values = self.variables.get("@", UNKNOWN).split(SPLIT)
+            self.changed.add("@")  # in a loop, the parameters have one value after the other
             self._set_positional([self.variables.get("0", ""), *(values if values == [UNKNOWN] else values[count:])])
         elif name == "read":
             names, is_array, whole = read_names(words)
@@ -468,6 +469,8 @@ class ShellEvaluation:
         """Set the positional parameters; `values` begins with `$0`."""
         if not self._running:
             return
+        if "@" in self._changing and self._policy == "unknown":
+            values = [*values[:1], *(UNKNOWN for _ in values[1:])]
         for name in [name for name in self.variables if name.isdecimal()]:
             del self.variables[name]
         self.spend(1 + len(values))
@@ -540,9 +543,12 @@ class ShellEvaluation:
         """Evaluate the script that another shell, `eval`, `source` or the like would run."""
         script, positional = find_script(name, arguments, given)
         if script is None:
-            script = given
+            asks_only = {"--version", "--help"} & set(map(plain_word, arguments))
+            script = given or ("" if asks_only or name not in SHELLS else UNKNOWN)  # it may be fed from further outside
         elif not script and positional:
             script = self._find_file(positional[0]) or ""
+            is_open = self._each or UNKNOWN in positional[0] or _GLOB.search(positional[0])
+            self.runs_unknown = self.runs_unknown or (self._running and not script and bool(self.files and is_open))
         if name in ("eval", "trap", "watch", "parallel"):
             return self._read_text(script)
         if name in ("source", ".") and not positional:

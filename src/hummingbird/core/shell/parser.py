@@ -8,6 +8,7 @@ It is made for inspecting commands, and does not know what they do.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import Protocol
 
 from hummingbird.core.shell.values import (
@@ -44,6 +45,8 @@ _RANGE = re.compile(r"\{([^{},\s.]{1,12})\.\.([^{},\s.]{1,12})(\.\.[^{},\s]{1,12
 _ARITHMETIC = re.compile(r"\(\((?:(?!\w\s+[\w$])(?:[^()`'\"$\n]|\$(?!\())|\((?:[^()`'\"$\n]|\$(?!\())*\))*\)\)")
 _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=")
 CLOSING_WORDS = frozenset(("}", "fi", "done", "esac"))  # of a compound command
+_OPENING_WORDS = frozenset(("{", "if", "then", "elif", "else", "while", "until", "do", "!", "time"))
+_LEADING = 8  # words at the beginning of a command among which its name is looked for
 _FUNCTION = re.compile(r"\([^\S\n]*\)\s*")
 _BRACKETS = re.compile(
     r"""[{}()]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|(?<![^\s;&|(){}])#[^\n]*|<<-?\s*['"\\]?(\w+)""", re.DOTALL
@@ -112,7 +115,8 @@ class ShellScope(Protocol):
 
 def ends_line(words: Sequence[str]) -> bool:
     """Tell whether what the command prints ends with a line break; `echo -n` and `printf` may leave it out."""
-    name, option = (*map(plain_word, words[:2]), "", "")[:2]
+    plain = [plain_word(word) for word in words[:_LEADING]]
+    name, option, *_ = [*dropwhile(_OPENING_WORDS.__contains__, plain), "", ""]
     return name != "printf" and not (name == "echo" and option.startswith("-"))
 
 
@@ -506,10 +510,8 @@ class ShellParser:
         return _USUAL.get(name, UNKNOWN)
 
     def _join_elements(self, value: str) -> str:
-        """Join the elements of `"$*"` and the like by the first character of `IFS`; by default they stay apart."""
-        between = self.scope.variables.get("IFS")
-        if between is None or between[:1].isspace():
-            return value
+        """Join the elements of `"$*"` and the like by the first character of `IFS`."""
+        between = self.scope.variables.get("IFS", " ")
         return UNKNOWN if UNKNOWN in between else value.replace(SPLIT, between[:1])
 
     def _is_known(self, name: str) -> bool:
