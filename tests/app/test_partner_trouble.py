@@ -132,7 +132,7 @@ async def test_what_is_exported_is_the_session(tmp_path: Path) -> None:
 
 
 async def test_chats_without_the_store_of_sessions_know_only_themselves(tmp_path: Path) -> None:
-    with home(tmp_path) as here, pytest.raises(UsageError, match="no session to go on with"):
+    with home(tmp_path) as here, pytest.raises(UsageError, match="There is no session in"):
         async with here.chat(newest=True):
             pass
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hummingbird.agent.todo_list import Todo, TodoState
 from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, read_query
-from hummingbird.chat.partner import ChatStatus
+from hummingbird.chat.partner import ChatStatus, LastExchange
 from hummingbird.chat.terminal import TerminalSettings, run_terminal_chat
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import ReasoningDelta, RunOutcome, ToolProgress
@@ -148,6 +148,9 @@ async def played(partner: ScriptedPartner, text: str) -> str:
             return await asked(partner, int("".join(words[1:2]) or 0), "".join(words[2:3]))
         case "edit":
             return await edited(partner)
+        case "write":
+            partner.edited = ["wings.py"]
+            return await partner.stream("wrote wings.py")
         case "stubborn":
             return await stubborn(partner)
         case "clarify":
@@ -167,6 +170,8 @@ async def played(partner: ScriptedPartner, text: str) -> str:
 async def _partner_of(observer: object, asker: object, clarifier: object) -> ScriptedPartner:
     partner = ScriptedPartner(observer, asker, clarifier)  # type: ignore[arg-type]  # the ports' own types, unspelled
     partner.script = played
+    if "BIRD_LAST" in os.environ:
+        partner.last = LastExchange("mend the wings", "I began to **look**.", "The run was cut off.", is_cut_off=True)
     if "BIRD_CLOSED" in os.environ:
         partner.on_close = Path(os.environ["BIRD_CLOSED"]).touch
     return partner
@@ -195,6 +200,7 @@ async def _conversed() -> int:
         mask=lambda text: text.replace("hunter2", "[masked]"),
         colour="NO_COLOR" not in os.environ,
         greeting="bird is here",
+        resumed="BIRD_LAST" in os.environ,
     )
     return await run_terminal_chat(_partner_of, setting)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from hummingbird.agent.todo_list import Todo
-from hummingbird.chat.partner import ChatPermissions, ChatStatus, ChatToolInfo, CompactionPreview
+from hummingbird.chat.partner import ChatPermissions, ChatStatus, ChatToolInfo, CompactionPreview, LastExchange
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome, TextDelta
 from hummingbird.core.journal import EndReason, JournalEntry, ModelAnswered, ModelCalled, RunEnded, RunStarted
@@ -15,7 +15,7 @@ from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sessions import SearchHit
-from hummingbird.core.sessions import SessionSummary
+from hummingbird.core.sessions import SessionSubject, SessionSummary
 from hummingbird.core.usage import Bill, TokenUsage
 
 BILL = Bill(3, 3, TokenUsage(fresh=200, cache_read=800, output=50), Decimal("0.0123"), 0)
@@ -40,6 +40,8 @@ class ScriptedPartner:
         self.shelf.set()
         self.closed = False
         self.mode = PermissionMode.ASK
+        self.last: LastExchange | None = None
+        self.edited: list[str] = []
         self.rules: list[str] = []
         self.on_close: Callable[[], object] = lambda: None
         self.preview = CompactionPreview(12, 9_000, 2_000, "They talked about **birds**.")
@@ -99,6 +101,26 @@ class ScriptedPartner:
     def status(self) -> ChatStatus:
         return ChatStatus(SESSION, "scripted:bird", 12_000, 100_000, BILL, self.mode)
 
+    def last_exchange(self) -> LastExchange | None:
+        return self.last
+
+    async def fork(self) -> str:
+        self.heard.append("/fork")
+        return "copy00"
+
+    async def rename(self, title: str) -> None:
+        self.heard.append(f"/rename {title}")
+
+    def messages(self) -> Sequence[str]:
+        return self.heard
+
+    def changed_files(self, messages: int = 1) -> Sequence[str]:
+        return self.edited if self.heard else ()
+
+    async def undo_edits(self, messages: int = 1) -> Sequence[str]:
+        undone, self.edited = self.edited, []
+        return [f"{name} is as it was {messages} messages ago." for name in undone]
+
     def switch_mode(self, mode: PermissionMode) -> None:
         self.mode = mode
 
@@ -128,7 +150,11 @@ class ScriptedPartner:
         return SessionSummary(SESSION, title="birds", changed_at=1.0)
 
     async def list_sessions(self, limit: int, words: str = "") -> Sequence[SessionSummary]:
-        return [SessionSummary(SESSION, title="birds", changed_at=1.0)]
+        elsewhere = SessionSubject(folder="/far/away")
+        return [
+            SessionSummary("0123456789", elsewhere, "nests of the north", changed_at=2.0, last_words="They are warm."),
+            SessionSummary(SESSION, SessionSubject(folder=str(Path.cwd())), "birds", changed_at=1.0),
+        ]
 
     async def search_sessions(self, words: str, limit: int) -> Sequence[SearchHit]:
         return []

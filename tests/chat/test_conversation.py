@@ -248,7 +248,6 @@ async def test_approve_is_no_answer_to_a_question_for_words(stage: Stage) -> Non
         ("/new", "The one before is kept: /resume abcdef123456"),
         ("/resume abc", "birds"),
         ("/resume zzz", "No session's id begins with zzz."),
-        ("/resume", "Which one?"),
         ("/sessions", "abcdef123456"),
         ("/model", "scripted:bird"),
         ("/model owl", "scripted:owl"),

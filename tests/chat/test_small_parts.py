@@ -96,7 +96,7 @@ def completed(start: Path, text: str) -> list[str]:
 
 
 def test_commands_are_completed_at_the_beginning_alone(tmp_path: Path) -> None:
-    assert completed(tmp_path, "/re") == ["/resume ", "/retry"]
+    assert completed(tmp_path, "/re") == ["/resume ", "/rewind", "/rename ", "/retry"]
     assert completed(tmp_path, "say /re") == []
     assert not can_complete(Document("mail me@exa"))
 

@@ -354,3 +354,53 @@ def test_compress_shows_what_it_would_do_and_asks(window: Windows) -> None:
     assert "They talked about birds." in bird.screen()
     bird.type("y")
     bird.wait_for("Done; /compress undo takes it back.")
+
+
+def test_resume_is_a_list_that_typing_filters(window: Windows) -> None:
+    bird = window()
+    bird.type("a draft")
+    bird.press("C-u")
+    bird.send("/resume")
+    seen = bird.wait_for("type to filter")
+    assert re.search(r"❯ birds · \d+d ago · here\n  nests of the north · \d+d ago · /far/away · They are warm.", seen)
+    bird.type("warm")
+    bird.wait_for("❯ nests of the north")
+    bird.wait_for("1 of 2")
+    bird.press("Enter")
+    bird.wait_for("No session's id begins with 0123456789.")
+    bird.send("/resume")
+    bird.wait_for("❯ birds")
+    bird.press("Escape")
+    bird.wait_for("No session is chosen")
+
+
+def test_a_session_that_was_cut_off_shows_its_end_and_goes_on_with_one_key(window: Windows) -> None:
+    bird = window(BIRD_LAST="1")
+    seen = bird.wait_for("❯ 1 yes (y)")
+    assert "> mend the wings\n\nI began to look.\n■ The run was cut off.\n? Go on where it was cut off?" in seen
+    bird.type("y")
+    bird.wait_for("heard 29 characters: Go on where you were cut off.")
+
+
+@pytest.mark.thorough
+def test_undo_and_rewind_offer_the_files_as_well(window: Windows) -> None:
+    bird = window()
+    bird.send("one")
+    bird.wait_for("heard 3 characters")
+    bird.send("write")
+    bird.wait_for("wrote wings.py")
+    bird.send("/undo")
+    bird.wait_for("❯ the message and the files: wings.py\n  the message only")
+    bird.press("Enter")
+    bird.wait_for("wings.py is as it was 1 messages ago.")
+    bird.wait_for("› write")
+    bird.press("Enter")
+    bird.wait_for(lambda _: bird.all().count("wrote wings.py") == 2)
+    bird.send("/rewind")
+    bird.wait_for("❯ write\n  one")
+    bird.press("Down", "Enter")
+    bird.wait_for("Take back the changes of wings.py as well?")
+    bird.wait_for("❯ 1 yes (y)")
+    bird.type("y")
+    bird.wait_for("wings.py is as it was 2 messages ago.")
+    bird.wait_for("› one")

@@ -27,6 +27,7 @@ from hummingbird.core.journal import (
     RunEnded,
     RunStarted,
     SessionOpened,
+    SessionRenamed,
     ToolDecided,
     ToolFinished,
     ToolOutcome,
@@ -180,6 +181,7 @@ KINDS: dict[type[JournalEntry], st.SearchStrategy[JournalEntry]] = {
     ),
     CompactionSkipped: st.builds(CompactionSkipped, at=times, reason=texts, tokens=counts),
     CompactionUndone: st.builds(CompactionUndone, at=times),
+    SessionRenamed: st.builds(SessionRenamed, at=times, title=texts),
     TurnUndone: st.builds(TurnUndone, at=times, text=texts),
     ToolStarted: st.builds(ToolStarted, at=times, call_id=ids, name=names, arguments=texts),
     ToolFinished: st.builds(

@@ -146,6 +146,7 @@ def test_a_summary_says_what_a_list_shows() -> None:
         entries=7,
         reason="completed",
         usd=0.25,
+        last_words="Done.",
     )
 
 

@@ -111,6 +111,8 @@ _TERMINAL_ONLY = {
     "new": "Start another conversation with the editor's own button; this one is kept.",
     "resume": "Open another session from the editor's list of them.",
     "verbose": "The editor shows results and reasoning by itself.",
+    "rewind": "/undo takes back the last message.",
+    "fork": "Start another conversation with the editor's own button.",
     "quit": "Close the conversation in the editor.",
     "plan": "Choose the mode in the editor.",
     "auto-edits": "The editor asks about edits; choose there that it need not.",
@@ -213,6 +215,10 @@ class EditorCommandContext:
 
     async def confirm(self, question: str) -> bool:
         return await self._host.confirm(question)
+
+    async def pick(self, title: str, rows: Sequence[str]) -> None:
+        """Show the rows: an editor has no list to choose from."""
+        self.screen.say("\n".join([title, *rows]))
 
     def answer_permission(self, answer: str) -> bool:
         """Return False: the editor shows permission questions itself."""

@@ -76,4 +76,5 @@ class LoopConfig:
             format=JOURNAL_FORMAT,
             project=self.about.project,
             workflow=self.about.workflow,
+            folder=replace_surrogates(self.about.folder),
         )

@@ -21,6 +21,7 @@ from hummingbird.agent.bounds import PROMPT_GRACE_S
 from hummingbird.agent.budget import context_ceiling
 from hummingbird.agent.context_files.memory_pages import MemoryKind
 from hummingbird.agent.interrupts import InterruptibleWork, WorkInterrupted
+from hummingbird.agent.journal_views import find_user_requests
 from hummingbird.agent.prompts import CHAT_RULES, prompt_sizes
 from hummingbird.agent.run_state import RunState
 from hummingbird.agent.session_compactor import SessionCompactor
@@ -32,12 +33,19 @@ from hummingbird.app.console import log_to_terminal
 from hummingbird.app.environment_secrets import all_secrets
 from hummingbird.app.library import Agent, outcome_to_dict
 from hummingbird.app.sandboxes import SandboxChoice, check_sandbox_choice
-from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
+from hummingbird.app.session_catalog import SessionCatalog, fork_session, open_session_catalog
 from hummingbird.app.session_holder import TurnSessionHolder
 from hummingbird.app.stores import session_store, spending_ledger, state_paths
 from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, open_standard_input, read_query
-from hummingbird.chat.partner import ChatPermissions, ChatStatus, ChatToolInfo, CompactionPreview
-from hummingbird.chat.request import ChatRequest
+from hummingbird.chat.partner import (
+    ChatPermissions,
+    ChatStatus,
+    ChatToolInfo,
+    CompactionPreview,
+    LastExchange,
+    find_last_exchange,
+)
+from hummingbird.chat.request import PICK_SESSION, ChatRequest
 from hummingbird.chat.terminal import TerminalSettings, has_terminal, run_terminal_chat
 from hummingbird.config.field_types import PROJECT
 from hummingbird.config.loader import find_explicit_config, load_config
@@ -49,19 +57,27 @@ from hummingbird.core.errors import (
     UsageError,
 )
 from hummingbird.core.events import RunOutcome, StatusMessage
-from hummingbird.core.journal import Delegated, JournalEntry, SessionOpened, ToolDecided, ToolStarted
+from hummingbird.core.journal import (
+    Delegated,
+    JournalEntry,
+    SessionOpened,
+    SessionRenamed,
+    ToolDecided,
+    ToolStarted,
+)
 from hummingbird.core.permissions import GrantScope, PermissionMode
 from hummingbird.core.protocols.context_engine import CompactionProposal
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT
 from hummingbird.core.protocols.sessions import SearchHit
-from hummingbird.core.sessions import SessionSummary, find_subject, summarise_session
-from hummingbird.core.text import shorten_line
+from hummingbird.core.sessions import SUMMARY_CHARS, SessionSummary, find_subject, summarise_session
+from hummingbird.core.text import replace_surrogates, shorten_line
 
 _NUMBER = re.compile("[0-9]{1,9}")
 BACKGROUND_POLL_S = 1.0  # between two checks of background processes
 _GRANT_CHARS = 160
+_LISTED_SESSIONS = 10_000  # that are looked through for the newest one of a folder
 
 
 class ChatPartner:
@@ -77,6 +93,7 @@ class ChatPartner:
         self._model = ""
         self._last_model = ""  # of the previous agent: the next one is created with the next message
         self._preview: tuple[int, CompactionProposal] | None = None
+        self._edit_marks: list[int] = []  # how many edits there were when each message of this chat was sent
         self._entering = InterruptibleWork(PROMPT_GRACE_S)
         self._background_tasks: set[asyncio.Task[None]] = set()
 
@@ -207,6 +224,7 @@ class ChatPartner:
                 agent = await self._entering.run(stack.enter_async_context(self._hold_turn()))
             except WorkInterrupted as stopped:
                 raise UsageError("Interrupted before it was sent: nothing was said.") from stopped
+            self._edit_marks.append(self._context.workspace.change_position)
             return await agent.arun(text, self._session_prompt())
 
     def interrupt(self) -> None:
@@ -269,18 +287,45 @@ class ChatPartner:
         self, session_id: str, state: RunState, entries: Sequence[JournalEntry], subject: ChatSubject
     ) -> None:
         self._session_id, self._state, self._subject = session_id, state, subject
+        self._edit_marks = []
         self._context.session_holder.switch_to(session_id, entries)
 
     async def resume_newest(self, named: ChatSubject | None = None) -> SessionSummary:
-        """Resume the session that changed last.
+        """Resume the session of this folder that changed last.
 
         Raises UsageError if there is none, and what `resume` raises.
         """
         past = self._require_catalog()
         await past.refresh()
-        for found in await past.list_sessions(1):
-            return await self.resume(found.session_id, named)
-        raise UsageError("There is no session to go on with yet; start one with hummingbird chat.")
+        here = str(self._context.parts.workspace)
+        for found in await past.list_sessions(_LISTED_SESSIONS):
+            if found.about.folder == here:
+                return await self.resume(found.session_id, named)
+        raise UsageError(
+            f"There is no session in {here} to go on with yet; start one with hummingbird chat, or choose one of "
+            "another folder with --resume."
+        )
+
+    def last_exchange(self) -> LastExchange | None:
+        return find_last_exchange(self._context.session_holder.entries())
+
+    async def fork(self) -> str:
+        past = self._require_catalog()
+        await self.wait_until_stored()
+        before = summarise_session(self._context.session_holder.entries(), self._session_id)
+        if not before.entries:
+            raise UsageError("Nothing was said yet: there is nothing to copy.")
+        made = uuid4().hex
+        await fork_session(past.sessions, self._session_id, made, f"{before.title} (copy)")
+        await self.resume(made)
+        return made
+
+    async def rename(self, title: str) -> None:
+        if not self._context.session_holder.entries():
+            raise UsageError("Nothing was said yet: name it after the first message.")
+        async with self._context.session_holder.hold_turn(self._session_id) as session:
+            session.journal.append(SessionRenamed(title=shorten_line(replace_surrogates(title), SUMMARY_CHARS)))
+            await session.journal.commit()
 
     async def switch_model(self, name: str) -> str:
         agent = self._get_agent()
@@ -311,7 +356,20 @@ class ChatPartner:
 
     async def undo_message(self) -> str:
         async with self._open_compactor() as room:
-            return room.undo_turn()
+            text = room.undo_turn()
+        self._edit_marks = self._edit_marks[:-1]
+        return text
+
+    def messages(self) -> Sequence[str]:
+        return [ask.text for ask in find_user_requests(self._context.session_holder.entries())]
+
+    def changed_files(self, messages: int = 1) -> Sequence[str]:
+        marks = self._edit_marks[-messages:]
+        return self._context.workspace.changed_since(marks[0]) if marks else ()
+
+    async def undo_edits(self, messages: int = 1) -> Sequence[str]:
+        marks = self._edit_marks[-messages:]
+        return await asyncio.to_thread(self._context.workspace.undo_since, marks[0]) if marks else ()
 
     async def undo_edit(self) -> str:
         return await asyncio.to_thread(self._context.workspace.undo)
@@ -591,7 +649,8 @@ async def _create_observed_partner(
     parts: ChatOptions, wish: ChatRequest, observer: RunObserver, asker: PermissionAsker, clarifier: Clarifier | None
 ) -> ChatPartner:
     watched = replace(parts, asker=asker, clarifier=clarifier, on_event=observer)
-    return await create_partner(watched, _subject_of_request(wish), resume=wish.resume, newest=wish.newest, named=True)
+    resume = "" if wish.resume == PICK_SESSION else wish.resume
+    return await create_partner(watched, _subject_of_request(wish), resume=resume, newest=wish.newest, named=True)
 
 
 def _subject_of_request(wish: ChatRequest) -> ChatSubject:
@@ -609,6 +668,8 @@ def _terminal_settings(parts: ChatOptions, wish: ChatRequest, remark: str, *, ve
         colour=wish.colour,
         verbose=verbose,
         greeting=f"{greeting}\n{remark}".rstrip(),
+        resumed=wish.newest or wish.resume not in {"", PICK_SESSION},
+        first="/resume" if wish.resume == PICK_SESSION else "",
     )
 
 

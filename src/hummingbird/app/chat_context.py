@@ -246,7 +246,7 @@ class ChatContext:
                 secrets=self._secret_values,
                 clock=parts.clock,
                 project=about.project or str(parts.workspace),
-                subject=BegunFor(about.workflow, about.project),
+                subject=BegunFor(about.workflow, about.project, folder=str(parts.workspace)),
                 session_holder=self.session_holder,
                 build_prompt=partial(self._build_prompt, ready.parts, about),
             ),

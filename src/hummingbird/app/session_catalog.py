@@ -23,7 +23,7 @@ from hummingbird.config.configuration import Configuration
 from hummingbird.config.settings import Settings
 from hummingbird.core.context_json import migrate_context_json
 from hummingbird.core.errors import HummingbirdError, JournalDamaged, ObjectStoreUnusable, SessionUnreadable, UsageError
-from hummingbird.core.journal import JournalEntry, SessionOpened
+from hummingbird.core.journal import JournalEntry, SessionOpened, SessionRenamed
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.core.protocols.sessions import (
     DailyCost,
@@ -47,6 +47,7 @@ from hummingbird.core.sessions import (
     SessionSubject,
     SessionSummary,
     check_session_id,
+    dump_summary,
     find_subject,
     summarise_session,
 )
@@ -163,6 +164,24 @@ async def copy_session(source: SessionStore, target: SessionStore, session_id: s
     try:
         if _has_more_entries(list(session.journal.entries()), list(ours), target):
             await _copy_contents(source, session, ours)
+    finally:
+        await session.release()
+
+
+async def fork_session(sessions: SessionStore, session_id: str, new_id: str, title: str) -> None:
+    """Copy a session under another id and title; the original stays as it is. Raises what `copy_session` raises."""
+    ours = await sessions.load_entries(session_id)
+    session = await sessions.open(new_id)
+    try:
+        if (archive := await sessions.load_archive(session_id)) is not None:
+            await session.archives.put(new_id, archive.chunks)
+        for entry in ours:
+            is_first = isinstance(entry, SessionOpened)
+            session.journal.append(msgspec.structs.replace(entry, session_id=new_id) if is_first else entry)
+        session.journal.append(SessionRenamed(title=title))
+        await session.journal.commit()
+        summary = summarise_session(session.journal.entries(), new_id)
+        await session.write_files({METADATA: dump_summary(summary)})
     finally:
         await session.release()
 

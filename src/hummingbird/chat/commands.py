@@ -5,7 +5,7 @@ message may start with a path like /etc/hosts.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from hummingbird.chat.garbage_collection import freeze_garbage_collector
 from hummingbird.chat.partner import Partner
-from hummingbird.chat.screen import HITS_SHOWN, SESSIONS_SHOWN, Screen, Tone
+from hummingbird.chat.screen import HITS_SHOWN, LAST_MESSAGE_CHARS, SESSIONS_PICKED, SESSIONS_SHOWN, Screen, Tone
 from hummingbird.chat.status_text import (
     MODE_SENTENCES,
     cost_page,
@@ -24,11 +24,13 @@ from hummingbird.chat.status_text import (
     preview_page,
     session_line,
     session_page,
+    session_row,
     todo_page,
     tool_page,
 )
 from hummingbird.core.errors import UsageError
 from hummingbird.core.permissions import PermissionMode
+from hummingbird.core.text import shorten_line
 
 
 class CommandContext(Protocol):
@@ -44,6 +46,10 @@ class CommandContext(Protocol):
     def start_folder(self) -> Path: ...
 
     async def confirm(self, question: str) -> bool: ...
+    async def pick(self, title: str, rows: Sequence[str]) -> int | None:
+        """Let the person choose a row; return its number, or None where nobody chose or nobody can."""
+        ...
+
     def answer_permission(self, answer: str) -> bool:
         """Answer the open permission question; return False if there is none."""
         ...
@@ -135,12 +141,46 @@ async def _new(talk: CommandContext, _: str) -> None:
 
 async def _resume(talk: CommandContext, argument: str) -> None:
     if not argument:
-        talk.screen.say("Which one? /resume and the beginning of an id:")
-        await _sessions(talk, "")
-        return
-    found = await talk.partner.resume(argument)
+        here = str(talk.start_folder)
+        found = sorted(await talk.partner.list_sessions(SESSIONS_PICKED), key=lambda one: one.about.folder != here)
+        rows = [session_row(one, current_time(), here) for one in found]
+        at = await talk.pick("Go on with which session?", rows)
+        if at is None:
+            talk.screen.say("No session is chosen; /resume and the beginning of an id goes on with one.", Tone.DIM)
+            return
+        argument = found[at].session_id
+    session = await talk.partner.resume(argument)
     freeze_garbage_collector()
-    talk.screen.say(f"Going on with {session_line(found, current_time())}", Tone.DIM)
+    talk.screen.say(f"Going on with {session_line(session, current_time())}", Tone.DIM)
+    await show_last_exchange(talk)
+
+
+async def show_last_exchange(talk: CommandContext) -> None:
+    """Show the end of the session that is gone on with; offer to go on with a run that was cut off."""
+    last = talk.partner.last_exchange()
+    if last is None:
+        return
+    if last.said:
+        talk.screen.say(f"> {shorten_line(last.said, LAST_MESSAGE_CHARS)}", Tone.BOLD)
+    if last.answer:
+        talk.screen.show_page(last.answer)
+    if last.trouble:
+        talk.screen.say(f"■ {last.trouble}", Tone.DIM)
+    if last.is_cut_off and await talk.confirm("Go on where it was cut off?"):
+        talk.say_next("Go on where you were cut off.")
+
+
+async def _fork(talk: CommandContext, _: str) -> None:
+    before = talk.partner.status().session_id
+    session = await talk.partner.fork()
+    talk.screen.say(f"This is a copy now: {session}. The original: /resume {before}", Tone.DIM)
+
+
+async def _rename(talk: CommandContext, argument: str) -> None:
+    if not argument:
+        raise UsageError("Say what to call it: /rename and a title.")
+    await talk.partner.rename(argument)
+    talk.screen.say(f"This session is called {argument}.", Tone.DIM)
 
 
 async def _sessions(talk: CommandContext, argument: str) -> None:
@@ -182,11 +222,45 @@ async def _undo(talk: CommandContext, argument: str) -> None:
     if argument == "edit":
         talk.screen.say(await talk.partner.undo_edit())
         return
-    if argument:
-        raise UsageError("/undo takes back the last message, /undo edit the last change of a file.")
-    text = talk.original_text(await talk.partner.undo_message())
-    talk.screen.say("The last message and all that came of it are taken back.", Tone.DIM)
-    talk.screen.restore_input(text)
+    if argument not in {"", "message", "files", "all"}:
+        raise UsageError("Say /undo message, files or all (what came of the last message), or /undo edit.")
+    files = talk.partner.changed_files()
+    what = argument or (await _choose_what_to_undo(talk, files) if files else "message")
+    if what in {"files", "all"}:
+        await _undo_files(talk, 1)
+    if what in {"message", "all"}:
+        text = talk.original_text(await talk.partner.undo_message())
+        talk.screen.say("The last message and all that came of it are taken back.", Tone.DIM)
+        talk.screen.restore_input(text)
+
+
+async def _choose_what_to_undo(talk: CommandContext, files: Sequence[str]) -> str:
+    named = shorten_line(", ".join(files), LAST_MESSAGE_CHARS)
+    rows = [f"the message and the files: {named}", "the message only", f"the files only: {named}"]
+    at = await talk.pick("Take back what?", rows)
+    return "" if at is None else ("all", "message", "files")[at]
+
+
+async def _undo_files(talk: CommandContext, messages: int) -> None:
+    told = await talk.partner.undo_edits(messages)
+    talk.screen.say("\n".join(told) or "No file was changed since then.", Tone.DIM)
+
+
+async def _rewind(talk: CommandContext, _: str) -> None:
+    said = list(reversed(talk.partner.messages()))
+    if not said:
+        raise UsageError("Nothing was said yet: there is nothing to go back to.")
+    at = await talk.pick("Go back to before which message?", [" ".join(text.split()) for text in said])
+    if at is None:
+        return
+    files = talk.partner.changed_files(at + 1)
+    if files and await talk.confirm(f"Take back the changes of {', '.join(files)} as well?"):
+        await _undo_files(talk, at + 1)
+    text = ""
+    for _turn in range(at + 1):
+        text = await talk.partner.undo_message()
+    talk.screen.say(f"{at + 1} messages and all that came of them are taken back.", Tone.DIM)
+    talk.screen.restore_input(talk.original_text(text))
 
 
 async def _retry(talk: CommandContext, _: str) -> None:
@@ -270,12 +344,15 @@ COMMANDS = {
     for one in (
         ChatCommand("help", "", "list the commands", _help, anytime=True),
         ChatCommand("new", "", "start a new session; this one is kept", _new),
-        ChatCommand("resume", "[ID]", "continue a session", _resume),
+        ChatCommand("resume", "[ID]", "continue a session, chosen from a list", _resume),
         ChatCommand("sessions", "[words]", "list sessions, or search them", _sessions),
         ChatCommand("model", "[NAME]", "show or change the model", _model),
         ChatCommand("tools", "", "list the tools and their permissions", _tools, anytime=True),
         ChatCommand("compress", "[focus|undo]", "replace the conversation by a summary, after showing it", _compress),
-        ChatCommand("undo", "[edit]", "undo the last message, or the last edit of a file", _undo),
+        ChatCommand("undo", "[message|files|all|edit]", "undo the last message, its edits, or one edit", _undo),
+        ChatCommand("rewind", "", "go back to before an earlier message, with the files if you like", _rewind),
+        ChatCommand("fork", "", "go on in a copy of this session", _fork),
+        ChatCommand("rename", "TITLE", "give this session a title", _rename),
         ChatCommand("retry", "", "send the last message again", _retry),
         ChatCommand("stop", "[N]", "stop the run and all background work, or only number N", _stop, anytime=True),
         ChatCommand("cost", "", "show the cost and how full the context is", _cost, anytime=True),

@@ -5,12 +5,13 @@ Nothing that was typed is lost: it is sent, or it waits in the queue, or it goes
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from hummingbird.agent.todo_list import Todo
 from hummingbird.chat.attachments import MessageComposer
-from hummingbird.chat.commands import CommandCall, parse_command, unknown_command_text
+from hummingbird.chat.commands import CommandCall, parse_command, show_last_exchange, unknown_command_text
 from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.partner import Partner
 from hummingbird.chat.questions import QuestionQueue
@@ -106,6 +107,16 @@ class TerminalConversation:
                 self._todos = todos
                 self.screen.say(todo_page(todos))
 
+    def begin(self, *, resumed: bool, first: str) -> None:
+        """Show the end of a session that is gone on with, and send the first text, if there is one."""
+        if resumed:
+            self._work = asyncio.ensure_future(show_last_exchange(self))
+            self._work.add_done_callback(lambda _: self._start_work() if self._queue else None)
+        if first:
+            self._queue.append(first)
+            if not resumed:
+                self._start_work()
+
     async def wait_until_idle(self) -> None:
         """Wait until nothing is running and the queue is empty."""
         while self.is_working or self._background:
@@ -129,6 +140,9 @@ class TerminalConversation:
 
     async def confirm(self, question: str) -> bool:
         return await self._questions.confirm(question)
+
+    async def pick(self, title: str, rows: Sequence[str]) -> int | None:
+        return await self._questions.pick(title, rows) if rows else None
 
     def answer_permission(self, answer: str) -> bool:
         if not self._questions.is_permission:

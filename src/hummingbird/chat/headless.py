@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -362,6 +362,10 @@ class HeadlessChat:
     async def confirm(self, question: str) -> bool:
         """Return True: the person who piped the command meant it."""
         return True
+
+    async def pick(self, title: str, rows: Sequence[str]) -> None:
+        """Show the rows: nobody is there to choose one."""
+        self.streams.say("\n".join([title, *rows]))
 
     def answer_permission(self, answer: str) -> bool:
         return False

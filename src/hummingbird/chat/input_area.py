@@ -266,6 +266,10 @@ class KeyHandler(Protocol):
 
     def paste(self, text: str) -> None: ...
     def decline(self) -> None: ...
+    @property
+    def is_picker_open(self) -> bool: ...
+    def move_in_picker(self, step: int) -> None: ...
+    def close_picker(self, *, choose: bool) -> None: ...
     def cycle_mode(self) -> None:
         """Handle Shift-Tab."""
         ...
@@ -317,8 +321,29 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     def _cycle(_: KeyPressEvent) -> None:
         typed.cycle_mode()
 
+    _add_picker_keys(keys, typed, here & Condition(lambda: typed.is_picker_open))
     _add_menu_keys(keys, typed, here & Condition(lambda: typed.is_menu_open))
     return keys
+
+
+def _add_picker_keys(keys: KeyBindings, typed: KeyHandler, open_picker: Filter) -> None:
+    """Let arrows move in an open list; what is typed goes to the input, which filters the list."""
+
+    for key, step in (("up", -1), ("down", 1), ("pageup", -10), ("pagedown", 10)):
+        keys.add(key, filter=open_picker)(partial(_move_in_picker, typed, step))
+
+    @keys.add("enter", filter=open_picker)
+    def _choose(_: KeyPressEvent) -> None:
+        typed.close_picker(choose=True)
+
+    @keys.add("escape", filter=open_picker)
+    @keys.add("c-c", filter=open_picker)
+    def _cancel(_: KeyPressEvent) -> None:
+        typed.close_picker(choose=False)
+
+
+def _move_in_picker(typed: KeyHandler, step: int, _: KeyPressEvent) -> None:
+    typed.move_in_picker(step)
 
 
 def _add_menu_keys(keys: KeyBindings, typed: KeyHandler, open_menu: Filter) -> None:

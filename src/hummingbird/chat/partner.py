@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from hummingbird.agent.journal_views import find_user_requests
 from hummingbird.agent.todo_list import Todo
 from hummingbird.core.events import RunOutcome
+from hummingbird.core.journal import (
+    TURN,
+    EndReason,
+    JournalEntry,
+    MessageSource,
+    ModelAnswered,
+    RunEnded,
+    UserSaid,
+)
 from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.sessions import SearchHit
 from hummingbird.core.sessions import SessionSummary
@@ -32,6 +42,38 @@ class ChatStatus:
     bill: Bill
     mode: PermissionMode = PermissionMode.ASK
     background: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LastExchange:
+    """The last message of a session and what became of it; `trouble` says how it ended, if it was not answered.
+
+    `is_cut_off`: its process ended before the run did.
+    """
+
+    said: str
+    answer: str
+    trouble: str = ""
+    is_cut_off: bool = False
+
+
+def find_last_exchange(entries: Sequence[JournalEntry]) -> LastExchange | None:
+    """Return the last message that is in force and its answer; None if nothing was said."""
+    asks = [ask for ask in find_user_requests(entries) if isinstance(entries[ask.number - 1], UserSaid)]
+    if not asks:
+        return None
+    first, answer, ended = entries[asks[-1].number - 1], "", None
+    assert isinstance(first, UserSaid)
+    for entry in entries[asks[-1].number :]:
+        if isinstance(entry, ModelAnswered) and entry.purpose == TURN and entry.message.text:
+            answer = entry.message.text
+        elif isinstance(entry, RunEnded):
+            ended = entry
+    said = "" if first.source is MessageSource.ORDER else first.text
+    if ended is None:
+        return LastExchange(said, answer, "The run was cut off before it ended.", is_cut_off=True)
+    trouble = "" if ended.reason is EndReason.COMPLETED else f"{ended.reason.value}: {ended.sentence}".rstrip(": ")
+    return LastExchange(said, answer or ended.text, trouble)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +148,30 @@ class Partner(Protocol):
 
     async def resume(self, beginning: str) -> SessionSummary:
         """Continue the session whose id starts with `beginning`."""
+        ...
+
+    def last_exchange(self) -> LastExchange | None:
+        """Return the last message of this session and its answer; None if nothing was said."""
+        ...
+
+    async def fork(self) -> str:
+        """Go on in a copy of this session, whose id is returned; the original stays as it is."""
+        ...
+
+    async def rename(self, title: str) -> None:
+        """Give the session a title. Raises UsageError before the first message."""
+        ...
+
+    def messages(self) -> Sequence[str]:
+        """Return the messages of the person that are in force, oldest first."""
+        ...
+
+    def changed_files(self, messages: int = 1) -> Sequence[str]:
+        """Return the files that were edited since the last `messages` messages were sent from this chat."""
+        ...
+
+    async def undo_edits(self, messages: int = 1) -> Sequence[str]:
+        """Take back those edits; return a sentence about each."""
         ...
 
     async def list_sessions(self, limit: int, words: str = "") -> Sequence[SessionSummary]: ...

@@ -18,6 +18,7 @@ from hummingbird.chat.call_text import (
     full_call_text,
     show_diff,
 )
+from hummingbird.chat.picker import Picker
 from hummingbird.chat.screen import PANEL_CHARS, PREVIEW_LINES, QUIET_S, Screen, Tone
 from hummingbird.core.errors import UsageError
 from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionQuestion
@@ -231,6 +232,17 @@ class QuestionQueue:
         self._clock = clock
         self._waiting: list[OpenQuestion] = []
         self._last_key = clock() - QUIET_S
+        self.picker: Picker | None = None
+
+    async def pick(self, title: str, rows: Sequence[str]) -> int | None:
+        """Let the person choose a row of a list; return its number, or None if they chose none."""
+        self.picker = Picker(title, rows)
+        self._screen.request_redraw()
+        try:
+            return await self.picker.result
+        finally:
+            self.picker = None
+            self._screen.request_redraw()
 
     @property
     def name(self) -> str:

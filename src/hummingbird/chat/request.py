@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+PICK_SESSION = "?"  # in place of a session's id: choose it from a list
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:

@@ -41,6 +41,8 @@ DIFF_LINES = 60  # of an edit's diff
 PREVIEW_LINES = 400  # of the diff of an edit that a person is asked about
 RESULT_LINES = 200  # of a tool result shown with /verbose
 SESSIONS_SHOWN = 20
+SESSIONS_PICKED = 500  # in the list that one is chosen from
+LAST_MESSAGE_CHARS = 500  # of the message that is shown when a session is gone on with
 HITS_SHOWN = 10
 PANEL_CHARS = 600  # of an open question, repeated above the input; the whole question is printed before
 

@@ -71,6 +71,7 @@ _TODO_MARKS = {
 }
 _TIME_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _SHOWN_CHARS = 60
+_TITLE_CHARS = 48
 _ID_CHARS = 12  # enough to identify a session
 
 
@@ -100,6 +101,14 @@ def session_line(one: SessionSummary, now: float) -> str:
     what = shorten_line(one.title or one.model or "nothing was said", _SHOWN_CHARS)
     old = _age_text(now - one.changed_at)
     return f"{one.session_id[:_ID_CHARS]}  {old:>4} ago  {one.state:<12}  {one.answers:>3} answers  {what}"
+
+
+def session_row(one: SessionSummary, now: float, here: str) -> str:
+    """Return the session as a row of a list: title, age, folder, last words."""
+    title = shorten_line(one.title or "nothing was said", _TITLE_CHARS)
+    where = "here" if one.about.folder == here else one.about.folder or one.about.project or "elsewhere"
+    row = f"{title} · {_age_text(now - one.changed_at)} ago · {where}"
+    return f"{row} · {one.last_words}" if one.last_words else row
 
 
 def hit_page(hits: Sequence[SearchHit]) -> str:

@@ -76,7 +76,10 @@ _PRINTING_S = 0.02  # longest time to print at once, so that keys are handled in
 
 @dataclass(frozen=True, slots=True)
 class TerminalSettings:
-    """Settings of the terminal; `mask` removes credentials from the history, and `history` None stores none."""
+    """Settings of the terminal; `mask` removes credentials from the history, and `history` None stores none.
+
+    `resumed`: show how the session ended that is gone on with. `first` is sent as if it had been typed.
+    """
 
     start: Path
     environment: Mapping[str, str]
@@ -85,6 +88,8 @@ class TerminalSettings:
     colour: bool = True
     verbose: bool = False
     greeting: str = ""
+    resumed: bool = False
+    first: str = ""
 
 
 class ResizingApplication(Application[None]):
@@ -325,6 +330,27 @@ class ChatTerminal:
             self.questions.choose_selected()
             self._swap_draft()
 
+    @property
+    def is_picker_open(self) -> bool:
+        return self.questions.picker is not None
+
+    def move_in_picker(self, step: int) -> None:
+        if self.questions.picker is not None:
+            self.questions.picker.move(step, self.buffer.text)
+            self.request_redraw()
+
+    def close_picker(self, *, choose: bool) -> None:
+        picker = self.questions.picker
+        if picker is None:
+            return
+        if choose:
+            picker.choose(self.buffer.text)
+        else:
+            picker.cancel()
+        if picker.result.done():
+            self.buffer.reset()
+            self.request_redraw()
+
     def cycle_mode(self) -> None:
         """Go on to the next mode; at a question about an edit, accept it and all that follow."""
         assert self.conversation is not None
@@ -440,7 +466,10 @@ class ChatTerminal:
             ("class:queued", fit_line(printable_text(f"queued: {shorten_line(text, columns)}"), columns))
             for text in waiting[:3]
         ]
-        lines += self._question_rows(columns, max(2, size.rows // 3))
+        if self.questions.picker is not None:
+            lines += self.questions.picker.lines(self.buffer.text, columns, max(4, size.rows // 2))
+        else:
+            lines += self._question_rows(columns, max(2, size.rows // 3))
         if (partial := self.narrator.partial_text) and (left := rows - len(lines)) > 0:
             lines = [*(("", row) for row in last_rows(partial, columns, left)), *lines]
         return [*((one[0], one[1] + "\n") for one in lines[:-1]), *lines[-1:]]
@@ -565,6 +594,7 @@ async def run_terminal_chat(partner_of: PartnerFactory, setting: TerminalSetting
         try:
             if setting.greeting:
                 terminal.say(setting.greeting, Tone.DIM)
+            talk.begin(resumed=setting.resumed, first=setting.first)
             with log_to_screen(terminal):
                 await terminal.run(talk)
         finally:

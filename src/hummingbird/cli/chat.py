@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from hummingbird.chat.request import ChatRequest
+from hummingbird.chat.request import PICK_SESSION, ChatRequest
 from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
 
 
@@ -13,8 +13,14 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
 @config_option
 @click.option("--query", "-q", metavar="TEXT", help="Answer this question and exit; - reads it from standard input.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line, the result last.")
-@click.option("--resume", metavar="ID", help="Continue the session whose id starts with ID.")
-@click.option("--continue", "newest", is_flag=True, help="Continue the last session.")
+@click.option(
+    "--resume",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value=PICK_SESSION,
+    help="Continue the session whose id starts with ID; without one, choose it from a list.",
+)
+@click.option("--continue", "newest", is_flag=True, help="Continue the last session of this folder.")
 @click.option("--model", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
 @click.option("--plan", is_flag=True, help="Only read and plan: refuse every tool that writes or sends.")
 @click.option("--allow-edits", is_flag=True, help="Edit files of the workspace without asking.")
@@ -107,6 +113,8 @@ def _check_options(
     for option, value in said:
         if value is not None and not value.strip():
             raise click.UsageError(f"{option} is empty: say which one, or leave it out.")
+    if resume == PICK_SESSION and (query is not None or not sys.stdin.isatty()):
+        raise click.UsageError("--resume without an id needs a terminal to choose in; name an id.")
     if resume is not None and newest:
         raise click.UsageError("--resume and --continue exclude each other: give one of them.")
     if workflow is not None and project is None:

@@ -36,6 +36,7 @@ from hummingbird.core.journal import (
     RunEnded,
     RunStarted,
     SessionOpened,
+    SessionRenamed,
     ToolDecided,
     ToolFinished,
     ToolStarted,
@@ -279,6 +280,8 @@ def entry_lines(entry: JournalEntry) -> Iterator[str]:
             yield "· the last summary was taken back"
         case TurnUndone():
             yield f"· taken back: {shorten_line(' '.join(entry.text.split()), _MAX_CHARS)}"
+        case SessionRenamed(title=title):
+            yield f"· renamed: {title}"
         case RunEnded():
             yield f"■ {entry.reason.value}" + (f": {entry.sentence}" if entry.sentence else "")
         case _:

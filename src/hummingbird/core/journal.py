@@ -90,7 +90,7 @@ class SessionOpened(_EntryBase, frozen=True, kw_only=True, tag="session_opened")
     """The first line of a journal; it freezes the system prompt and the tools for all later calls.
 
     `project` and `workflow` are what a conversation was started about; a session made by an order has them in its
-    order.
+    order. `folder` is the workspace of a chat.
     """
 
     session_id: str
@@ -99,6 +99,7 @@ class SessionOpened(_EntryBase, frozen=True, kw_only=True, tag="session_opened")
     tools: tuple[ToolDefinition, ...] = ()
     project: str = ""
     workflow: str = ""
+    folder: str = ""
 
 
 class RunStarted(_EntryBase, frozen=True, kw_only=True, tag="run_started"):
@@ -296,6 +297,12 @@ class TurnUndone(_EntryBase, frozen=True, kw_only=True, tag="turn_undone"):
     text: str
 
 
+class SessionRenamed(_EntryBase, frozen=True, kw_only=True, tag="session_renamed"):
+    """A person gave the session a title."""
+
+    title: str
+
+
 class RunEnded(_EntryBase, frozen=True, kw_only=True, tag="run_ended"):
     """A run ended; `answered` says that `text` is the model's answer and not a fallback."""
 
@@ -328,6 +335,7 @@ JournalEntry: TypeAlias = (
     | CompactionSkipped
     | CompactionUndone
     | TurnUndone
+    | SessionRenamed
     | RunEnded
 )
 

@@ -23,6 +23,7 @@ from hummingbird.core.journal import (
     RunEnded,
     RunStarted,
     SessionOpened,
+    SessionRenamed,
     ToolFinished,
     ToolStarted,
     UserSaid,
@@ -114,13 +115,14 @@ def check_session_id(session_id: str) -> str:
 class SessionSubject(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a session was started for, by its first order or by the person who started a conversation.
 
-    Unknown fields are empty or 0.
+    Unknown fields are empty or 0. `folder` is the workspace of a chat.
     """
 
     workflow: str = ""
     project: str = ""
     mr_iid: int = 0
     sha: str = ""
+    folder: str = ""
 
     def is_for(self, project: str, mr_iid: int) -> bool:
         """Tell whether the session was started for that very merge request; False when that is unknown."""
@@ -139,7 +141,11 @@ def _subject_from_opening(entries: Iterable[JournalEntry]) -> SessionSubject:
     return (
         SessionSubject()
         if opened is None
-        else SessionSubject(replace_surrogates(opened.workflow), replace_surrogates(opened.project))
+        else SessionSubject(
+            replace_surrogates(opened.workflow),
+            replace_surrogates(opened.project),
+            folder=replace_surrogates(opened.folder),
+        )
     )
 
 
@@ -171,9 +177,9 @@ def _parse_order_fields(said: dict[str, Any]) -> dict[str, Any]:
 class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session in a few words, for lists.
 
-    `title` is the subject of its order, else the first thing that a person said. `reason` is why its last run ended,
-    empty while it has not. `usd` is the known part of its cost; `tokens` counts input tokens, `cached` those of them
-    that came from a cache.
+    `title` is what a person called it, else the subject of its order, else the first thing that a person said.
+    `last_words` is how its last answer or message begins. `reason` is why its last run ended, empty while it has not.
+    `usd` is the known part of its cost; `tokens` counts input tokens, `cached` those of them that came from a cache.
     """
 
     session_id: str
@@ -190,6 +196,7 @@ class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     unpriced: int = 0
     tokens: int = 0
     cached: int = 0
+    last_words: str = ""
 
     @property
     def state(self) -> str:
@@ -200,7 +207,7 @@ class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
 def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> SessionSummary:
     """Summarise a journal; `session_id` is for a session that has no entries yet."""
     found, ledger = list(entries), UsageLedger()
-    model = reason = said = ""
+    model = reason = said = renamed = last = ""
     runs = answers = 0
     for entry in found:
         ledger.apply(entry)
@@ -212,9 +219,11 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
             case ModelSwitched():
                 model = entry.model
             case ModelAnswered(purpose=purpose) if purpose == TURN:
-                model, answers = entry.model, answers + 1
-            case UserSaid() if entry.source is not MessageSource.ORDER and not said:
-                said = entry.text
+                model, answers, last = entry.model, answers + 1, entry.message.text or last
+            case SessionRenamed():
+                renamed = entry.title
+            case UserSaid() if entry.source is not MessageSource.ORDER:
+                said, last = said or entry.text, entry.text
             case RunEnded():
                 reason = entry.reason.value
             case _:
@@ -224,7 +233,7 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
         session_id=session_id,
         about=begun,
         title=shorten_line(
-            " ".join((_subject_title(_subject_from_order(found)) or said or _subject_title(begun)).split()),
+            " ".join((renamed or _subject_title(_subject_from_order(found)) or said or _subject_title(begun)).split()),
             SUMMARY_CHARS,
         ),
         model=model,
@@ -238,6 +247,7 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
         unpriced=ledger.unknown,
         tokens=used.context,
         cached=used.cache_read,
+        last_words=shorten_line(" ".join(last.split()), SUMMARY_CHARS),
     )
 
 
@@ -331,5 +341,23 @@ def find_full_title(made: SessionSummary, entries: Iterable[JournalEntry]) -> st
     begun = made.title.removesuffix("…")
     if begun == made.title:
         return made.title
-    said = (entry.text for entry in entries if isinstance(entry, UserSaid))
-    return next((text for text in said if " ".join(text.split()).startswith(begun)), made.title)
+    return _find_text_with_beginning(begun, entries) or made.title
+
+
+def find_full_last_words(made: SessionSummary, entries: Sequence[JournalEntry]) -> str:
+    """Return the text that the last words are the beginning of; see `find_full_title`."""
+    begun = made.last_words.removesuffix("…")
+    if begun == made.last_words:
+        return begun
+    return _find_text_with_beginning(begun, reversed(entries)) or ""
+
+
+def _find_text_with_beginning(begun: str, entries: Iterable[JournalEntry]) -> str:
+    for entry in entries:
+        match entry:
+            case UserSaid(text=text) | ModelAnswered(message=AssistantMessage(text=text)) | SessionRenamed(title=text):
+                if " ".join(text.split()).startswith(begun):
+                    return text
+            case _:
+                pass
+    return ""

@@ -36,6 +36,7 @@ from hummingbird.core.journal import (
     RunEnded,
     RunStarted,
     SessionOpened,
+    SessionRenamed,
     ToolDecided,
     ToolFinished,
     ToolOutcome,
@@ -215,6 +216,8 @@ def _describe_bookkeeping(entry: JournalEntry) -> str:
             return "the last summary was undone"
         case TurnUndone():
             return "the last message and everything after it were undone"
+        case SessionRenamed(title=title):
+            return f"renamed: {title}"
         case _:
             return type(entry).__name__
 

@@ -47,6 +47,7 @@ from hummingbird.core.sessions import (
     Speaker,
     check_session_id,
     dump_summary,
+    find_full_last_words,
     find_full_title,
     load_summary,
     texts_from_entry,
@@ -100,9 +101,16 @@ def mask_summary(made: SessionSummary, entries: Sequence[JournalEntry], mask: Ma
         workflow=mask(clean_text(begun.workflow)),
         project=mask(clean_text(begun.project)),
         sha=mask(clean_text(begun.sha)),
+        folder=mask(clean_text(begun.folder)),
     )
+    last = shorten_line(" ".join(mask(clean_text(find_full_last_words(made, entries))).split()), SUMMARY_CHARS)
     return msgspec.structs.replace(
-        made, about=about, title=title, model=mask(clean_text(made.model)), reason=mask(clean_text(made.reason))
+        made,
+        about=about,
+        title=title,
+        model=mask(clean_text(made.model)),
+        reason=mask(clean_text(made.reason)),
+        last_words=last,
     )
 
 

@@ -197,14 +197,19 @@ def _stat_key(found: os.stat_result) -> tuple[int, int, int]:
 
 @dataclass(slots=True)
 class ChangeHistory:
-    """The changes of one process, newest last, bounded in number and size."""
+    """The changes of one process, newest last, bounded in number and size.
+
+    `position` counts the changes that were made and not taken back.
+    """
 
     below: SafeFolder
+    position: int = 0
     _changes: deque[FileChange] = field(default_factory=deque)
     _weight: int = 0
 
     def record(self, change: FileChange) -> None:
         self._changes.append(change)
+        self.position += 1
         self._weight += _change_size(change)
         while len(self._changes) > UNDO_CHANGES or (self._weight > UNDO_BYTES and len(self._changes) > 1):
             self._weight -= _change_size(self._changes.popleft())
@@ -226,7 +231,13 @@ class ChangeHistory:
                 f"The change of {change.path.display_path} was not taken back. {why.rstrip('.')}."
             ) from error
         self._weight -= _change_size(change)
+        self.position -= 1
         return change
+
+    def paths_since(self, position: int) -> tuple[SafePath, ...]:
+        """Return the files that were changed since, each once, in order."""
+        count = min(max(0, self.position - position), len(self._changes))
+        return tuple(dict.fromkeys(change.path for change in list(self._changes)[len(self._changes) - count :]))
 
     def _revert(self, change: FileChange) -> None:
         now = read_content(self.below, change.path)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hummingbird.core.errors import ArgumentsInvalid, CommandFailed
+from hummingbird.core.errors import ArgumentsInvalid, CommandFailed, UsageError
 from hummingbird.core.protocols.tools import Tool, ToolContext, ToolOutput
 from hummingbird.core.shell.values import (
     EDIT_BYTES,
@@ -348,6 +348,24 @@ class Workspace:
         if change.before is None:
             return f"{change.path.display_path} was new and is gone again."
         return f"{change.path.display_path} is again as it was before the last change."
+
+    @property
+    def change_position(self) -> int:
+        """The number of changes that were made and not taken back; `undo_since` goes back to it."""
+        return self._history.position
+
+    def changed_since(self, position: int) -> tuple[str, ...]:
+        return tuple(spot.display_path for spot in self._history.paths_since(position))
+
+    def undo_since(self, position: int) -> list[str]:
+        """Take back all changes made since, newest first; return a sentence for each."""
+        told: list[str] = []
+        while self._history.position > position:
+            try:
+                told.append(self.undo())
+            except UsageError as error:  # what was changed by somebody else stays, and with it what came before
+                return [*told, str(error)]
+        return told
 
     def read(self, path: str, offset: int, limit: int | None) -> str:
         spot = self._resolve(path)

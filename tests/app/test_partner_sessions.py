@@ -1,0 +1,74 @@
+"""Sessions as a person goes on with them: by folder, renamed, copied, rewound."""
+
+from pathlib import Path
+
+import pytest
+
+from hummingbird.chat.partner import LastExchange
+from hummingbird.core.errors import UsageError
+from tests.app.chats import Yes, calling, home
+from tests.standins.vendors.script import Turn
+
+
+async def test_continue_takes_the_newest_session_of_this_folder(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="mine"), Turn(text="theirs")) as here:
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        async with here.chat() as partner:
+            await partner.say("in my folder")
+            mine = partner.status().session_id
+        async with here.chat(workspace=elsewhere) as partner:
+            await partner.say("somewhere else")
+        async with here.chat(newest=True) as partner:
+            assert partner.status().session_id == mine
+            assert partner.last_exchange() == LastExchange("in my folder", "mine")
+            listed = {one.title: (one.about.folder, one.last_words) for one in await partner.list_sessions(9)}
+        assert listed == {
+            "in my folder": (str(here.workspace), "mine"),
+            "somewhere else": (str(elsewhere), "theirs"),
+        }
+        nowhere = tmp_path / "nowhere"
+        nowhere.mkdir()
+        with pytest.raises(UsageError, match="There is no session in"):
+            async with here.chat(workspace=nowhere, newest=True):
+                pass
+
+
+async def test_a_session_can_be_named_and_gone_on_with_in_a_copy(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="one"), Turn(text="two"), Turn(text="three")) as here:
+        async with here.chat() as partner:
+            with pytest.raises(UsageError, match="Nothing was said yet"):
+                await partner.rename("early")
+            await partner.say("first")
+            await partner.rename("Wings")
+            original = partner.status().session_id
+            copy = await partner.fork()
+            assert partner.status().session_id == copy != original
+            await partner.say("only in the copy")
+            await partner.resume(original)
+            await partner.say("only in the original")
+            assert list(partner.messages()) == ["first", "only in the original"]
+            titles = {one.session_id: one.title for one in await partner.list_sessions(9)}
+        assert titles == {original: "Wings", copy: "Wings (copy)"}
+        assert here.heard(1)[-1] == "only in the copy"
+        assert "first" in here.heard(1)
+
+
+async def test_a_message_is_taken_back_with_the_files_that_it_changed(tmp_path: Path) -> None:
+    turns = [calling("file_edit", path="a.txt", new="1\n"), Turn(text="done")]
+    turns += [
+        calling("file_edit", path="a.txt", new="2\n"),
+        calling("file_edit", path="b.txt", new="2\n"),
+        Turn(text="ok"),
+    ]
+    with home(tmp_path, *turns) as here:
+        async with here.chat(asker=Yes()) as partner:
+            await partner.say("make it")
+            await partner.say("change it")
+            assert list(partner.changed_files()) == ["a.txt", "b.txt"]
+            await partner.undo_edits()
+            assert await partner.undo_message() == "change it"
+            assert (here.workspace / "a.txt").read_text() == "1\n"
+            assert not (here.workspace / "b.txt").exists()
+            assert list(partner.changed_files()) == ["a.txt"]
+            assert list(partner.messages()) == ["make it"]
