@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hummingbird.config.defaults import CONFIG_KEYS, REQUIRED, reference_markdown
-from hummingbird.config.loader import load_config
+from hummingbird.config.loader import CERTIFICATE_VARIABLES, load_config
 from hummingbird.config.settings import ChatSettings, Settings
 from hummingbird.core.limits import (
     COMPRESSION_SHARE,
@@ -49,6 +49,12 @@ REQUIRED_BY_G10 = {
     "chat.memory.memory_char_limit": 2200,
     "chat.memory.user_char_limit": 1375,
 }
+
+
+@pytest.fixture(autouse=True)
+def no_certificates_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CERTIFICATE_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize("key", REQUIRED_BY_G10)

@@ -35,6 +35,22 @@ def test_a_prompt_may_stand_anywhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "variables", "file"),
+    [
+        ("{}", {"REQUESTS_CA_BUNDLE": "/etc/pki/custom/ca-bundle.crt"}, "/etc/pki/custom/ca-bundle.crt"),
+        ("{}", {"SSL_CERT_FILE": "/ours.pem"}, "/ours.pem"),
+        ("{}", {"REQUESTS_CA_BUNDLE": "/first.pem", "SSL_CERT_FILE": "/second.pem"}, "/first.pem"),
+        ("{ca_bundle: /named.pem}", {"REQUESTS_CA_BUNDLE": "/first.pem"}, "/named.pem"),
+        ("{}", {"REQUESTS_CA_BUNDLE": " "}, ""),
+    ],
+)
+def test_the_environments_certificates_are_those_of_every_client(
+    tmp_path: Path, line: str, variables: dict[str, str], file: str
+) -> None:
+    assert load_config(written(tmp_path, f"settings: {line}\n"), variables).settings.ca_bundle == file
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [(b"", "empty"), (b" \n", "empty"), (b"\xff\xfe", "UTF-8"), (b"x" * (PROMPT_BYTES + 1), "at most 262,144")],
 )

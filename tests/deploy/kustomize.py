@@ -11,6 +11,8 @@ Raw = dict[str, Any]
 ROOT = Path(__file__).parents[2] / "deploy" / "kubernetes"
 BASE = ROOT / "base"
 EXAMPLE = ROOT / "overlays" / "example"
+OPENSHIFT = ROOT / "overlays" / "openshift"
+NAMESPACES = ROOT / "namespaces"
 SECRET = ROOT / "secret-template.yaml"
 _KNOWN = {"apiVersion", "kind", "resources", "configMapGenerator", "images", "replicas", "patches"}
 
@@ -66,12 +68,14 @@ def _generate(made: list[Raw], folder: Path, generator: Raw) -> None:
 
 def _patch(document: Raw, operations: list[Raw]) -> None:
     for one in operations:
-        assert one["op"] == "add"
+        assert one["op"] in {"add", "remove"}
         *above, last = one["path"].removeprefix("/").split("/")
         place: Any = document
         for step in above:
             place = place[int(step)] if isinstance(place, list) else place[step]
-        if last == "-":
+        if one["op"] == "remove":
+            del place[last]
+        elif last == "-":
             place.append(copy.deepcopy(one["value"]))
         else:
             place[last] = copy.deepcopy(one["value"])

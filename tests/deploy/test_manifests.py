@@ -31,7 +31,19 @@ from hummingbird.core.errors import ConfigurationError, MissingSetting
 from hummingbird.core.limits import PARKING_S, SANDBOX_UID, SERVE_CLOSING_S, SERVE_GRACE_S
 from hummingbird.sandboxes.kubernetes_manifest import build_role
 from hummingbird.sandboxes.registry import POOL
-from tests.deploy.kustomize import BASE, EXAMPLE, ROOT, SECRET, Raw, documents, found, kustomization, rendered
+from tests.deploy.kustomize import (
+    BASE,
+    EXAMPLE,
+    NAMESPACES,
+    OPENSHIFT,
+    ROOT,
+    SECRET,
+    Raw,
+    documents,
+    found,
+    kustomization,
+    rendered,
+)
 from tests.deploy.pool_file import FILE, IMAGE, expected, written
 from tests.sandboxes.kube import KUBECONFIG
 from tests.standins.kubernetes import pod_security
@@ -39,7 +51,7 @@ from tests.standins.kubernetes import pod_security
 PROJECT = Path(__file__).parents[2]
 CONTAINERFILE = (PROJECT / "deploy" / "Containerfile").read_text(encoding="utf-8")
 AGENT, SANDBOXES = "hummingbird", "hummingbird-sandboxes"
-FOLDERS = pytest.mark.parametrize("folder", [BASE, EXAMPLE], ids=["base", "example"])
+FOLDERS = pytest.mark.parametrize("folder", [BASE, EXAMPLE, OPENSHIFT], ids=["base", "example", "openshift"])
 VERSIONS = ("1.33", kubernetes_validate.latest_version())
 
 
@@ -60,7 +72,7 @@ def container(made: list[Raw]) -> Raw:
 @pytest.mark.parametrize("version", VERSIONS)
 @FOLDERS
 def test_every_document_is_one_that_the_api_knows(folder: Path, version: str) -> None:
-    for one in [*rendered(folder), *documents(SECRET)]:
+    for one in [*rendered(folder), *rendered(NAMESPACES), *documents(SECRET)]:
         kubernetes_validate.validate(one, version, strict=True)
 
 
@@ -91,7 +103,7 @@ def tidy(value: Any) -> Any:
 def test_every_file_of_a_folder_is_named_in_it(folder: Path) -> None:
     """Or somebody would change one that nobody applies."""
     wanted = kustomization(folder)
-    named = {*wanted["resources"], *(name for one in wanted["configMapGenerator"] for name in one["files"])}
+    named = {*wanted["resources"], *(name for one in wanted.get("configMapGenerator", []) for name in one["files"])}
     there = {path.name for path in folder.iterdir()} - {"kustomization.yaml"}
     assert {name for name in named if "/" not in name} == there
 
@@ -122,7 +134,7 @@ def test_the_restricted_pod_security_standard_lets_every_pod_in(folder: Path) ->
     for one in [each for each in made if each["kind"] == "Deployment"]:
         pod_security.admit(one["metadata"]["name"], one["spec"]["template"]["spec"], "restricted")
     for name in (AGENT, SANDBOXES):
-        labels = found(made, "Namespace", name)["metadata"]["labels"]
+        labels = found(rendered(NAMESPACES), "Namespace", name)["metadata"]["labels"]
         assert labels[pod_security.ENFORCE] == "restricted"
 
 
@@ -186,11 +198,34 @@ def test_nothing_is_bound_but_that_role_in_that_namespace_to_that_account(folder
 
 
 @FOLDERS
-def test_everything_has_a_namespace_or_is_one(folder: Path) -> None:
-    made = rendered(folder)
-    spaces = {one["metadata"]["name"] for one in made if one["kind"] == "Namespace"}
+def test_everything_is_in_one_of_two_namespaces_that_an_extra_makes(folder: Path) -> None:
+    """Whoever may do nothing in the whole cluster applies the rest."""
+    spaces = {one["metadata"]["name"] for one in rendered(NAMESPACES) if one["kind"] == "Namespace"}
     assert spaces == {AGENT, SANDBOXES}
-    assert all(one["metadata"]["namespace"] in spaces for one in made if one["kind"] != "Namespace")
+    assert {one["metadata"].get("namespace") for one in rendered(folder)} == spaces
+
+
+def test_restricted_v2_of_openshift_accepts_every_pod() -> None:
+    """The constraint assigns user and group; it refuses a pod that names some outside of the namespace's range."""
+    pods = [one["spec"]["template"]["spec"] for one in rendered(OPENSHIFT) if one["kind"] == "Deployment"]
+    assert len(pods) == 2
+    for spec in pods:
+        named = json.dumps(spec)
+        assert not [word for word in ("runAsUser", "runAsGroup", "fsGroup", "hostPath", "hostPort") if word in named]
+        assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_certificates_that_openshift_injects_are_believed_by_the_documented_variable(tmp_path: Path) -> None:
+    made = rendered(OPENSHIFT)
+    injected = found(made, "ConfigMap", "trusted-ca-bundle")
+    assert injected["metadata"]["labels"]["config.openshift.io/inject-trusted-cabundle"] == "true"
+    variables = {one["name"]: one["value"] for one in container(made)["env"]}
+    folders = [one["mountPath"] for one in container(made)["volumeMounts"]]
+    assert variables["REQUESTS_CA_BUNDLE"] == "/etc/pki/custom/ca-bundle.crt"
+    assert "/etc/pki/custom" in folders
+    file = tmp_path / "hummingbird.yaml"
+    file.write_text("settings: {}\n")
+    assert load_config(file, variables).settings.ca_bundle == variables["REQUESTS_CA_BUNDLE"]
 
 
 def test_no_packet_goes_into_a_sandbox_or_out_of_it(base: list[Raw]) -> None:

@@ -102,22 +102,26 @@ def test_image_and_resources_are_the_operators_with_the_usual_amounts_otherwise(
     assert other["volumes"][0]["emptyDir"] == {"sizeLimit": "9Gi"}
 
 
-def test_an_operators_labels_are_added_and_replace_none_of_ours() -> None:
+def test_an_operators_labels_hold_but_for_the_marks_that_we_read_again() -> None:
+    """The documented settings name the pod: app.kubernetes.io/name: hummingbird-agent-sandbox."""
     bold = PodSettings(
         "i",
-        labels={"team": "ci", "hummingbird/role": "boss", "app.kubernetes.io/name": "other"},
+        labels={"team": "ci", "hummingbird/role": "boss", "app.kubernetes.io/name": "agent-sandbox"},
         annotations={"note": "ours", "hummingbird/reap-by": "never"},
     )
     metadata = a_pod(bold)["metadata"]
     assert metadata["labels"] == {
         "team": "ci",
         "hummingbird/role": "active",
-        "app.kubernetes.io/name": "hummingbird-sandbox",
+        "app.kubernetes.io/name": "agent-sandbox",
         "app.kubernetes.io/part-of": "hummingbird",
         "app.kubernetes.io/managed-by": "hummingbird",
     }
     assert metadata["annotations"] == {"note": "ours", "hummingbird/reap-by": "soon"}
-    assert build_deployment(bold)["spec"]["template"]["metadata"]["labels"]["hummingbird/role"] == "standby"
+    pool = build_deployment(bold)["spec"]
+    labels = pool["template"]["metadata"]["labels"]
+    assert (labels["hummingbird/role"], labels["app.kubernetes.io/name"]) == ("standby", "agent-sandbox")
+    assert pool["selector"]["matchLabels"].items() <= labels.items()
 
 
 def test_what_one_caller_does_to_a_manifest_is_not_seen_by_the_next() -> None:

@@ -177,6 +177,37 @@ async def test_without_the_image_the_sentence_says_how_to_build_it_and_nothing_i
     assert not exists(place.container)
 
 
+def fake_podman(folder: Path, pull: str) -> dict[str, str]:
+    """A podman that has no image until it has pulled one."""
+    program = folder / "podman"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'echo "$@" >> {folder}/asked\n'
+        'case "$*" in\n'
+        f'*" pull "*) {pull};;\n'
+        f'*" image exists "*) test -e {folder}/pulled;;\n'
+        f'*" run "*) test -e {folder}/pulled && echo no greeting && exit 0; echo "no such image" >&2; exit 125;;\n'
+        "esac\n"
+    )
+    program.chmod(0o755)
+    return {"PATH": f"{folder}:/usr/bin:/bin"}
+
+
+async def test_an_image_of_a_registry_is_pulled_where_it_is_absent(tmp_path: Path) -> None:
+    """The documented image is a registry's, and podman's own `run` would pull it."""
+    image = "quay.io/hummingbird-ci/gitlab-ci:latest"
+    given = fake_podman(tmp_path, f"touch {tmp_path}/pulled")
+    with pytest.raises(SandboxUnavailable, match="starts something else"):  # after the pull, the second run
+        await PodmanBackend(image, environment=given).start()
+    assert f"pull --quiet {image}" in (tmp_path / "asked").read_text()
+
+
+async def test_a_pull_that_fails_says_what_to_try(tmp_path: Path) -> None:
+    given = fake_podman(tmp_path, 'echo "Error: denied" >&2; exit 125')
+    with pytest.raises(SandboxUnavailable, match=r"pulling it failed: .*denied.*Try `podman pull quay.io/x:1`"):
+        await PodmanBackend("quay.io/x:1", environment=given).start()
+
+
 def _greeting(python: str, missing: str) -> str:
     words = f'{{"python": [{python}], "missing": [{missing}], "memory": "1", "processes": "1", "mounts": []}}'
     return f"#!/bin/sh\necho '{words}'\nexec sleep 60"

@@ -91,7 +91,11 @@ _SETTINGS = _key_rows(
     ("session_marker_prefix", "hummingbird-session", "Name of the hidden comment that ties a note to its session."),
     ("auto_trigger", None, "If true, workflows without `trigger` run on failed pipelines; if false, no workflow does."),
     ("former_bot_ids", (), "User ids of earlier bot accounts; their threads stay usable."),
-    ("ca_bundle", "", "File with CA certificates for all connections; empty: those of the system."),
+    (
+        "ca_bundle",
+        "",
+        "File with CA certificates for all connections; empty: $REQUESTS_CA_BUNDLE, $SSL_CERT_FILE, else the system's.",
+    ),
     ("settle_seconds", SETTLE_S, "Seconds without a change before a failed pipeline is analysed."),
     ("settle_cap_seconds", SETTLE_CAP_S, "Seconds after which it is analysed in any case."),
     ("config_poll_seconds", CONFIG_POLL_S, "Seconds between two looks at this file in `serve`."),

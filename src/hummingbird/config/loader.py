@@ -25,6 +25,9 @@ from hummingbird.core.limits import CONFIG_BYTES, PROMPT_BYTES
 # These two variables apply only when there is no configuration file: a file states both values itself.
 URL_VARIABLE = "GITLAB_URL"
 READ_VARIABLE = "GITLAB_TOKEN_RO"
+# Files with certificates that other programs of the operator use; the first that is set counts where the file names
+# none. Without this, each of our clients would know another one of them.
+CERTIFICATE_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 def apply_environment(found: ConfigFile, environment: Mapping[str, str]) -> ConfigFile | ConfigFault:
@@ -128,12 +131,18 @@ def examine_config(path: Path | None, environment: Mapping[str, str] | None) -> 
             found = adapted
     texts = _load_prompts(document, (path or _EMBEDDED_FILE).parent, reading, faults)
     faults += _find_unset_variables(document, environment)
-    made = None if found is None or faults else _build_configuration(name, found, texts)
+    made = None if found is None or faults else _build_configuration(name, found, texts, environment)
     return ConfigLoadResult(name, made, tuple(faults), MappingProxyType(reading.files))
 
 
-def _build_configuration(name: str, found: ConfigFile, texts: Mapping[str, str]) -> Configuration:
-    return Configuration(name, found.settings, found.workflows, found.chat, MappingProxyType(texts))
+def _build_configuration(
+    name: str, found: ConfigFile, texts: Mapping[str, str], given: Mapping[str, str] | None
+) -> Configuration:
+    settings, environment = found.settings, os.environ if given is None else given
+    if not settings.ca_bundle:
+        named = [file for name in CERTIFICATE_VARIABLES if (file := environment.get(name, "").strip())]
+        settings = settings.model_copy(update={"ca_bundle": named[0]}) if named else settings
+    return Configuration(name, settings, found.workflows, found.chat, MappingProxyType(texts))
 
 
 @dataclass(slots=True)

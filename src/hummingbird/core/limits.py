@@ -88,6 +88,7 @@ SANDBOX_CPUS = 1
 SANDBOX_SHARED_BYTES = 64 * 1024 * 1024  # /dev/shm
 PODMAN_CALL_S = 60.0  # for one short call of podman
 CONTAINER_START_S = 60.0
+PULL_S = 600.0  # for podman to pull an image that is not on this machine
 CONTAINER_REMOVALS = 3
 LEFTOVERS_S = 15.0  # how long the removal of a sandbox waits until leftovers of other sandboxes are removed
 REGISTRY_STALL_S = 120.0  # without output from `podman build`

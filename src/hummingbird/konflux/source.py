@@ -98,7 +98,7 @@ TOOL_TEMPLATES: Mapping[str, KonfluxToolTemplate] = {
     RUNS: KonfluxToolTemplate(
         "The PipelineRuns of a commit, builds and tests, one JSON object a line, from the cluster and the archive. Use "
         "it first when a status of Konflux failed: it says which runs there were, how each ended and which tasks were "
-        "not run. Each is 10 to 200 KB, so read the file with jq. One or more requests to each server.",
+        "not run. Each is 10 to 200 KB, so read the file with jq or python3. One or more requests to each server.",
         required={"sha": SHA},
         mentions={TASKS: f"Which step failed is not in here: {TASKS} has it."},
         timeout_s=KONFLUX_LIST_S,

@@ -101,8 +101,9 @@ _EMPTY: Mapping[str, str] = MappingProxyType({})
 class PodSettings:
     """What an operator decides about sandbox pods.
 
-    `labels` and `annotations` cannot replace ours. `deadline_s` ends a pod that was made for one session; the pods of
-    a pool have no such deadline, because Kubernetes would count it from their creation.
+    `labels` and `annotations` cannot replace the marks that we read again. `deadline_s` ends a pod that was made
+    for one session; the pods of a pool have no such deadline, because Kubernetes would count it from their
+    creation.
     """
 
     image: str
@@ -114,11 +115,14 @@ class PodSettings:
 
 
 def build_pod(shape: PodSettings, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> JsonObject:
-    """Build a pod for one session. `labels` and `annotations` are the marks that we read again later."""
+    """Build a pod for one session. `labels` and `annotations` are the marks that we read again later.
+
+    The operator's own labels take the place of our descriptive ones, such as app.kubernetes.io/name, but of no mark.
+    """
     made = _copy_manifest("pod")
     made["metadata"] = {
         "name": name,
-        "labels": {**shape.labels, **made["metadata"]["labels"], **labels},
+        "labels": {**made["metadata"]["labels"], **shape.labels, **labels},
         "annotations": {**shape.annotations, **annotations},
     }
     made["spec"]["activeDeadlineSeconds"] = shape.deadline_s
@@ -134,7 +138,9 @@ def build_deployment(shape: PodSettings, replicas: int | None = None) -> JsonObj
     del each["spec"]["activeDeadlineSeconds"]
     each["spec"]["restartPolicy"] = "Always"
     _fill_spec(each["spec"], shape)
-    labels = {**shape.labels, **each["metadata"]["labels"], ROLE_LABEL: STANDBY}
+    labels = {**each["metadata"]["labels"], **shape.labels, ROLE_LABEL: STANDBY}
+    selector = made["spec"]["selector"]["matchLabels"]
+    selector |= {name: labels[name] for name in selector}
     made["spec"]["template"] = {
         "metadata": {"labels": labels, "annotations": dict(shape.annotations)},
         "spec": each["spec"],

@@ -22,6 +22,7 @@ from hummingbird.core.limits import (
     CONTAINER_START_S,
     ERROR_TEXT_CHARS,
     LEFTOVERS_S,
+    PULL_S,
     SANDBOX_CPUS,
     SANDBOX_FILE_BYTES,
     SANDBOX_MEMORY_BYTES,
@@ -33,12 +34,19 @@ from hummingbird.core.limits import (
 )
 from hummingbird.core.text import shorten_line
 from hummingbird.sandboxes.command_sandbox import RESTART_HINT
-from hummingbird.sandboxes.local_process import run_to_completion, start_program, stop_process
+from hummingbird.sandboxes.local_process import (
+    ProgramResult,
+    run_program,
+    run_to_completion,
+    start_program,
+    stop_process,
+)
 from hummingbird.sandboxes.podman_engine import (
     OWNER_LABEL,
     SANDBOX_LABEL,
     PodmanEngine,
     current_owner,
+    filter_environment,
     remove_leftover_containers,
 )
 from hummingbird.sandboxes.runner.command import ENVIRONMENT
@@ -220,6 +228,16 @@ _UNWRITABLE_FOLDER = (
 _NOT_FOUND_EXIT_CODE = 127  # `podman run` returns it when the image does not have the program
 
 
+_PULL_VARIABLES = (
+    "REGISTRY_AUTH_FILE",
+    *(name for pair in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY") for name in (pair, pair.lower())),
+)
+
+
+class _ImageMissingError(SandboxUnavailable):
+    """The image is not on this machine; it may be pulled."""
+
+
 class PodmanBackend:
     """Runs the runner in a podman container.
 
@@ -240,6 +258,8 @@ class PodmanBackend:
     ) -> None:
         self.container = f"hummingbird-{uuid4().hex[:16]}"  # known before it exists, so that it can always be removed
         self._podman = PodmanEngine(environment)
+        self._pull_environment = {**self._podman.environment, **filter_environment(environment, _PULL_VARIABLES)}
+        self._pulling: asyncio.Task[ProgramResult] | None = None
         self._spec = ContainerSpec(
             image,
             memory_bytes=memory_bytes,
@@ -280,6 +300,8 @@ class PodmanBackend:
 
     async def remove(self) -> None:
         self._is_removed = True
+        if self._pulling is not None:
+            self._pulling.cancel()
         if self._starting is not None:
             await run_to_completion(self._remove_container(self._starting))
 
@@ -287,6 +309,38 @@ class PodmanBackend:
         await self.remove()
 
     async def _run_container(self) -> None:
+        """Run the container. An image of a registry that is not on this machine is pulled first."""
+        try:
+            await self._try_run_container()
+        except _ImageMissingError:
+            await self._pull_image()
+            await self._try_run_container()
+
+    async def _pull_image(self) -> None:
+        """Pull the image. Raises SandboxUnavailable."""
+        image = self._spec.image
+        how = f"Try `podman pull {image}`, or set another image."
+        if image.startswith("localhost/"):
+            raise SandboxUnavailable(
+                f"There is no image {image} on this machine. Run `hummingbird sandbox build`, or set another image."
+            )
+        argv = self._podman.build_argv("pull", "--quiet", image)
+        self._pulling = asyncio.create_task(run_program(argv, self._pull_environment, PULL_S))
+        what = f"The image {image} is not on this machine, and pulling it failed:"
+        try:
+            await asyncio.wait({self._pulling})
+            pulled = self._pulling.result()
+        except SandboxBroken as error:
+            raise SandboxUnavailable(f"{what} {error} {how}") from error
+        except asyncio.CancelledError:
+            self._pulling.cancel()
+            if self._is_removed:
+                raise SandboxBroken("The podman sandbox was removed while it started. Start a new one.") from None
+            raise
+        if pulled.code:
+            raise SandboxUnavailable(f"{what} {pulled.error_summary} {how}")
+
+    async def _try_run_container(self) -> None:
         """Run the container, attached until process 1 has reported.
 
         Podman would not return earlier when told to detach, and a second call to look inside would take as long as the
@@ -318,9 +372,7 @@ class PodmanBackend:
         if code == _NOT_FOUND_EXIT_CODE and "python3" in words:  # else a program that podman itself needs is missing
             return SandboxUnavailable(f"The image {image} has no python3. {IMAGE_REQUIREMENTS}")
         if (await self._podman.run("image", "exists", image)).code == 1:
-            return SandboxUnavailable(
-                f"There is no image {image} on this machine. Run `hummingbird sandbox build`, or set another image."
-            )
+            return _ImageMissingError(f"There is no image {image} on this machine.")
         said = shorten_line(words, ERROR_TEXT_CHARS) or f"exit code {code}"
         return SandboxUnavailable(f"Podman could not start a container: {said} Try `podman run --rm {image} true`.")
 

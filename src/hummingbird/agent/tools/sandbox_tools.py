@@ -57,10 +57,11 @@ EXEC_NAME = "sandbox_exec"
 TEXT_SUFFIX, BINARY_SUFFIX = "txt", "bin"
 EXEC_DESCRIPTION = f"""\
 Runs a shell command (sh -c) in your sandbox, in {SANDBOX_ROOT}, and returns its exit code, stdout and stderr. \
-There are python3, jq, yq, grep, sed, awk, find, tar and coreutils, and no network. \
+There are python3, grep, sed, awk, find, tar and coreutils, in most sandboxes jq and yq too (`command -v jq` tells), \
+and no network. \
 Files in {SANDBOX_ROOT} stay for the whole session. Whatever a command starts ends with it: nothing goes on \
 in the background. Output that is too long to show is saved \
-whole in a file below {SPILL_FOLDER}, and you get its path and a preview; ask for what you need (grep -n, jq, \
+whole in a file below {SPILL_FOLDER}, and you get its path and a preview; ask for what you need (grep -n, \
 sed -n '100,150p') rather than for everything.\
 """
 EXEC_NOTES = f"""\
