@@ -25,7 +25,7 @@ def sandbox_image() -> str:
     try:
         _make_once()
     except HummingbirdError as error:
-        missing(f"the sandbox image cannot be made: {error}")
+        missing(f"the sandbox image cannot be created: {error}")
     return NAME
 
 

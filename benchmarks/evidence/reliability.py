@@ -6,7 +6,7 @@ The share of rightly blamed logs by stated confidence, with Brier scores: for fa
 passed jobs among them, for which any cause is wrong. Green logs are read whole, without their last lines, and without
 any line that states a successful exit, so that the runner's word for success does not decide.
 
-What is right comes from people: the kind of failure that they gave to a pair with its fix (a change mended it, so
+What is right comes from people: the kind of failure that they gave to a pair with its fix (a change repaired it, so
 chance and machines are not to blame), the lines that they marked in a log (the rule must match one of them, or they
 must get the same class alone), and whether they call a job flaky.
 """

@@ -1,7 +1,7 @@
 """Cases: a merge request of real lines, a finding on one of them, and what became of the branch.
 
 The truth is the line's text, which stands once in the tree before and once or not at all in the one after; no mapper of
-ours is asked. What cannot be made (a conflict, a text that is not alone) is another case with other dice.
+ours is asked. What cannot be created (a conflict, a text that is not alone) is another case with other dice.
 """
 
 import sysconfig

@@ -135,11 +135,13 @@ def move_across(branch: Branch) -> None:
     branch.write(to, [*lines[:at], *block, *lines[at:]])
 
 
-def mend(branch: Branch) -> None:
+def fix(branch: Branch) -> None:
     """The line itself is changed, or goes."""
     path, at = branch.holder()
     lines = branch.lines(path)
-    instead = [] if branch.dice.random() < 0.4 else [lines[at].replace(branch.text.split()[0], "mended", 1) + "  # now"]
+    instead = (
+        [] if branch.dice.random() < 0.4 else [lines[at].replace(branch.text.split()[0], "repaired", 1) + "  # now"]
+    )
     branch.write(path, [*lines[:at], *instead, *lines[at + 1 :]])
     _edit_once(branch, path, near=False)
 
@@ -182,5 +184,5 @@ KINDS: dict[str, Callable[[Branch], None]] = {
     "rebase, edits": _commits(edit, rebase),
     "edits, squash": _commits(edit_before_and_elsewhere, edit, squash),
     "rename, move, edits, rebase": _commits(rename, move_within, edit, rebase),
-    "line mended": _commits(mend),
+    "line repaired": _commits(fix),
 }

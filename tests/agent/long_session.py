@@ -38,7 +38,7 @@ ASKS = (
     "Почему {test} падает после {commit}? Сравни с {url}.",
     "لماذا يفشل {test} في {path}؟ انظر {url}",
     "Şu işi bitir: {path} içinde {function} çağrısı {error} veriyor.",
-    "Mend this:\n\n```python\ndef {function}(x):\n    raise {error}(x)  # {ticket}\n```\n\nand run {test}.",
+    "Fix this:\n\n```python\ndef {function}(x):\n    raise {error}(x)  # {ticket}\n```\n\nand run {test}.",
     "Here is the log:\n{log}\nWhat does {error} at {path} mean, and is {uuid} the pod?",
     'Rename "{function}" to what {ticket} says; job {job}, image {image}, tag {version}.',
     "continue",

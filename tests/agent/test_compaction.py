@@ -61,12 +61,12 @@ async def test_the_summary_quotes_what_was_asked_and_says_what_became_of_it() ->
     side = ScriptedModel([text_reply("## State\nnothing")])
     play = long_stage(model, [side])
     await play.run("Why is `src/cache.py` slow?\nIt was quick in !41.")
-    await play.run("Now mend it, and run tests/test_cache.py::test_slow.")
+    await play.run("Now fix it, and run tests/test_cache.py::test_slow.")
     [made] = play.written(Compacted)
     assert "> Why is `src/cache.py` slow?\n> It was quick in !41." in made.summary
     assert "] answered\n> Why" in made.summary
     assert '<untrusted tool="answers"' in made.summary.split("It was the cache.")[0].splitlines()[-2]
-    assert "under way: you are working on it\n> Now mend it, and run" in made.summary
+    assert "under way: you are working on it\n> Now fix it, and run" in made.summary
     assert "tests/test_cache.py::test_slow [" in made.summary
 
 
@@ -126,10 +126,10 @@ def test_however_much_was_asked_the_summary_stays_bounded_and_says_where_the_res
             UserSaid(text=f"Why does test_{number} fail in src/module_{number}.py, and since when?"),
             RunEnded(run_id=f"{number}", reason=EndReason.COMPLETED, text="Because.", answered=True),
         ]
-    entries += [RunStarted(run_id="last", model="m"), UserSaid(text="And now mend them all.")]
+    entries += [RunStarted(run_id="last", model="m"), UserSaid(text="And now fix them all.")]
     summary = compose_summary(SummaryRange(entries, 3, len(entries)), "", recall=True)
     assert len(summary) < SUMMARY_ASKS_CHARS + SUMMARY_LISTED_CHARS + SUMMARY_NAMES_CHARS + 20_000
-    assert "under way: you are working on it\n> And now mend them all." in summary
+    assert "under way: you are working on it\n> And now fix them all." in summary
     assert "> Why does test_2999 fail" in summary
     [folded] = [line for line in summary.splitlines() if "earlier ones, all settled" in line]
     first, last, count = (int(word.replace(",", "")) for word in re.findall(r"[\d,]*\d", folded)[:3])

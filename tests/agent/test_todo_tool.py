@@ -13,7 +13,7 @@ from tests.agent.minds import Listener
 from tests.agent.stage import Stage, stage
 from tests.agent.test_hooks import Hook
 
-CREATE = '{"action":"create","texts":["read","mend"]}'
+CREATE = '{"action":"create","texts":["read","fix"]}'
 
 
 async def ran(*turns: Any, **setup: Any) -> tuple[Stage, TodoTool]:
@@ -33,8 +33,8 @@ async def test_the_model_works_through_its_list_and_a_new_process_finds_it_again
         tool_call_reply(("todo", '{"action":"complete","numbers":[9]}')),
     )
     texts = [entry.text for entry in on.written(ToolFinished)]
-    assert texts[0] == "2 pending.\n1 pending: read\n2 pending: mend"
-    assert texts[2] == "1 pending, 1 completed.\n1 completed: read\n2 pending: mend"
+    assert texts[0] == "2 pending.\n1 pending: read\n2 pending: fix"
+    assert texts[2] == "1 pending, 1 completed.\n1 completed: read\n2 pending: fix"
     assert texts[3] == "todo failed: There is no item 9. Open ones: 2."
     again = TodoTool(on.journal.entries)
     assert again.todos.all == todo.todos.all == TodoList.from_entries(on.journal.entries()).all
@@ -47,7 +47,7 @@ async def test_calls_of_one_answer_count_in_their_order_and_twins_once() -> None
     on, todo = await ran(
         tool_call_reply(("todo", CREATE), ("todo", more), ("todo", '{"texts":["run"], "action":"create"}'))
     )
-    assert [(item.number, item.text) for item in todo.todos.all] == [(1, "read"), (2, "mend"), (3, "run")]
+    assert [(item.number, item.text) for item in todo.todos.all] == [(1, "read"), (2, "fix"), (3, "run")]
     assert [entry.text.count("\n") for entry in on.written(ToolFinished)] == [2, 3, 3]
 
 
@@ -55,8 +55,8 @@ async def test_hooks_that_rewrite_or_deny_are_heard() -> None:
     """Through the loop, for what a rewritten call looks like in the journal is decided there."""
     rewriting = Hook(before=RewriteCall(json.loads(CREATE)))
     on, todo = await ran(tool_call_reply(("todo", '{"action":"create","texts":["other"]}')), hooks=[rewriting])
-    assert [item.text for item in todo.todos.all] == ["read", "mend"]
-    assert on.written(ToolFinished)[0].text.endswith("2 pending: mend")
+    assert [item.text for item in todo.todos.all] == ["read", "fix"]
+    assert on.written(ToolFinished)[0].text.endswith("2 pending: fix")
     for hook in (Hook(before=DenyCall("no")), Hook(after=RuntimeError("broken"))):
         on, todo = await ran(
             tool_call_reply(("todo", CREATE)), tool_call_reply(("todo", '{"action":"list"}')), hooks=[hook]

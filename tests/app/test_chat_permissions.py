@@ -42,9 +42,9 @@ def settings(*rules: PermissionSettings) -> ChatSettings:
 
 async def tools_of_a_full_desk(folder: Path) -> list[Tool]:
     """All that a chat offers; skills and servers need something to offer."""
-    skill = folder / "work" / ".hummingbird" / "skills" / "mend"
+    skill = folder / "work" / ".hummingbird" / "skills" / "fix"
     skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: mend\ndescription: Mends.\n---\nMend it.\n")
+    (skill / "SKILL.md").write_text("---\nname: fix\ndescription: Mends.\n---\nMend it.\n")
     with home(folder) as here:
         async with here.chat(toolsets=None) as mine:
             agent = mine._get_agent()

@@ -43,7 +43,7 @@ def test_every_fault_is_told_at_once_with_its_line_and_path(tmp_path: Path) -> N
     done = typed("config", "check", "--config", str(written(tmp_path, BROKEN)))
     assert done.code == 1
     head, *lines = done.out.splitlines()
-    assert head == f"Mend 4 things in {tmp_path}/hummingbird.yaml:"
+    assert head == f"Fix 4 things in {tmp_path}/hummingbird.yaml:"
     assert lines[0].startswith("  line 2, column 3: settings.gitlab_ulr: ")
     assert "perhaps 'gitlab_url' is meant" in lines[0]
     assert lines[1] == "  line 3, column 19: settings.max_iterations: expected a whole number."

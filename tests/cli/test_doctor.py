@@ -46,7 +46,7 @@ def test_something_broken_is_exit_code_1_and_the_line_says_what_to_do(tmp_path: 
     done = typed("doctor", environment=environment)
     assert done.code == 1
     assert "fail  token that reads: READING is invalid, expired or revoked: make a new token (read_api).\n" in done.out
-    assert done.out.endswith("\nOne thing to mend before it works.\n")
+    assert done.out.endswith("\nOne thing to fix before it works.\n")
     assert "Traceback" not in done.out + done.err
 
 
@@ -71,7 +71,7 @@ def test_programs_get_one_document(tmp_path: Path, gitlab: GitLabLab) -> None:
 def test_a_broken_configuration_is_told_like_any_other_part(tmp_path: Path) -> None:
     done = typed("doctor", "--config", str(written(tmp_path, "max_iterations: many")))
     assert done.code == 1
-    assert "fail  configuration: Mend " in done.out
+    assert "fail  configuration: Fix " in done.out
     assert "skip  everything else" in done.out
 
 

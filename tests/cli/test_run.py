@@ -72,7 +72,7 @@ def test_what_does_not_go_together_is_bad_usage(config: Path, arguments: tuple[s
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--workflow", "nope", "--project", "a/b", *EVENT), f"Those that there are: {WORKFLOW}, {ONLY_ELSEWHERE}."),
+        (("--workflow", "nope", "--project", "a/b", *EVENT), f"There are: {WORKFLOW}, {ONLY_ELSEWHERE}."),
         (("--workflow", ONLY_ELSEWHERE, "--project", "a/b", *EVENT), "has it for: some/where."),
         (("--workflow", WORKFLOW, "--project", "project", *EVENT), "write it like group/project"),
         ((*NAMED, *EVENT, "--namespace", "n"), "--namespace is for Kubernetes, and commands run in bubblewrap"),

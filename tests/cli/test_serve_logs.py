@@ -171,7 +171,7 @@ def test_serve_logs_json_where_it_is_asked_to(capfd: pytest.CaptureFixture[str])
     assert serve_command(None, "127.0.0.1", 0, SandboxChoice(), grace=0, verbose=False, log_format="json") == 0
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert lines[0]["message"].startswith("Webhooks are received at http://127.0.0.1:")
-    assert lines[-1]["message"] == "The service has ended; all work is done or parked."
+    assert lines[-1]["message"] == "The service has stopped; all work is finished or parked."
     assert {line["logger"] for line in lines} == {"hummingbird"}
 
 

@@ -59,7 +59,7 @@ def test_an_operators_kubeconfig_is_preferred_to_the_pods_account(tmp_path: Path
 def test_a_kubeconfig_that_is_none_is_named_and_to_be_mended(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config"
     file.write_text(content)
-    with pytest.raises(ClusterUnusable, match="mend it"):
+    with pytest.raises(ClusterUnusable, match="fix it"):
         find_cluster(ClusterQuery(str(file)), {})
 
 
@@ -102,7 +102,7 @@ def test_certificates_that_cannot_be_used_are_told_before_anything_is_sent(
 ) -> None:
     entry = {"server": "https://127.0.0.1:1", **cluster}
     file = written(tmp_path / "config", "here", current="here", cluster=entry, user=user or None)
-    with pytest.raises(ClusterUnusable, match="mend its certificates"):
+    with pytest.raises(ClusterUnusable, match="fix its certificates"):
         create_cluster_client(find_cluster(ClusterQuery(str(file)), {}))
 
 

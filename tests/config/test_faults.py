@@ -187,7 +187,7 @@ def test_all_faults_are_told_at_once_and_in_the_order_of_the_file(tmp_path: Path
     assert [fault.split(":")[0].split(",")[0] for fault in caught.value.faults] == [
         f"line {number}" for number in (2, 5, 7, 8, 9)
     ]
-    assert str(caught.value).startswith(f"Mend 5 things in {tmp_path / 'hummingbird.yaml'}:\n  line 2, column 19: ")
+    assert str(caught.value).startswith(f"Fix 5 things in {tmp_path / 'hummingbird.yaml'}:\n  line 2, column 19: ")
     assert isinstance(caught.value, OperatorError)
 
 

@@ -55,7 +55,7 @@ def test_a_changed_prompt_is_noticed(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_one_is_told_once_and_the_old_one_stays(tmp_path: Path, bad: str) -> None:
-    """Also one that names a missing variable; when it is mended, it is taken."""
+    """Also one that names a missing variable; when it is repaired, it is taken."""
     path = written(tmp_path, GOOD)
     watch = ConfigWatcher(path, {})
     old = watch.current

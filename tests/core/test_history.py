@@ -70,36 +70,36 @@ damaged = st.one_of(wrecks, scratched())
 @settings(max_examples=tries(200))
 @given(damaged)
 def test_whatever_was_damaged_is_valid_after_repair(conversation: list[Message]) -> None:
-    mended, _ = repair_messages(conversation)
-    assert list(find_problems(mended)) == []
+    repaired, _ = repair_messages(conversation)
+    assert list(find_problems(repaired)) == []
 
 
 @pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged)
 def test_what_was_repaired_needs_no_repair(conversation: list[Message]) -> None:
-    mended, _ = repair_messages(conversation)
-    assert repair_messages(mended) == (mended, [])
+    repaired, _ = repair_messages(conversation)
+    assert repair_messages(repaired) == (repaired, [])
 
 
 @pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged)
 def test_repair_loses_nothing_that_a_person_said(conversation: list[Message]) -> None:
-    mended, _ = repair_messages(conversation)
+    repaired, _ = repair_messages(conversation)
     said = "\n\n".join(m.text for m in conversation if isinstance(m, UserMessage))
-    kept = "\n\n".join(m.text for m in mended if isinstance(m, UserMessage))
-    later = "\n\n".join(m.text for m in mended[1:] if isinstance(m, UserMessage))
-    assert kept == said or (mended[0] == LOST and later == said)
+    kept = "\n\n".join(m.text for m in repaired if isinstance(m, UserMessage))
+    later = "\n\n".join(m.text for m in repaired[1:] if isinstance(m, UserMessage))
+    assert kept == said or (repaired[0] == LOST and later == said)
 
 
 @pytest.mark.thorough
 @settings(max_examples=tries(100))
 @given(damaged)
 def test_repair_loses_nothing_that_the_model_said(conversation: list[Message]) -> None:
-    mended, _ = repair_messages(conversation)
+    repaired, _ = repair_messages(conversation)
     said = "".join(m.text for m in conversation if isinstance(m, AssistantMessage))
-    assert "".join(m.text for m in mended if isinstance(m, AssistantMessage)).replace("\n\n", "") == said.replace(
+    assert "".join(m.text for m in repaired if isinstance(m, AssistantMessage)).replace("\n\n", "") == said.replace(
         "\n\n", ""
     )
 
@@ -108,8 +108,8 @@ def test_repair_loses_nothing_that_the_model_said(conversation: list[Message]) -
 @settings(max_examples=tries(200))
 @given(damaged)
 def test_everything_that_was_changed_is_said_and_nothing_else(conversation: list[Message]) -> None:
-    mended, notes = repair_messages(conversation)
-    assert (notes == []) == (mended == conversation)
+    repaired, notes = repair_messages(conversation)
+    assert (notes == []) == (repaired == conversation)
 
 
 @pytest.mark.thorough
@@ -131,9 +131,9 @@ def test_what_is_known_to_be_well_need_not_be_looked_at_again(beginning: list[Me
 @given(damaged)
 def test_a_valid_conversation_has_no_orphan_result_and_no_call_without_one(conversation: list[Message]) -> None:
     """Counted here once more, without the rules of `problems`."""
-    mended, _ = repair_messages(conversation)
-    asked = [c.id for m in mended if isinstance(m, AssistantMessage) for c in m.calls]
-    told = [m.call_id for m in mended if isinstance(m, ToolMessage)]
+    repaired, _ = repair_messages(conversation)
+    asked = [c.id for m in repaired if isinstance(m, AssistantMessage) for c in m.calls]
+    told = [m.call_id for m in repaired if isinstance(m, ToolMessage)]
     assert asked == told
     assert len(set(asked)) == len(asked)
 

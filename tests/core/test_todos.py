@@ -46,19 +46,19 @@ def states(todos: TodoList) -> list[tuple[int, str, str]]:
 
 def test_what_the_model_does_with_the_list_is_there_afterwards_in_any_process() -> None:
     entries = [
-        *called(create("read the log", "mend  it\n", "run it")),
-        *called({"action": "update", "numbers": [2], "state": "in_progress", "text": "mend the parser"}, "2"),
+        *called(create("read the log", "fix  it\n", "run it")),
+        *called({"action": "update", "numbers": [2], "state": "in_progress", "text": "fix the parser"}, "2"),
         *called({"action": "complete", "numbers": [1]}, "3"),
         *called({"action": "cancel", "numbers": [3]}, "4"),
     ]
     todos = TodoList.from_entries(entries)
     assert states(todos) == [
         (1, "read the log", "completed"),
-        (2, "mend the parser", "in_progress"),
+        (2, "fix the parser", "in_progress"),
         (3, "run it", "cancelled"),
     ]
-    assert todos.open == (Todo(2, "mend the parser", TodoState.IN_PROGRESS),)
-    assert todos.progress_line == "1 of 2 done; now: mend the parser"
+    assert todos.open == (Todo(2, "fix the parser", TodoState.IN_PROGRESS),)
+    assert todos.progress_line == "1 of 2 done; now: fix the parser"
 
 
 @pytest.mark.parametrize("outcome", [one for one in ToolOutcome if one is not ToolOutcome.OK])

@@ -179,7 +179,10 @@ def test_it_serves_tells_how_it_is_and_ends_when_it_is_told_to(image: str) -> No
         assert json.loads(asked(container, ready)) == {"status": "ready"}
         podman("stop", "--time=30", container)
         ended = podman("inspect", "--format={{.State.ExitCode}}", container).stdout.strip()
-        assert (ended, "The service has ended; all work is done or parked." in podman("logs", container).stderr) == (
+        assert (
+            ended,
+            "The service has stopped; all work is finished or parked." in podman("logs", container).stderr,
+        ) == (
             "0",
             True,
         )

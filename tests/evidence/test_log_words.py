@@ -20,7 +20,7 @@ RESULTS = (
     "test parser::fails_on_error ... ok",
     "  ✓ throws a TypeError when the name is undefined",
     "org.example.CartTest > failsWithoutCurrency SKIPPED",
-    "Cannot find name in module [tests/x.phpt]  XFAIL REASON: an error nobody mended",
+    "Cannot find name in module [tests/x.phpt]  XFAIL REASON: an error nobody repaired",
     "    'ImportExplicit.purs' should fail with 'UnknownImport': OK (0.09s)",
     "Tests run: 12, Failures: 0, Errors: 0",
 )

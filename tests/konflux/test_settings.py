@@ -79,6 +79,6 @@ def test_a_cluster_without_its_tenant_is_refused_with_an_example(url: str) -> No
 )
 def test_what_is_no_plain_address_is_refused_and_not_repeated(url: str) -> None:
     for settings in (KonfluxSettings(url), *((KonfluxSettings(API, kubearchive_url=url),) if url else ())):
-        with pytest.raises(UsageError, match="mend it") as refusal:
+        with pytest.raises(UsageError, match="fix it") as refusal:
             parse_tenant(settings)
         assert "secret" not in str(refusal.value)

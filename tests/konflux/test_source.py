@@ -1,4 +1,4 @@
-"""Konflux as a source: what it offers, whom it tells its credentials, and what the operator must mend."""
+"""Konflux as a source: what it offers, whom it tells its credentials, and what the operator must fix."""
 
 import json
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_a_cluster_without_its_tenant_is_refused_at_once() -> None:
 
 async def test_a_kubeconfig_that_cannot_be_used_fails_the_call(tmp_path: Path) -> None:
     source = KonfluxSource(KonfluxSettings(API, kubeconfig=str(tmp_path / "nothing")), {})
-    with pytest.raises(ClusterUnusable, match="cannot be read: mend it"):
+    with pytest.raises(ClusterUnusable, match="cannot be read: fix it"):
         await Asked(source)("get_pod", pod="p")
     await source.close()
 

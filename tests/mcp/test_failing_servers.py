@@ -29,14 +29,14 @@ async def test_whatever_goes_wrong_with_others_one_server_works_and_each_has_its
         told = {text.split("'")[1]: text for text in servers.trouble}
         assert len(told) == len(servers.trouble) == len(bad)
         assert told["dying"] == (
-            "MCP server 'dying' ended with status 3: run its command by hand to see why, then mend `command`, `args` "
+            "MCP server 'dying' ended with status 3: run its command by hand to see why, then fix `command`, `args` "
             "or `env`. Its last output: KeyError: token=[masked] is not set"
         )
         assert "does not speak MCP on its standard output" in told["babbling"]
         assert "cannot be used as an MCP server (no licence for token=[masked])" in told["refusing"]
         assert "there is no program 'no-such-program-here' here that may be run. Install it" in told["missing"]
         assert "there is no program '/etc/passwd' here that may be run" in told["forbidden"]
-        assert "mend `command`, `args` or `env` (embedded null byte)" in told["zero"]
+        assert "fix `command`, `args` or `env` (embedded null byte)" in told["zero"]
 
 
 async def test_servers_that_never_answer_are_given_up() -> None:
@@ -65,7 +65,7 @@ async def test_a_server_that_dies_in_a_call_fails_it_once_and_is_started_for_the
         with pytest.raises(SourceUnavailable, match=r"broke off during die; it is unknown whether it took effect"):
             await call(servers, "die", file=str(mark))
         assert servers.trouble == (
-            "MCP server 'raw' ended with status 3: run its command by hand to see why, then mend `command`, `args` or "
+            "MCP server 'raw' ended with status 3: run its command by hand to see why, then fix `command`, `args` or "
             "`env`. Its last output: [31mfatal:[0m token=[masked] is gone",
         )
         assert await call(servers, "echo", again=True) == '{"again": true}'

@@ -27,8 +27,8 @@ async def test_only_the_tools_of_the_allow_list_are_offered_and_one_that_is_not_
     async with opened(misbehaving(tools=("echo", "Echo", "ech*"))) as servers:
         assert [tool.spec.name for tool in servers.tools] == ["mcp_raw_echo"]
         assert servers.trouble == (
-            "MCP server 'raw' has no tool 'Echo': mend the name in `tools`, or take it out.",
-            "MCP server 'raw' has no tool 'ech*': mend the name in `tools`, or take it out.",
+            "MCP server 'raw' has no tool 'Echo': fix the name in `tools`, or take it out.",
+            "MCP server 'raw' has no tool 'ech*': fix the name in `tools`, or take it out.",
         )
 
 

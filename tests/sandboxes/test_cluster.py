@@ -167,7 +167,7 @@ async def test_what_pod_security_refuses_is_told_with_its_reason(lab_stage: LabS
 async def test_resources_that_are_none_are_the_operators_to_mend(lab_stage: LabStage) -> None:
     wrong = build_pod(shape(lab_stage, limits={"memory": "lots"}), "one", {}, {})
     async with door(lab_stage.site) as cluster:
-        with pytest.raises(SandboxUnavailable, match=r"mend image, resources and metadata.*quantities must match"):
+        with pytest.raises(SandboxUnavailable, match=r"fix image, resources and metadata.*quantities must match"):
             await cluster.create(wrong)
 
 

@@ -81,7 +81,7 @@ def test_in_a_pod_the_kubeconfig_of_konflux_does_not_decide_where_sandboxes_are(
 def test_certificates_that_cannot_be_read_are_told_before_anything_is_sent(tmp_path: Path) -> None:
     lost = {"certificate-authority": "lost.crt", "server": "https://127.0.0.1:1"}
     file = written(tmp_path / "config", "here:boxes", current="here", cluster=lost)
-    with pytest.raises(SandboxUnavailable, match="mend its certificates"):
+    with pytest.raises(SandboxUnavailable, match="fix its certificates"):
         create_client(find_cluster(ClusterOptions(str(file)), {}))
 
 

@@ -58,8 +58,10 @@ class Branch:
         self.followed = review.tracked
         said = [code for finding, code in await self._found(review) if self._posted(review, order, finding, code)]
         end = FindingsStatus(review.tracked)
-        mended, back = ({thread.id for thread in some} for some in (end.threads_to_resolve(), end.threads_to_reopen()))
-        self.threads = [_ended(thread, thread.id in mended, thread.id in back) for thread in self.threads]
+        repaired, back = (
+            {thread.id for thread in some} for some in (end.threads_to_resolve(), end.threads_to_reopen())
+        )
+        self.threads = [_ended(thread, thread.id in repaired, thread.id in back) for thread in self.threads]
         return said
 
     @property
@@ -134,8 +136,8 @@ def _order(number: int, head: str) -> WorkOrder:
     )
 
 
-def _ended(thread: MergeRequestThread, mended: bool, back: bool) -> MergeRequestThread:
-    if mended:
+def _ended(thread: MergeRequestThread, repaired: bool, back: bool) -> MergeRequestThread:
+    if repaired:
         return replace(thread, resolved=True, resolved_by_bot=True)
     return replace(thread, resolved=False, resolved_by_bot=False) if back else thread
 

@@ -61,7 +61,7 @@ async def test_once_the_target_branch_has_the_line_it_is_outside_and_its_thread_
 async def test_what_was_mended_and_comes_back_is_opened_again_and_not_said_anew(tmp_path: Path) -> None:
     branch = begun(tmp_path)
     await branch.reviewed()
-    branch.feature = tree(a=[*PLAIN, "mended"])
+    branch.feature = tree(a=[*PLAIN, "repaired"])
     await branch.reviewed()
     assert branch.threads[0].resolved
     branch.feature = tree(a=WITH)
@@ -104,11 +104,11 @@ async def test_what_was_mended_stays_so_when_nobody_keeps_its_commit_any_more(tm
     branch = begun(tmp_path)
     await branch.reviewed()
     first = branch.head
-    branch.feature = tree(a=[*PLAIN, "mended"])
+    branch.feature = tree(a=[*PLAIN, "repaired"])
     await branch.reviewed()
     assert branch.threads[0].resolved
     branch.forgotten.add(first)
-    branch.feature = tree(a=[*PLAIN, "mended", "more"])
+    branch.feature = tree(a=[*PLAIN, "repaired", "more"])
     await branch.reviewed()
     assert branch.threads[0].resolved, "nobody sees it any more: that is no sign that it is back"
 
@@ -120,7 +120,7 @@ STEPS = st.one_of(
     st.tuples(st.just("target"), PLACES, st.integers(1, 3)),
     st.tuples(st.just("block"), PLACES, PLACES),
     st.tuples(st.just("rename"), PLACES, PLACES),
-    st.tuples(st.just("mend"), PLACES, PLACES),
+    st.tuples(st.just("fix"), PLACES, PLACES),
     st.tuples(st.just("worsen"), PLACES, PLACES),
     st.tuples(st.just("dismiss"), PLACES, PLACES),
     st.tuples(st.just("trace"), PLACES, PLACES),
@@ -151,8 +151,8 @@ class History:
         lines = self.feature[name]
         if kind in ("insert", "worsen"):
             self._insert(lines, one, other % 4 + 1, defect=kind == "worsen")
-        elif kind in ("delete", "mend"):
-            del lines[one % len(lines) : one % len(lines) + (1 if kind == "mend" else other)]
+        elif kind in ("delete", "fix"):
+            del lines[one % len(lines) : one % len(lines) + (1 if kind == "fix" else other)]
             lines.extend([] if lines else [f"the rest of {name}"])
         elif kind == "target":
             self._rebased(other)

@@ -559,10 +559,12 @@ def check_chat_options(parts: ChatOptions, subject: ChatSubject) -> None:
         raise UsageError(f"There is no folder {parts.workspace}: name another one with --workspace.")
     configuration = parts.configuration
     if subject.project and not PROJECT.fullmatch(subject.project):
-        raise UsageError(f"{shorten_line(subject.project, 80)!r} is no project's path: write it like group/project.")
+        raise UsageError(
+            f"{shorten_line(subject.project, 80)!r} is not the path of a project: write it like group/project."
+        )
     if subject.workflow and subject.workflow not in configuration.workflows:
         known = ", ".join(configuration.workflows) or "none"
-        raise UsageError(f"There is no workflow {subject.workflow!r}. Those that there are: {known}.")
+        raise UsageError(f"There is no workflow {subject.workflow!r}. There are: {known}.")
     if subject.workflow and configuration.resolve(subject.workflow, subject.project) is None:
         raise UsageError(f"The workflow {subject.workflow} is not for {subject.project}; leave --workflow out.")
 

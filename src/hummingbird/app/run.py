@@ -201,7 +201,7 @@ class PostingRunner:
 
 def _retry_later_error(later: RetryLater) -> GitLabWriteError:
     """Return an error for an order that would have to wait: without a queue nobody retries it."""
-    return GitLabWriteError(f"It could not be brought to its end: {later.reason}. Try again later.")
+    return GitLabWriteError(f"It could not be finished: {later.reason}. Try again later.")
 
 
 def _add_thread(order: WorkOrder, threads: Sequence[MergeRequestThread]) -> WorkOrder:
@@ -515,7 +515,7 @@ def _print_run(done: FinishedRun | NothingToRun) -> int:
 
 def _print_resume_hint(wish: RunRequest) -> None:
     if folder := wish.save or wish.resume:
-        _print_error(f"What was done until now is in {folder}; go on with --resume-session {folder} --message 'Go on.'")
+        _print_error(f"The session so far is in {folder}; go on with --resume-session {folder} --message 'Go on.'")
     elif wish.execute:
         _print_error(
             "The merge request has a note of ours without a result; a reply to that note goes on with the session."

@@ -101,10 +101,10 @@ def resolve_workflow(configuration: Configuration, workflow: str, project: str) 
     Raises UsageError with the names that exist.
     """
     if not PROJECT.fullmatch(project):
-        raise UsageError(f"{shorten_line(project, 80)!r} is no project's path: write it like group/project.")
+        raise UsageError(f"{shorten_line(project, 80)!r} is not the path of a project: write it like group/project.")
     if workflow not in configuration.workflows:
         known = ", ".join(configuration.workflows) or "none"
-        raise UsageError(f"There is no workflow {workflow!r} in {configuration.name}. Those that there are: {known}.")
+        raise UsageError(f"There is no workflow {workflow!r} in {configuration.name}. There are: {known}.")
     applied = configuration.resolve(workflow, project)
     if applied is None:
         known = ", ".join(configuration.workflows[workflow].projects) or "none"
@@ -295,7 +295,7 @@ class OptionalForge:
         try:
             return await self.forge.bot_ids()
         except (GitLabWriteError, CredentialRefused) as error:
-            _forge_log.warning("Which notes are our own is not known. %s", error)
+            _forge_log.warning("Could not find out which notes are ours. %s", error)
             return frozenset()
 
     async def find_merge_request(self, iid: int) -> MergeRequestDetails | None:

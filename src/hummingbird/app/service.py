@@ -440,7 +440,7 @@ async def _announce_and_run(watch: ConfigWatcher, host: str, serving: Hummingbir
     for sentence in missing_model_credentials(watch.current, os.environ):
         _log.error("%s", sentence)
     await serving.run()
-    _log.info("The service has ended; all work is done or parked.")
+    _log.info("The service has stopped; all work is finished or parked.")
 
 
 def _warn_of_missing_token(configuration: Configuration) -> None:

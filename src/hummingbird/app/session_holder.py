@@ -155,7 +155,7 @@ class OpenSession:
         try:
             await self._store_files(self._session)
         except SessionTaken as error:  # whoever has it now writes what belongs there
-            self._on_trouble(f"What was said last is not part of this session any more. {error}")
+            self._on_trouble(f"The last messages are not part of this session any more. {error}")
         finally:
             await self._session.release()
 
@@ -167,7 +167,7 @@ class OpenSession:
             if self.journal.is_complete and entries:
                 await session.write_files(await asyncio.to_thread(_files_beside_journal, entries, session.id))
         except (ObjectStoreUnusable, JournalDamaged) as error:
-            self._on_trouble(f"This session could not be stored whole. {error}")
+            self._on_trouble(f"This session could not be stored completely. {error}")
 
     async def _catch_up(self, session: Session) -> None:
         """Commit once more, in case a bucket is back; entries that a file lacks stay missing."""
@@ -198,7 +198,7 @@ class _JournalBoundArchives:
 
     async def put(self, session_id: str, chunks: AsyncIterator[bytes]) -> int:
         if self._journal.is_memory_only:
-            raise ArchiveUnusable("The session is not kept any more, so its files are not either.")
+            raise ArchiveUnusable("The session is no longer stored, so its files are not either.")
         return await self._archives.put(session_id, chunks)
 
     async def get(self, session_id: str) -> SandboxArchive | None:
@@ -239,7 +239,7 @@ async def _read_entries(sessions: SessionStore, session_id: str, *, needed: bool
 
 
 def _session_gone_error(session_id: str) -> ObjectStoreUnusable:
-    return ObjectStoreUnusable(f"There is no session {session_id} any more; start anew.")
+    return ObjectStoreUnusable(f"The session {session_id} no longer exists; start a new one.")
 
 
 class TurnSessionHolder:
@@ -303,7 +303,7 @@ class TurnSessionHolder:
         if not entries and not session.journal.is_complete and session_id == self._current_id:
             entries = self._last_entries  # it could not even be read
         if entries and list(entries[: len(kept)]) != list(kept):
-            self._on_trouble("What could not be stored is not part of this session any more: it was gone on with.")
+            self._on_trouble("Messages that could not be stored were dropped: somebody else continued this session.")
             return
         for entry in entries[len(kept) :]:
             session.journal.append(entry)

@@ -99,8 +99,8 @@ def _create_folder(folder: Path) -> None:
             raise NotADirectoryError(20, "Not a directory")
     except OSError as error:
         raise UsageError(
-            f"The folder {folder} cannot be made: {error.strerror}. Set {HOME_VARIABLE} or session_store to one that "
-            "can be written."
+            f"The folder {folder} cannot be created: {error.strerror}. Set {HOME_VARIABLE} or session_store to one "
+            "that can be written."
         ) from error
 
 

@@ -98,7 +98,7 @@ def print_check(option: str | None, *, environment: bool) -> int:
         configuration = examine_config(path, known).get_configuration()
     except ConfigurationError as error:
         count = "one thing" if len(error.faults) == 1 else f"{len(error.faults)} things"
-        click.echo("\n".join([f"Mend {count} in {path or EMBEDDED_NAME}:", *_indent(error.faults)]))
+        click.echo("\n".join([f"Fix {count} in {path or EMBEDDED_NAME}:", *_indent(error.faults)]))
         return 1
     click.echo("\n".join(_summary_lines(configuration, known)))
     return 0
@@ -126,7 +126,7 @@ def print_explanation(project: str, workflow: str | None, *, as_json: bool, conf
 def _check_names(configuration: Configuration, project: str, workflow: str | None) -> None:
     """Raise UsageError for a malformed project path or an unknown workflow."""
     if not PROJECT.fullmatch(project):
-        raise UsageError(f"{shorten_line(project, 80)!r} is no project's path: write it like group/project.")
+        raise UsageError(f"{shorten_line(project, 80)!r} is not the path of a project: write it like group/project.")
     if workflow is not None and workflow not in configuration.workflows:
         sentence = unknown_key_message(workflow, configuration.workflows).replace(
             "no such key here", "no such workflow"

@@ -146,7 +146,7 @@ def _read_file(file: Path) -> KubeConfig:
         config = KubeConfig.from_dict(document, fname=file)
         entries = {each["name"]: msgspec.convert(each["cluster"], ClusterEntry) for each in document["clusters"]}
     except _UNREADABLE as error:
-        raise ClusterUnusable(f"The kubeconfig {file} cannot be read: mend it ({_parse_error_text(error)}).") from None
+        raise ClusterUnusable(f"The kubeconfig {file} cannot be read: fix it ({_parse_error_text(error)}).") from None
     config.clusters = {name: _resolve_cluster_paths(each, file.parent) for name, each in entries.items()}
     config.users = {name: _resolve_user_paths(each, file.parent) for name, each in config.users.items()}
     return config

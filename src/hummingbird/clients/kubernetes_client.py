@@ -69,7 +69,7 @@ def read_token(path: str) -> str:
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ClusterUnusable(
-            f"The kubeconfig's token file {path} cannot be read ({said}): log in again or mend tokenFile."
+            f"The kubeconfig's token file {path} cannot be read ({said}): log in again or fix tokenFile."
         ) from error
 
 
@@ -236,7 +236,7 @@ def create_cluster_client(found: ClusterConfig, timeout_s: float = API_TIMEOUT_S
         raise _socks_error() from None
     except (ConfigError, OSError, ValueError, TypeError, httpx2.InvalidURL) as error:  # TypeError: half a key pair
         raise ClusterUnusable(
-            f"The kubeconfig's entry for {found.server} cannot be used: mend its certificates, keys and address "
+            f"The kubeconfig's entry for {found.server} cannot be used: fix its certificates, keys and address "
             f"({error_text(error)})."
         ) from error
 
@@ -262,7 +262,7 @@ def create_neighbour_client(
         raise _socks_error() from None
     except (OSError, ValueError, httpx2.InvalidURL) as error:
         raise ClusterUnusable(
-            f"No connection to {origin_of(address)} can be prepared: mend the certificate authorities "
+            f"No connection to {origin_of(address)} can be prepared: fix the certificate authorities "
             "of the kubeconfig "
             f"and of ca_bundle ({error_text(error)})."
         ) from error

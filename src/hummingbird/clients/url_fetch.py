@@ -465,7 +465,7 @@ class UrlFetcher:
         except httpx2.LocalProtocolError:
             raise _unsendable_credential_error() from None  # the original error quotes the header
         except httpx2.UnsupportedProtocol as error:
-            raise SourceRefused(f"{printable_url(str(request.url))} is no http or https address; mend it.") from error
+            raise SourceRefused(f"{printable_url(str(request.url))} is no http or https address; fix it.") from error
         except _REQUEST_ERRORS as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise SourceUnavailable(

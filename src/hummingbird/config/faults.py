@@ -72,4 +72,4 @@ def faults_error(name: str, faults: Sequence[ConfigFault]) -> ConfigurationError
     if len(lines) > CONFIG_FAULTS:
         shown.append(f"  … and {len(lines) - CONFIG_FAULTS} more.")
     count = "one thing" if len(lines) == 1 else f"{len(lines)} things"
-    return ConfigurationError("\n".join([f"Mend {count} in {name}:", *shown]), lines)
+    return ConfigurationError("\n".join([f"Fix {count} in {name}:", *shown]), lines)

@@ -207,10 +207,10 @@ def repair_messages(messages: Sequence[Message]) -> tuple[list[Message], list[st
 
     Neighbours of the same role are merged, orphaned results are dropped, and missing results get a stub.
     """
-    mending = _MessageRepair(messages)
+    repair = _MessageRepair(messages)
     for index, message in enumerate(messages):
-        mending.add(index, message)
-    return mending.messages, mending.notes
+        repair.add(index, message)
+    return repair.messages, repair.notes
 
 
 class _MessageRepair:
@@ -320,8 +320,8 @@ def messages_from_chat(chat: Sequence[Any]) -> tuple[list[Message], list[str]]:
         messages.append(message)
         if isinstance(message, AssistantMessage) and len(message.calls) < len(_raw_calls(raw)):
             notes.append(f"dropped calls of message {index} that have no id, no name or no arguments one could send")
-    mended, repairs = repair_messages(messages)
-    return mended, notes + repairs
+    repaired, repairs = repair_messages(messages)
+    return repaired, notes + repairs
 
 
 def _parse_message(raw: Any) -> Message | None:

@@ -79,5 +79,5 @@ def _parse_address(name: str, url: str) -> SplitResult:
         pass
     raise UsageError(
         f"Konflux's {name} must be an address like https://host.example:6443/path, without a user, a question mark or "
-        "a fragment: mend it."
+        "a fragment: fix it."
     )

@@ -43,7 +43,7 @@ class LabCase:
         try:
             return json.loads(self.read_text(path))
         except ValueError as error:
-            raise ValueError(f"{path} of the case {self.name} is not JSON: {error}. Mend it.") from error
+            raise ValueError(f"{path} of the case {self.name} is not JSON: {error}. Fix it.") from error
 
     def read_text(self, path: str) -> str:
         """Return the text of a file of the case with addresses filled in."""

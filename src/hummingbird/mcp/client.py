@@ -78,7 +78,7 @@ def find_missing_tools(listing: Sequence[Mapping[str, Any]], settings: McpServer
     absent = [each for each in settings.tools if each != EVERY_TOOL and each not in listed]
     stray = [each for each in settings.read_tools if not settings.wants(each)]
     return [
-        *(f"has no tool {each!r}: mend the name in `tools`, or take it out." for each in absent),
+        *(f"has no tool {each!r}: fix the name in `tools`, or take it out." for each in absent),
         *(f"has {each!r} in its `read_tools` and not in its `tools`: add it there." for each in stray),
     ]
 

@@ -171,7 +171,7 @@ class McpStdioTransport:
             return str(error)
         last = self._trouble.quote(self._stderr_tail.last_line())
         said = f" Its last output: {last}" if last else ""
-        advice = "run its command by hand to see why, then mend `command`, `args` or `env`"
+        advice = "run its command by hand to see why, then fix `command`, `args` or `env`"
         return f"{self._describe_failure(error)}: {advice}.{said}"
 
     def remarks(self) -> list[str]:
@@ -222,7 +222,7 @@ class McpStdioTransport:
                 start_new_session=True,  # Ctrl-C in a terminal is ours to handle
             )
         except ValueError as error:  # a NUL byte in an argument or a variable
-            raise MissingSetting(f"cannot be started: mend `command`, `args` or `env` ({error}).") from error
+            raise MissingSetting(f"cannot be started: fix `command`, `args` or `env` ({error}).") from error
         finally:
             os.close(lifeline)
 

@@ -395,10 +395,10 @@ def _tool_call(block: dict[str, Any], call_id: str) -> ToolCall:
 
 def _repair_call(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
     """Return the call unchanged, except for an id, a name or an input that the API would refuse in a request."""
-    mended: dict[str, Any] = {"id": call.id, "name": to_legal_name(call.name)}
+    repaired: dict[str, Any] = {"id": call.id, "name": to_legal_name(call.name)}
     if not isinstance(block.get("input"), dict):
-        mended["input"] = {} if block.get("input") is None else arguments_to_object(call.arguments)
-    return block if all(block.get(key) == value for key, value in mended.items()) else {**block, **mended}
+        repaired["input"] = {} if block.get("input") is None else arguments_to_object(call.arguments)
+    return block if all(block.get(key) == value for key, value in repaired.items()) else {**block, **repaired}
 
 
 def _replayable_blocks(content: list[dict[str, Any]]) -> list[dict[str, Any]]:

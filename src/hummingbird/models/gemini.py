@@ -344,21 +344,21 @@ def _tool_call(call: dict[str, Any], call_id: str) -> ToolCall:
 
 def _repair_part(part: dict[str, Any]) -> dict[str, Any]:
     """Return the part unchanged, except for what the API would refuse in a request."""
-    mended: dict[str, Any] = {key: bool(value) if key == "thought" else value for key, value in part.items()}
-    if mended.get("text", "") is None:
-        del mended["text"]
-    if "functionCall" in mended:
-        mended["functionCall"] = _repair_call(mended["functionCall"])
-    return mended
+    repaired: dict[str, Any] = {key: bool(value) if key == "thought" else value for key, value in part.items()}
+    if repaired.get("text", "") is None:
+        del repaired["text"]
+    if "functionCall" in repaired:
+        repaired["functionCall"] = _repair_call(repaired["functionCall"])
+    return repaired
 
 
 def _repair_call(call: dict[str, Any]) -> dict[str, Any]:
-    mended = {**call, "name": to_legal_function_name(text_or_empty(call["name"]))}
+    repaired = {**call, "name": to_legal_function_name(text_or_empty(call["name"]))}
     if not isinstance(call.get("id", ""), str):
-        del mended["id"]
+        del repaired["id"]
     if not isinstance(call.get("args", {}), dict):
-        mended["args"] = {} if call["args"] is None else arguments_to_object(arguments_to_text(call["args"]))
-    return mended
+        repaired["args"] = {} if call["args"] is None else arguments_to_object(arguments_to_text(call["args"]))
+    return repaired
 
 
 def _read_usage(raw: Any) -> ReplyUsage:

@@ -274,17 +274,17 @@ def _build_message(sent: list[dict[str, Any]], read: _ResponseParts, profile: Mo
 
 def _repair_item(item: dict[str, Any]) -> dict[str, Any]:
     """Return the item unchanged, except for what the API would refuse in a request."""
-    mended = dict(item)
+    repaired = dict(item)
     if not isinstance(item.get("id", ""), str):
-        del mended["id"]
+        del repaired["id"]
     if item.get("status", "completed") not in _STATUSES:
-        del mended["status"]
+        del repaired["status"]
     if item["type"] == "function_call":
-        mended["name"] = to_legal_name(item["name"])
+        repaired["name"] = to_legal_name(item["name"])
     if item["type"] == "message":
-        mended["role"] = "assistant"
-        mended["content"] = [_repair_part(part) for part in item["content"]]
-    return mended
+        repaired["role"] = "assistant"
+        repaired["content"] = [_repair_part(part) for part in item["content"]]
+    return repaired
 
 
 def _repair_part(part: dict[str, Any]) -> dict[str, Any]:

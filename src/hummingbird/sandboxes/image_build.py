@@ -92,7 +92,7 @@ async def _run_checked(argv: Sequence[str], environment: Mapping[str, str], told
     ended = await stream_program(argv, {**environment, "DEBIAN_FRONTEND": "noninteractive"}, told, PACKAGES_STALL_S)
     if ended.code:
         raise SandboxUnavailable(
-            f"{Path(argv[0]).name} could not make a root file system: {ended.error_summary} Mend that "
+            f"{Path(argv[0]).name} could not make a root file system: {ended.error_summary} Fix that "
             "(`apt-get update` shows "
             f"whether packages can be had), or {_OFFLINE_HINT}."
         )

@@ -463,7 +463,7 @@ class PodApi:
             return PodConflictError(f"Somebody else changed the pod first ({said}). Try again.")
         if code in {400, 405, 413, 415, 422}:
             return SandboxUnavailable(
-                f"The cluster refuses to {verb} a sandbox's pod: mend image, resources and metadata in the settings "
+                f"The cluster refuses to {verb} a sandbox's pod: fix image, resources and metadata in the settings "
                 f"({said})."
             )
         return ClusterUnreachableError(

@@ -19,7 +19,7 @@ PARTS = ["session index", "known failures", "spending"]
 def test_what_is_not_there_yet_is_well_and_stays_away(tmp_path: Path) -> None:
     found = tried(record_checks, patient(tmp_path, ""))
     assert [(one.part, one.standing) for one in found] == [(part, OK) for part in PARTS]
-    assert all("will be made when it is needed" in one.sentence for one in found)
+    assert all("will be created when it is needed" in one.sentence for one in found)
     assert not (tmp_path / "state").exists()
 
 

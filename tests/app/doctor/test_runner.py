@@ -15,7 +15,7 @@ from tests.app.doctor.examining import FAIL, OK, written
 async def test_one_that_fails_or_never_ends_does_not_keep_others_from_being_told() -> None:
     async def broken() -> CheckOutcomes:
         yield OK, "It began."
-        raise QueueUnusable("Mend it.")
+        raise QueueUnusable("Fix it.")
 
     async def endless() -> CheckOutcomes:
         await asyncio.Event().wait()
@@ -26,7 +26,7 @@ async def test_one_that_fails_or_never_ends_does_not_keep_others_from_being_told
 
     checks = [DoctorCheck("broken", broken), DoctorCheck("endless", endless), DoctorCheck("well", well)]
     found = [(one.part, one.standing, one.sentence) async for one in run_checks(checks, 0.05)]
-    assert found[:2] == [("broken", OK, "It began."), ("broken", FAIL, "Mend it.")]
+    assert found[:2] == [("broken", OK, "It began."), ("broken", FAIL, "Fix it.")]
     assert found[2][:2] == ("endless", FAIL)
     assert found[3] == ("well", OK, "Fine.")
 

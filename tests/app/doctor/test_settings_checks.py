@@ -30,7 +30,7 @@ def test_each_fault_of_the_configuration_is_told_and_nothing_else_is_tried(tmp_p
     assert "settings.max_iterations: expected a whole number" in faults[0].sentence
     assert "perhaps 'model' is meant" in faults[1].sentence
     assert last.standing is SKIP
-    assert "mend the configuration first" in last.sentence
+    assert "fix the configuration first" in last.sentence
 
 
 def test_a_prompt_that_cannot_be_read_is_told_as_one(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_the_dashboards_token_is_looked_at(tmp_path: Path, token: str, standing:
 @pytest.mark.parametrize(
     ("host", "environment", "words"),
     [
-        ("0.0.0.0", {}, "Closed for everybody on 0.0.0.0: set HUMMINGBIRD_DASHBOARD_TOKEN"),
+        ("0.0.0.0", {}, "Closed on 0.0.0.0: set HUMMINGBIRD_DASHBOARD_TOKEN"),
         ("127.0.0.1", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "For this pod alone, where nobody sits"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_projects_own_token_is_the_one_that_is_tried(tmp_path: Path, gitlab: G
     assert by_part(found, "token that writes") == [
         (FAIL, f"{own}: {gitlab.url[7:]} says that the token is invalid, expired or revoked: make a new one.")
     ]
-    assert by_part(found, path) == [(SKIP, f"Not tried: {own} must be mended first.")]
+    assert by_part(found, path) == [(SKIP, f"Not tried: {own} must be fixed first.")]
 
 
 @pytest.mark.thorough

@@ -32,7 +32,7 @@ def test_reactions_that_cannot_be_read_are_a_warning(tmp_path: Path, gitlab: Git
     gitlab.world.faults.plan("*/award_emoji", FaultResponse(status, {"message": "no"}))
     found = only(tried(vote_checks, on(gitlab, tmp_path, **{WRITER: gitlab.write_token})))
     assert found.standing == WARN
-    assert f"cannot be read with {WRITER}: mend it first." in found.sentence
+    assert f"cannot be read with {WRITER}: fix it first." in found.sentence
 
 
 @pytest.mark.thorough

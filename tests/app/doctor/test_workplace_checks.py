@@ -46,7 +46,7 @@ def test_folders_that_are_not_there_yet_are_well_and_stay_away(tmp_path: Path) -
     before = tree(tmp_path)
     found = part(chosen, "state folder", "queue", "store")
     assert [one.standing for one in found] == [OK] * 4
-    assert all("will be made when it is needed" in one.sentence for one in found)
+    assert all("will be created when it is needed" in one.sentence for one in found)
     assert tree(tmp_path) == before, "nothing is left behind"
 
 
@@ -57,7 +57,7 @@ def test_folders_that_are_there_are_used_and_left_as_they_were(tmp_path: Path) -
     before = tree(tmp_path)
     found = part(chosen, "state folder", "store")
     assert [one.standing for one in found] == [OK] * 3
-    assert found[-1].sentence == f"{tmp_path}/state/objects keeps what is put there."
+    assert found[-1].sentence == f"{tmp_path}/state/objects stores and returns data."
     assert tree(tmp_path) == before
 
 

@@ -39,7 +39,7 @@ def test_what_cannot_be_meant_is_one_sentence(expected: Any, said: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_expected("mine", {"expected": expected})
     assert f"case.json of mine: {said}" in str(refused.value)
-    assert str(refused.value).endswith("Mend it.")
+    assert str(refused.value).endswith("Fix it.")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it_ch
     (home.workspace / "wing.py").write_text("beats = 60\nleft = True\n")
     home.configure({"permissions": [{"action": "allow", "tool": "file_edit"}]})
     home.lab.script.extend(
-        calling("todo", action="create", texts=["look at the wing", "mend it"]),
+        calling("todo", action="create", texts=["look at the wing", "fix it"]),
         calling("file_read", path="wing.py"),
         Fault("slow", delay_s=0.2, turn=calling("todo", action="update", numbers=[1], state="in_progress")),
         calling("file_edit", path="wing.py", old="beats = 60", new="beats = 80"),
@@ -81,7 +81,7 @@ def test_an_edit_shows_its_diff_and_is_taken_back_and_the_list_is_shown_as_it_ch
     bird.wait_below("> /undo edit", "wing.py")
     assert (home.workspace / "wing.py").read_text() == "beats = 60\nleft = True\n"
     bird.send("/todo")
-    bird.wait_below("> /todo", "[ ] 2. mend it")
+    bird.wait_below("> /todo", "[ ] 2. fix it")
     bird.answered("and now?", "As it was.")
 
 

@@ -229,7 +229,7 @@ class Stage:
         def pushed(world: GitLabWorld) -> str:
             request = world.merge_request
             author = world.user(request.author_id)
-            commit = Commit(sha, "Mend it", "Mend it", author.name, "a@example.org", world.next_timestamp())
+            commit = Commit(sha, "Fix it", "Fix it", author.name, "a@example.org", world.next_timestamp())
             push(world, request, author, [commit], diff=diff, since=since)
             return sha
 

@@ -175,10 +175,10 @@ TOOLS = st.lists(
 @settings(max_examples=tries(150), deadline=None)
 @given(MESSAGES, TOOLS, st.booleans(), st.booleans())
 async def test_whatever_the_conversation_holds_there_is_a_valid_answer(
-    messages: list[Message], tools: tuple[ToolDefinition, ...], mended: bool, disabled: bool
+    messages: list[Message], tools: tuple[ToolDefinition, ...], repaired: bool, disabled: bool
 ) -> None:
     """Damaged histories too: a last link that breaks is none."""
-    said = repair_messages(messages)[0] if mended else messages
+    said = repair_messages(messages)[0] if repaired else messages
     request = ModelRequest("Analyse.", tools, said, "s", "call", disable_tools=disabled)
     reply = await RulesModel().generate(request)
     assert reply.finish is FinishReason.STOP

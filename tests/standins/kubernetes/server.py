@@ -212,7 +212,7 @@ class KubernetesLab:
             self._thread.join()
             self._thread = None
             if self._faults:
-                raise RuntimeError("The lab itself is broken; mend it first.") from self._faults[0]
+                raise RuntimeError("The lab itself is broken; fix it first.") from self._faults[0]
 
     def _ask(self, question: Callable[[Cluster], Answer]) -> Answer:
         async def answer(cluster: Cluster) -> Answer:

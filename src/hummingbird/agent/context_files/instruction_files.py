@@ -65,7 +65,7 @@ def read_text_file(path: Path, most_bytes: int) -> TextFile | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise InputUnreadable(f"{path} cannot be read ({error.strerror}): mend it or move it away.") from error
+        raise InputUnreadable(f"{path} cannot be read ({error.strerror}): fix it or move it away.") from error
     shown = content[:most_bytes]
     cut = len(content) > most_bytes
     whole = shown[: shown.rfind(b"\n") + 1] or shown if cut else shown  # a character cut in two is not invalid UTF-8

@@ -243,7 +243,7 @@ def _render_page(paper: MemoryKind, page: MemoryPage, most: int, secrets: Secret
             quoted = shorten_line(block.text.encode("ascii", "replace").decode(), MEMORY_QUOTED_CHARS)
             hidden = "" if found == "holds a credential" else f" ({quoted})"
             faults.append(
-                f"An entry of {paper.file_name}{hidden} {found}, so the agent is not shown it; remove or mend it."
+                f"An entry of {paper.file_name}{hidden} {found}, so the agent is not shown it; remove or fix it."
             )
         elif replace(page, blocks=(*kept, block)).size > most:
             faults.append(

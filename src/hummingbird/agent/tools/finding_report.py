@@ -208,7 +208,7 @@ SCHEMA = {
             "type": "string",
             "enum": [str(severity) for severity in Severity],
             "description": "blocker: must not be merged like this. major: goes wrong in real use. minor: worth "
-            "mending. nit: a matter of taste.",
+            "fixing. nit: a matter of taste.",
         },
         "text": {
             "type": "string",

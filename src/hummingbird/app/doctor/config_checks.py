@@ -61,7 +61,7 @@ def _is_prompt_fault(fault: ConfigFault) -> bool:
 
 def _fault_findings(part: str, name: str, faults: Sequence[ConfigFault]) -> Iterator[CheckFinding]:
     for fault in sorted(faults, key=lambda one: one.position):
-        yield CheckFinding(part, CheckStatus.FAIL, f"Mend {name}, {fault}")
+        yield CheckFinding(part, CheckStatus.FAIL, f"Fix {name}, {fault}")
 
 
 def environment_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
@@ -113,17 +113,20 @@ async def _check_webhook_secret(patient: DoctorContext) -> CheckOutcomes:
 async def _check_dashboard(patient: DoctorContext) -> CheckOutcomes:
     token = patient.value(TOKEN_VARIABLE)
     if not token and not is_loopback(patient.host):
-        yield CheckStatus.WARN, f"Closed for everybody on {patient.host}: set {TOKEN_VARIABLE} to open it."
+        yield CheckStatus.WARN, f"Closed on {patient.host}: set {TOKEN_VARIABLE} to open it."
         return
     if not token and patient.value("KUBERNETES_SERVICE_HOST"):
-        yield CheckStatus.WARN, f"For this pod alone, where nobody sits: set {TOKEN_VARIABLE} to open it."
+        yield CheckStatus.WARN, f"Open to this pod only: set {TOKEN_VARIABLE} to open it."
         return
     if not token:
-        yield CheckStatus.OK, f"For this machine alone; to open it elsewhere, or behind a proxy, set {TOKEN_VARIABLE}."
+        yield (
+            CheckStatus.OK,
+            f"Open to this machine only; to open it to others, or behind a proxy, set {TOKEN_VARIABLE}.",
+        )
         return
     try:
         DashboardAccess(token, local=False, now=time.time)
     except MissingSetting as error:
         yield CheckStatus.FAIL, str(error)
         return
-    yield CheckStatus.OK, f"Whoever shows {TOKEN_VARIABLE} may look."
+    yield CheckStatus.OK, f"Anybody with {TOKEN_VARIABLE} can see it."

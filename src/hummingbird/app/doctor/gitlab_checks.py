@@ -94,7 +94,7 @@ async def _check_role(patient: DoctorContext, project: str, variable: str) -> Ch
             facts = await gitlab.read_token_facts(token)
             level = await gitlab.read_role(token, project, facts.user_id)
         except CredentialRefused:
-            yield CheckStatus.SKIP, f"Not tried: {variable} must be mended first."
+            yield CheckStatus.SKIP, f"Not tried: {variable} must be fixed first."
             return
         except GitLabNotFound:
             yield CheckStatus.FAIL, f"{variable} does not see it: correct the path, or make its user a member."
@@ -189,7 +189,7 @@ async def _check_project_visible(patient: DoctorContext, project: str, variable:
     try:
         seen = await can_see_project(_gitlab_source(patient, project, variable))
     except CredentialRefused:
-        yield CheckStatus.SKIP, f"Not read: {variable or 'the token'} must be mended first."
+        yield CheckStatus.SKIP, f"Not read: {variable or 'the token'} must be fixed first."
         return
     if seen:
         yield CheckStatus.OK, f"Can be read {f'with {variable}' if variable else 'without a token'}."
@@ -234,7 +234,7 @@ async def _check_votes(patient: DoctorContext, project: str, variable: str) -> C
         try:
             tried = await gitlab.can_read_reactions(token, project)
         except (CredentialRefused, GitLabNotFound):
-            yield CheckStatus.WARN, f"Reactions on notes of {project} cannot be read with {variable}: mend it first."
+            yield CheckStatus.WARN, f"Reactions on notes of {project} cannot be read with {variable}: fix it first."
             return
         hooks = await gitlab.list_hooks(token, project)
     if not tried:

@@ -89,7 +89,7 @@ def _judge_folder(folder: Path) -> tuple[CheckStatus, str]:
         return CheckStatus.FAIL, f"Only {words}: make room."
     if free < DOCTOR_FREE_BYTES:
         return CheckStatus.WARN, f"Only {words}: make room soon."
-    made = "can be written" if folder == nearest else "will be made when it is needed"
+    made = "can be written" if folder == nearest else "will be created when it is needed"
     return CheckStatus.OK, f"{folder} {made}; {free // _MIB:,} MiB are free."
 
 
@@ -115,7 +115,7 @@ async def _check_queue(patient: DoctorContext) -> CheckOutcomes:
     there = state_paths(patient.settings, patient.environment)
     if not patient.settings.sqs_fifo_queue_url and not path_exists(there.queue):
         await _try_new_queue(there)
-        yield CheckStatus.OK, f"{there.queue} will be made when it is needed; a queue works there."
+        yield CheckStatus.OK, f"{there.queue} will be created when it is needed; a queue works there."
         return
     queue = open_queue(patient.settings, patient.environment)
     try:
@@ -153,7 +153,7 @@ def temporary_folder_beside(wanted: Path) -> "TemporaryDirectory[str]":
         return TemporaryDirectory(dir=_nearest_existing(wanted), prefix=".doctor-")
     except OSError as error:
         raise PlatformError(
-            f"{wanted} cannot be made ({os.strerror(error.errno or 0)}): set {HOME_VARIABLE} to a folder that this "
+            f"{wanted} cannot be created ({os.strerror(error.errno or 0)}): set {HOME_VARIABLE} to a folder that this "
             "user may write to."
         ) from error
 
@@ -188,14 +188,14 @@ async def _check_store(patient: DoctorContext) -> CheckOutcomes:
     if there.remote or path_exists(folder):
         objects = open_object_store(there.objects, ca_bundle=patient.settings.ca_bundle)
         await _check_round_trip(objects)
-        yield CheckStatus.OK, f"{there.objects} keeps what is put there."
+        yield CheckStatus.OK, f"{there.objects} stores and returns data."
         if isinstance(objects, BucketObjectStore):
             await check_conditional_writes(objects)
-            yield CheckStatus.OK, f"{there.objects} tells who was first."
+            yield CheckStatus.OK, f"{there.objects} refuses conflicting writes."
         return
     with temporary_folder_beside(folder) as name:
         await _check_round_trip(open_object_store(name))
-    yield CheckStatus.OK, f"{folder} will be made when it is needed; a store works there."
+    yield CheckStatus.OK, f"{folder} will be created when it is needed; a store works there."
 
 
 async def check_conditional_writes(objects: VersionedObjectStore) -> None:
@@ -296,4 +296,4 @@ async def _check_file(file: Path, ask: Callable[[Path], Awaitable[None]]) -> Che
         return
     with temporary_folder_beside(file) as folder:
         await ask(Path(folder) / file.name)
-    yield CheckStatus.OK, f"{file} will be made when it is needed; one works there."
+    yield CheckStatus.OK, f"{file} will be created when it is needed; one works there."

@@ -56,7 +56,7 @@ async def _check_model(patient: DoctorContext, name: str) -> CheckOutcomes:
         model = models.resolve(name)
         if not patient.try_model or name == DIGEST:
             asked = "" if name == DIGEST else "; --try-model asks it for a word, which costs next to nothing"
-            yield CheckStatus.OK, f"{model.name} has all that it needs{asked}."
+            yield CheckStatus.OK, f"{model.name} is configured{asked}."
             return
         await _ask_for_one_word(model)
         yield CheckStatus.OK, f"{model.name} answers."
@@ -76,7 +76,7 @@ async def _check_allowed_models(patient: DoctorContext, names: list[str]) -> Che
             except OperatorError as error:
                 yield CheckStatus.WARN, f"settings.models_allowed has {name}, which nobody can use: {error}"
             else:
-                yield CheckStatus.OK, f"{name}, which people may choose, has all that it needs."
+                yield CheckStatus.OK, f"{name}, which people may choose, is configured."
     finally:
         await models.close()
 

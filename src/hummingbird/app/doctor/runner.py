@@ -48,7 +48,7 @@ async def examine(
     for finding in findings:
         yield _mask_finding(secrets, finding)
     if configuration is None:
-        yield CheckFinding("everything else", CheckStatus.SKIP, "Not tried: mend the configuration first.")
+        yield CheckFinding("everything else", CheckStatus.SKIP, "Not tried: fix the configuration first.")
         return
     secrets = environment_secrets(environment, tool_secret_values(configuration, environment))
     patient = DoctorContext(configuration, environment, try_model, chosen, host)
@@ -78,7 +78,7 @@ async def _run_check(check: DoctorCheck, turns: asyncio.Semaphore, check_s: floa
                 async for standing, sentence in check.run():
                     found.append(CheckFinding(check.part, standing, sentence))
         except TimeoutError:
-            sentence = f"It did not come to an end within {check_s:g} seconds: see whether something holds it up."
+            sentence = f"It did not end within {check_s:g} seconds: check what blocks it."
             found.append(CheckFinding(check.part, CheckStatus.FAIL, sentence))
         except HummingbirdError as error:
             found.append(CheckFinding(check.part, CheckStatus.FAIL, str(error)))
@@ -142,7 +142,7 @@ def _print_nothing(finding: CheckFinding) -> None:
 
 def _summary_sentence(counts: Counter[CheckStatus]) -> str:
     if counts[CheckStatus.FAIL]:
-        return f"{_count_things(counts[CheckStatus.FAIL])} to mend before it works."
+        return f"{_count_things(counts[CheckStatus.FAIL])} to fix before it works."
     if counts[CheckStatus.WARN]:
         return f"It works; {_count_things(counts[CheckStatus.WARN]).lower()} to look at."
     return "Everything works."

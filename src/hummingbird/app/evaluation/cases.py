@@ -169,7 +169,7 @@ class _CaseObject:
             raise self.fault("is no object")
 
     def fault(self, what: str, key: str = "") -> UsageError:
-        return UsageError(f"case.json of {self._case}: {self._where}{f'.{key}' if key else ''} {what}. Mend it.")
+        return UsageError(f"case.json of {self._case}: {self._where}{f'.{key}' if key else ''} {what}. Fix it.")
 
     def check_keys(self, keys: tuple[str, ...]) -> None:
         if unknown := sorted(set(self._raw) - set(keys)):

@@ -386,7 +386,7 @@ def _read_case_file(case: LabCase) -> Mapping[str, object]:
     """
     try:
         if (case.folder / CASE_FILE).stat().st_size > CASE_BYTES:
-            raise UsageError(f"case.json of {case.name} is larger than {CASE_BYTES:,} bytes. Mend it.")
+            raise UsageError(f"case.json of {case.name} is larger than {CASE_BYTES:,} bytes. Fix it.")
         found = case.read_json(CASE_FILE)
     except (ValueError, OSError) as error:
         raise UsageError(f"The case {case.name} cannot be read: {error}") from error
@@ -400,7 +400,7 @@ def _event_kind(case: LabCase) -> str:
     event = case.description["event"]
     kind = event.get("kind") if isinstance(event, dict) else None
     if kind not in ("pipeline", "merge_request"):
-        raise UsageError(f"case.json of {case.name}: event.kind is neither pipeline nor merge_request. Mend it.")
+        raise UsageError(f"case.json of {case.name}: event.kind is neither pipeline nor merge_request. Fix it.")
     return str(kind)
 
 
