@@ -269,7 +269,7 @@ async def test_whoever_lost_the_session_learns_it_and_writes_nothing_there(kept:
         session.journal.append(FIRST)
     await session.store_and_release()
     assert await kept.objects.content() == before
-    assert [one.partition(".")[0] for one in kept.told] == ["What was said last is not part of this session any more"]
+    assert [one.partition(".")[0] for one in kept.told] == ["The last messages are not part of this session any more"]
 
 
 async def test_files_do_not_go_beside_a_journal_that_does_not_speak_of_them(
@@ -286,7 +286,7 @@ async def test_files_do_not_go_beside_a_journal_that_does_not_speak_of_them(
         full.setattr("hummingbird.storage.journals.JOURNAL_BYTES", 1)
         full.setattr(session.journal._journal, "_most", 1)
         session.journal.append(FIRST)
-    with pytest.raises(ArchiveUnusable, match="not kept any more"):
+    with pytest.raises(ArchiveUnusable, match="no longer stored"):
         await archives.put("session", _pieces(b"after"))
     with pytest.raises(SessionTaken):
         await sessions.open("session")
@@ -301,7 +301,7 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def test_s3_a_reply_whose_session_went_away_in_the_very_moment_does_not_begin_a_new_one(kept: Kept) -> None:
-    with pytest.raises(ObjectStoreUnusable, match="no session session any more"):
+    with pytest.raises(ObjectStoreUnusable, match="session session no longer exists"):
         await kept.held(needed=True)
     assert await kept.objects.content() == {}
 

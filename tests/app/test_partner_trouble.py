@@ -139,7 +139,10 @@ async def test_chats_without_the_store_of_sessions_know_only_themselves(tmp_path
 
 @pytest.mark.parametrize(
     ("subject", "match"),
-    [(ChatSubject("no project"), "is no project"), (ChatSubject("a/b", "nothing"), "There is no workflow")],
+    [
+        (ChatSubject("no project"), "is not the path of a project"),
+        (ChatSubject("a/b", "nothing"), "There is no workflow"),
+    ],
 )
 async def test_what_cannot_be_talked_about_is_told_at_the_beginning(
     tmp_path: Path, subject: ChatSubject, match: str

@@ -62,7 +62,7 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path, gitlab: GitLabL
     gitlab.world.faults.plan(VERSION, Hold(FaultGate()))
     found = only(tried(server_checks, patient(tmp_path, f"gitlab_url: {gitlab.url}"), check_s=0.2))
     assert found.standing is FAIL
-    assert "did not come to an end within 0.2 seconds" in found.sentence
+    assert "did not end within 0.2 seconds" in found.sentence
 
 
 def test_certificates_that_cannot_be_read_are_told(tmp_path: Path, gitlab: GitLabLab) -> None:

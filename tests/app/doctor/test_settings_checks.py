@@ -115,9 +115,9 @@ def test_a_broken_file_does_not_hide_what_is_not_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("token", "standing", "words"),
     [
-        ("", OK, "For this machine alone"),
+        ("", OK, "Open to this machine only"),
         ("too-short", FAIL, "at least 16 characters"),
-        ("long-enough-and-random", OK, "Whoever shows HUMMINGBIRD_DASHBOARD_TOKEN may look."),
+        ("long-enough-and-random", OK, "Anybody with HUMMINGBIRD_DASHBOARD_TOKEN can see it."),
     ],
 )
 def test_the_dashboards_token_is_looked_at(tmp_path: Path, token: str, standing: str, words: str) -> None:
@@ -132,7 +132,7 @@ def test_the_dashboards_token_is_looked_at(tmp_path: Path, token: str, standing:
     ("host", "environment", "words"),
     [
         ("0.0.0.0", {}, "Closed on 0.0.0.0: set HUMMINGBIRD_DASHBOARD_TOKEN"),
-        ("127.0.0.1", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "For this pod alone, where nobody sits"),
+        ("127.0.0.1", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "Open to this pod only"),
     ],
 )
 def test_a_dashboard_that_nobody_can_open_is_not_well(

@@ -49,7 +49,7 @@ class Torn:
         before = read_journal(self._folder / "first" / "session" / NAME)[:whole]
         assert await investigator.has_session(asked) is find_subject(before).is_for(PROJECT, asked.mr_iid)
         if not whole:  # nothing is left to go on with, and nobody answers a reply without what came before
-            with pytest.raises(ObjectStoreUnusable, match="no session session any more"):
+            with pytest.raises(ObjectStoreUnusable, match="session session no longer exists"):
                 await investigator.investigate(asked, self._configuration, applied(self._configuration), "Which line?")
             return
         self.lab.script.extend(Turn(text="Line 61."))
