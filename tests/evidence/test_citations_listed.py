@@ -4,7 +4,8 @@ import pytest
 
 from hummingbird.core.journal import JournalEntry
 from hummingbird.evidence.citations.checker import check_answer
-from hummingbird.evidence.citations.quote_checks import PRINTED_LABEL, REMOVED_QUOTATION
+from hummingbird.evidence.citations.claims import REMOVED_QUOTATION
+from hummingbird.evidence.citations.quote_checks import PRINTED_LABEL
 from tests.evidence.cited import ORDER, block, log, printed
 
 FETCHED: list[JournalEntry] = [ORDER, *log(["$ make test", "E  assert 1 == 2"])]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hummingbird.core.journal import JournalEntry
 from hummingbird.evidence.bounds import CITED_CHARS
 from hummingbird.evidence.citations import checker
-from hummingbird.evidence.citations.checker import ANSWER_TOO_LONG, CHECK_FAILED, check_answer
+from hummingbird.evidence.citations.checker import ANSWER_TOO_LONG, CHECK_FAILED, CitationMode, check_answer
 from hummingbird.evidence.citations.references import NOT_FOUND_MARK
 from tests.evidence.cited import ORDER, URL, call, jobs, log, preview, printed, whole
 from tests.thoroughly import ALL, tries
@@ -129,8 +129,6 @@ def test_a_link_to_what_was_told_or_is_made_of_its_ids_stays(address: str) -> No
         f"{URL}/-/pipelines/70011",
         f"{URL}x/-/jobs/70011",
         f"{URL}/-/jobs/70011/erase",
-        "https://evil.example.org/",
-        "https://gitlab.example.org.evil.example.org/acme/widgets",
         "javascript:alert(1)",
         "../../other",
         "//evil.example.org/x",
@@ -142,6 +140,51 @@ def test_any_other_link_is_taken_out_and_its_words_stay(address: str) -> None:
     assert (done.tallies.links, done.tallies.links_removed) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://docs.python.org/3/library/asyncio-task.html#asyncio.timeout",
+        "https://peps.python.org/pep-0008/#naming-conventions",
+        "https://github.com/pallets/flask/issues/5004",
+        "https://en.wikipedia.org/wiki/Off-by-one_error",
+        "https://nvd.nist.gov/vuln/detail/CVE-2024-3094",
+    ],
+)
+def test_a_plain_link_to_another_place_is_left(address: str) -> None:
+    for mode in CitationMode:
+        answer = f"See [`x`]({address}) and {address}, `{address}` too."
+        assert check_answer(answer, ENTRIES, mode=mode).text == answer
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://evil.example.org/?q=secret",
+        "https://evil.example.org/aGVsbG8gd29ybGQgdGhpcyBpcyBhIHNlY3JldA1",
+        "https://0123456789abcdef0123456789abcdef.evil.example.org/",
+        "https://user:secret@evil.example.org/",
+        "https://evil.example.org:8443/x",
+        "https://203.0.113.9/x",
+        "https://evil.example.org/%73%65%63",
+        "https://gitlab.example.org.evil.example.org/acme/widgets",
+        "http://evil.example.org/x",
+    ],
+)
+def test_a_link_that_could_carry_data_away_is_shown_as_text(address: str) -> None:
+    for mode in (CitationMode.STRICT, CitationMode.MARK):
+        done = check_answer(f"See [here]({address}) now.", ENTRIES, mode=mode)
+        assert done.text == f"See here (`{address}`) now."
+        assert check_answer(done.text, ENTRIES, mode=mode).text == done.text
+    assert check_answer(f"![x]({address})", ENTRIES, mode=CitationMode.OFF).text == "x"
+
+
+def test_with_marks_a_link_that_nobody_fetched_stays_and_says_so() -> None:
+    link = f"[job]({URL}/-/jobs/70013)"
+    done = check_answer(f"See {link} now.", ENTRIES, mode=CitationMode.MARK)
+    assert done.text == f"See {link}{NOT_FOUND_MARK} now."
+    assert check_answer(done.text, ENTRIES, mode=CitationMode.MARK).text == done.text
+
+
 def test_a_line_that_a_log_does_not_have_is_no_place_to_lead_to() -> None:
     assert text_of(f"[x]({URL}/-/jobs/70011#L4)") == f"[x]({URL}/-/jobs/70011)"
     long: list[JournalEntry] = [*jobs((5, "a", "failed")), *preview([(3, "abcdef")], 900, job_id=5)]
@@ -150,18 +193,20 @@ def test_a_line_that_a_log_does_not_have_is_no_place_to_lead_to() -> None:
 
 
 def test_an_address_that_stands_for_itself_becomes_code_with_a_mark_and_images_go_too() -> None:
-    assert text_of("At https://x.example/a.") == f"At `https://x.example/a`{NOT_FOUND_MARK}."
-    assert text_of("At <https://x.example/a>.") == f"At `https://x.example/a`{NOT_FOUND_MARK}."
-    assert text_of("At `https://x.example/a`.") == f"At `https://x.example/a`{NOT_FOUND_MARK}."
+    lie = f"{URL}/-/jobs/1"
+    assert text_of(f"At {lie}.") == f"At `{lie}`{NOT_FOUND_MARK}."
+    assert text_of(f"At <{lie}>.") == f"At `{lie}`{NOT_FOUND_MARK}."
+    assert text_of(f"At `{lie}`.") == f"At `{lie}`{NOT_FOUND_MARK}."
+    assert text_of("At https://x.example/a?b=c.") == "At `https://x.example/a?b=c`."
     assert text_of("![pic](https://x.example/a.png)") == "pic"
-    assert text_of("[a][1] b\n\n[1]: https://x.example/a\n") == "[a][1] b\n\n\n"
+    assert text_of(f"[a][1] b\n\n[1]: {lie}\n") == "[a][1] b\n\n\n"
     assert text_of(f"At {URL}/-/jobs/70011.") == f"At {URL}/-/jobs/70011."
 
 
 def test_what_the_model_put_into_a_call_is_not_told_by_its_answer() -> None:
-    lie = "https://x.example/made-up"
+    lie = f"{URL}/-/jobs/99"
     entries: list[JournalEntry] = [*call("gitlab_get_baseline_job_log", f"No job {lie} was green.", job_name=lie)]
-    assert lie not in text_of(f"[log]({lie})", entries)
+    assert lie not in check_answer(f"[log]({lie})", entries, known=[URL]).text
 
 
 @pytest.mark.thorough

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hummingbird.agent.tools.results import fence_untrusted
 from hummingbird.core.journal import Delegated, JournalEntry, ToolFinished, ToolOutcome
 from hummingbird.evidence.citations.checker import CheckedAnswer, check_answer
+from hummingbird.evidence.citations.claims import REMOVED_QUOTATION
 from hummingbird.evidence.citations.quotations import normalize_line
-from hummingbird.evidence.citations.quote_checks import PRINTED_LABEL, REMOVED_LINE, REMOVED_QUOTATION
+from hummingbird.evidence.citations.quote_checks import PRINTED_LABEL, REMOVED_LINE
 from tests.evidence.cited import ORDER, block, call, log, preview, printed, whole
 from tests.thoroughly import tries
 
@@ -241,7 +242,7 @@ def test_what_came_of_commands_is_none(lines: tuple[str, ...]) -> None:
 )
 def test_alerts_and_steps_are_the_models_own_prose(answer: str) -> None:
     assert untouched(answer).tallies.quoted == 0
-    linked = check_answer(f"{answer}, [see](https://x.example/a) src/x.py:12", ENTRIES)
+    linked = check_answer(f"{answer}, [see](https://x.example/a?b=c) src/x.py:12", ENTRIES)
     assert (linked.tallies.links_removed, linked.tallies.marked) == (1, 1)
 
 

@@ -54,7 +54,7 @@ from hummingbird.core.protocols.storage import SpendingStore
 from hummingbird.core.protocols.tools import DataSource, Tool
 from hummingbird.core.sessions import find_subject
 from hummingbird.core.verdicts import FailureVerdict, ObservedFailure
-from hummingbird.evidence.citations.checker import CheckedAnswer, check_answers
+from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode, check_answers
 from hummingbird.evidence.citations.coverage import coverage_from_entries
 from hummingbird.evidence.citations.source_record import NO_DIGESTS, FetchedLineDigests
 from hummingbird.models.local_models import FixedReplyModel
@@ -171,12 +171,13 @@ def result_from_journal(
     trouble: Sequence[str] = (),
     known: Iterable[str] = (),
     digested: FetchedLineDigests = NO_DIGESTS,
+    citations: CitationMode = CitationMode.STRICT,
 ) -> InvestigationResult:
     """Build the result of a run from its journal, also of a run that ended in another process.
 
     `entries` is the session up to the end of the run. `outcome` is what the run returned if it has just ended, because
     the journal may lack its end. `known` are addresses that an answer may link to. `digested` are the lines that the
-    run brought into its sandbox, if it ran in this process.
+    run brought into its sandbox, if it ran in this process. `citations` says what becomes of what was not found.
     """
     state = RunState.from_entries(entries)
     outcome = outcome or build_outcome(state)
@@ -184,7 +185,9 @@ def result_from_journal(
     told = (outcome.text, *(finding.text for finding in reported))
     model = _last_answering_model(entries, outcome.run_id) or state.model
     ours = model == KNOWN_FAILURE
-    checked = map(CheckedAnswer, told) if ours else check_answers(told, entries, known=known, digested=digested)
+    checked: Iterable[CheckedAnswer] = map(CheckedAnswer, told)
+    if not ours:
+        checked = check_answers(told, entries, known=known, digested=digested, mode=citations)
     answer, *texts = checked
     findings = tuple(replace(one, posted_text=text.text) for one, text in zip(reported, texts, strict=True))
     began = next((one.at for one in entries if isinstance(one, RunStarted) and one.run_id == outcome.run_id), 0.0)
@@ -326,9 +329,9 @@ class AgentInvestigator:
         made = partial(
             result_from_journal, entries, outcome, failures=self._failures_by_order.get(order.id, ()), trouble=trouble
         )
-        known = _link_addresses(configuration.settings)
+        known, mode = _link_addresses(configuration.settings), CitationMode(applied.declared.citations)
         # in a thread: it may take a second if the run fetched much
-        done = await asyncio.to_thread(made, known=known, digested=digested)
+        done = await asyncio.to_thread(made, known=known, digested=digested, citations=mode)
         if not session.journal.is_complete:
             _remember_bounded(self._unstored_results, order.id, done)
         return done

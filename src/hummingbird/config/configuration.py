@@ -197,7 +197,7 @@ _RESOLVED_KEYS = (
     *("internal_notes", "usd_per_run", "seconds_per_run", "usd_per_day"),
 )
 _WORKFLOW_KEYS = (
-    *("description", "workflow_url", "prompt", "action", "context", "nothing_found", "inline_findings"),
+    *("description", "workflow_url", "prompt", "action", "context", "nothing_found", "inline_findings", "citations"),
     *("ignore_users", "ignore_branches", "auto_resolve_on_push", "auto_resolve_on_success"),
 )
 

@@ -171,6 +171,11 @@ _WORKFLOW = _key_rows(
         False,
         "Whether findings are posted on the lines of the diff; internal notes list them instead.",
     ),
+    (
+        "citations",
+        "mark",
+        "What becomes of a quoted line that was not fetched: removed (strict), marked (mark), or not checked (off).",
+    ),
     ("ignore_users", (), "Authors whose merge requests are ignored: regular expressions that match the whole name."),
     ("ignore_branches", (), "Source branches that are ignored: regular expressions that match the whole name."),
     ("auto_resolve_on_push", False, "Whether a push resolves the threads about older commits."),

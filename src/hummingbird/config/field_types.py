@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -119,6 +119,10 @@ def _money_to_decimal(value: object) -> object:
 
 # A key with nothing after it (perhaps because all of it is commented out) counts as empty.
 _EMPTY_LIST = BeforeValidator(lambda value: () if value is None else value)
+CitationChoice = Annotated[
+    Literal["strict", "mark", "off"],
+    BeforeValidator(lambda value: "off" if value is False else value),  # YAML reads a bare `off` as false
+]
 _EMPTY_MAPPING = BeforeValidator(lambda value: {} if value is None else value)
 Named = TypeVar("Named")
 Value = TypeVar("Value")

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from hummingbird.config.defaults import EMPTY_MAPPING, config_field
 from hummingbird.config.field_types import (
+    CitationChoice,
     ClusterUrl,
     CommandPrefix,
     ConfigSection,
@@ -228,6 +229,7 @@ class WorkflowSettings(ConfigSection):
     context: ContextEngineName = config_field("workflows.*.context")
     nothing_found: Literal["line", "silence"] = config_field("workflows.*.nothing_found")
     inline_findings: bool = config_field("workflows.*.inline_findings")
+    citations: CitationChoice = config_field("workflows.*.citations")
     budgets: BudgetSettings = Field(default_factory=BudgetSettings)
     ignore_users: RegexTexts = config_field("workflows.*.ignore_users")
     ignore_branches: RegexTexts = config_field("workflows.*.ignore_branches")

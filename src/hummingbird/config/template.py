@@ -66,9 +66,10 @@ def _workflow_lines(configuration: Configuration) -> Iterator[str]:
 
 
 def _active_key_lines(name: str, workflow: WorkflowSettings, *, whole: bool) -> Iterator[str]:
-    for key in ("trigger", "description", "inline_findings", "max_inline_size"):
+    for key in ("trigger", "description", "inline_findings", "max_inline_size", "citations"):
         if key in workflow.model_fields_set:
-            yield f"    {key}: {_to_yaml(getattr(workflow, key))}"
+            meaning = f"  # {CONFIG_KEYS[f'workflows.*.{key}'].meaning}" if key == "citations" else ""
+            yield f"    {key}: {_to_yaml(getattr(workflow, key))}{meaning}"
     if workflow.trigger is None:
         yield _comment_line("    ", "trigger", "merge_request", "Without a trigger it runs only on command.")
     yield f"    prompt: {PROMPTS_FOLDER}/{name}.md"
@@ -83,7 +84,9 @@ def _active_key_lines(name: str, workflow: WorkflowSettings, *, whole: bool) -> 
 
 
 def _other_key_lines() -> Iterator[str]:
-    there = tuple(f"workflows.*.{key}" for key in ("trigger", "description", "prompt", "data_sources", "projects"))
+    there = tuple(
+        f"workflows.*.{key}" for key in ("trigger", "description", "citations", "prompt", "data_sources", "projects")
+    )
     yield from _key_comments("workflows.*", "    ", but=there)
     yield from _key_comments("budgets", "    ", section="budgets")
 

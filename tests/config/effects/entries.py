@@ -86,6 +86,7 @@ WORKFLOW = {
     "internal_notes": INTERNAL,
     "context": OWN.format("models", "context_says_what_a_full_context_leads_to"),
     "nothing_found": OWN.format("notes", "nothing_found_is_a_line_or_silence"),
+    "citations": OWN.format("models", "citations_decide_what_becomes_of_an_invented_line"),
     "inline_findings": OWN.format("notes", "inline_findings_stand_on_lines_of_the_diff"),
     "ignore_users": IGNORED,
     "ignore_branches": IGNORED,

@@ -8,9 +8,12 @@ import pytest
 
 from hummingbird.app.model_choice import price_overrides
 from hummingbird.config.loader import load_config
+from hummingbird.config.template import load_embedded
 from hummingbird.core.errors import ConfigurationError
 from hummingbird.core.journal import Compacted, EndReason, ToolFinished
 from hummingbird.core.usage import TokenUsage
+from hummingbird.evidence.citations.claims import REMOVED_QUOTATION
+from hummingbird.evidence.citations.quote_checks import UNFOUND_LABEL
 from hummingbird.models.registry import ModelRegistry
 from tests.app.conducting import MODEL, Stage, applied, configured, order, shell, staged
 from tests.config.effects.talking import Improvised
@@ -119,6 +122,26 @@ async def test_the_documented_inline_size_keeps_what_a_command_prints(tmp_path: 
         await stage.conduct(order(), workflow="max_inline_size: 200000\ncontext_limit: 500000")
         (result,) = (one.text for one in stage.entries() if isinstance(one, ToolFinished))
     assert result.count("an unremarkable line\n") == 150_000 // 21
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("citations: strict", REMOVED_QUOTATION),
+        ("citations: mark", f"{UNFOUND_LABEL}\n\n```\nSegmentation fault\n```"),
+        ("citations: off", "```\nSegmentation fault\n```"),
+        ("", f"{UNFOUND_LABEL}\n\n```\nSegmentation fault\n```"),
+    ],
+)
+async def test_citations_decide_what_becomes_of_an_invented_line(tmp_path: Path, line: str, left: str) -> None:
+    with staged(tmp_path, Turn(text="The log says:\n\n```\nSegmentation fault\n```")) as stage:
+        done = await stage.conduct(order(), workflow=line)
+    assert done.outcome.text == f"The log says:\n\n{left}"
+
+
+def test_the_shipped_failure_analysis_is_strict_and_the_review_marks() -> None:
+    shipped = load_embedded().workflows
+    assert (shipped["analyze-failures"].citations, shipped["code-review"].citations) == ("strict", "mark")
 
 
 async def test_prompt_is_what_the_model_is_told(tmp_path: Path) -> None:

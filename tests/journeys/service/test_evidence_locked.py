@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from hummingbird.core.journal import RunEnded
-from hummingbird.evidence.citations.quote_checks import PRINTED_LABEL, REMOVED_LINE, REMOVED_QUOTATION
+from hummingbird.evidence.citations.claims import REMOVED_QUOTATION
+from hummingbird.evidence.citations.quote_checks import PRINTED_LABEL, REMOVED_LINE
 from hummingbird.evidence.citations.references import NOT_FOUND_MARK
 from tests.journeys.service.stage import staged
 from tests.standins.vendors.script import Call, Turn
@@ -27,7 +28,7 @@ LOOKED = [
 TRUE = "242: LogDifferTest > testGithubParsing() FAILED"
 LIES = f"""\
 The parser broke, see [the job](ADDRESS/labri-progress/cidiff/-/jobs/70011), not [this one](ADDRESS/x/-/jobs/1) nor
-[that log](https://logs.example.org/70011). The runner's own words are at https://status.example.org/now too.
+[that log](https://logs.example.org/70011?for=you). The runner's own words are at https://status.example.org/now too.
 
 ```
 {TRUE}
@@ -52,8 +53,11 @@ return new LogLine("", line);  // as before
 """
 
 
+STRICT = {"analyze-failures": {"trigger": "pipeline", "citations": "strict"}}
+
+
 async def test_each_lie_is_caught_in_the_note_and_what_is_true_stands(tmp_path: Path) -> None:
-    async with staged("failing-test", tmp_path, turns=[], begin=False) as stage:
+    async with staged("failing-test", tmp_path, workflows=STRICT, turns=[], begin=False) as stage:
         address = stage.scene.url("gitlab")
         lies = LIES.replace("ADDRESS", address)
         stage.script.extend(*LOOKED, Turn(text=lies))
@@ -65,8 +69,9 @@ async def test_each_lie_is_caught_in_the_note_and_what_is_true_stands(tmp_path: 
     assert f"[the job]({address}/labri-progress/cidiff/-/jobs/70011)" in body
     assert "this one nor" in " ".join(body.split())
     assert "x/-/jobs/1" not in body
+    assert "https://logs.example.org/70011?for=you`" in body, "shown as text: it could carry data away"
     assert "](https://logs.example.org" not in body
-    assert f"`https://status.example.org/now`{NOT_FOUND_MARK}" in body
+    assert "https://status.example.org/now" in body
     assert f"{TRUE}\n243: FAILURE: Build failed with an exception.\n{REMOVED_LINE}\n```" in body
     assert f"{PRINTED_LABEL}\n\n```text\nERROR: the database melted at three\n```" in body
     assert REMOVED_QUOTATION in body
@@ -81,6 +86,6 @@ async def test_each_lie_is_caught_in_the_note_and_what_is_true_stands(tmp_path: 
     assert "Looked at: the log of `build-test-deploy`; the diff (1 file)" in footer
     assert "Quoted lines: 5 checked, 2 found, 1 printed by commands alone, 2 removed" in footer
     assert "1 given another number or none" in footer
-    assert "2 places and jobs marked as not found and 3 links taken out." in footer
+    assert "2 places and jobs marked as not found and 2 links taken out." in footer
     kept = next(one.text for one in entries if isinstance(one, RunEnded))
     assert kept.strip() == lies.strip()

@@ -28,7 +28,7 @@ class AnswerClaims:
 
 
 def count_claims(tallies: CitationCounts) -> AnswerClaims:
-    wrong = tallies.removed + tallies.renumbered + tallies.marked + tallies.links_removed
+    wrong = tallies.removed + tallies.unfound + tallies.renumbered + tallies.marked + tallies.links_removed
     made = tallies.quoted + tallies.mentioned + tallies.links
     return AnswerClaims(made, wrong, () if tallies.is_clean else tuple(describe_citations(tallies)))
 

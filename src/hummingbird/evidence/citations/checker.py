@@ -10,6 +10,7 @@ alone and says so.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import chain, islice
 
 from hummingbird.core.journal import JournalEntry
@@ -31,6 +32,15 @@ from hummingbird.evidence.citations.source_record import (
     build_record,
 )
 
+
+class CitationMode(StrEnum):
+    """What becomes of what was not found: it is removed, or it stays and is marked; or nothing is looked for."""
+
+    STRICT = "strict"
+    MARK = "mark"
+    OFF = "off"
+
+
 _NEWLINES = re.compile(r"\r\n?")
 
 
@@ -45,6 +55,7 @@ class CitationCounts:
     found: int = 0
     printed: int = 0
     removed: int = 0
+    unfound: int = 0
     renumbered: int = 0
     proposals: int = 0
     mentioned: int = 0
@@ -55,17 +66,20 @@ class CitationCounts:
 
     @property
     def quoted(self) -> int:
-        return self.found + self.printed + self.removed
+        return self.found + self.printed + self.removed + self.unfound
 
     @property
     def is_clean(self) -> bool:
-        return not (self.removed or self.renumbered or self.marked or self.links_removed or self.unchecked)
+        return not (
+            self.removed or self.unfound or self.renumbered or self.marked or self.links_removed or self.unchecked
+        )
 
     def add_later_check(self, later: "CitationCounts") -> "CitationCounts":
         """Add what another check of the same text removed."""
         return replace(
             self,
             removed=self.removed + later.removed,
+            unfound=self.unfound + later.unfound,
             renumbered=self.renumbered + later.renumbered,
             links_removed=self.links_removed + later.links_removed,
         )
@@ -76,7 +90,7 @@ class CitationCounts:
 
 
 _COUNT_FIELDS = (
-    *("found", "printed", "removed", "renumbered", "proposals"),
+    *("found", "printed", "removed", "unfound", "renumbered", "proposals"),
     *("mentioned", "marked", "links", "links_removed"),
 )
 ANSWER_TOO_LONG = f"It has more than {CITED_CHARS:,} characters, so what it quotes was not checked."
@@ -100,6 +114,7 @@ def check_answer(
     *,
     known: Iterable[str] = (),
     digested: FetchedLineDigests = NO_DIGESTS,
+    mode: CitationMode = CitationMode.STRICT,
 ) -> CheckedAnswer:
     """Check one answer.
 
@@ -108,8 +123,9 @@ def check_answer(
         entries: the journal of the session.
         known: addresses from the configuration, which may be linked.
         digested: the lines that streamed into the sandbox.
+        mode: what becomes of what was not found.
     """
-    return check_answers((answer,), entries, known=known, digested=digested)[0]
+    return check_answers((answer,), entries, known=known, digested=digested, mode=mode)[0]
 
 
 def check_answers(
@@ -118,24 +134,33 @@ def check_answers(
     *,
     known: Iterable[str] = (),
     digested: FetchedLineDigests = NO_DIGESTS,
+    mode: CitationMode = CitationMode.STRICT,
 ) -> tuple[CheckedAnswer, ...]:
     """Check several answers of one session at the cost of one."""
     try:
-        return _check_until_stable(answers, entries, tuple(known), digested)
+        return _check_until_stable(answers, _CheckSetup(entries, tuple(known), digested, mode))
     except Exception:  # noqa: BLE001 - border: whatever a model writes, a note is posted, and says what was not done
         return tuple(CheckedAnswer(answer, CitationCounts(unchecked=CHECK_FAILED)) for answer in answers)
 
 
-def _check_until_stable(
-    answers: Sequence[str], entries: Sequence[JournalEntry], known: Sequence[str], digested: FetchedLineDigests
-) -> tuple[CheckedAnswer, ...]:
+@dataclass(frozen=True, slots=True)
+class _CheckSetup:
+    """What answers are checked against, and how."""
+
+    entries: Sequence[JournalEntry]
+    known: Sequence[str]
+    digested: FetchedLineDigests
+    mode: CitationMode
+
+
+def _check_until_stable(answers: Sequence[str], setup: _CheckSetup) -> tuple[CheckedAnswer, ...]:
     """Repeat the check until nothing changes: removing a quotation may turn the rest into something else."""
-    done = _check_once(answers, entries, known, digested)
+    done = _check_once(answers, setup)
     for _ in range(CITED_ROUNDS):
         if all(one.text == answer for one, answer in zip(done, answers, strict=True)):
             break
         answers = [one.text for one in done]
-        again = _check_once(answers, entries, known, digested)
+        again = _check_once(answers, setup)
         done = tuple(
             CheckedAnswer(new.text, old.tallies.add_later_check(new.tallies))
             for old, new in zip(done, again, strict=True)
@@ -143,9 +168,9 @@ def _check_until_stable(
     return done
 
 
-def _check_once(
-    answers: Sequence[str], entries: Sequence[JournalEntry], known: Sequence[str], digested: FetchedLineDigests
-) -> tuple[CheckedAnswer, ...]:
+def _check_once(answers: Sequence[str], setup: _CheckSetup) -> tuple[CheckedAnswer, ...]:
+    if setup.mode is CitationMode.OFF:
+        return tuple(_check_links_alone(answer) for answer in answers)
     read = [_ParsedAnswer.from_text(answer) for answer in answers]
     words = list(dict.fromkeys(word for one in read for word in one.mention_patterns))
     rows = [row for one in read for row in one.quoted_lines][:QUOTED_LINES]
@@ -156,9 +181,24 @@ def _check_once(
         tuple(map(re.compile, words)),
         frozenset(tail for row in rows for tail in row.lookup_tails),
     )
-    record = build_record(entries, wanted, digested)
+    record = build_record(setup.entries, wanted, setup.digested)
     numbers = {word: number for number, word in enumerate(words)}
-    return tuple(one.check(record, numbers, known) for one in read)
+    return tuple(one.check(record, numbers, setup) for one in read)
+
+
+def _check_links_alone(answer: str) -> CheckedAnswer:
+    """Check only that no link could carry data away, which holds in every mode."""
+    parsed = _ParsedAnswer.from_text(answer)
+    if not parsed.lines:
+        return CheckedAnswer(answer, CitationCounts(unchecked=ANSWER_TOO_LONG))
+    links, made = LinkChecker(FetchedRecord(), cites=False), list[str]()
+    blocks = {one.first: one for one in parsed.quoted}
+    for first in sorted({*blocks, *parsed.prose}):
+        if first in blocks:
+            made += parsed.lines[first : blocks[first].end]
+        else:
+            made.append(links.rewrite_links(parsed.prose[first][0]))
+    return CheckedAnswer("\n".join(made), CitationCounts(links=links.checked, links_removed=links.removed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +239,11 @@ class _ParsedAnswer:
         within = (text for one in self.quoted for text in one.without_quote_marks or ())
         return (one for text in chain(joint, within) if (one := parse_quoted_line(text)) is not None)
 
-    def check(self, record: FetchedRecord, numbers: dict[str, int], known: Sequence[str]) -> CheckedAnswer:
+    def check(self, record: FetchedRecord, numbers: dict[str, int], setup: _CheckSetup) -> CheckedAnswer:
         if not self.lines:
             return CheckedAnswer(self.text, CitationCounts(unchecked=ANSWER_TOO_LONG))
-        quoting, links = QuotationRewriter(record), LinkChecker(record, known)
+        marks = setup.mode is CitationMode.MARK
+        quoting, links = QuotationRewriter(record, marks), LinkChecker(record, setup.known, marks)
         tallies = CitationCounts(unchecked="" if record.is_complete else SESSION_TOO_LONG)
         made: list[str] = []
         starts = {one.first: one for one in self.quoted}
@@ -219,8 +260,10 @@ class _ParsedAnswer:
             found=counted.found,
             printed=counted.printed,
             removed=counted.removed,
+            unfound=counted.unfound,
             renumbered=counted.renumbered,
             proposals=counted.proposals,
+            marked=links.marked,
             links=links.checked,
             links_removed=links.removed,
         )
@@ -259,6 +302,7 @@ def _describe_quotations(tallies: CitationCounts) -> str:
         for count, word in (
             (tallies.printed, "printed by commands alone"),
             (tallies.removed, "removed"),
+            (tallies.unfound, "marked as not found"),
             (tallies.renumbered, "given another number or none"),
         )
         if count

@@ -1,8 +1,8 @@
 """Find the quotations of an answer: the lines that claim to be somebody else's words.
 
-These are code blocks without a language (or with one such as `text` or `log`), indented code, block quotes, and lines
-of prose that begin with a number as our tools write it. Code with a language is a proposal unless its lines have
-numbers, and so are commands alone. Alerts and steps counted from 1 are the model's own prose.
+These are lines that begin with a number as our tools write it, blocks that are introduced as output of a job, a file
+or a log, and blocks that nothing introduces but that look like one. What is proposed, commands alone, tables, and code
+with a language are the model's own, unless their lines have numbers. Alerts and steps counted from 1 are its own prose.
 """
 
 import re
@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from hummingbird.evidence.bounds import CITED_LINE_CHARS, CUT_CHARS, TAIL_CHARS
+from hummingbird.evidence.citations.claims import BlockClaim, looks_like_output, read_lead, says_what_a_file_has
 from hummingbird.evidence.logs.log_reader import clean_log_line
 
 # Comparing lines. Terminal sequences, invisible characters and the amount of white space do not count; everything else
@@ -155,9 +156,10 @@ def parse_truncated_line(line: str) -> TruncatedLine | None:
     return TruncatedLine(pieces)
 
 
-_PLAIN_LANGUAGES = frozenset(
+_PLAIN_LANGUAGES = frozenset({"", "text", "txt", "plain", "plaintext", "none"})
+_MACHINE_LANGUAGES = frozenset(
     {
-        *("", "text", "txt", "plain", "plaintext", "none", "raw", "log", "logs", "logfile", "joblog"),
+        *("raw", "log", "logs", "logfile", "joblog"),
         *("console", "terminal", "tty", "ansi", "shell-session", "shellsession", "sh-session", "session"),
         *("output", "out", "result", "results", "stdout", "stderr", "error", "errors", "err", "warning", "failure"),
         *("trace", "traceback", "backtrace", "stacktrace", "stack-trace", "stack", "pytb", "py3tb", "tap"),
@@ -250,10 +252,11 @@ def _quotations_from_token(token: Token, lines: Sequence[str]) -> list[Quotation
         return [_fence_quotation(token, lines, first, end)]
     if token.type == "code_block":
         rows = _content_lines(token.content, lines, first)
-        return [Quotation(QuotationKind.INDENTED, first, end, rows)]
+        own = is_proposal("", [row.text for row in rows], lines, first)
+        return [Quotation(QuotationKind.INDENTED, first, end, rows, proposal=own)]
     if token.type == "blockquote_open":
         quote = _block_quotation(lines, first, end)
-        return [] if _is_alert(quote) else [quote]
+        return [] if _is_alert(quote) or _is_own_words(quote, lines) else [quote]
     if token.type == "paragraph_open":
         return _prose_quotations(lines, first, end)
     return []
@@ -262,6 +265,15 @@ def _quotations_from_token(token: Token, lines: Sequence[str]) -> list[Quotation
 def _is_alert(quote: Quotation) -> bool:
     """Tell whether a block quote is a box with the model's own words; its contents are then checked on their own."""
     return bool(quote.lines) and _ALERT.fullmatch(quote.lines[0].text) is not None
+
+
+def _is_own_words(quote: Quotation, lines: Sequence[str]) -> bool:
+    """Tell whether a block quote sets off the model's own words; its contents are then checked on their own."""
+    telling = [row.text for row in quote.lines if not is_filler_line(row.text)]
+    if not telling or _are_numbered(telling):
+        return False
+    lead = read_lead(lines, quote.first)
+    return lead is not BlockClaim.QUOTED and not looks_like_output(telling, in_quote=True)
 
 
 def _prose_quotations(lines: Sequence[str], first: int, end: int) -> list[Quotation]:
@@ -276,18 +288,37 @@ def _prose_quotations(lines: Sequence[str], first: int, end: int) -> list[Quotat
 
 def _fence_quotation(token: Token, lines: Sequence[str], first: int, end: int) -> Quotation:
     rows = _content_lines(token.content, lines, first + 1)
-    return Quotation(
-        QuotationKind.FENCE, first, end, rows, proposal=is_proposal(token.info, [row.text for row in rows])
-    )
+    own = is_proposal(token.info, [row.text for row in rows], lines, first)
+    return Quotation(QuotationKind.FENCE, first, end, rows, proposal=own)
 
 
-def is_proposal(info: str, lines: Sequence[str]) -> bool:
-    """Tell whether a fence with this info string holds code that somebody might write, and not a quotation."""
+def is_proposal(info: str, content: Sequence[str], lines: Sequence[str] = (), first: int = 0) -> bool:
+    """Tell whether a block is the model's own, and not a quotation.
+
+    `info` is a fence's info string; the block begins at the line `first` of the answer's `lines`.
+    """
     words = info.split()
     language = words[0].casefold().strip("{}.") if words else ""
-    telling = [line for line in lines if not is_filler_line(line)]
-    many = bool(telling) and sum(split_line_number(line) is not None for line in telling) * 2 > len(telling)
-    return _are_commands(telling) if language in _PLAIN_LANGUAGES else not many
+    telling = [line for line in content if not is_filler_line(line)]
+    if _are_numbered(telling):
+        return False
+    if language not in _MACHINE_LANGUAGES | _PLAIN_LANGUAGES:
+        return not says_what_a_file_has(lines, first)
+    if _are_commands(telling):
+        return True
+    lead = read_lead(lines, first)
+    if lead is not BlockClaim.OPEN:
+        return lead is BlockClaim.PROPOSED
+    return language in _PLAIN_LANGUAGES and bool(telling) and not looks_like_output(telling, in_quote=False)
+
+
+def _are_numbered(telling: Sequence[str]) -> bool:
+    return bool(telling) and sum(map(_has_line_number, telling)) * 2 > len(telling)
+
+
+def _has_line_number(line: str) -> bool:
+    """Tell whether the line begins with its number; the first cell of a table is none."""
+    return split_cited_number(line) is not None and line.count("|") < 2
 
 
 def _are_commands(lines: Sequence[str]) -> bool:

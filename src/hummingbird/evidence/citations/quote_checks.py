@@ -1,7 +1,8 @@
 """Check quoted lines against the record of what was fetched, and rewrite each quotation as it may be posted.
 
-A line that was not fetched is removed, and a mark takes its place. A right line with a wrong number gets the right one.
-What only a command printed is labelled as such. Checking the result again changes nothing.
+A line that was not fetched is removed, and a mark takes its place; or it stays, and is marked. A right line with a
+wrong number gets the right one. What only a command printed is labelled as such. Checking the result again changes
+nothing.
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from hummingbird.evidence.bounds import CITED_LINE_CHARS, LEAST_CHARS
+from hummingbird.evidence.citations.claims import REMOVED_QUOTATION
 from hummingbird.evidence.citations.quotations import (
     LIST_ITEM_SIGN,
     Quotation,
@@ -26,17 +28,18 @@ from hummingbird.evidence.citations.quotations import (
 from hummingbird.evidence.citations.source_record import FetchedRecord, LineSighting
 
 REMOVED_LINE = "[quoted line removed: it was not found in anything that was fetched]"
-REMOVED_QUOTATION = "*Quotation removed: none of its lines was found in anything that was fetched.*"
+UNFOUND_MARK = "  [not found in what was fetched]"
+UNFOUND_LABEL = "*Not found in anything that was fetched:*"
 PRINTED_LABEL = "*Printed by a command in the sandbox, but not found in anything that was fetched:*"
 _INDENT = re.compile(r"[ \t>]*")
 _SIGN = re.compile(r"[^ \t>]")
 _CONTAINERS = rf"(?:[ \t>]|{LIST_ITEM_SIGN}[ \t])*"
-_LABEL = re.compile(rf"{_CONTAINERS}{re.escape(PRINTED_LABEL)}\s*")
+_LABEL = re.compile(rf"{_CONTAINERS}(?:{re.escape(PRINTED_LABEL)}|{re.escape(UNFOUND_LABEL)})\s*")
 _EMPTY = re.compile(rf"{_CONTAINERS}{LIST_ITEM_SIGN}?")
 _BEFORE_FENCE = re.compile(r"[^`~]*")
 _FENCE = re.compile("`{3,}|~{3,}")
 _TICKS = re.compile("`+")
-_OUR_MARKS = frozenset(map(normalize_line, (REMOVED_LINE, REMOVED_QUOTATION, PRINTED_LABEL)))
+_OUR_MARKS = frozenset(map(normalize_line, (REMOVED_LINE, REMOVED_QUOTATION, PRINTED_LABEL, UNFOUND_LABEL)))
 
 
 class QuoteVerdict(Enum):
@@ -46,6 +49,9 @@ class QuoteVerdict(Enum):
     FOUND = "found"
     PRINTED = "printed"
     MISSING = "missing"
+
+
+_LABELS = {QuoteVerdict.PRINTED: PRINTED_LABEL, QuoteVerdict.MISSING: UNFOUND_LABEL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +70,15 @@ class QuoteCounts:
     found: int = 0
     printed: int = 0
     removed: int = 0
+    unfound: int = 0
     renumbered: int = 0
     proposals: int = 0
 
-    def add(self, judged: CheckedLine) -> None:
+    def add(self, judged: CheckedLine, *, marks: bool) -> None:
         self.found += judged.verdict is QuoteVerdict.FOUND
         self.printed += judged.verdict is QuoteVerdict.PRINTED
-        self.removed += judged.verdict is QuoteVerdict.MISSING
+        self.removed += judged.verdict is QuoteVerdict.MISSING and not marks
+        self.unfound += judged.verdict is QuoteVerdict.MISSING and marks
         self.renumbered += judged.renumbered
 
 
@@ -110,7 +118,7 @@ class QuotedLine:
 def parse_quoted_line(text: str, *, listed: bool = False) -> QuotedLine | None:
     """Return None for a line that says nothing, or that is one of our own marks. `listed`: it may be a list item."""
     whole = normalize_line(text[:CITED_LINE_CHARS])
-    if is_filler_line(whole) or whole in _OUR_MARKS:
+    if is_filler_line(whole) or whole in _OUR_MARKS or whole.endswith(UNFOUND_MARK.strip()):
         return None
     found, inner = (
         split_cited_number(text[:CITED_LINE_CHARS]),
@@ -177,9 +185,10 @@ def _correct_number(verdict: QuoteVerdict, text: str, number: int, right: Iterab
 
 @dataclass(slots=True)
 class QuotationRewriter:
-    """Rewrites quotations one after the other and counts what it finds."""
+    """Rewrites quotations one after the other and counts what it finds; with `marks`, nothing is removed."""
 
     record: FetchedRecord
+    marks: bool = False
     counts: QuoteCounts = field(default_factory=QuoteCounts)
 
     def rewrite(self, one: Quotation, lines: Sequence[str]) -> list[str]:
@@ -190,8 +199,13 @@ class QuotationRewriter:
         if one.proposal and not verdicts <= {QuoteVerdict.FOUND}:
             self.counts.proposals += 1
             return list(lines[one.first : one.end])
+        before = _line_before(one, lines)
+        if _LABEL.fullmatch(before) and UNFOUND_LABEL in before:
+            return list(lines[one.first : one.end])
         for _, each in found:
-            self.counts.add(each)
+            self.counts.add(each, marks=self.marks)
+        if self.marks:
+            return _mark_quotation(one, found, lines, verdicts)
         if verdicts == {QuoteVerdict.MISSING} and one.kind is not QuotationKind.PROSE:
             return [f"{_container_prefix(one, lines)}{REMOVED_QUOTATION}"]
         mixed = {QuoteVerdict.FOUND, QuoteVerdict.PRINTED} <= verdicts
@@ -202,7 +216,24 @@ class QuotationRewriter:
                 *_close_fence(one, lines),
                 *_format_printed_block(_container_prefix(one, lines), [each for _, each in found]),
             ]
-        return _add_printed_label(one, lines, body) if QuoteVerdict.PRINTED in verdicts else body
+        return _add_label(one, lines, body, PRINTED_LABEL) if QuoteVerdict.PRINTED in verdicts else body
+
+
+def _mark_quotation(
+    one: Quotation,
+    found: Sequence[tuple[QuotationLine, CheckedLine]],
+    lines: Sequence[str],
+    verdicts: set[QuoteVerdict],
+) -> list[str]:
+    """Keep the whole quotation; say of it, or of single lines, that they were not found."""
+    if len(verdicts) == 1 and one.kind is not QuotationKind.PROSE and verdicts & {*_LABELS}:
+        body = _rewrite_body(one, found, lines, without=None, marks=True)
+        return _add_label(one, lines, body, _LABELS[next(iter(verdicts))])
+    marked = [
+        (row, replace(each, text=f"{each.text}{UNFOUND_MARK}") if each.verdict is QuoteVerdict.MISSING else each)
+        for row, each in found
+    ]
+    return _rewrite_body(one, marked, lines, without=None, marks=True)
 
 
 def join_lines(one: QuotationLine, other: QuotationLine) -> str:
@@ -239,13 +270,15 @@ def _rewrite_body(
     found: Sequence[tuple[QuotationLine, CheckedLine]],
     lines: Sequence[str],
     without: QuoteVerdict | None,
+    *,
+    marks: bool = False,
 ) -> list[str]:
     """Rewrite the lines of a quotation; one mark stands for several removed lines in a row."""
     gone = REMOVED_QUOTATION if one.kind is QuotationKind.PROSE else REMOVED_LINE
     made: dict[int, str | None] = {}
     before: QuoteVerdict | None = None
     for row, each in found:
-        if each.verdict is QuoteVerdict.MISSING:
+        if each.verdict is QuoteVerdict.MISSING and not marks:
             made[row.at] = None if before is QuoteVerdict.MISSING else f"{row.prefix}{gone}"
         else:
             made[row.at] = None if each.verdict is without else f"{row.prefix}{each.text}"
@@ -271,15 +304,19 @@ def _format_printed_block(prefix: str, found: Iterable[CheckedLine]) -> list[str
     return [lead.rstrip(), *(f"{lead}{line}" for line in (PRINTED_LABEL, "", fence, *printed, fence))]
 
 
-def _add_printed_label(one: Quotation, lines: Sequence[str], made: list[str]) -> list[str]:
+def _line_before(one: Quotation, lines: Sequence[str]) -> str:
+    return next((line for line in reversed(lines[: one.first]) if not _EMPTY.fullmatch(line)), "")
+
+
+def _add_label(one: Quotation, lines: Sequence[str], made: list[str], label: str) -> list[str]:
     """Put the label before the quotation; in a list item, the label begins the item and the quotation follows in it."""
-    before = next((line for line in reversed(lines[: one.first]) if not _EMPTY.fullmatch(line)), "")
+    before = _line_before(one, lines)
     if one.kind is QuotationKind.PROSE or _LABEL.fullmatch(before):
         return made
     prefix = _container_prefix(one, lines)
     below = _SIGN.sub(" ", prefix)
     first = f"{below}{made[0].removeprefix(prefix)}" if made[0].startswith(prefix) else made[0]
-    return [f"{prefix}{PRINTED_LABEL}", below.rstrip(), first, *made[1:]]
+    return [f"{prefix}{label}", below.rstrip(), first, *made[1:]]
 
 
 def _container_prefix(one: Quotation, lines: Sequence[str]) -> str:

@@ -1,14 +1,17 @@
 """Check the places, jobs and links that an answer names against what was fetched.
 
-A place (`path:line`) or job that was not fetched is marked. A link must lead to a fetched address or to a GitLab
-address made of fetched ids; any other link is removed, and its words stay. A link to a line that a log does not have
-leads to the log instead. Nothing is requested over the network.
+A place (`path:line`) or job that was not fetched is marked. A link to GitLab must lead to a
+fetched address, or to one made of fetched ids; else it is removed, or marked, and its words stay. A plain https
+link to any other host is left, unless it could carry data away: then its address is shown as text. A link to a line
+that a log does not have leads to the log instead. Nothing is requested over the network.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from itertools import pairwise
+from urllib.parse import urlsplit
 
 from hummingbird.evidence.bounds import MENTIONS
 from hummingbird.evidence.citations.diffs import FileLineRange
@@ -131,19 +134,69 @@ _KNOWN_SUBPAGES = {
 _ID_NAMES = {"jobs": ("job_id",), "pipelines": ("pipeline_id",), "merge_requests": ("iid", "mr_iid")}
 
 
+_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\.){1,5}[a-z]{2,20}", re.IGNORECASE)
+_PLAIN_PATH = re.compile(r"[\w./~+:@!(),-]{0,200}", re.ASCII)
+_PLAIN_FRAGMENT = re.compile(r"[\w.:/()-]{0,80}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_LETTERS_AND_DIGITS = re.compile(r"(?=.*[A-Za-z])(?=.*\d)[A-Za-z0-9]{20,}")
+
+
+def is_plain_link(address: str) -> bool:
+    """Tell whether an address is a plain https one that could not carry data away.
+
+    What could: a query, a user, a port, an address in numbers, and long pieces that are no words.
+    """
+    try:
+        parts = urlsplit(address)
+        plain = parts.scheme == "https" and not parts.query and "?" not in address and parts.netloc == parts.hostname
+    except ValueError:
+        return False
+    if not plain or not _HOST.fullmatch(parts.netloc):
+        return False
+    return bool(_PLAIN_PATH.fullmatch(parts.path) and _PLAIN_FRAGMENT.fullmatch(parts.fragment)) and not any(
+        len(word) > 32 or _LETTERS_AND_DIGITS.fullmatch(word) for word in _WORD.findall(address)
+    )
+
+
+def _host_of(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+class LinkVerdict(Enum):
+    """What becomes of a link: it stays, it is marked, it is removed, or its address is shown as text."""
+
+    KEEP = auto()
+    MARK = auto()
+    REMOVE = auto()
+    SHOW = auto()
+
+
 @dataclass(slots=True)
 class LinkChecker:
-    """Checks and rewrites links, and counts them; `known` are addresses from the configuration."""
+    """Checks and rewrites links, and counts them.
+
+    `known` are addresses from the configuration. With `marks`, a wrong link stays and is marked; without `cites`, links
+    are no citations, and only what could carry data away is looked for.
+    """
 
     record: FetchedRecord
     known: Iterable[str] = ()
+    marks: bool = False
+    cites: bool = True
     checked: int = 0
     removed: int = 0
+    marked: int = 0
     _bases: frozenset[str] = field(init=False)
+    _hosts: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         found = (*self.record.addresses, *self.known)
         self._bases = frozenset(one.split("#", 1)[0].rstrip("/") for one in found)
+        ours = (*self.known, *(one for one in self.record.addresses if "/-/" in one))
+        self._hosts = frozenset(filter(None, map(_host_of, ours)))
 
     def rewrite_links(self, text: str) -> str:
         """Rewrite the links of prose, given as joined lines without code blocks."""
@@ -202,15 +255,31 @@ class LinkChecker:
             for stretch in self.record.line_ranges
         )
 
-    def _check_address(self, address: str) -> str:
+    def _check_address(self, address: str) -> tuple[LinkVerdict, str]:
+        """Return what becomes of a link, and the address that it should have."""
         self.checked += 1
-        found = self.correct_address(address)
-        self.removed += not found
-        return found if self.checked <= MENTIONS else ""
+        if self.checked > MENTIONS:
+            return LinkVerdict.REMOVE, ""
+        if right := self.correct_address(address):
+            return LinkVerdict.KEEP, right
+        host = _host_of(address)
+        if host and (not self.cites or host not in self._hosts):
+            alike = any(known in host for known in self._hosts - {host})
+            if is_plain_link(address) and not alike:
+                return LinkVerdict.KEEP, address
+            self.removed += 1
+            return (LinkVerdict.SHOW if "://" in address else LinkVerdict.REMOVE), ""
+        if self.marks and host:
+            self.marked += 1
+            return LinkVerdict.MARK, address
+        self.removed += 1
+        return LinkVerdict.REMOVE, ""
 
     def _rewrite_definition(self, found: re.Match[str]) -> str:
-        right = self._check_address(found[1])
-        return found[0] if right == found[1] else found[0].replace(found[1], right) if right else ""
+        verdict, right = self._check_address(found[1])
+        if verdict is LinkVerdict.MARK or right == found[1]:
+            return found[0]
+        return found[0].replace(found[1], right) if right else ""
 
     def _rewrite_inline_links(self, text: str) -> str:
         """Rewrite `[words](address)`, last one first, so that earlier positions stay valid."""
@@ -222,10 +291,18 @@ class LinkChecker:
             if opening < 0:
                 continue
             given = found[1].strip("<>")
-            right = self._check_address(given)
-            image = opening - 1 if opening and text[opening - 1] == "!" else opening
+            verdict, right = self._check_address(given)
+            is_image = opening > 0 and text[opening - 1] == "!"
+            if is_image and not self.correct_address(given):  # a picture is loaded by whoever reads the note
+                self.removed += bool(right)
+                verdict, right = LinkVerdict.REMOVE, ""
             if not right:
-                text = text[:image] + text[opening + 1 : found.start()] + text[found.end() :]
+                shown = f" (`{given}`)" if verdict is LinkVerdict.SHOW and "`" not in given else ""
+                start = opening - is_image
+                text = text[:start] + text[opening + 1 : found.start()] + shown + text[found.end() :]
+            elif verdict is LinkVerdict.MARK:
+                if not text.startswith(NOT_FOUND_MARK, found.end()):
+                    text = text[: found.end()] + NOT_FOUND_MARK + text[found.end() :]
             elif right != given:
                 text = text[: found.start()] + found[0].replace(given, right) + text[found.end() :]
         return text
@@ -251,9 +328,14 @@ class LinkChecker:
         )
 
     def _is_known_address(self, address: str) -> bool:
-        """Tell whether an address is known; of one that is cut, whether its beginning is."""
+        """Tell whether an address is known, or claims nothing; of one that is cut, whether its beginning is."""
+        if not self.cites or _host_of(address) not in self._hosts:
+            return True
         if not address.endswith("…"):
-            return bool(self._check_address(address))
+            self.checked += 1
+            known = bool(self.correct_address(address))
+            self.removed += not known
+            return known
         begun = any(one.startswith(address[:-1]) for one in self._bases)
         self.checked, self.removed = self.checked + 1, self.removed + (not begun)
         return begun
@@ -264,11 +346,13 @@ class LinkChecker:
             if found.start() >= 2 and text[found.start() - 2 : found.start()] == "](":
                 return whole  # checked as an inline link
             given = whole.strip("<>").rstrip(TRAILING_PUNCTUATION)
-            right = self._check_address(given)
-            if right == given:
+            verdict, right = self._check_address(given)
+            if right == given and verdict is LinkVerdict.KEEP:
                 return whole
             end = "" if whole.startswith("<") else whole[len(given) :]
-            return f"{right}{end}" if right else f"`{given}`{NOT_FOUND_MARK}{end}"
+            if verdict is LinkVerdict.KEEP:
+                return f"{right}{end}"
+            return f"`{given}`{end}" if verdict is LinkVerdict.SHOW else f"`{given}`{NOT_FOUND_MARK}{end}"
 
         return _ADDRESS.sub(rewrite_match, text)
 
