@@ -19,6 +19,8 @@ from hummingbird.evidence.verdict_rules import FailureFacts, JobFacts, judge_fai
 from tests.evidence.test_runner_trace import BEGINNING, CLEANED, CLONED, section
 from tests.thoroughly import tries
 
+pytestmark = pytest.mark.every_case
+
 FAILED_TEST = """\
 $ pytest
 =================================== FAILURES ===================================
@@ -132,7 +134,7 @@ def ran(*printed: str) -> str:
 
 LOGS = {
     "test": (FAILED_TEST, {"changed": ("tests/test_engine.py",)}),
-    "compiler": (REFUSED, {"changed": ("src/fin.c",)}),
+    "compiler": (REFUSED, {"changed": ("src/wing.c",)}),
 }
 
 

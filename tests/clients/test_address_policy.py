@@ -11,6 +11,8 @@ from hummingbird.clients.address_policy import UrlAllowList
 from hummingbird.core.errors import CallDenied, UsageError
 from hummingbird.core.limits import URL_CHARS
 
+pytestmark = pytest.mark.every_case
+
 BASES = ("https://artifacts.example/", "https://osci.example/testing-farm/", "http://plain.example:8080/logs/")
 ALLOWED = UrlAllowList(BASES)
 

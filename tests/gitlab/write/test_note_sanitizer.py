@@ -25,6 +25,8 @@ from tests.gitlab.write.ordinary import SAMPLES
 from tests.lab.gitlab.written_case import Person, served
 from tests.thoroughly import ALL, tries
 
+pytestmark = pytest.mark.every_case
+
 SECRETS = Secrets(["correct-horse-battery"])
 FOOTER = "*Footer of ours.*"
 GENERATED = list(notes(20_000 if ALL else 2_000, seed=5))
