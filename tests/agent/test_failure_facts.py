@@ -96,15 +96,20 @@ def looked(
     changed: Sequence[str] = ("tests/test_engine.py",),
     reason: str = "script_failure",
     reports: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    artifacts: Mapping[str, tuple[str, str]] | None = None,
 ) -> JobFacts:
-    """Facts on job 5 of pipeline 1; pipelines 2 and 3 are the target branch's. `reports`: of the job, and there."""
+    """Facts on job 5 of pipeline 1; pipelines 2 and 3 are the target branch's. `reports`: of the job, and there.
+    `artifacts`: kind and text of the job's files, by their path."""
     own, others = reports
+    files = artifacts or {}
+    listed = [{"path": path, "bytes": len(text), "kind": kind} for path, (kind, text) in files.items()]
+    more: dict[str, Any] = {"artifacts_bytes": 1000} if files else {}
     runs = [{"id": number, "status": target} for number in (3, 2)] if target else []
     tools = [
         Stored(
             "gitlab_get_pipeline_jobs",
             {
-                "1": [job(5, "failed", failure_reason=reason, reports=list(own))],
+                "1": [job(5, "failed", failure_reason=reason, reports=list(own), **more)],
                 **{str(run["id"]): [job(9, str(target), reports=list(others))] for run in runs},
             },
         ),
@@ -113,6 +118,8 @@ def looked(
         Stored("gitlab_get_job_log", {"5": log, **({"9": there} if there else {})}),
         Stored("gitlab_get_baseline_job_log", {"main": green} if target == "success" else {}),
         Stored("gitlab_get_test_report"),
+        Stored("gitlab_list_job_artifacts", {"5": listed} if files else {}),
+        Stored("gitlab_get_job_artifact", {path: text for path, (_, text) in files.items()}),
         Stored("gitlab_get_commit_statuses", {"": []}),
     ]
     subject = FailureSubject(mr_iid=7, pipeline_id=1, target_branch="main")
@@ -120,6 +127,29 @@ def looked(
     assert found.facts.changed == tuple(changed)
     (only,) = found.facts.jobs
     return only
+
+
+JUNIT = """\
+<testsuite name="s"><testcase name="glides" file="tests/test_glide.py"/>
+<testcase name="keeps thrust" file="tests/test_engine.py"><failure message="6 is not 9">in src/engine.py:3</failure>
+</testcase></testsuite>"""
+CONTEXT = "# Page snapshot\n- heading: Sign in\nError: button of src/login.ts is not visible\n"
+
+
+def test_a_jobs_own_files_say_what_failed_where_its_log_does_not() -> None:
+    """Only of tests that failed: a file of one that passed would only seem to be involved."""
+    files = {"out/junit.xml": ("junit", JUNIT), "test-results/a/error-context.md": ("playwright", CONTEXT)}
+    found = looked(CLONED + section("step_script", "$ make test\nfailed\n"), artifacts=files)
+    for word in ("tests/test_engine.py", "src/engine.py:3", "src/login.ts"):
+        assert word in found.text
+    assert "test_glide" not in found.text
+
+
+def test_files_that_are_no_reports_are_left_alone() -> None:
+    files = {"out/junit.xml": ("junit", "<<<"), "app.log": ("log", "src/other.py"), "x": ("", "src/third.py")}
+    found = looked(CLONED + section("step_script", FAILED_TEST), artifacts=files)
+    assert "src/other.py" not in found.text
+    assert "src/third.py" not in found.text
 
 
 def verdict(log: str, **project: Any) -> JobJudgement:

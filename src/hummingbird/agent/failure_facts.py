@@ -19,6 +19,9 @@ from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
 from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import (
+    LOOK_ARTIFACT_BYTES,
+    LOOK_ARTIFACT_JOBS,
+    LOOK_ARTIFACTS,
     LOOK_FINGERPRINTS,
     LOOK_ITEMS,
     LOOK_JOBS,
@@ -37,7 +40,8 @@ from hummingbird.evidence.gitlab_jobs import RunnerTrace, blame_from_failure_rea
 from hummingbird.evidence.logs.log_preview import Baseline
 from hummingbird.evidence.regions import EvidenceAnalysis, Region
 from hummingbird.evidence.report_preview import INCOMPLETE_KEY, JsonSuiteReader
-from hummingbird.evidence.reports.report_cases import is_suite_of_job
+from hummingbird.evidence.reports.junit import ReportReader
+from hummingbird.evidence.reports.report_cases import BAD_OUTCOMES, is_suite_of_job
 from hummingbird.evidence.verdict_rules import CommitTries, FailureFacts, JobFacts, TargetHistory
 
 RawRecord: TypeAlias = Mapping[str, Any]
@@ -60,9 +64,12 @@ class ToolReader:
         if sentence not in self.missing:
             self.missing.append(sentence)
 
-    async def read_list(self, name: str, what: str, **arguments: Any) -> list[RawRecord] | None:
-        """Return the records of a list, as many as there are; None if it could not be read at all."""
-        content = await self._read_content(name, what, arguments)
+    async def read_list(self, name: str, what: str, *, quiet: bool = False, **arguments: Any) -> list[RawRecord] | None:
+        """Return the records of a list, as many as there are; None if it could not be read at all.
+
+        With `quiet`, that is only logged.
+        """
+        content = await self._read_content(name, what, arguments, quiet=quiet)
         if content is None:
             return None
         records = [record for line in content.split(b"\n") if (record := _parse_record(line)) is not None][:LOOK_ITEMS]
@@ -92,7 +99,9 @@ class ToolReader:
 
         return await self._call_tool(name, what, arguments, feed_output, quiet=quiet)
 
-    async def _read_content(self, name: str, what: str, arguments: Mapping[str, Any]) -> bytes | None:
+    async def _read_content(
+        self, name: str, what: str, arguments: Mapping[str, Any], *, quiet: bool = False
+    ) -> bytes | None:
         parts: list[bytes] = []
 
         async def collect_output(output: ToolOutput) -> None:
@@ -101,7 +110,7 @@ class ToolReader:
             elif not isinstance(output, str):  # a string only says that there is nothing
                 parts.append(msgspec.json.encode(output))
 
-        read = await self._call_tool(name, what, arguments, collect_output)
+        read = await self._call_tool(name, what, arguments, collect_output, quiet=quiet)
         return self.secrets.open_stream().end(b"".join(parts)) if read else None
 
     async def _call_tool(
@@ -114,6 +123,8 @@ class ToolReader:
         quiet: bool = False,
     ) -> bool:
         tool = self._tools.get(name)
+        if tool is None and quiet:
+            return False
         if tool is None:
             self.add_missing(f"{what} was not looked at: this workflow has no {name}.")
             return False
@@ -335,6 +346,7 @@ class _FactCollector:
     changed: tuple[str, ...] | None = None
     failures: list[ObservedFailure] = field(default_factory=list)
     reporting: set[int] = field(default_factory=set)  # jobs that uploaded a test report
+    uploading: set[int] = field(default_factory=set)  # jobs that uploaded other files
 
     async def collect(self) -> None:
         await self._complete_subject()
@@ -355,6 +367,9 @@ class _FactCollector:
             if job.id:
                 self.jobs[place] = await self._add_log(self.jobs[place], target)
         await self._add_test_reports()
+        for place, job in enumerate(self.jobs[:LOOK_ARTIFACT_JOBS]):
+            if job.id in self.uploading - self.reporting:
+                self.jobs[place] = await self._add_artifacts(job)
 
     async def _complete_subject(self) -> None:
         """Read from the merge request what the order does not say."""
@@ -380,6 +395,7 @@ class _FactCollector:
             what = f"The list of jobs of pipeline {pipeline}"
             raw = await self.reads.read_list("gitlab_get_pipeline_jobs", what, pipeline_id=pipeline) or []
         self.reporting = {_number_field(one, "id") for one in raw if has_report(one)}
+        self.uploading = {_number_field(one, "id") for one in raw if _number_field(one, "artifacts_bytes")}
         on_commit: list[RawRecord] = []
         if sha:
             what = "The list of statuses of the commit"
@@ -428,6 +444,34 @@ class _FactCollector:
             cases = [case for case in suites.cases if is_suite_of_job(case.suite, job.name)]
             said = [line for case in cases for line in (case.file, *(each.text for each in case.body))]
             self.jobs[place] = replace(job, text="\n".join([job.text, *said])[:LOOK_TEXT_CHARS])
+
+    async def _add_artifacts(self, job: JobFacts) -> JobFacts:
+        """Add what a job's own files say of its failed tests, where GitLab has no test report of it.
+
+        Only what failed is taken: files that are named elsewhere would only seem to be involved.
+        """
+        what = f"The artifacts of job {job.id}"
+        listed = await self.reads.read_list("gitlab_list_job_artifacts", what, quiet=True, job_id=job.id) or []
+        small = [one for one in listed if _number_field(one, "bytes") <= LOOK_ARTIFACT_BYTES]
+        said = [job.text]
+        for kind in ("junit", "playwright"):
+            for one in [one for one in small if one.get("kind") == kind][:LOOK_ARTIFACTS]:
+                said += await self._read_artifact(job.id, _text_field(one, "path"), kind)
+        return replace(job, text="\n".join(said)[:LOOK_TEXT_CHARS])
+
+    async def _read_artifact(self, job_id: int, path: str, kind: str) -> list[str]:
+        report, parts = ReportReader(), list[bytes]()
+        feed = report.feed if kind == "junit" else parts.append
+        what = f"An artifact of job {job_id}"
+        read = await self.reads.stream_output(
+            "gitlab_get_job_artifact", what, feed, quiet=True, job_id=job_id, path=path
+        )
+        if not read:
+            return []
+        if kind != "junit":
+            return [b"".join(parts).decode("utf-8", "replace")]
+        failed = [case for case in report.report.cases if case.outcome in BAD_OUTCOMES]
+        return [line for case in failed for line in (case.file, case.message, *(each.text for each in case.body))]
 
 
 def _jobs_of_pipeline(raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int) -> Iterator[JobFacts]:

@@ -28,6 +28,9 @@ LOOK_ITEMS = 5_000  # of one list
 LOOK_TARGET_PIPELINES = 3  # newest finished ones of the target branch
 LOOK_TARGET_LISTED = 20  # pipelines that are searched for those
 LOOK_FINGERPRINTS = 5  # of one job
+LOOK_ARTIFACT_JOBS = 3  # failed jobs whose artifacts are looked at
+LOOK_ARTIFACTS = 2  # files of one kind
+LOOK_ARTIFACT_BYTES = 1024 * 1024  # of one file
 LOOK_TEXT_CHARS = 64 * 1024  # of a failure's lines that are searched for file names
 LOOK_PATHS = 20_000  # changed files
 

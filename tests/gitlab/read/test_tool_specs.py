@@ -18,7 +18,8 @@ from hummingbird.gitlab.read.source import TOOL_TEMPLATES, GitLabSource
 NAMES = {
     "gitlab_get_mr_details", "gitlab_get_mr_unified_diff", "gitlab_get_mr_diff", "gitlab_get_mr_commits",
     "gitlab_get_mr_discussions", "gitlab_get_commit_statuses", "gitlab_get_file_at_ref", "gitlab_get_repo_archive",
-    "gitlab_get_job_log", "gitlab_get_pipeline_jobs", "gitlab_get_test_report", "gitlab_get_baseline_job_log",
+    "gitlab_get_job_log", "gitlab_get_pipeline_jobs", "gitlab_get_test_report", "gitlab_list_job_artifacts",
+    "gitlab_get_job_artifact", "gitlab_get_baseline_job_log",
     "gitlab_list_recent_pipelines",
 }  # fmt: skip
 SETTINGS = GitLabSettings("https://gitlab.example.com/", ToolToken("glpat-word"), "acme/widgets")

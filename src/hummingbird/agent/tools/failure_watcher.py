@@ -28,6 +28,7 @@ from hummingbird.evidence.explanation import CertainFailure, FailureDetector
 WATCHED_TOOLS = frozenset(
     {
         "gitlab_get_job_log",
+        "gitlab_get_job_artifact",
         "gitlab_get_test_report",
         "konflux_list_pipelineruns",
         "konflux_list_taskruns",

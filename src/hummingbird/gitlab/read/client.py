@@ -227,16 +227,22 @@ class GitLabReader:
         path: str,
         headers: Mapping[str, str] | None = None,
         most: int = GITLAB_TEXT_BYTES,
+        *,
+        may_be_page: bool = False,
         **query: Any,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the chunks of a body that is not JSON as they arrive."""
+        """Yield the chunks of a body that is not JSON as they arrive.
+
+        A web page is taken for that of a proxy or a sign-in form, unless it `may_be_page`.
+        """
         request = self._build_request(project_path(project, path), query, headers or {})
         async with AsyncExitStack() as stack:
             with self._translate():
                 response = await stack.enter_async_context(self._client.open(request))
             if not response.is_success:
                 raise _refusal_error(self._what, await self._client.read_refusal(response))
-            _check_api_response(response.headers)
+            if not may_be_page:
+                _check_api_response(response.headers)
             body = FetchedResponse(response, most, what=self._what, deadline=self._deadline)
             async with aclosing(body.chunks()) as chunks:
                 async for chunk in chunks:

@@ -134,11 +134,13 @@ def pick_status(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pick_job(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job's fields, with the kinds of reports that it uploaded."""
+    """Return a job's fields, with the kinds of reports that it uploaded and the size of its other artifacts."""
     listed = raw.get("artifacts")
     kinds = [each.get("file_type") for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     reports = [kind for kind in dict.fromkeys(kinds) if isinstance(kind, str) and kind not in _NO_REPORTS]
-    return pick_fields(raw, _JOB) | ({"reports": reports} if reports else {})
+    archive = _object_or_empty(raw, "artifacts_file").get("size")
+    size = {"artifacts_bytes": archive} if isinstance(archive, int) and archive > 0 else {}
+    return pick_fields(raw, _JOB) | ({"reports": reports} if reports else {}) | size
 
 
 def pick_bridge(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.source_tool import JsonSchema, SourceTool, ToolFunction, arguments_schema
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.gitlab.http_client import url_origin
+from hummingbird.gitlab.read.artifacts import ArtifactTools
 from hummingbird.gitlab.read.client import GitLabSourceClient
 from hummingbird.gitlab.read.discussion_filter import WITHHELD
 from hummingbird.gitlab.read.settings import GitLabSettings, ProjectScope
@@ -170,7 +171,7 @@ TOOL_TEMPLATES: Mapping[str, GitLabToolTemplate] = {
     ),
     "gitlab_get_pipeline_jobs": GitLabToolTemplate(
         "The native jobs of a pipeline as JSON lines: id, name, stage, status, failure_reason, times, address, kinds "
-        "of reports that it uploaded (junit); tries "
+        "of reports that it uploaded (junit), `artifacts_bytes` where it uploaded files; tries "
         "that were repeated are marked `retried`, jobs that start another pipeline have `kind` bridge and name it. Use "
         "it to see which jobs failed, and whether a retry went well. Two requests for 100 jobs. External statuses are "
         "not among them.",
@@ -182,6 +183,21 @@ TOOL_TEMPLATES: Mapping[str, GitLabToolTemplate] = {
         "line, those with failures first, and in each the failed cases first with output and stack trace. Use it "
         "before reading logs of test jobs. One request; up to 32 MB.",
         PIPELINE,
+    ),
+    "gitlab_list_job_artifacts": GitLabToolTemplate(
+        "The files that a job uploaded as artifacts, as JSON lines: path, bytes, and the likely `kind` (junit, "
+        "playwright, coverage, core, log), those with a kind first. Use it for a failed job whose log does not say why "
+        "and that has `artifacts_bytes`. One request; the archive is fetched for it, up to 64 MiB.",
+        JOB,
+        mentions={"gitlab_get_job_artifact": "gitlab_get_job_artifact reads one of them."},
+        timeout_s=GITLAB_STREAM_TOOL_S,
+    ),
+    "gitlab_get_job_artifact": GitLabToolTemplate(
+        "One file of a job's artifacts, streamed as it is: a JUnit report, the error context of a browser test, a log, "
+        "a core's text. One request; as large as the file.",
+        {**JOB, "path": text_schema("The file's path in the archive.", most=PATH_BYTES)},
+        mentions={"gitlab_list_job_artifacts": "gitlab_list_job_artifacts says which there are."},
+        timeout_s=GITLAB_STREAM_TOOL_S,
     ),
     "gitlab_get_baseline_job_log": GitLabToolTemplate(
         "The log of the same job's last green run on a branch (the default branch if none is given), streamed "
@@ -275,6 +291,7 @@ def _tool_functions(
     repository = RepositoryTools(client, scope)
     pipelines = PipelineTools(client, scope)
     logs = LogTools(client, scope)
+    artifacts = ArtifactTools(client, scope)
     return {
         "gitlab_get_mr_details": merge_requests.get_details,
         "gitlab_get_mr_unified_diff": merge_requests.get_unified_diff,
@@ -287,6 +304,8 @@ def _tool_functions(
         "gitlab_get_job_log": logs.get_job_log,
         "gitlab_get_pipeline_jobs": pipelines.get_jobs,
         "gitlab_get_test_report": pipelines.get_test_report,
+        "gitlab_list_job_artifacts": artifacts.list_files,
+        "gitlab_get_job_artifact": artifacts.get_file,
         "gitlab_get_baseline_job_log": logs.get_baseline_job_log,
         "gitlab_list_recent_pipelines": pipelines.list_recent,
     }

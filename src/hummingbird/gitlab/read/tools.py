@@ -434,7 +434,7 @@ def _baseline_note(job: JsonObject) -> str:
 
 
 # With a content encoding on top, the client would unpack the archive while it reads it.
-_NO_CONTENT_ENCODING = {"Accept-Encoding": "identity"}
+NO_CONTENT_ENCODING = {"Accept-Encoding": "identity"}
 
 
 class RepositoryTools:
@@ -450,12 +450,12 @@ class RepositoryTools:
         Raises ArgumentsInvalid for a path that does not lead down from the top of the repository.
         """
         name = self._scope.resolve_project(project)
-        _check_path(path)
+        check_path(path)
         shown = f"{shorten_line(path, 200)!r} at {shorten_line(ref, 100)!r}"
         return await self._client.stream(
             f"The file {shown}",
             lambda reader: reader.stream_body(name, f"repository/files/{quote(path, safe='')}/raw", ref=ref),
-            suffix=_file_suffix(path),
+            suffix=file_suffix(path),
             nothing=f"The file {shown} exists and is empty.",
             binary=None,
         )
@@ -465,7 +465,7 @@ class RepositoryTools:
         return await self._client.stream(
             f"The archive of {shorten_line(ref, 100)!r}",
             lambda reader: reader.stream_body(
-                name, "repository/archive.tar.gz", _NO_CONTENT_ENCODING, GITLAB_ARCHIVE_BYTES, sha=ref
+                name, "repository/archive.tar.gz", NO_CONTENT_ENCODING, GITLAB_ARCHIVE_BYTES, sha=ref
             ),
             suffix="tar.gz",
             nothing=f"GitLab sent an empty archive of {shorten_line(ref, 100)!r}: the repository has no files there.",
@@ -473,12 +473,16 @@ class RepositoryTools:
         )
 
 
-def _check_path(path: str) -> None:
-    """Reject a path with `.` or `..`: the HTTP libraries resolve them and would leave the files API."""
+def check_path(path: str) -> None:
+    """Reject a path with `.` or `..`: the HTTP libraries resolve them and would leave the files API.
+
+    Raises ArgumentsInvalid.
+    """
     if {"", ".", ".."} & set(path.split("/")):
         raise ArgumentsInvalid("`path` must lead down from the top of the repository, like src/main.c, without . or ..")
 
 
-def _file_suffix(path: str) -> str:
+def file_suffix(path: str) -> str:
+    """Return the suffix of a file's name; txt for an unusual one."""
     found = posixpath.splitext(path)[1].removeprefix(".").lower()
     return found if re.fullmatch(r"[a-z0-9]{1,8}", found) else "txt"

@@ -395,8 +395,10 @@ def _build_fields(found: CiJob) -> Raw:
     reports = [
         {"file_type": kind, "size": 1, "filename": f"{kind}.xml.gz", "file_format": "gzip"} for kind in found.reports
     ]
+    archive = found.artifacts
     return {
         "artifacts": [*([trace] if logged else []), *reports],
+        **({"artifacts_file": {"filename": "artifacts.zip", "size": archive.stat().st_size}} if archive else {}),
         "runner": _runner_entity(found),
         "runner_manager": None,
         "artifacts_expire_at": None,

@@ -240,7 +240,7 @@ class CiJob:
 
     `log` is None if none was written yet. With `debug_trace` the log may contain secrets, and only developers may read
     it. `downstream` is the pipeline that a bridge started, as the API shows it. `reports` are the kinds of uploaded
-    reports, as GitLab names them (`junit`).
+    reports, as GitLab names them (`junit`). `artifacts` is the zip archive of the job's other files.
     """
 
     id: int
@@ -262,6 +262,7 @@ class CiJob:
     downstream: Raw | None = None
     debug_trace: bool = False
     reports: list[str] = field(default_factory=list)
+    artifacts: Path | None = None
 
 
 @dataclass(slots=True)

@@ -1,5 +1,7 @@
 """GET routes: pipelines, jobs, logs, test reports and commit statuses."""
 
+import mimetypes
+import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime
 from functools import partial
@@ -80,6 +82,8 @@ def ci_routes(world: GitLabWorld) -> list[Route]:
         get_route(world, "/projects/{id}/jobs", jobs),
         get_route(world, "/projects/{id}/jobs/{jid}", job),
         get_route(world, "/projects/{id}/jobs/{jid}/trace", trace),
+        get_route(world, "/projects/{id}/jobs/{jid}/artifacts", artifacts),
+        get_route(world, "/projects/{id}/jobs/{jid}/artifacts/{path:path}", artifact),
     ]
 
 
@@ -211,6 +215,29 @@ def trace(world: GitLabWorld, request: Request) -> Response:
     if one.log is None or not one.log.is_file():
         return Response(b"", 200, media_type="text/plain")
     return StreamingResponse(_stream_log(one.log), media_type="text/plain")
+
+
+def artifacts(world: GitLabWorld, request: Request) -> Response:
+    """Send the archive of a job's artifacts, as GitLab does where it does not redirect to its object storage."""
+    access.authenticate(world, request)
+    one, _of = access.find_job(world, request, find_ci_project(world, request))
+    if one.artifacts is None:
+        raise error_responses.not_found()
+    return Response(one.artifacts.read_bytes(), 200, media_type="application/zip")
+
+
+def artifact(world: GitLabWorld, request: Request) -> Response:
+    """Send one file out of the archive."""
+    access.authenticate(world, request)
+    one, _of = access.find_job(world, request, find_ci_project(world, request))
+    if one.artifacts is None:
+        raise error_responses.not_found()
+    with zipfile.ZipFile(one.artifacts) as archive:
+        try:
+            content = archive.read(request.path_params["path"])
+        except KeyError:
+            raise error_responses.not_found() from None
+    return Response(content, 200, media_type=mimetypes.guess_type(request.path_params["path"])[0] or "text/plain")
 
 
 async def _stream_log(log: Path) -> AsyncIterator[bytes]:
