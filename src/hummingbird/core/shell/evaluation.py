@@ -314,6 +314,7 @@ class ShellEvaluation:
         self._record_command(words)
         fed = bool(self._listing) and command.piped == self._listing and plain_word(words[0]) == "xargs"
         given = self._standard_input(command)
+        self.spend(1 + len(given) // 16)
         inner = unwrap_command(words, given)
         for word in words[: len(words) - len(inner)]:
             if assigned := _ASSIGNMENT.match(plain_word(word)):
