@@ -1,10 +1,12 @@
 """`python -m benchmarks.run [SECTION] [--quick] [--logs PATH]`: prints each section's measurements as Markdown."""
 
 import argparse
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.answers import report as answers_report
 from benchmarks.cache import report as cache_report
 from benchmarks.chat import report as chat_report
 from benchmarks.concurrency import report as crowd_report
@@ -66,6 +68,10 @@ def positions(quick: bool, sources: Sequence[Path] = ()) -> None:
     position_report.report(sources, quick=quick)
 
 
+def answers(_: bool) -> None:
+    asyncio.run(answers_report.main())
+
+
 # A section takes `quick` (small and once, to see that it works) and prints Markdown.
 SECTIONS: dict[str, Callable[[bool], None]] = {
     "imports": starts,
@@ -80,6 +86,7 @@ SECTIONS: dict[str, Callable[[bool], None]] = {
     "web": web,
     "evidence": evidence,
     "positions": positions,
+    "answers": answers,
 }
 
 

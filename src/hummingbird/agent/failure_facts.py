@@ -310,7 +310,10 @@ _SLOW = "Not everything was looked at: the time for it was over."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureSubject:
-    """What failed; the default pipeline is the merge request's newest one, the default branch its target."""
+    """What failed; the default pipeline is the merge request's newest one, the default branch its target.
+
+    `mr_iid` 0 means a pipeline without a merge request.
+    """
 
     mr_iid: int
     sha: str = ""
@@ -374,7 +377,7 @@ class _FactCollector:
     async def _complete_subject(self) -> None:
         """Read from the merge request what the order does not say."""
         subject = self.subject
-        if subject.pipeline_id and subject.target_branch:
+        if (subject.pipeline_id and subject.target_branch) or not subject.mr_iid:
             return
         raw = await self.reads.read_record("gitlab_get_mr_details", "The merge request", mr_iid=subject.mr_iid)
         if raw is None:
@@ -406,6 +409,9 @@ class _FactCollector:
         return [*_jobs_of_pipeline(raw, same, pipeline), *_jobs_elsewhere(raw, on_commit, pipeline)]
 
     async def _list_diff_paths(self) -> tuple[str, ...] | None:
+        if not self.subject.mr_iid:
+            self.reads.add_missing("The diff was not looked at: no merge request is named.")
+            return None
         raw = await self.reads.read_list("gitlab_get_mr_diff", "The diff", mr_iid=self.subject.mr_iid)
         if raw is None:
             return None

@@ -28,6 +28,7 @@ COMMAND_GROUPS: dict[str, dict[str, tuple[str, str, str]]] = {
     },
     "Talk to it": {
         "chat": ("chat", "chat", "Chat with the agent, in a terminal or through a pipe."),
+        "mcp": ("mcp", "mcp", "Answer other agents: why did this pipeline fail? (MCP server)"),
         "acp": ("acp", "acp", "Serve an editor as its agent (Agent Client Protocol)."),
     },
     "Look back": {
