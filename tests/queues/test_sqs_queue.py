@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hummingbird.app.stores import sqs_region
 from hummingbird.core.errors import InvalidRequest, PlatformError, QueueUnusable, ReceiptExpired
 from hummingbird.core.limits import ERROR_TEXT_CHARS, QUEUE_ATTEMPTS
 from hummingbird.core.protocols.queues import QueueMessage, SuccessorMessage
@@ -274,3 +275,18 @@ async def test_a_queue_without_credentials_says_so(queue: SqsQueue, aws: Aws, mo
     with pytest.raises(QueueUnusable, match="credentials"):
         await queue.receive(1, 0)
     assert not aws.asked
+
+
+async def test_the_region_of_the_environment_holds_where_the_address_names_none(
+    endpoint: str, aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod has AWS_REGION, which boto3 does not read."""
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    url = "https://queues.example/123456789012/orders.fifo"
+    queue = SqsQueue(url, 60, region=sqs_region(url), endpoint=endpoint)
+    try:
+        await queue.check()
+    finally:
+        await queue.close()
+    assert aws.asked

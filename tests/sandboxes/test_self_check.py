@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hummingbird.app.sandboxes import cluster_api
 from hummingbird.core.errors import SandboxBroken, SandboxUnavailable
 from hummingbird.core.protocols.sandbox import Chunks, ExecResult
 from hummingbird.sandboxes.self_check import _PROBE_SCRIPT, self_check
@@ -98,6 +99,21 @@ async def test_a_pod_behind_a_policy_has_a_way_out_that_leads_nowhere() -> None:
     assert "NetworkPolicy" in fault
 
 
+async def test_a_pod_is_asked_about_the_api_that_the_agent_knows_of() -> None:
+    """No variable of a command says where it is, so the probe of it could never fire."""
+    asked: list[str] = []
+
+    class Listening(Flawed):
+        async def exec(self, command: str, stdin: Any = b"", **more: Any) -> ExecResult:
+            asked.append(stdin.decode("utf-8", "replace"))
+            return await super().exec(command, stdin, **more)
+
+    sandbox: Any = Listening(name="k8s")
+    async for _ in self_check(sandbox, cluster_api({"KUBERNETES_SERVICE_HOST": "10.96.0.1"})):
+        pass
+    assert any("""NEAR = '[["10.96.0.1", 443]]'""" in one for one in asked)
+
+
 @pytest.mark.parametrize("listening", [True, False])
 def test_who_answers_is_tried_for_real(listening: bool) -> None:
     """A port that turns away was reached as well; one that says nothing cannot be had on one machine."""
@@ -105,11 +121,11 @@ def test_who_answers_is_tried_for_real(listening: bool) -> None:
         door.bind(("127.0.0.1", 0))
         if listening:
             door.listen()
-        near = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(door.getsockname()[1])}
+        near = json.dumps([["127.0.0.1", door.getsockname()[1]]])
         done = subprocess.run(
             [sys.executable, "-"],
-            input=_PROBE_SCRIPT,
-            env={**os.environ, **near},
+            input=f"NEAR = {near!r}\n{_PROBE_SCRIPT}",
+            env={"PATH": os.environ["PATH"]},  # a command sees no variable of the cluster
             capture_output=True,
             text=True,
             check=True,

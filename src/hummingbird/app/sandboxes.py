@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from hummingbird.app.clock import SystemClock
-from hummingbird.clients.kubeconfig import runs_in_pod
+from hummingbird.clients.kubeconfig import IN_POD_VARIABLE, runs_in_pod
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import SandboxBroken, SandboxUnavailable, UsageError
 from hummingbird.sandboxes.image_build import build_image
@@ -93,6 +93,12 @@ def resolve_sandbox(settings: Settings, chosen: SandboxChoice) -> SandboxOptions
     )
 
 
+def cluster_api(environment: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return where the API of the cluster listens that this process runs in; None outside of one."""
+    host, port = environment.get(IN_POD_VARIABLE, "").strip(), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    return (host, int(port)) if host and port.isdigit() else None
+
+
 async def check_sandbox(
     backend: str,
     environment: Mapping[str, str],
@@ -110,7 +116,7 @@ async def check_sandbox(
     sandboxes = SandboxRegistry(wanted, environment, SystemClock(), warn)
     try:
         await sandboxes.open()
-        async with aclosing(self_check(sandboxes.make())) as lines:
+        async with aclosing(self_check(sandboxes.make(), cluster_api(environment))) as lines:
             async for line in lines:
                 yield line
     except (SandboxUnavailable, SandboxBroken) as error:  # before there was one that could check itself

@@ -8,6 +8,7 @@ without SQS starts without it.
 import asyncio
 import json
 import math
+import os
 import threading
 import time
 import uuid
@@ -118,7 +119,8 @@ class SqsClient:
             if self._client is None:
                 import boto3.session  # noqa: PLC0415 - as the module says
 
-                self._client = boto3.session.Session(region_name=self._region or None).client(
+                region = self._region or os.environ.get("AWS_REGION", "")  # boto3 itself reads AWS_DEFAULT_REGION only
+                self._client = boto3.session.Session(region_name=region or None).client(
                     "sqs", endpoint_url=self._endpoint or None, verify=self._ca_bundle or None, config=_client_config()
                 )
             return self._client

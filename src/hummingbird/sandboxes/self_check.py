@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from hummingbird.core.errors import HummingbirdError, SandboxBroken
@@ -14,7 +15,8 @@ from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, Sandbox
 
 # Connecting a datagram socket sends nothing: the kernel only looks for a route. 192.0.2.1 is a documentation address.
 # A pod has a route even when a policy drops all its traffic, so there somebody has to answer: the candidates are the
-# cluster's API and its name servers. A refused connection counts as an answer.
+# cluster's API and its name servers. A refused connection counts as an answer, and so does a name that is found. A
+# command has no variable of the cluster in its environment, so the caller says where the API is.
 _PROBE_SCRIPT = """\
 import json, os, socket
 def answers(host, port):
@@ -30,12 +32,17 @@ try:
     way = True
 except OSError:
     way = False
-near = [(os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443"))]
+near = [tuple(each) for each in json.loads(NEAR)]
 try:
     near += [(line.split()[1], "53") for line in open("/etc/resolv.conf") if line.startswith("nameserver ")]
 except OSError:
     pass
 reached = [host for host, port in near[:4] if way and host and answers(host, int(port))]
+os.environ["RES_OPTIONS"] = "timeout:1 attempts:1"
+try:
+    reached += socket.getaddrinfo("kubernetes.default.svc", 443)[:1] if way else []
+except OSError:
+    pass
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(json.dumps({"way": way, "reached": len(reached), "uid": os.getuid(), "rights": int(status["CapEff"], 16)}))
 """
@@ -54,13 +61,13 @@ class SelfCheckResult:
 CheckStep: TypeAlias = Callable[[Sandbox], Awaitable[str]]
 
 
-async def self_check(sandbox: Sandbox) -> AsyncGenerator[SelfCheckResult, None]:
+async def self_check(sandbox: Sandbox, api: tuple[str, int] | None = None) -> AsyncGenerator[SelfCheckResult, None]:
     """Run all steps and yield each result; stop after the first fault. Remove the sandbox in any case.
 
-    Close the generator when you stop early.
+    `api` is where the cluster's API listens, which no pod may reach. Close the generator when you stop early.
     """
     try:
-        for what, step in _STEPS:
+        for what, step in _steps(api):
             checked = await _run_step(sandbox, what, step)
             yield checked
             if checked.fault:
@@ -100,8 +107,8 @@ async def _check_files(sandbox: Sandbox) -> str:
     )
 
 
-async def _check_no_network(sandbox: Sandbox) -> str:
-    found = await _probe_inside(sandbox)
+async def _check_no_network(sandbox: Sandbox, api: tuple[str, int] | None) -> str:
+    found = await _probe_inside(sandbox, api)
     if sandbox.name in _POD_BACKENDS:
         advice = "Let a NetworkPolicy deny all egress in its namespace, as deploy/kubernetes does."
         return f"A command can reach the cluster's network. {advice}" if found["reached"] else ""
@@ -116,8 +123,9 @@ async def _check_no_privileges(sandbox: Sandbox) -> str:
     return f"Commands have the capabilities {rights:#x}. Do not use this sandbox." if rights else ""
 
 
-async def _probe_inside(sandbox: Sandbox) -> dict[str, int]:
-    done = await sandbox.exec("python3 -", _PROBE_SCRIPT.encode())
+async def _probe_inside(sandbox: Sandbox, api: tuple[str, int] | None = None) -> dict[str, int]:
+    near = json.dumps([api] if api else [])
+    done = await sandbox.exec("python3 -", f"NEAR = {near!r}\n{_PROBE_SCRIPT}".encode())
     if done.exit_code:
         raise SandboxBroken(f"Its python3 failed: {done.stderr.decode('utf-8', 'replace')[-200:]}")
     found: dict[str, int] = json.loads(done.stdout)
@@ -129,11 +137,12 @@ async def _check_cleanup(sandbox: Sandbox) -> str:
     return ""
 
 
-_STEPS: tuple[tuple[str, CheckStep], ...] = (
-    ("starts", _check_start),
-    ("runs a command", _check_exec),
-    ("keeps a file byte for byte", _check_files),
-    ("has no network", _check_no_network),
-    (f"runs as user {SANDBOX_UID} without rights", _check_no_privileges),
-    ("is removed", _check_cleanup),
-)
+def _steps(api: tuple[str, int] | None) -> tuple[tuple[str, CheckStep], ...]:
+    return (
+        ("starts", _check_start),
+        ("runs a command", _check_exec),
+        ("keeps a file byte for byte", _check_files),
+        ("has no network", partial(_check_no_network, api=api)),
+        (f"runs as user {SANDBOX_UID} without rights", _check_no_privileges),
+        ("is removed", _check_cleanup),
+    )

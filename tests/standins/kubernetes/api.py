@@ -108,7 +108,7 @@ class Api:
             "kind": f"{KINDS[ask.resource]}List",
             "apiVersion": api_version(ask.resource),
             "metadata": {"resourceVersion": self._store.version, **metadata},
-            "items": page,
+            "items": [{name: each[name] for name in each if name not in {"kind", "apiVersion"}} for each in page],
         }
 
     async def _exec(self, socket: WebSocket) -> None:

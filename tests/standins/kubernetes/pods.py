@@ -13,7 +13,6 @@ from hummingbird.lab.kubernetes_api.requests import (
     FieldFault,
     Raw,
     bad_request_error,
-    conflict_error,
     field_forbidden,
     field_invalid,
     field_not_supported,
@@ -43,6 +42,8 @@ def suffix() -> str:
 def newborn(manifest: Any, namespace: str) -> Raw:
     """The pod that a POST makes, without its status; raises Refused."""
     pod: Raw = shapes.without_nulls(manifest)
+    if not pod:
+        raise bad_request_error("Object 'Kind' is missing in '{}'")
     shapes.check("Pod", pod)
     metadata = pod.setdefault("metadata", {})
     _check_address(pod, namespace)
@@ -107,6 +108,8 @@ def _container_faults(container: Raw, volumes: set[Any], at: str) -> Iterator[Fi
         yield fault
     if not container.get("image", "").strip():
         yield field_required(f"{at}.image")
+    elif container["image"] != container["image"].strip():
+        yield field_invalid(f"{at}.image", container["image"], "must not have leading or trailing whitespace")
     for index, mount in enumerate(container.get("volumeMounts") or []):
         if mount.get("name") not in volumes:
             where = f"{at}.volumeMounts[{index}].name"
@@ -133,8 +136,8 @@ def _amount_faults(amounts: Raw, at: str) -> Iterator[FieldFault]:
     for name, amount in amounts.items():
         try:
             negative = quantity(amount) < 0
-        except ValueError as problem:
-            yield field_invalid(f"{at}.{name}", amount, str(problem))
+        except ValueError as problem:  # found when the object is read, before it is checked
+            raise bad_request_error(f'Pod in version "v1" cannot be handled as a Pod: {problem}') from problem
         else:
             if negative:
                 yield field_invalid(f"{at}.{name}", amount, "must be greater than or equal to 0")
@@ -180,18 +183,16 @@ def changed(current: Raw, wanted: Raw) -> Raw:
     """`current` as a PATCH wants it, with what no client may change put back; raises Refused."""
     name = current["metadata"]["name"]
     wanted = shapes.without_nulls(wanted)
-    shapes.check("Pod", wanted)
+    if fault := shapes.find_fault("Pod", wanted):
+        raise invalid_error("Pod", name, [field_invalid("patch", "", fault)])
     metadata = wanted.setdefault("metadata", {})
     if metadata.get("name") != name:
         raise bad_request_error(
             f"the name of the object ({metadata.get('name', '')}) does not match the name on the URL"
         )
     if metadata.get("uid") != current["metadata"]["uid"]:
-        mine = current["metadata"]["uid"]
         given = metadata.get("uid", "")
-        raise conflict_error(
-            "pods", name, f"Precondition failed: UID in precondition: {given}, UID in object meta: {mine}"
-        )
+        raise invalid_error("Pod", name, [field_invalid("metadata.uid", given, "field is immutable")])
     _put_back(current, wanted)
     if found := [*metadata_faults(metadata), *_spec_changes(current["spec"], wanted.get("spec") or {})]:
         raise invalid_error("Pod", name, found)

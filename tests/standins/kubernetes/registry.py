@@ -41,7 +41,9 @@ class Pods:
         _check_preconditions(pod, options.get("preconditions") or {})
         grace = _grace(pod, options.get("gracePeriodSeconds"))
         if grace == 0:
-            return self._store.remove(key, pod["metadata"]["uid"]) or pod
+            gone = self._store.remove(key, pod["metadata"]["uid"]) or pod
+            gone["metadata"] |= {"deletionTimestamp": timestamp(), "deletionGracePeriodSeconds": 0}
+            return gone
         before = pod["metadata"].get("deletionGracePeriodSeconds")
         if before is not None and before <= grace:
             return pod

@@ -139,10 +139,14 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
+def find_fault(kind: str, manifest: Any) -> str:
+    """What does not fit the shape, in a sentence; empty if all does."""
+    return _fault(manifest, SHAPES[kind], "")
+
+
 def check(kind: str, manifest: Any) -> None:
     """Refuses, as `fieldValidation=Strict` does, what has an unknown field or a field of another type."""
-    fault = _fault(manifest, SHAPES[kind], "")
-    if fault:
+    if fault := find_fault(kind, manifest):
         group = "v1" if kind == "Pod" else "apps/v1"
         raise bad_request_error(f'{kind} in version "{group}" cannot be handled as a {kind}: {fault}')
 

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hummingbird.lab.kubernetes_api.access import GROUPS
-from hummingbird.lab.kubernetes_api.requests import Raw, already_exists_error, conflict_error, not_found_error
+from hummingbird.lab.kubernetes_api.requests import (
+    ApiStatusError,
+    Raw,
+    already_exists_error,
+    conflict_error,
+    not_found_error,
+)
 
 KINDS = {"namespaces": "Namespace", "pods": "Pod", "deployments": "Deployment", "replicasets": "ReplicaSet"}
 
@@ -79,6 +85,8 @@ class Store:
         """The version in `thing`, where it has one, must be the current one."""
         current = self.get(key)
         expected = thing["metadata"].get("resourceVersion")
+        if expected and not expected.isdigit():
+            raise ApiStatusError(500, "InternalError", f'strconv.ParseUint: parsing "{expected}": invalid syntax')
         if expected and expected != current["metadata"]["resourceVersion"]:
             raise conflict_error(qualified(key.resource), key.name)
         thing = copy.deepcopy(thing)

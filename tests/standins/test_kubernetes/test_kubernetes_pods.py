@@ -69,7 +69,7 @@ def test_names_and_labels_that_kubernetes_does_not_take_are_invalid(
         ({"restartPolicy": "Sometimes"}, 'Unsupported value: "Sometimes"'),
         ({"activeDeadlineSeconds": 0}, "must be between 1 and 2147483647"),
         ({"volumes": []}, 'spec.containers[0].volumeMounts[0].name: Not found: "tmp"'),
-        ({"volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "lots"}}]}, "quantities must match"),
+        ({"containers": [{"name": "a", "image": " image"}]}, "must not have leading or trailing whitespace"),
     ],
 )
 def test_a_spec_that_cannot_work_is_invalid(paper: Place, change: dict[str, Any], said: str) -> None:
@@ -83,6 +83,7 @@ def test_a_spec_that_cannot_work_is_invalid(paper: Place, change: dict[str, Any]
         ({"shareProcessNamespace": True}, "does not play"),
         ({"activeDeadlineSeconds": "1800"}, "cannot unmarshal string"),
         ({"automountServiceAccountToken": 0}, "cannot unmarshal number"),
+        ({"volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "lots"}}]}, "quantities must match"),
     ],
 )
 def test_a_misspelt_or_mistyped_field_is_a_bad_request(paper: Place, change: dict[str, Any], said: str) -> None:
@@ -176,7 +177,23 @@ def test_status_id_and_deletion_cannot_be_patched(paper: Place) -> None:
     assert patched.json()["status"]["phase"] == "Pending"
     assert "deletionTimestamp" not in patched.json()["metadata"]
     answer = paper.patch("one", {"metadata": {"uid": "another"}})
-    assert born["metadata"]["uid"] in refused(answer, 409, "Conflict")
+    assert "metadata.uid: Invalid value" in refused(answer, 422, "Invalid")
+    assert answer.json()["details"]["causes"][0]["field"] == "metadata.uid"
+    assert paper.get("one").json()["metadata"]["uid"] == born["metadata"]["uid"]
+
+
+def test_requests_that_make_no_sense_are_answered_as_the_real_one_does(paper: Place) -> None:
+    """Status codes as a cluster of version 1.33 gave them."""
+    paper.settled(pod("one", paper.image))
+    refused(paper.create({}), 400, "BadRequest")
+    refused(paper.patch("one", {"metadata": {"labels": {"a": 1}}}), 422, "Invalid")
+    refused(paper.patch("one", {"metadata": {"resourceVersion": "soon"}}), 500, "InternalError")
+    listed = paper.http.get(paper.path).json()
+    assert listed["kind"] == "PodList"
+    assert not {"kind", "apiVersion"} & set(listed["items"][0])
+    gone = paper.delete("one", gracePeriodSeconds=0).json()
+    assert gone["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert gone["metadata"]["deletionTimestamp"]
 
 
 @pytest.mark.parametrize(

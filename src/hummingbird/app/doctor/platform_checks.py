@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
-from hummingbird.app.sandboxes import resolve_sandbox, sandbox_sentence
+from hummingbird.app.sandboxes import cluster_api, resolve_sandbox, sandbox_sentence
 from hummingbird.app.session_catalog import session_index_file
 from hummingbird.app.session_holder import SPENDING_FILE
 from hummingbird.app.stores import (
@@ -30,7 +30,7 @@ from hummingbird.core.protocols.queues import Queue
 from hummingbird.core.protocols.storage import ObjectStore, VersionedObjectStore
 from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.queues.sqs import SqsClient, SqsQueue
-from hummingbird.sandboxes.registry import SandboxRegistry
+from hummingbird.sandboxes.registry import KUBERNETES, POOL, SandboxRegistry
 from hummingbird.sandboxes.self_check import self_check
 from hummingbird.storage.failure_store import SqliteKnownFailureStore
 from hummingbird.storage.object_store import BucketObjectStore, open_object_store
@@ -54,7 +54,7 @@ async def _check_sandbox(patient: DoctorContext) -> CheckOutcomes:
     sandboxes = SandboxRegistry(wanted, patient.environment, SystemClock(), warnings.append)
     try:
         await sandboxes.open()
-        async with aclosing(self_check(sandboxes.make())) as lines:
+        async with aclosing(self_check(sandboxes.make(), cluster_api(patient.environment))) as lines:
             fault = ""
             async for line in lines:
                 fault = line.fault
@@ -63,10 +63,18 @@ async def _check_sandbox(patient: DoctorContext) -> CheckOutcomes:
         else:
             why = sandbox_sentence(patient.settings, patient.chosen)
             yield CheckStatus.OK, f"A {wanted.backend} sandbox starts and keeps what it promises. {why}"
+            if wanted.backend in (KUBERNETES, POOL):
+                yield CheckStatus.OK, _POD_NETWORK
         for warning in warnings:
             yield CheckStatus.WARN, warning
     finally:
         await sandboxes.close()
+
+
+_POD_NETWORK = (
+    "From inside a pod neither the cluster's API nor a name server of it answered. That a NetworkPolicy is enforced "
+    "for everything else cannot be seen from there: see whether the cluster's network plug-in enforces policies."
+)
 
 
 async def _check_state_folders(patient: DoctorContext) -> CheckOutcomes:
