@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hummingbird.agent.failure_facts import FailureSubject, ToolReader, gather_facts
+from hummingbird.agent.failed_logs import ToolReader
+from hummingbird.agent.failure_facts import FailureSubject, gather_facts
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolSpec

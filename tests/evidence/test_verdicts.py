@@ -15,11 +15,21 @@ from hummingbird.evidence.verdict_rules import (
     TargetHistory,
     judge_failures,
     judge_job,
+    note_later_reading,
 )
 
 CHANGED = ("src/engine.c", "tests/test_engine.py", "pyproject.toml")
 GREEN = TargetHistory(branch="main", passed=(True,), pipeline_id=7)
 STEADY = TargetHistory(branch="main", passed=(True, True, True), pipeline_id=7)
+
+
+def test_a_log_that_the_run_read_later_is_not_called_unread() -> None:
+    judged = judge_failures(FailureFacts(jobs=(JobFacts(name="lint", id=5), JobFacts(name="Konflux / build"))))
+    assert render_verdict(judged).count("Its log was not read.") == 2
+    later = render_verdict(note_later_reading(judged, ("lint",), 1))
+    assert "Its log was not read." not in later
+    assert later.count("Its log was read only in the run itself") == 2
+    assert render_verdict(note_later_reading(judged, (), 0)) == render_verdict(judged)
 
 
 def red(*prints: str) -> TargetHistory:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hummingbird import Agent, AgentConfig
-from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, ToolReader, gather_facts
+from hummingbird.agent.failed_logs import ToolReader
+from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, gather_facts
 from hummingbird.app.source_registry import SourceDeclarations, create_sources
 from hummingbird.core.events import EntryRecorded, RunEvent
 from hummingbird.core.journal import JournalEntry, ToolFinished, ToolStarted

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.agent import failure_facts
-from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, ToolReader, gather_facts
+from hummingbird.agent import failed_logs, failure_facts
+from hummingbird.agent.failed_logs import ToolReader
+from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, gather_facts
 from hummingbird.app.source_registry import create_sources
 from hummingbird.core.masking import Secrets
 from hummingbird.core.verdicts import FailureOrigin, render_verdict
@@ -56,6 +57,16 @@ async def test_no_case_is_judged_wrongly_and_most_are_judged(case: str, tmp_path
     assert verdict.origin is CERTAIN_ENOUGH.get(case, verdict.origin), render_verdict(verdict)
 
 
+async def test_external_statuses_are_read_as_jobs_are(tmp_path: Path) -> None:
+    """The log of the Konflux task, and the report of Testing Farm behind a task that only waited for it."""
+    facts = (await of("konflux-build-and-test", tmp_path)).facts
+    jobs = {job.name: job for job in facts.jobs}
+    assert "is not signed" in jobs["Konflux / server-cli-on-pull-request"].text
+    assert "FAILED /plans/i18n > /tests/unit" in jobs["Konflux / i18n-tests / voxygen"].text
+    verdict = judge_failures(facts)
+    assert "Its log was not read." not in render_verdict(verdict)
+
+
 @pytest.mark.parametrize("case", ["odd-corners", "merge-request-review"])
 async def test_where_nothing_failed_there_is_nothing_to_judge(case: str, tmp_path: Path) -> None:
     assert not (await of(case, tmp_path)).facts.jobs
@@ -92,7 +103,7 @@ async def test_a_log_that_is_longer_than_what_is_looked_at_was_not_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its end tells most, so its beginning alone tells nothing."""
-    monkeypatch.setattr(failure_facts, "LOOK_LOG_BYTES", 1_000)
+    monkeypatch.setattr(failed_logs, "LOOK_LOG_BYTES", 1_000)
     found = await of("failing-test", tmp_path)
     assert found.facts.jobs[0].analysis is None
     assert any("could not be read" in sentence for sentence in found.facts.missing_facts)

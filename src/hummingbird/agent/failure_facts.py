@@ -1,4 +1,4 @@
-"""Gather the facts about a failure: jobs and their tries, logs, the diff, and the state of the target branch.
+"""Gather the facts about a failure: jobs and their tries, external statuses, logs, the diff, and the target branch.
 
 The work is bounded in jobs, bytes and seconds, and the facts say what is missing. It reads no more than a verdict
 needs: the log of a job on the target branch only if it is red there too, the log of a green run only if it could change
@@ -6,27 +6,18 @@ the verdict.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
-import msgspec
-
-from hummingbird.agent.tools.failure_watcher import to_failure_seen
-from hummingbird.core.errors import HummingbirdError
-from hummingbird.core.masking import Secrets
-from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
+from hummingbird.agent.external_evidence import ExternalEvidence
+from hummingbird.agent.failed_logs import FailedLog, RawRecord, ToolReader, read_green_log, read_log
 from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import (
     LOOK_ARTIFACT_BYTES,
     LOOK_ARTIFACT_JOBS,
     LOOK_ARTIFACTS,
-    LOOK_FINGERPRINTS,
-    LOOK_ITEMS,
     LOOK_JOBS,
-    LOOK_LIST_BYTES,
-    LOOK_LOG_BYTES,
     LOOK_LOGS,
     LOOK_PATHS,
     LOOK_S,
@@ -35,218 +26,11 @@ from hummingbird.evidence.bounds import (
     LOOK_TEXT_CHARS,
 )
 from hummingbird.evidence.cause_graph import find_causes
-from hummingbird.evidence.explanation import FailureDetector
-from hummingbird.evidence.gitlab_jobs import RunnerTrace, blame_from_failure_reason, graph_jobs_from_gitlab
-from hummingbird.evidence.logs.log_preview import Baseline
-from hummingbird.evidence.regions import EvidenceAnalysis, Region
-from hummingbird.evidence.report_preview import INCOMPLETE_KEY, JsonSuiteReader
+from hummingbird.evidence.gitlab_jobs import blame_from_failure_reason, graph_jobs_from_gitlab
+from hummingbird.evidence.report_preview import JsonSuiteReader
 from hummingbird.evidence.reports.junit import ReportReader
 from hummingbird.evidence.reports.report_cases import BAD_OUTCOMES, is_suite_of_job
 from hummingbird.evidence.verdict_rules import CommitTries, FailureFacts, JobFacts, TargetHistory
-
-RawRecord: TypeAlias = Mapping[str, Any]
-_log = logging.getLogger("hummingbird")
-
-
-class ToolReader:
-    """Call tools without a model, and read lists as records and logs as streams.
-
-    What cannot be read becomes a sentence in `missing`, never an error; the details go to the log.
-    """
-
-    def __init__(self, tools: Sequence[Tool], secrets: Secrets, session_id: str = "") -> None:
-        self._tools = {tool.spec.name: tool for tool in tools}
-        self.secrets = secrets
-        self._context = ToolContext(session_id, "look")
-        self.missing: list[str] = []
-
-    def add_missing(self, sentence: str) -> None:
-        if sentence not in self.missing:
-            self.missing.append(sentence)
-
-    async def read_list(self, name: str, what: str, *, quiet: bool = False, **arguments: Any) -> list[RawRecord] | None:
-        """Return the records of a list, as many as there are; None if it could not be read at all.
-
-        With `quiet`, that is only logged.
-        """
-        content = await self._read_content(name, what, arguments, quiet=quiet)
-        if content is None:
-            return None
-        records = [record for line in content.split(b"\n") if (record := _parse_record(line)) is not None][:LOOK_ITEMS]
-        if any(INCOMPLETE_KEY in record for record in records):
-            self.add_missing(f"{what} could not be read whole.")
-        return [record for record in records if INCOMPLETE_KEY not in record]
-
-    async def read_record(self, name: str, what: str, **arguments: Any) -> RawRecord | None:
-        content = await self._read_content(name, what, arguments)
-        return None if content is None else _parse_record(content)
-
-    async def stream_output(
-        self, name: str, what: str, feed: Callable[[bytes], None], *, quiet: bool = False, **arguments: Any
-    ) -> bool:
-        """Feed all output, masked; return False if it could not be read to its end.
-
-        With `quiet`, that is only logged.
-        """
-        masking = self.secrets.open_stream()
-
-        async def feed_output(output: ToolOutput) -> None:
-            if not isinstance(output, ByteStream):
-                raise _NoStream(str(output))
-            async for chunk in _limit_bytes(output.chunks, LOOK_LOG_BYTES):
-                feed(masking.feed(chunk))
-            feed(masking.end(b""))
-
-        return await self._call_tool(name, what, arguments, feed_output, quiet=quiet)
-
-    async def _read_content(
-        self, name: str, what: str, arguments: Mapping[str, Any], *, quiet: bool = False
-    ) -> bytes | None:
-        parts: list[bytes] = []
-
-        async def collect_output(output: ToolOutput) -> None:
-            if isinstance(output, ByteStream):
-                parts.extend([chunk async for chunk in _limit_bytes(output.chunks, LOOK_LIST_BYTES)])
-            elif not isinstance(output, str):  # a string only says that there is nothing
-                parts.append(msgspec.json.encode(output))
-
-        read = await self._call_tool(name, what, arguments, collect_output, quiet=quiet)
-        return self.secrets.open_stream().end(b"".join(parts)) if read else None
-
-    async def _call_tool(
-        self,
-        name: str,
-        what: str,
-        arguments: Mapping[str, Any],
-        taken: Callable[[ToolOutput], Awaitable[None]],
-        *,
-        quiet: bool = False,
-    ) -> bool:
-        tool = self._tools.get(name)
-        if tool is None and quiet:
-            return False
-        if tool is None:
-            self.add_missing(f"{what} was not looked at: this workflow has no {name}.")
-            return False
-        try:
-            await taken(await tool(arguments, self._context))
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - border: a tool may raise what it likes, and a look ends no run
-            told = str(error) if isinstance(error, HummingbirdError) else type(error).__name__
-            _log.info("%s could not be read before the run: %s", what, self.secrets.mask(told))
-            if not quiet:
-                self.add_missing(f"{what} could not be read.")
-            return False
-        return True
-
-
-class _StreamTooLong(HummingbirdError):
-    """The output is longer than what is read."""
-
-
-class _NoStream(HummingbirdError):
-    """The tool returned a sentence instead of a log."""
-
-
-async def _limit_bytes(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
-    size = 0
-    try:
-        async for chunk in chunks:
-            size += len(chunk)
-            if size > most:
-                raise _StreamTooLong(f"It is longer than the {most:,} bytes that are looked at.")
-            yield chunk
-    finally:
-        if (close := getattr(chunks, "aclose", None)) is not None:
-            await close()
-
-
-def _parse_record(line: bytes) -> RawRecord | None:
-    try:
-        found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-_LETTERS = 4  # that a line needs to be meaningful
-
-
-@dataclass(frozen=True, slots=True)
-class FailedLog:
-    """What the log of a failed job shows.
-
-    `only_runner_wrote` means that the job's script never started. `causes` holds the meaningful lines of each failure,
-    the likeliest cause first; `excerpts` all of their lines. `failures` are for the ledger of known failures.
-    """
-
-    analysis: EvidenceAnalysis
-    fingerprints: tuple[str, ...] = ()
-    causes: tuple[tuple[str, ...], ...] = ()
-    excerpts: tuple[str, ...] = ()
-    only_runner_wrote: bool = False
-    failures: tuple[ObservedFailure, ...] = ()
-
-    def text(self, green: Baseline | None = None) -> str:
-        """Return the lines of the failures, without failures that are in the log of a green run too."""
-        new = [text for text, lines in zip(self.excerpts, self.causes, strict=True) if not is_in_log(lines, green)]
-        return "\n".join(new or self.excerpts)[:LOOK_TEXT_CHARS]
-
-    def analysis_without(self, green: Baseline | None) -> EvidenceAnalysis:
-        """Return the analysis without regions that are in the log of a green run too, unless all of them are."""
-        new = tuple(region for region in self.analysis.regions if not is_in_log(_meaningful_lines(region), green))
-        return replace(self.analysis, regions=new) if new else self.analysis
-
-    def is_in_green_log(self, green: Baseline | None) -> bool | None:
-        """Return whether every failure is in the log of a green run too.
-
-        A single one that is not is enough for False: a job can print any lines of its green log.
-        """
-        if green is None or not any(self.causes):
-            return None
-        return all(is_in_log(lines, green) for lines in self.causes if lines)
-
-
-def is_in_log(lines: tuple[str, ...], green: Baseline | None) -> bool:
-    return green is not None and bool(lines) and all(map(green.contains, lines))
-
-
-async def read_log(reads: ToolReader, job_id: int) -> FailedLog | None:
-    failing, trace = FailureDetector(), RunnerTrace()
-
-    def feed(chunk: bytes) -> None:
-        failing.feed(chunk)
-        trace.feed(chunk)
-
-    if not await reads.stream_output("gitlab_get_job_log", f"The log of job {job_id}", feed, job_id=job_id):
-        return None
-    failed, analysis = failing.find_failures()[:LOOK_FINGERPRINTS], failing.analysis
-    regions = [one.region for one in failed] or list(analysis.regions[:1])
-    return FailedLog(
-        analysis=analysis,
-        fingerprints=tuple(dict.fromkeys(one.region.fingerprint for one in failed)),
-        causes=tuple(map(_meaningful_lines, regions)),
-        excerpts=tuple(region.excerpt for region in regions),
-        only_runner_wrote=trace.only_runner_wrote,
-        failures=tuple(to_failure_seen(one, reads.secrets) for one in failed),
-    )
-
-
-def _meaningful_lines(region: Region) -> tuple[str, ...]:
-    return tuple(line.text for line in region.lines if sum(map(str.isalpha, line.text)) >= _LETTERS)
-
-
-async def read_green_log(reads: ToolReader, name: str, branch: str) -> Baseline | None:
-    """Return the log of the same job's last green run on the branch; a missing one is not reported."""
-    green = Baseline()
-    what = "The log of a green run"
-    fed = await reads.stream_output(
-        "gitlab_get_baseline_job_log", what, green.feed, quiet=True, job_name=name, ref=branch
-    )
-    green.feed(b"\n")
-    return green if fed else None
-
 
 _ENDS = {"success": True, "failed": False}
 
@@ -349,6 +133,7 @@ class _FactCollector:
     changed: tuple[str, ...] | None = None
     failures: list[ObservedFailure] = field(default_factory=list)
     reporting: set[int] = field(default_factory=set)  # jobs that uploaded a test report
+    external: dict[str, RawRecord] = field(default_factory=dict)  # failed statuses of other systems, by name
     uploading: set[int] = field(default_factory=set)  # jobs that uploaded other files
 
     async def collect(self) -> None:
@@ -367,7 +152,7 @@ class _FactCollector:
             lacks = there is not None and there.has_report and job.id not in self.reporting
             self.jobs[place] = replace(job, target=there, lacks_report=lacks and job.id > 0)
         for place, job in enumerate(self.jobs[:LOOK_LOGS]):
-            if job.id:
+            if job.id or job.name in self.external:
                 self.jobs[place] = await self._add_log(self.jobs[place], target)
         await self._add_test_reports()
         for place, job in enumerate(self.jobs[:LOOK_ARTIFACT_JOBS]):
@@ -403,6 +188,8 @@ class _FactCollector:
         if sha:
             what = "The list of statuses of the commit"
             on_commit = await self.reads.read_list("gitlab_get_commit_statuses", what, sha=sha, all=True) or []
+        failed = (one for one in on_commit if one.get("status") == _FAILED and not _is_job(one))
+        self.external = {_text_field(one, "name"): one for one in failed}
         same = [one for one in on_commit if _is_job(one)]
         if not any(_number_field(one, "pipeline_id") == pipeline for one in same):
             same = []  # the pipeline ran on a merge commit that GitLab made
@@ -419,7 +206,7 @@ class _FactCollector:
         return tuple(dict.fromkeys(filter(None, paths)))[:LOOK_PATHS]
 
     async def _add_log(self, job: JobFacts, target: TargetBranch) -> JobFacts:
-        seen = await read_log(self.reads, job.id)
+        seen = await self._read_evidence(job)
         if seen is None:
             return job
         self.failures += seen.failures
@@ -437,6 +224,11 @@ class _FactCollector:
             analysis, text = seen.analysis_without(green), seen.text(green)
             return replace(job, in_green_log=seen.is_in_green_log(green), analysis=analysis, text=text)
         return job
+
+    async def _read_evidence(self, job: JobFacts) -> FailedLog | None:
+        if job.id:
+            return await read_log(self.reads, job.id)
+        return await ExternalEvidence(self.reads).read(self.external[job.name])
 
     async def _add_test_reports(self) -> None:
         """Add the text of the test report, which names files that the log leaves out."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, ToolReader, gather_facts, read_log
+from hummingbird.agent.failed_logs import ToolReader, read_log
+from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, gather_facts
 from hummingbird.agent.tools.results import fence_untrusted
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.environment_secrets import all_secrets, environment_secrets, split_environment, tool_secret_values

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from hummingbird.agent.failure_facts import FailureSubject, ToolReader, gather_facts
+from hummingbird.agent.failed_logs import ToolReader
+from hummingbird.agent.failure_facts import FailureSubject, gather_facts
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.prompts import project_memory_section
 from hummingbird.agent.run_state import RunState, build_outcome, entries_until_end
@@ -57,6 +58,7 @@ from hummingbird.core.verdicts import FailureVerdict, ObservedFailure
 from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode, check_answers
 from hummingbird.evidence.citations.coverage import coverage_from_entries
 from hummingbird.evidence.citations.source_record import NO_DIGESTS, FetchedLineDigests
+from hummingbird.evidence.verdict_rules import note_later_reading
 from hummingbird.models.local_models import FixedReplyModel
 from hummingbird.models.model_names import DIGEST
 from hummingbird.service.protocols import (
@@ -112,6 +114,7 @@ class _ObserverGroup:
                 self._observers.remove(observer)
 
 
+READ_BEFORE = frozenset({"gitlab", "konflux", "testing_farm"})  # sources that are read before the run
 _STARTING_CAUSES = (OrderCause.PIPELINE, OrderCause.COMMAND)
 
 
@@ -140,7 +143,7 @@ async def gather_failure_facts(
     bot_ids: frozenset[int],
     secrets: Sequence[str],
 ) -> RuleInput:
-    """Read what failed, with the read token of the workflow's GitLab source alone.
+    """Read what failed, with what the workflow's own sources may read: GitLab, Konflux and Testing Farm.
 
     All sources are created, because a log may contain what only another source knows to be secret; creating one sends
     no request. Wrong settings give no facts here: the run itself reports them.
@@ -152,7 +155,7 @@ async def gather_failure_facts(
     try:
         known = (value for source in found for value in source.secrets)
         masked = environment_secrets(environment, [*secrets, *known])
-        tools = [tool for source in found if source.name == "gitlab" for tool in source.tools]
+        tools = [tool for source in found if source.name in READ_BEFORE for tool in source.tools]
         subject = FailureSubject(
             mr_iid=order.mr_iid, sha=order.sha, pipeline_id=order.pipeline_id, target_branch=target_branch
         )
@@ -189,6 +192,7 @@ def result_from_journal(
     if not ours:
         checked = check_answers(told, entries, known=known, digested=digested, mode=citations)
     answer, *texts = checked
+    verdict, coverage = find_verdict(entries, outcome.run_id), coverage_from_entries(entries)
     findings = tuple(replace(one, posted_text=text.text) for one, text in zip(reported, texts, strict=True))
     began = next((one.at for one in entries if isinstance(one, RunStarted) and one.run_id == outcome.run_id), 0.0)
     return InvestigationResult(
@@ -200,9 +204,9 @@ def result_from_journal(
         findings=findings,
         trouble=tuple(trouble),
         no_model_because=_no_model_reason(state),
-        verdict=find_verdict(entries, outcome.run_id),
+        verdict=verdict and note_later_reading(verdict, coverage.logs, coverage.elsewhere),
         tallies=sum((text.tallies for text in texts), answer.tallies),
-        coverage=coverage_from_entries(entries),
+        coverage=coverage,
     )
 
 

@@ -17,9 +17,11 @@ needs GitLab's word, or a log that the runner alone wrote. Failures in other mer
 anybody can open a second merge request.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import msgspec
 
 from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, FailureVerdict, JobJudgement, VerdictReason
 from hummingbird.evidence.changed_files import (
@@ -117,6 +119,12 @@ class FailureFacts:
     missing_facts: tuple[str, ...] = ()
 
 
+LOG_NOT_READ = "log-not-read"
+_READ_LATER = VerdictReason(
+    sign="log-read-in-the-run",
+    speaks_for=FailureOrigin.UNKNOWN,
+    text="Its log was read only in the run itself: what the report below says goes beyond these rules.",
+)
 GREEN_ON_TARGET, SEEN_ELSEWHERE = "green-on-target", "seen-in-other-merge-requests"
 _PASSED_TOO, _PASSED_IN_OTHERS = 0.95, 0.8
 _SAME_THERE = 0.85  # the branch is certainly red; only the logs say that it is red in the same way
@@ -158,6 +166,20 @@ def judge_failures(facts: FailureFacts) -> FailureVerdict:
     sures = [job.sure for job in jobs if job.origin is origin]
     sure = (max if origin is FailureOrigin.CHANGE else min)(sures, default=0.0)
     return FailureVerdict(origin=origin, sure=sure, jobs=jobs, unseen=facts.missing_facts)
+
+
+def note_later_reading(verdict: FailureVerdict, logs: Collection[str], elsewhere: int) -> FailureVerdict:
+    """Return the verdict without the claim that a log was not read which the run read afterwards.
+
+    `logs` are the jobs whose logs were read by the end of the run, `elsewhere` is how many of other systems were.
+    """
+
+    def correct(job: JobJudgement) -> JobJudgement:
+        read = job.job in logs or (not job.job_id and elsewhere > 0)
+        reasons = (_READ_LATER if read and one.sign == LOG_NOT_READ else one for one in job.reasons)
+        return msgspec.structs.replace(job, reasons=tuple(reasons))
+
+    return msgspec.structs.replace(verdict, jobs=tuple(map(correct, verdict.jobs)))
 
 
 def judge_job(job: JobFacts, changed: ChangedFiles) -> JobJudgement:
@@ -215,7 +237,7 @@ def _reasons_for_unknown(found: list[OriginSignal], job: JobFacts, changed: Chan
         yield _unknown_reason("contradiction", "These signs contradict each other.")
         return
     if job.analysis is None and job.platform_blame is None:
-        yield _unknown_reason("log-not-read", "Its log was not read.")
+        yield _unknown_reason(LOG_NOT_READ, "Its log was not read.")
     if job.target is None:
         yield _unknown_reason("target-not-seen", "How the job does on the target branch is not known.")
     if changed is None:

@@ -302,15 +302,16 @@ def _code_name(name: str) -> str:
 
 
 def disagreement_text(verdict: FailureVerdict, answer: str) -> str:
-    """Return a sentence if the answer names another origin or denies this one.
-
-    An answer that only says less does not disagree.
-    """
+    """Return a sentence if the answer names another origin, denies this one, or says more or less than the rules."""
     stated = parse_origin(answer)
     if verdict.origin is FailureOrigin.CHANGE and stated is None and any(map(_DENIED.search, _verdict_lines(answer))):
         return "The model disagrees: its answer below says that this merge request is **not the cause**."
-    if FailureOrigin.UNKNOWN in (verdict.origin, stated) or stated is None or stated is verdict.origin:
+    if stated is None or stated is verdict.origin:
         return ""
+    if verdict.origin is FailureOrigin.UNKNOWN:
+        return f"The model goes further: its answer below says **{ORIGIN_WORDS[stated]}**."
+    if stated is FailureOrigin.UNKNOWN:
+        return "The model goes less far: its answer below leaves the cause open."
     return f"The model disagrees: its answer below says **{ORIGIN_WORDS[stated]}**."
 
 

@@ -103,9 +103,9 @@ def test_what_a_model_states_is_read_off_its_verdict_lines(answer: str, stated: 
     [
         (FailureOrigin.FLAKY, "**Verdict:** code, caused by this merge request", True),
         (FailureOrigin.FLAKY, "**Verdict:** flaky", False),
-        (FailureOrigin.FLAKY, "**Verdict:** cannot tell", False),
+        (FailureOrigin.FLAKY, "**Verdict:** cannot tell", True),
         (FailureOrigin.FLAKY, "no such line", False),
-        (FailureOrigin.UNKNOWN, "**Verdict:** code, caused by this merge request", False),
+        (FailureOrigin.UNKNOWN, "**Verdict:** code, caused by this merge request", True),
         (FailureOrigin.CHANGE, "**Verdict:** test, not caused by this merge request", True),
         (FailureOrigin.TARGET, "**Verdict:** test, not caused by this merge request", False),
         (FailureOrigin.INFRASTRUCTURE, "**Verdict:** infrastructure, isn't caused by this merge request", False),
