@@ -44,7 +44,7 @@ def shares(one: Example) -> list[float]:
     Frames of a stack trace count for nothing: they get their worth from the error they belong to (`standing`), and
     labels hold so many of them that the weights would learn traces instead of errors.
     """
-    frames = [is_frame(mark, text) for mark, text in zip(one.rows.marks, one.rows.texts, strict=True)]
+    frames = [is_frame(mark, text) for mark, text in zip(one.rows.marks, one.rows.bodies, strict=True)]
     wanted = [row and not frame for row, frame in zip(one.marked, frames, strict=True)]
     if not any(wanted):  # nothing but frames was marked
         wanted = one.marked

@@ -24,6 +24,7 @@ _LINT = re.compile(
     r"|\S+\.\w+:? ?(?:line )?\d+(?::\d+)?:? .*\([\w/-]+\)$"
 )
 _FRAME = re.compile(r"\[C\]: in |\[string |\d+:\s+0x|#\d+\s+\S|\.\.\. \d+ more|from .+:\d+:in ")
+_TAGGED_FRAME = re.compile(r"\[.{0,20}\](?:\t| {3})at |\[INFO\] \tat ")
 _CARET = re.compile(r"(?:\[\w+\] ?)?\s*\|?\s*[-+~]*\^[-~^]*\s*$")
 _DIFF = re.compile(r"(?:\d{3})?[-+](?![-+ ]).")
 _SETTING = re.compile(r"\s*(?:export )?[A-Z][A-Z_0-9]+=\S*$")
@@ -69,7 +70,7 @@ def marks_from_shape(text: str, raw: bytes) -> int:
     if not body:
         return _BLANK
     mark = _INDENTED if len(text) - len(body) > 1 or text[0] == "\t" else 0
-    if b"\x1b" in raw:
+    if b"\x1b" in raw or b"^[[" in raw:
         mark |= (_REDDISH if RED_CODE.search(raw) else 0) | (_GREENISH if GREEN_CODE.search(raw) else 0)
     if ("." in text and _PLACE.search(text)) or ("line " in text and _LINE.search(text)):
         mark |= _PLACED
@@ -126,9 +127,7 @@ def _marks_from_symbol(text: str, body: str) -> int:
     if body[0] == "[":
         if _FRAME.match(body):
             return _FRAMED
-        return (
-            _FRAMED if "]\tat " in body[:24] or "]   at " in body[:24] else _NOISE if body.startswith("[INFO]") else 0
-        )
+        return _FRAMED if _TAGGED_FRAME.match(body) else _NOISE if body.startswith("[INFO]") else 0
     return _DETAIL if body[0] == "|" else 0
 
 
@@ -203,12 +202,15 @@ _RESULT = re.compile(
     r"^\s*(?:ok\b|PASS(?:ED)?\b|SKIP(?:PED)?\b|XFAIL\b|[✓✔√])|\.\.\. ?(?:ok|OK|done|passed|skipped|ignored)\b"
     r"|(?<!['\"`])\b(?:SKIPPED|PASSED|XFAIL|OK)\b(?!['\"`])|: (?:ok|yes|passed|skipped)$"
 )
+_ECHO = sort_bits(LineSort.COMPILER)
 _SOME = re.compile(r"(?i)\b[1-9]\d* (?:\w+ )?(?:fail|error|broken)|(?:failures?|errors?|failed|failing)[:=] ?[1-9]")
 
 
 def _settle_marks(mark: int, text: str) -> int:
     if mark & _WORDS and LOUD_WORD.search(text):
         mark |= sort_bits(LineSort.LOUD)
+    if mark & _ECHO and " previous error" in text:
+        mark &= ~_ECHO
     return _drop_false_alarms(mark, text) if mark & _CALM else mark
 
 

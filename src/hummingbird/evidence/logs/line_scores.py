@@ -8,7 +8,8 @@ over these features, and `compute_standing` raises lines that continue an error 
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import accumulate, zip_longest
@@ -18,13 +19,25 @@ from ahocorasick_rs import BytesAhoCorasick
 
 from hummingbird.evidence.logs.line_cues import LineSort, sort_bits
 from hummingbird.evidence.logs.line_marks import mark_lines
-from hummingbird.evidence.logs.log_reader import AFTER, BEFORE, STEP_TAIL, CandidateLines, clean_log_line
+from hummingbird.evidence.logs.line_prefix import LinePrefix, is_error_level, is_warning_level, learn_prefix
+from hummingbird.evidence.logs.log_reader import (
+    AFTER,
+    BEFORE,
+    FRAME_BYTES,
+    FRAME_LINE,
+    MAX_FRAMES,
+    STEP_TAIL,
+    CandidateLines,
+    clean_log_line,
+)
+from hummingbird.evidence.logs.stack_frames import find_foldable
 
 # Choosing candidates. The closer look costs a hundred times more, so lines with trouble are ranked by a few words, by
 # how often the log says the same, and by how soon a step failed after them.
 
 MAX_ROWS = 260
 MAX_READ_LINES = 400
+MAX_TRACES = 4  # whose frames are all looked at
 LAST_LINES, FIRST_LINES = 20, 3
 _CALM_WORDS = (
     b"warn",
@@ -41,29 +54,47 @@ _CALM_WORDS = (
 )
 _LOUD_WORDS = (b"<<< ", b"FAILED", b"--- FAIL", b"failed on line", b"panicked", b" error: ")
 _BEGINNINGS = (b"FAIL", b"ERROR", b"FATAL", b"E  ")
-_RED = re.compile(rb"\x1b\[(?:\d+;)*(?:31|91)")
-_COLOUR_CODES = re.compile(rb"\x1b\[[\d;]*[mK]")
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
+LEAD_COST = 0.8  # of the rank, for each time that e times as many lines of trouble begin alike
+LEAD_LETTERS = 5
+FEW_LEADS = 10  # lines of trouble that begin alike without a cost
+_RED = re.compile(rb"(?:\x1b|\^\[)\[(?:\d+;)*(?:31|91)")
+_COLOUR_CODES = re.compile(rb"(?:\x1b|\^\[)\[[\d;]*[mK]")
 
 
-def choose_line_numbers(kept: CandidateLines) -> list[int]:
+def choose_line_numbers(kept: CandidateLines, leads: Mapping[int, int]) -> list[int]:
     """Return the numbers of the lines to score, ascending: those around the best candidates, and the last lines."""
     ends = kept.steps.ends(kept.total)
     looked = {*range(1, FIRST_LINES + 1), *range(kept.total - LAST_LINES, kept.total + 1)}
     for end in ends[:2]:
         looked.update(range(end - STEP_TAIL, end + 1))
-    for place in _rank_lines(kept, ends):
+    traced: set[int] = set()
+    traces = 0
+    for place in _rank_lines(kept, ends, leads):
         if len(looked) >= MAX_ROWS:
             break
         looked.update(range(place - BEFORE, place + AFTER + 1))
-    return sorted(looked & kept.lines.keys())
+        if traces < MAX_TRACES and place + AFTER not in traced:
+            run = _frames_behind(kept, place + AFTER)
+            traced.update(run)
+            traces += len(run) > 0
+    return sorted((looked | traced) & kept.lines.keys())
 
 
-def _rank_lines(kept: CandidateLines, ends: list[int]) -> list[int]:
+def _frames_behind(kept: CandidateLines, number: int) -> range:
+    """Return the stack frames that go on from a line, itself included."""
+    end = number
+    while end - number < MAX_FRAMES and FRAME_LINE.search(kept.lines.get(end, b"")[:FRAME_BYTES]):
+        end += 1
+    return range(number, end)
+
+
+def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int]) -> list[int]:
     """Rank the lines with trouble by position and repetition first; then rank the best ones by their text, too."""
     begins = kept.steps.begins(ends)
     ranked = []
     for number, times in kept.repeat_counts.items():
-        rank = 1.5 * (number in kept.strong) - log(times) / 2
+        rank = 1.5 * (number in kept.strong) - log(times) / 2 - LEAD_COST * log(max(1.0, leads[number] / FEW_LEADS))
         step = bisect_left(ends, number)
         if step < len(ends):
             rank += 1.5 * (number > begins[step]) + 0.5 * (step == 0) - log10(ends[step] - number + 10) / 2
@@ -76,13 +107,39 @@ def _rank_lines(kept: CandidateLines, ends: list[int]) -> list[int]:
     ]
 
 
+def count_leads(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, int]:
+    """Count for each line of trouble how many of them begin like it."""
+    leads = _leading_letters(kept, prefix)
+    common = Counter(leads.values())
+    return {number: common[lead] for number, lead in leads.items()}
+
+
+def _leading_letters(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, bytes]:
+    """Return what each line of trouble begins with: its first word, or a few letters behind the log's prefix."""
+    if prefix is None:
+        return {number: _first_letters(kept.lines[number][:NAMED_CHARS]) for number in kept.messages}
+    heads = Counter(
+        sum(map(str.isalpha, prefix.split(clean_log_line(kept.lines[number]))[0]))
+        for number in list(kept.messages)[:: max(1, len(kept.messages) // PREFIX_SAMPLE)]
+    )
+    end = heads.most_common(1)[0][0] + LEAD_LETTERS if heads else LEAD_LETTERS
+    return {number: message[:end] for number, message in kept.messages.items()}
+
+
+def _first_letters(line: bytes) -> bytes:
+    """Return the letters of the first word; nothing where that has none."""
+    if b"\x1b" in line or b"^[[" in line:
+        line = _COLOUR_CODES.sub(b"", line)
+    return (line.split(None, 1) or [b""])[0].translate(None, _NO_LETTERS)
+
+
 def _text_rank(line: bytes) -> float:
     rank, lower = 0.0, line.lower()
     for word in _CALM_WORDS:
         if word in lower:
             rank -= 1.5
             break
-    if b"\x1b" in line:
+    if b"\x1b" in line or b"^[[" in line:
         rank += 1.5 * (_RED.search(line) is not None)
         line = _COLOUR_CODES.sub(b"", line)
     if line.lstrip().startswith(_BEGINNINGS):
@@ -103,6 +160,7 @@ FROM_END = (1, 3, 6, 12, 25, 50, 100, 200, 400, 1000)
 SAME = (2, 3, 6, 15, 60)
 LENGTH = (1, 12, 40, 120, 250)
 PREFIX = (2, 5, 15, 60)
+LEADS = (1, 2, 4, 10, 40)
 CORE = sort_bits(LineSort.HEAD, LineSort.COMPILER, LineSort.LINT, LineSort.SETTING, LineSort.THROWN)
 NEAR_END = 60
 NAMING = 30  # lines before the end of a step whose names are searched elsewhere
@@ -119,6 +177,7 @@ class LineFeatures:
 
     numbers: list[int]
     texts: list[str]
+    bodies: list[str]  # the texts without the prefix that most lines of this log have
     marks: list[int]
     around: list[list[int]]  # by window, then by row: sorts of the neighbours
     places: list[list[int]]  # by scale, then by row: the bucket
@@ -127,27 +186,65 @@ class LineFeatures:
     steps: list[int]  # index of the next failed step's end
 
 
-SCALES = (("end", FROM_END), ("eof", FROM_END), ("same", SAME), ("length", LENGTH), ("prefix", PREFIX))
+SCALES = (
+    ("end", FROM_END),
+    ("eof", FROM_END),
+    ("same", SAME),
+    ("length", LENGTH),
+    ("prefix", PREFIX),
+    ("leads", LEADS),
+)
 FLAGS = ("first end", "after ends", "in step", "two cores", "named", "named twice", "named near end", "near end")
+
+
+PREFIX_SAMPLE = 64  # lines that the prefix of a log is learned from
+PREFIX_SHARE = 4  # one line in so many must look prefixed
+_PREFIXED = re.compile(rb"[\[<#\d]|[A-Z][a-z]{2} [ \d]\d |(?:TRACE|DEBUG|INFO|WARN|ERROR)\b|[\w./-]{1,40} +\| ")
+_LEVEL_ERROR, _LEVEL_WARNING = sort_bits(LineSort.ERROR), sort_bits(LineSort.WARNING)
 
 
 def build_features(kept: CandidateLines) -> LineFeatures:
     """Choose the lines to score and compute their features."""
-    numbers = choose_line_numbers(kept)
+    prefix = _learn_prefix(list(kept.lines.values()))
+    leads = count_leads(kept, prefix)
+    numbers = choose_line_numbers(kept, leads)
     raws = [kept.lines[number] for number in numbers]
     texts = [clean_log_line(raw) for raw in raws]
-    found = mark_lines(texts, raws)
+    bodies, found = _mark_bodies(texts, raws, prefix)
+    shapes = [text.encode("utf-8", "replace") for text in bodies] if prefix is not None else raws
     where = _StepPositions.from_lines(kept, numbers)
     return LineFeatures(
         numbers,
         texts,
+        bodies,
         found,
         _neighbour_marks(numbers, found),
-        _position_buckets(kept, where, texts, raws),
-        _feature_flags(where, texts, found),
+        _position_buckets(kept, where, bodies, shapes, leads),
+        _feature_flags(where, bodies, found),
         sort_weights(found),
         where.steps,
     )
+
+
+def _learn_prefix(raws: Sequence[bytes]) -> LinePrefix | None:
+    """Learn the prefix of a log from lines all over what was kept of it, if they begin as prefixes do."""
+    sample = raws[:: max(1, len(raws) // PREFIX_SAMPLE)]
+    if sum(_PREFIXED.match(raw) is not None for raw in sample) * PREFIX_SHARE < len(sample):
+        return None
+    return learn_prefix([clean_log_line(raw) for raw in sample])
+
+
+def _mark_bodies(texts: list[str], raws: Sequence[bytes], prefix: LinePrefix | None) -> tuple[list[str], list[int]]:
+    """Return the lines without their prefix, and their sorts. Of a prefix only the level says something."""
+    if prefix is None:
+        return texts, mark_lines(texts, raws)
+    split = [prefix.split(text) for text in texts]
+    bodies = [body for _, body in split]
+    found = [
+        mark | _LEVEL_ERROR * is_error_level(head) | _LEVEL_WARNING * is_warning_level(head)
+        for (head, _), mark in zip(split, mark_lines(bodies, raws), strict=True)
+    ]
+    return bodies, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +307,11 @@ def _window_unions(marks_: list[int], width: int) -> list[int]:
 
 
 def _position_buckets(
-    kept: CandidateLines, where: _StepPositions, texts: Sequence[str], raws: Sequence[bytes]
+    kept: CandidateLines,
+    where: _StepPositions,
+    texts: Sequence[str],
+    raws: Sequence[bytes],
+    leads: Mapping[int, int],
 ) -> list[list[int]]:
     shapes = [raw[:SHAPE_BYTES].translate(None, b"0123456789") for raw in raws]
     firsts = [text.lstrip()[:30].partition(" ")[0] for text in texts]
@@ -221,6 +322,7 @@ def _position_buckets(
         [max(same.get(number, 0), alike[shape]) for number, shape in zip(where.numbers, shapes, strict=True)],
         map(len, texts),
         [leading[first] for first in firsts],
+        [leads.get(number, 0) for number in where.numbers],
     )
     return [
         [bisect_right(edges, value) for value in values] for (_, edges), values in zip(SCALES, measured, strict=True)
@@ -355,11 +457,12 @@ class LineStanding:
 
     worth: list[float]  # as part of a region
     lead: list[float]  # as the line that a region grows from
+    folded: set[int]  # rows of frames that are shown only if room is left
 
 
 def is_frame(mark: int, text: str) -> bool:
     """Tell whether the line is a frame of a stack trace and not an error itself."""
-    return bool(mark & _FRAME) and (not mark & _OWN_ERROR or text.lstrip().startswith("at "))
+    return bool(mark & _FRAME) and (not mark & _OWN_ERROR or _NAMED_ABOVE.match(text) is not None)
 
 
 def compute_standing(rows: LineFeatures, scores: Sequence[float]) -> LineStanding:
@@ -369,8 +472,9 @@ def compute_standing(rows: LineFeatures, scores: Sequence[float]) -> LineStandin
     Lines that report success lose what their neighbours gave them.
     """
     worth = list(scores)
-    frames = [is_frame(mark, text) for mark, text in zip(rows.marks, rows.texts, strict=True)]
-    _continue_frames(rows, worth, frames)
+    frames = [is_frame(mark, text) for mark, text in zip(rows.marks, rows.bodies, strict=True)]
+    folded = find_foldable(rows.bodies, frames, rows.numbers)
+    _continue_frames(rows, worth, frames, folded)
     _continue_lines(rows, worth)
     for at, mark in enumerate(rows.marks):
         if mark & _CALM and not mark & (ERROR_SIGNS | _DETAIL | _FRAME):
@@ -379,10 +483,13 @@ def compute_standing(rows: LineFeatures, scores: Sequence[float]) -> LineStandin
         value - _FRAME_LEADS * (frame or mark & _ADVICE > 0)
         for value, frame, mark in zip(worth, frames, rows.marks, strict=True)
     ]
-    return LineStanding(worth, lead)
+    return LineStanding(worth, lead, folded)
 
 
-def _continue_frames(rows: LineFeatures, worth: list[float], frames: Sequence[bool]) -> None:
+_NAMED_ABOVE = re.compile(r"\s*(?:\[\w{1,12}\]\s+)?at ")  # frames of languages that name the exception first
+
+
+def _continue_frames(rows: LineFeatures, worth: list[float], frames: Sequence[bool], folded: AbstractSet[int]) -> None:
     """Pass the worth of an exception down its frames, and up, for languages that name the exception last."""
     own = list(worth)
     for places, first in ((range(len(worth)), True), (range(len(worth) - 1, -1, -1), False)):
@@ -393,8 +500,8 @@ def _continue_frames(rows: LineFeatures, worth: list[float], frames: Sequence[bo
                 current = _NO_WORTH
             last = number
             if frames[at]:
-                depth += 1
-                if current > _NO_WORTH:
+                depth += at not in folded
+                if current > _NO_WORTH and (first or not _NAMED_ABOVE.match(rows.bodies[at])):
                     passed_on = current - _FRAME_DROP - _FRAME_STEP * depth
                     worth[at] = passed_on if first else max(worth[at], passed_on)
             elif rows.texts[at]:

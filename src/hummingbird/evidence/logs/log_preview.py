@@ -100,7 +100,7 @@ def score_log(kept: CandidateLines, baseline: Baseline | None = None, weights: S
     rows = build_features(kept)
     values = score_rows(rows, weights)
     if baseline is not None:
-        values = baseline.adjust_scores(rows.texts, values)
+        values = baseline.adjust_scores(rows.bodies, values)
     return ScoredLog(rows, compute_standing(rows, values), kept.steps, kept.total, kept.size)
 
 
@@ -144,6 +144,7 @@ class LineChooser:
         """With `apart`, regions do not reach over each other."""
         self.numbers = rows.numbers
         self.texts = rows.texts
+        self.bodies = rows.bodies
         self.standing = standing
         self.room = budget
         self.apart = apart
@@ -151,6 +152,7 @@ class LineChooser:
         self.times: dict[str, int] = {}
         self.seen: set[str] = set()
         self.taken: set[int] = set()
+        self.skipped: list[int] = []  # folded frames of the regions, in the order of choice
 
     def choose(self, most_regions: int | None = None) -> list[list[int]]:
         """Return rows by region in the order of choice; the lead of each region comes first."""
@@ -163,12 +165,18 @@ class LineChooser:
             worth, at, times = heappop(waiting)
             if at in self.taken or self.texts[at].strip() in self.seen:
                 continue
-            now = self.times.get(repetition_key(self.texts[at]), 0)
+            now = self.times.get(repetition_key(self.bodies[at]), 0)
             if now != times:
                 heappush(waiting, (-(lead[at] - _REPEAT_PENALTY * log1p(now)), at, now))
             elif (cost := self._take_line(at)) > 0:
                 regions.append([at, *self._grow_region(at, -worth - _DELTA, self.most - cost)])
         return regions
+
+    def take_skipped(self) -> None:
+        """Fill the room that is left with the frames that were folded."""
+        for at in self.skipped:
+            if self._take_line(at) < 0:
+                break
 
     def take_ends(self) -> None:
         """Take the first and the last line that are not blank, if they leave room for more."""
@@ -188,7 +196,7 @@ class LineChooser:
         self.room -= cost
         self.taken.add(at)
         self.seen.add(text)
-        words = repetition_key(text)
+        words = repetition_key(self.bodies[at])
         self.times[words] = self.times.get(words, 0) + 1
         return cost
 
@@ -199,7 +207,10 @@ class LineChooser:
         above, below = self._best_ahead(low, -1), self._best_ahead(high, 1)
         while most > 0 and max(above, below) >= least:
             at = high + 1 if below >= above else low - 1
-            if (cost := self._take_line(at)) < 0:
+            if at in self.standing.folded:
+                self.skipped.append(at)
+                cost = 0
+            elif (cost := self._take_line(at)) < 0:
                 break
             if at > high:
                 high, below = at, self._best_ahead(at, 1)
@@ -215,6 +226,8 @@ class LineChooser:
         best, lines = float("-inf"), 0
         while lines < _AHEAD and self._is_adjacent(at, step) and not (self.apart and at + step in self.taken):
             at += step
+            if at in self.standing.folded:
+                continue
             if self.texts[at].strip():
                 lines += 1
                 best = max(best, self.standing.worth[at])
@@ -292,4 +305,5 @@ class LogPreview:
         if ends:
             chooser.take_ends()
         chooser.choose()
+        chooser.take_skipped()
         return format_lines(sorted(chooser.taken), looked.rows.numbers, looked.rows.texts)

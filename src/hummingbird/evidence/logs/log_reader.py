@@ -7,9 +7,11 @@ the log. `line_scores` decides later which lines matter.
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from statistics import median
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
@@ -19,6 +21,7 @@ from hummingbird.core.limits import LOG_BLOCK_BYTES, LOG_KEPT_BYTES, LOG_LINE_BY
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;?:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+][A-Za-z0-9]|[=>78cDEHMNOZ])"
     r"|[\x00-\x07\x0e-\x1a\x7f]"
+    r"|\^\[\[[0-9;]{0,12}[mK]"  # a colour whose escape character was written as two
 )
 # Only timestamps that runners write: an application's own timestamp is part of its message.
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
@@ -34,8 +37,8 @@ _PREFIX = re.compile(
 )
 _MARKERS = re.compile(r"(?:section_(?:start|end):\d+:[\w.-]+(?:\[[^\]]*\])?|travis_(?:fold|time):[\w:=.,-]+)")
 # ANSI codes for red, also bold or bright: build tools print errors in it.
-RED_CODE = re.compile(rb"\x1b\[(?:\d+;)*(?:31|91)(?:;\d+)*m")
-GREEN_CODE = re.compile(rb"\x1b\[(?:\d+;)*(?:32|92)(?:;\d+)*m")
+RED_CODE = re.compile(rb"(?:\x1b|\^\[)\[(?:\d+;)*(?:31|91)(?:;\d+)*m")
+GREEN_CODE = re.compile(rb"(?:\x1b|\^\[)\[(?:\d+;)*(?:32|92)(?:;\d+)*m")
 _MAX_OVERWRITES = 3
 _PROGRESS = re.compile(r"\d%|\d+/\d+|\.\.\.$")
 
@@ -45,6 +48,8 @@ def clean_log_line(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace").rstrip()
     if not text.isprintable():
         text = _last_written(text) if "\r" in text else _strip_escapes(text)
+    elif "^[[" in text:
+        text = _strip_escapes(text)
     head = text[:1]
     if head.isdigit() or head in "[DIWE\ufeff" or "\t" in text[:64]:
         text = _strip_prefixes(text)
@@ -142,11 +147,14 @@ class LogSteps:
         return [self.succeeded[place - 1] if place else 0 for place in places]
 
 
-def _keep_first_and_last(numbers: list[int]) -> list[int]:
-    return numbers if len(numbers) <= MAX_BORDERS else numbers[: MAX_BORDERS // 4] + numbers[-MAX_BORDERS // 4 :]
+def _keep_first_and_last(numbers: list[int], most: int = MAX_BORDERS) -> list[int]:
+    return numbers if len(numbers) <= most else numbers[: most // 4] + numbers[-most // 4 :]
 
 
 BEFORE, AFTER = 6, 14  # lines kept around trouble
+MAX_FRAMES = 80  # of a stack trace that is longer, kept behind those
+FRAME_BYTES = 120
+FRAME_LINE = re.compile(rb"(?:^|\s)at [\w.$<>/@ ]+\(|^\s*File \"|:in [`']|^\s+at \S+:\d+:\d+")
 STEP_TAIL = 60  # lines kept before the end of a failed step
 END_TAIL = 60
 HEAD_LINES = 12
@@ -154,6 +162,9 @@ MAX_REPEATS = 3  # of lines that say the same
 KEY_BYTES = 200
 LINE_OVERHEAD = 200  # bytes that Python needs for a line in a dictionary
 MAX_KEYS = 20_000  # different messages that are counted
+HEAD_LETTERS = 20  # that lines of trouble begin with alike
+STEPS_KEPT = 100  # failed ones whose last lines stay when memory runs out
+COMMON = 50  # lines that begin alike of which no more are kept when memory runs out
 _NO_WORDS = bytes(code for code in range(128) if not chr(code).isalpha())
 
 STRONG_TROUBLE_WORDS = (
@@ -166,8 +177,8 @@ TROUBLE_WORDS = (
     "undefined", "unexpected", "invalid", "denied", "refused", "timed out", "timeout", "err!", "expected", "mismatch",
     "missing", "core dumped", "violation", "offense", "not defined", "not declared", "conflict", "unresolved",
     "unknown", "incompatible", "out of memory", "no space left", "crashed", "⨯", "●", "does not", "doesn't", "must ",
-    "requires",
-    "\x1b[31", "\x1b[91", "\x1b[1;31", "\x1b[0;31", "\x1b[01;31", "\x1b[31;1",
+    "requires", "no rule", "***",
+    "^[[31", "^[[91", "^[[1;31", "^[[0;31", "\x1b[31", "\x1b[91", "\x1b[1;31", "\x1b[0;31", "\x1b[01;31", "\x1b[31;1",
 )  # fmt: skip
 
 
@@ -178,9 +189,18 @@ class CandidateLines:
     lines: dict[int, bytes]
     repeat_counts: dict[int, int]  # number of a line with trouble → how many lines of the log say the same
     strong: set[int]  # those of them with one of `STRONG_TROUBLE_WORDS`
+    messages: dict[int, bytes]  # the letters of each of them
     steps: LogSteps
     total: int
     size: int
+
+
+def _count_frames(lines: Sequence[bytes], at: int) -> int:
+    """Count the stack frames from a line on, if the line before is one, too."""
+    count = 0
+    while count < MAX_FRAMES and at + count < len(lines) and FRAME_LINE.search(lines[at + count][:FRAME_BYTES]):
+        count += 1
+    return count
 
 
 @cache
@@ -229,8 +249,9 @@ class LogReader:
             self._scan_block(bytes(self._rest).removesuffix(b"\n"))
             self._rest.clear()
         self._lines.update(enumerate(self._before, self._total - len(self._before) + 1))
-        same = {number: self._counts.get(key, 1) for number, key in self._keys.items() if number in self._lines}
-        return CandidateLines(self._lines, same, self._strong, self._steps, self._total, self._size)
+        messages = {number: key for number, key in self._keys.items() if number in self._lines}
+        same = {number: self._counts.get(key, 1) for number, key in messages.items()}
+        return CandidateLines(self._lines, same, self._strong, messages, self._steps, self._total, self._size)
 
     def _scan_next_block(self) -> None:
         """Scan as many whole lines as fit into a block, or the beginning of a line that is longer than a block."""
@@ -269,7 +290,7 @@ class LogReader:
             if news:
                 if which < len(STRONG_TROUBLE_WORDS):
                     self._strong.add(first + at)
-                wanted.append((first + at - BEFORE, first + at + AFTER))
+                wanted.append((first + at - BEFORE, first + at + AFTER + _count_frames(lines, at + AFTER)))
         self._keep_ranges(wanted, first, lines)
         self._total += len(lines)
         self._before = (self._before + [line[:LOG_LINE_BYTES] for line in lines[-END_TAIL:]])[-END_TAIL:]
@@ -299,7 +320,9 @@ class LogReader:
             reached = max(reached, stop + 1)
             self._wanted_to = max(self._wanted_to, stop)
         if self._held > LOG_KEPT_BYTES:
-            self._drop_middle()
+            self._drop_common()
+            if self._held > LOG_KEPT_BYTES // 2:
+                self._drop_middle()
 
     def _store_lines(self, number: int, lines: list[bytes]) -> None:
         size = sum(map(len, lines))
@@ -309,11 +332,31 @@ class LogReader:
         self._lines.update(enumerate(lines, number))
         self._held += size + len(lines) * LINE_OVERHEAD
 
+    def _drop_common(self) -> None:
+        """Drop the lines around trouble that begins as much other trouble does: what is rare may be the cause."""
+        common = Counter(key[:HEAD_LETTERS] for key in self._keys.values())
+        most = max(COMMON, median(common[key[:HEAD_LETTERS]] for key in self._keys.values()) if self._keys else 0)
+        seen: Counter[bytes] = Counter()
+        near: set[int] = set()
+        for number, key in sorted(self._keys.items()):
+            head = key[:HEAD_LETTERS]
+            seen[head] += 1
+            if common[head] < most or seen[head] <= COMMON:
+                near.update(range(number - BEFORE, number + AFTER + 1))
+        for end in _keep_first_and_last(self._steps.failed, STEPS_KEPT):
+            near.update(range(end - STEP_TAIL, end + 2))
+        for number in [number for number in self._lines if number not in near and number > HEAD_LINES]:
+            self._held -= len(self._lines.pop(number)) + LINE_OVERHEAD
+        self._forget_dropped()
+
+    def _forget_dropped(self) -> None:
+        self._keys = {number: key for number, key in self._keys.items() if number in self._lines}
+        self._strong &= self._lines.keys()
+        self._steps.trim()
+
     def _drop_middle(self) -> None:
         """Drop the middle half of the kept lines: root causes come early, and what ended the job comes late."""
         numbers = sorted(self._lines)
         for number in numbers[len(numbers) // 4 : len(numbers) * 3 // 4]:
             self._held -= len(self._lines.pop(number)) + LINE_OVERHEAD
-        self._keys = {number: key for number, key in self._keys.items() if number in self._lines}
-        self._strong &= self._lines.keys()
-        self._steps.trim()
+        self._forget_dropped()
