@@ -104,3 +104,14 @@ async def test_rules_of_the_command_line_allow_and_deny_without_anybody_to_ask(t
         with pytest.raises(UsageError, match="write it like"):
             async with here.chat(allow=("terminal(",)):
                 pass
+
+
+async def test_a_question_of_a_sub_agent_says_whose_it_is(tmp_path: Path) -> None:
+    turns = [calling("delegate", tasks=["look at the wings"]), calling("terminal", command="make wings")]
+    person = Yes(None)
+    with home(
+        tmp_path, *turns, Turn(text="could not"), calling("terminal", command="make all"), Turn(text="ok")
+    ) as here:
+        async with here.chat(asker=person) as partner:
+            await partner.say("go")
+        assert [question.asked_by for question in person.asked] == ["sub-agent 1001 (look at the wings)", ""]

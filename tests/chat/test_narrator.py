@@ -78,14 +78,71 @@ def test_an_answer_that_is_not_kept_or_was_cut_is_said_to_be() -> None:
     assert "stopped early: length" in screen.text
 
 
-def test_a_tool_has_a_line_when_it_starts_progress_while_it_runs_and_a_line_when_it_is_done() -> None:
-    start = EntryRecorded(ToolStarted(call_id="t", name="terminal", arguments='{"command":"' + "x" * 500))
-    screen, narrator = told(CallDelta(0, "terminal", "{"), start, ToolProgress("t", "terminal", "half way"))
-    assert narrator.activity_lines() == ["⋯ terminal 0s: half way"]
-    assert len(screen.lines[0]) < 110
-    narrator(EntryRecorded(ToolFinished(call_id="t", name="terminal", text="é\nb", seconds=1.25)))
-    assert screen.lines[-1] == "  ✓ terminal: ok, 4 bytes, 1.2 s"
+def finished(name: str, text: str, arguments: str = "{}", **more: object) -> list[RunEvent]:
+    start = ToolStarted(call_id="t", name=name, arguments=arguments)
+    return [EntryRecorded(start), EntryRecorded(ToolFinished(call_id="t", name=name, text=text, **more))]  # type: ignore[arg-type]
+
+
+def test_a_running_tool_shows_its_last_lines_and_then_what_it_did() -> None:
+    start = EntryRecorded(ToolStarted(call_id="t", name="terminal", arguments='{"command":"make ' + "x" * 500 + '"}'))
+    screen, narrator = told(CallDelta(0, "terminal", "{"), start, ToolProgress("t", "terminal", "one\ntwo"))
+    first, *progress = narrator.activity_lines()
+    assert first.startswith("⋯ Run make xxx")
+    assert len(first) < 120
+    assert progress == ["    one", "    two"]
+    assert screen.lines == []
+    narrator(
+        EntryRecorded(ToolFinished(call_id="t", name="terminal", text="[Exit code 0 after 1 s.]\ndone", seconds=3))
+    )
+    assert screen.lines[0].startswith("✓ Ran make xxx")
+    assert screen.lines[0].endswith("…, 3 s")
+    assert screen.lines[1:] == ["    done"]
     assert narrator.activity_lines() == []
+
+
+def test_what_tools_did_is_said_in_sentences() -> None:
+    fenced = '<untrusted tool="terminal" id="0123456789abcdef">\n{}\n</untrusted id="0123456789abcdef">'
+    diff = "--- a.py\n+++ a.py\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
+    cases = [
+        ("file_read", '{"path":"a.py"}', "x" * 270, ["✓ Read a.py (270 B)"]),
+        ("file_search", '{"pattern":"TODO"}', "[3 matches in 2 files.]\na",
+         ["✓ Searched for TODO: 3 matches in 2 files"]),
+        ("terminal", '{"command":"pytest -q"}', "[Exit code 1 after 0.2 s.]\n" + fenced.format("1 failed"),
+         ["✗ Ran pytest -q: exit code 1", "    1 failed"]),
+        ("file_edit", '{"path":"a.py"}', fenced.format(diff),
+         ["✓ Edited a.py (+2 −1)", "    @@ -1 +1,2 @@", "    -a", "    +b", "    +c"]),
+        ("todo", "{}", "anything", ["✓ Changed the to-do list"]),
+        ("mcp_time", '{"zone":"UTC"}', "x" * 1_500, ["✓ Called mcp_time with zone UTC (1.5 kB)"]),
+        ("broken", "no json", "x", ["✓ Called broken (1 B)"]),
+    ]  # fmt: skip
+    for name, arguments, text, lines in cases:
+        screen, _ = told(*finished(name, text, arguments))
+        assert screen.lines == lines, name
+
+
+def test_the_tail_of_an_output_is_shown_and_all_of_it_when_asked_for() -> None:
+    text = "[Exit code 0 after 0.2 s.]\n" + "\n".join(f"line {number}" for number in range(20))
+    screen, narrator = told(*finished("terminal", text, '{"command":"seq 20"}'))
+    assert screen.lines == [
+        "✓ Ran seq 20",
+        "    … 15 more lines (Ctrl-O shows all)",
+        "\n".join(f"    line {number}" for number in range(15, 20)),
+    ]
+    narrator.show_newest()
+    assert screen.lines[3] == "▾ Ran seq 20"
+    assert "    line 0\n    line 1\n" in screen.lines[4]
+
+
+def test_a_diff_that_was_asked_about_is_not_shown_twice() -> None:
+    asked = ToolDecided(call_id="t", name="file_edit", by="person", decision="allowed", scope="once")
+    screen, _ = told(EntryRecorded(asked), *finished("file_edit", "@@ -1 +1 @@\n-a\n+b", '{"path":"a.py"}'))
+    assert screen.lines == ["✓ Edited a.py (+1 −1)"]
+
+
+def test_a_call_that_an_interrupt_left_is_said_to_be_unfinished() -> None:
+    screen, narrator = told(EntryRecorded(ToolStarted(call_id="t", name="terminal", arguments='{"command":"make"}')))
+    narrator.finish_run()
+    assert screen.lines == ["✗ Run make: not finished"]
 
 
 def test_a_call_that_takes_shape_is_seen() -> None:
@@ -105,7 +162,7 @@ def test_verbose_shows_results_and_reasoning_and_says_how_much_it_leaves_out() -
 
 def test_a_failed_tool_says_why_without_being_asked() -> None:
     finished = ToolFinished(call_id="t", name="terminal", text="No such file.", outcome=ToolOutcome.ERROR)
-    assert told(EntryRecorded(finished))[0].lines == ["  ✗ terminal: error, 13 bytes, 0.0 s", "    No such file."]
+    assert told(EntryRecorded(finished))[0].lines == ["✗ Run: error", "    No such file."]
 
 
 def test_notices_switches_and_refusals_are_told() -> None:
@@ -123,7 +180,7 @@ def test_notices_switches_and_refusals_are_told() -> None:
         "· The server birds is gone.",
         "· 8 messages became a summary, 9,000 → 100 tokens; /compress undo takes it back",
         "· the conversation stays as long as it is: too little would be saved",
-        "  ✗ terminal is not allowed by plan mode: it writes",
+        "✗ terminal is not allowed by plan mode: it writes",
     ]
 
 

@@ -148,11 +148,12 @@ def test_a_tool_shows_its_start_its_progress_and_what_came_and_the_list_as_it_ch
     bird.send("tools")
     bird.wait_for("compiling wings.c")
     seen = bird.wait_for("done with tools")
-    assert '→ terminal {"command":"make all"}' in seen
-    assert "✓ terminal: ok, 17 bytes, 0.6 s\n    line one\n    line two" in seen
-    assert "[>] 1. look at the wings" in seen
+    assert "✓ Ran make all\n    line one\n    line two" in seen
+    bird.wait_for("[>] 1. look at the wings")
     assert "I reason about it." in seen
     assert "compiling" not in seen
+    bird.press("C-o")
+    bird.wait_for("▾ Changed the to-do list")
 
 
 @pytest.mark.thorough

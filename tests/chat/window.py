@@ -22,7 +22,7 @@ def need_tmux() -> None:
 
 def environment(**more: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return {**kept, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", **more}
+    return {**kept, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "LC_ALL": "C.UTF-8", **more}
 
 
 class Window:

@@ -63,7 +63,7 @@ from hummingbird.core.journal import (
     UserSaid,
     VerdictRecorded,
 )
-from hummingbird.core.limits import ERROR_TEXT_CHARS, PRIMARY_COOL_DOWN_S
+from hummingbird.core.limits import ERROR_TEXT_CHARS, PRIMARY_COOL_DOWN_S, PROGRESS_LINES
 from hummingbird.core.messages import (
     NOT_RUN,
     UNKNOWN_OUTCOME,
@@ -369,7 +369,8 @@ class AgentLoop:
         if started is not None:  # a call that was left behind reports nothing any more
             # Mask before shortening: half a credential would not be recognised.
             masked = self._config.secrets.mask(replace_surrogates(text))
-            self._recorder.notify(ToolProgress(call_id, started.name, shorten_line(masked, PROGRESS_CHARS)))
+            lines = [shorten_line(line, PROGRESS_CHARS) for line in masked.split("\n")[-PROGRESS_LINES:]]
+            self._recorder.notify(ToolProgress(call_id, started.name, "\n".join(lines)))
 
     def _open_session(self, history: Sequence[Any]) -> None:
         system, tools = replace_surrogates(self._config.system), self._config.toolbox.definitions

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from hummingbird.chat.screen import ARGUMENT_CHARS, Screen, Tone
+from hummingbird.core.journal import ToolOutcome
 from hummingbird.core.shell.evaluation import printable_command
 from hummingbird.core.text import shorten_line
 
 EDIT_TOOL, TERMINAL_TOOL = "file_edit", "terminal"
 COMMAND_TOOLS = (TERMINAL_TOOL, "sandbox_exec")
 _VALUE_CHARS = 60
+_TOLD_SECONDS = 1.0  # from which on it is said how long a call took
+_NOTE_CHARS = 2_000  # at the beginning of a result, where our own note stands
+_SILENT_TOOLS = ("todo", "clarify", "skill", "delegate")
+_EXIT_CODE = re.compile(r"[Ee]xit[ _]code:? (-?\d+)")
 _FENCE = re.compile(r"</?untrusted [^>\n]*>")
 
 
@@ -44,7 +49,7 @@ def describe_call(name: str, arguments: Mapping[str, Any], *, done: bool = False
             return f"{'Edited' if done else 'Edit'} {given('path')}"
         case "terminal":
             how = " in the background" if arguments.get("background") else ""
-            return f"{verb}{how} {_one_line(given('command'))}"
+            return f"{verb}{how} {_one_line(given('command'))}".rstrip()
         case "sandbox_exec":
             return f"{verb} in the sandbox {_one_line(given('command'))}"
         case "process":
@@ -63,6 +68,42 @@ def describe_call(name: str, arguments: Mapping[str, Any], *, done: bool = False
             shown = ", ".join(f"{key} {shorten_line(given(key), _VALUE_CHARS)}" for key in arguments)
             verb = "Called" if done else "Call"
             return f"{verb} {name}{' with ' + shown if shown else ''}"
+
+
+def describe_result(name: str, arguments: Mapping[str, Any], text: str, outcome: ToolOutcome, seconds: float) -> str:
+    """Return a sentence about a call that has ended: "Read a.py (270 B)", "Ran pytest -q: exit code 1"."""
+    call = describe_call(name, arguments, done=outcome is ToolOutcome.OK)
+    took = f", {seconds:.0f} s" if seconds >= _TOLD_SECONDS else ""
+    if outcome is not ToolOutcome.OK:
+        return f"{call}: {outcome.value}{took}"
+    first = text.split("\n", 1)[0]
+    if name in COMMAND_TOOLS:
+        code = exit_code(text)
+        return f"{call}{f': exit code {code}' if code else ''}{took}"
+    if name == EDIT_TOOL:
+        return f"{call} ({diff_size_text(text)}{took})"
+    if name == "file_search" and (found := re.search(r"\[(.*?)\.?\]", without_fence(text).split("\n", 1)[0])):
+        return f"{call}: {found[1]}"
+    if name in _SILENT_TOOLS:
+        return call
+    return f"{call} ({_size_text(without_fence(text) if first else text)}{took})"
+
+
+def exit_code(text: str) -> int | None:
+    """Return the exit code that the result of a command names; None if it names none."""
+    found = _EXIT_CODE.search(text[:_NOTE_CHARS])
+    return int(found[1]) if found else None
+
+
+def output_lines(text: str) -> list[str]:
+    """Return the output of a command without our own note about it and without the fence."""
+    lines = without_fence(text).rstrip().split("\n")
+    return lines[1:] if lines and _EXIT_CODE.search(lines[0]) else lines
+
+
+def _size_text(text: str) -> str:
+    size = len(text.encode("utf-8", "replace"))
+    return f"{size} B" if size < 1_000 else f"{size / 1_000:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.1f} MB"
 
 
 def full_call_text(name: str, arguments: Mapping[str, Any]) -> str:

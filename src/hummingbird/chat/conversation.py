@@ -39,6 +39,7 @@ class TerminalConversation:
         self._is_answering = False
         self._interrupted = False
         self._todos: tuple[Todo, ...] = tuple(partner.todos())
+        self._printed_todos = self._todos
         self.left = asyncio.Event()
 
     @property
@@ -96,16 +97,28 @@ class TerminalConversation:
         if messages:
             self.screen.restore_input("\n".join(messages))
 
-    def show_changed_todos(self) -> None:
-        """Show the to-do list if it has changed."""
+    def update_todos(self) -> None:
+        """Read the to-do list again if it has changed; `live_todos` shows it while the run goes on."""
         if not self._narrator.todos_changed:
             return
         self._narrator.todos_changed = False
         with suppress(HummingbirdError):  # /todo shows the error
-            todos = tuple(self.partner.todos())
-            if todos != self._todos:
-                self._todos = todos
-                self.screen.say(todo_page(todos))
+            self._todos = tuple(self.partner.todos())
+
+    @property
+    def live_todos(self) -> tuple[Todo, ...]:
+        """The to-do list while the agent works on it."""
+        return self._todos if self._is_answering and any(one.is_open for one in self._todos) else ()
+
+    def _print_changed_todos(self) -> None:
+        self.update_todos()
+        if self._todos != self._printed_todos:
+            self._printed_todos = self._todos
+            if self._todos:
+                self.screen.say(todo_page(self._todos))
+
+    def show_newest_result(self) -> None:
+        self._narrator.show_newest()
 
     def begin(self, *, resumed: bool, first: str) -> None:
         """Show the end of a session that is gone on with, and send the first text, if there is one."""
@@ -223,7 +236,7 @@ class TerminalConversation:
         finally:
             self._is_answering = False
             self._narrator.finish_run()
-            self.show_changed_todos()
+            self._print_changed_todos()
 
     def _return_failed(self, text: str, sentence: str) -> None:
         self.screen.say(sentence, Tone.BAD)

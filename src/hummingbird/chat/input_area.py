@@ -270,6 +270,10 @@ class KeyHandler(Protocol):
     def is_picker_open(self) -> bool: ...
     def move_in_picker(self, step: int) -> None: ...
     def close_picker(self, *, choose: bool) -> None: ...
+    def show_newest_result(self) -> None:
+        """Handle Ctrl-O."""
+        ...
+
     def cycle_mode(self) -> None:
         """Handle Shift-Tab."""
         ...
@@ -316,6 +320,10 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     @keys.add("escape", filter=here & Condition(lambda: typed.is_question_open))
     def _decline(_: KeyPressEvent) -> None:
         typed.decline()
+
+    @keys.add("c-o")
+    def _expand(_: KeyPressEvent) -> None:
+        typed.show_newest_result()
 
     @keys.add("s-tab", filter=here & ~has_completions)
     def _cycle(_: KeyPressEvent) -> None:

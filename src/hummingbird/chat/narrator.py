@@ -1,11 +1,30 @@
 """Shows the events of a run on a Screen, and says at any time what is happening (`activity`, `activity_lines`)."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from hummingbird.chat.call_text import EDIT_TOOL, show_diff
-from hummingbird.chat.screen import ARGUMENT_CHARS, DIFF_LINES, RESULT_LINES, BlockSplitter, Screen, Tone
+from hummingbird.chat.call_text import (
+    COMMAND_TOOLS,
+    EDIT_TOOL,
+    describe_call,
+    describe_result,
+    exit_code,
+    output_lines,
+    parse_arguments,
+    show_diff,
+    without_fence,
+)
+from hummingbird.chat.screen import (
+    ARGUMENT_CHARS,
+    DIFF_LINES,
+    RESULT_LINES,
+    TAIL_LINES,
+    BlockSplitter,
+    Screen,
+    Tone,
+)
 from hummingbird.core.events import (
     CallDelta,
     EntryRecorded,
@@ -49,6 +68,7 @@ class ToolActivity:
 
     name: str
     since: float
+    arguments: Mapping[str, Any]
     progress: str = ""
 
 
@@ -64,6 +84,7 @@ class Narrator:
         self._last_answer = ""  # RunEnded repeats it
         self._running: dict[str, ToolActivity] = {}
         self._calls: dict[int, tuple[str, int]] = {}
+        self._newest = "", ""  # the newest result: what was done, and all that came of it
         self._asked_about: set[str] = set()  # calls that a person has seen with their diff before they ran
         self._reasoning_chars = 0
         self._activity_since = clock()
@@ -102,12 +123,12 @@ class Narrator:
         return self._reasoning.partial if self.verbose else ""
 
     def activity_lines(self) -> list[str]:
-        """Return one line per running tool, or per tool call that the model is writing."""
+        """Return what each running tool does and its last output, or which tool calls the model is writing."""
         now = self._clock()
-        lines = [
-            f"⋯ {one.name} {now - one.since:.0f}s{': ' + one.progress if one.progress else ''}"
-            for one in self._running.values()
-        ]
+        lines: list[str] = []
+        for one in self._running.values():
+            lines.append(f"⋯ {describe_call(one.name, one.arguments)} {now - one.since:.0f}s")
+            lines += [f"    {line}" for line in one.progress.split("\n") if line]
         if not self._running:
             lines += [
                 f"⋯ writes a call of {name or 'a tool'}, {chars:,} characters" for name, chars in self._calls.values()
@@ -122,6 +143,8 @@ class Narrator:
     def finish_run(self) -> None:
         """Clean up after a run, however it ended."""
         self._flush()
+        for one in self._running.values():
+            self._screen.say(f"✗ {describe_call(one.name, one.arguments)}: not finished", Tone.BAD)
         self._running.clear()
         self._activity = ""
         self._screen.request_redraw()
@@ -166,10 +189,9 @@ class Narrator:
             case ModelAnswered():
                 self._show_answer(entry)
             case ToolStarted(call_id=call_id, name=name, arguments=arguments):
-                self._running[call_id] = ToolActivity(name, self._clock())
+                self._running[call_id] = ToolActivity(name, self._clock(), parse_arguments(arguments))
                 self._calls.clear()
                 self._set_activity("running tools")
-                self._screen.say(f"→ {name} {shorten_line(arguments, ARGUMENT_CHARS)}", Tone.DIM)
             case ToolFinished():
                 self._show_tool_result(entry)
             case UserSaid(source=MessageSource.STEER, text=text):
@@ -196,22 +218,46 @@ class Narrator:
             self._screen.say(f"! the model stopped early: {entry.finish.value}", Tone.DIM)
 
     def _show_tool_result(self, entry: ToolFinished) -> None:
-        self._running.pop(entry.call_id, None)
+        was = self._running.pop(entry.call_id, None)
         self._set_activity("running tools" if self._running else "thinking")
-        size = len(entry.text.encode("utf-8", "replace"))
+        self.todos_changed = self.todos_changed or entry.name == _TODO_TOOL
+        if entry.outcome is ToolOutcome.DENIED:
+            return  # the decision was shown, with its reason
+        arguments = was.arguments if was else {}
         good = entry.outcome is ToolOutcome.OK
-        words = f"  {'✓' if good else '✗'} {entry.name}: {entry.outcome.value}, {size:,} bytes, {entry.seconds:.1f} s"
-        self._screen.say(words, Tone.DIM if good else Tone.BAD)
+        well = good and (entry.name not in COMMAND_TOOLS or exit_code(entry.text) in {0, None})
+        sentence = describe_result(entry.name, arguments, entry.text, entry.outcome, entry.seconds)
+        self._screen.say(f"{'✓' if well else '✗'} {sentence}", Tone.DIM if well else Tone.BAD)
+        self._newest = sentence, without_fence(entry.text)
         if self.verbose:
             self._show_result_text(entry.text)
-        elif good and entry.name == EDIT_TOOL and entry.call_id not in self._asked_about:
-            show_diff(self._screen, entry.text, DIFF_LINES)
+        elif good and entry.name == EDIT_TOOL:
+            if entry.call_id not in self._asked_about:
+                show_diff(self._screen, entry.text, DIFF_LINES)
+        elif good and entry.name in COMMAND_TOOLS:
+            self._show_tail(output_lines(entry.text))
         elif not good and entry.text:
             self._screen.say(f"    {shorten_line(entry.text, 2 * ARGUMENT_CHARS)}", Tone.DIM)
-        self.todos_changed = self.todos_changed or entry.name == _TODO_TOOL
+
+    def _show_tail(self, lines: list[str]) -> None:
+        """Show the last lines of an output, and how to see the others."""
+        left_out = len(lines) - TAIL_LINES
+        if left_out > 0:
+            self._screen.say(f"    … {left_out:,} more lines (Ctrl-O shows all)", Tone.DIM)
+        if any(line.strip() for line in lines):
+            self._screen.say("\n".join(f"    {line}" for line in lines[-TAIL_LINES:]), Tone.DIM)
+
+    def show_newest(self) -> None:
+        """Show all of the newest result."""
+        sentence, text = self._newest
+        if not sentence:
+            self._screen.say("· no tool has returned anything yet", Tone.DIM)
+            return
+        self._screen.say(f"▾ {sentence}", Tone.BOLD)
+        self._screen.say("\n".join(f"    {line}" for line in text.split("\n")), Tone.DIM)
 
     def _show_result_text(self, text: str) -> None:
-        lines = text.splitlines()
+        lines = without_fence(text).splitlines()
         self._screen.say("\n".join(f"    {line}" for line in lines[:RESULT_LINES]), Tone.DIM)
         if len(lines) > RESULT_LINES:
             self._screen.say(f"    … {len(lines) - RESULT_LINES:,} more lines", Tone.DIM)
@@ -236,7 +282,7 @@ class Narrator:
             case PrefixChanged(reason=reason):
                 self._screen.say(f"· the prompt or the tools have changed: {reason}", Tone.DIM)
             case ToolDecided(decision=decision, name=name, by=by, reason=reason) if decision == DENIED:
-                self._screen.say(f"  ✗ {name} is not allowed by {by}{': ' + reason if reason else ''}", Tone.DIM)
+                self._screen.say(f"✗ {name} is not allowed by {by}{': ' + reason if reason else ''}", Tone.DIM)
             case ToolDecided(call_id=call_id, scope=scope) if scope:
                 self._asked_about.add(call_id)
             case _:

@@ -83,7 +83,8 @@ class PermissionForm:
     @property
     def title(self) -> str:
         call = describe_call(self.question.tool, self.question.arguments)
-        return f"? {call}{f' ({diff_size_text(self.question.preview)})' if self.question.preview else ''}"
+        whose = f"{self.question.asked_by}: " if self.question.asked_by else ""
+        return f"? {whose}{call}{f' ({diff_size_text(self.question.preview)})' if self.question.preview else ''}"
 
     @property
     def choices(self) -> tuple[MenuChoice, ...]:
@@ -111,6 +112,8 @@ class PermissionForm:
             asked = "Run on this machine" if question.tool == TERMINAL_TOOL else f"Call {question.tool}"
             screen.say(f"? {asked}", Tone.ASKED)
             screen.say(full_call_text(question.tool, question.arguments) if question.arguments else question.text)
+        if question.asked_by:
+            screen.say(f"  Asked by {question.asked_by}.", Tone.DIM)
         if question.reason and not question.reason.startswith(_DEFAULT_RULE):
             screen.say(f"  Asked because of {question.reason}.", Tone.DIM)
 

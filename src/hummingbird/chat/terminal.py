@@ -45,6 +45,7 @@ from hummingbird.chat.rendering import BlockRenderer
 from hummingbird.chat.screen import (
     LETTER_ALONE_S,
     LIVE_ROWS,
+    LIVE_TODOS,
     REDRAW_S,
     STANDING_S,
     TWICE_S,
@@ -58,7 +59,7 @@ from hummingbird.chat.screen import (
     printable_text,
     wrap_line,
 )
-from hummingbird.chat.status_text import build_status_line
+from hummingbird.chat.status_text import build_status_line, todo_page
 from hummingbird.chat.terminal_io import (
     BufferedOutput,
     create_keyboard,
@@ -351,6 +352,10 @@ class ChatTerminal:
             self.buffer.reset()
             self.request_redraw()
 
+    def show_newest_result(self) -> None:
+        assert self.conversation is not None
+        self.conversation.show_newest_result()
+
     def cycle_mode(self) -> None:
         """Go on to the next mode; at a question about an edit, accept it and all that follow."""
         assert self.conversation is not None
@@ -456,8 +461,11 @@ class ChatTerminal:
         rows = max(2, min(LIVE_ROWS, size.rows // 2 - 2))
         lines: StyleAndTextTuples = [
             ("class:live", fit_line(printable_text(line).replace("\n", " "), columns))
-            for line in self.narrator.activity_lines()[-4:]
+            for line in self.narrator.activity_lines()[-rows:]
         ]
+        if self.conversation is not None and (todos := self.conversation.live_todos):
+            shown = todo_page(todos).split("\n")[:LIVE_TODOS]
+            lines += [("class:live", fit_line(printable_text(line), columns)) for line in shown]
         standing = self._status_cache[1]
         beside = standing.background[:3] if standing is not None else ()
         lines += [("class:live", fit_line(printable_text(f"& {line}").replace("\n", " "), columns)) for line in beside]
@@ -500,7 +508,7 @@ class ChatTerminal:
                 self._changed, ticked = False, now
                 self._swap_draft()
                 if self.conversation is not None:
-                    self.conversation.show_changed_todos()
+                    self.conversation.update_todos()
                 self._lines = self._live_lines()
                 self._draw()
                 self._changed |= self.questions.is_open and not self.questions.is_armed

@@ -44,7 +44,7 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A running tool reports its progress in one line, which is not journaled."""
+    """A running tool reports its progress in a few lines, which are not journaled."""
 
     call_id: str
     name: str

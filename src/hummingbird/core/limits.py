@@ -135,6 +135,7 @@ PATH_BYTES = 1024
 PATTERN_CHARS = 1_000
 JUDGED_CHARS = 256 * 1024  # of arguments; several times what one answer of a model can hold
 GRANT_SHOWN_CHARS = 2_000  # of a command in the grants file, for people; the key covers all of it
+PROGRESS_LINES = 5  # the last lines of a running tool that its observers see
 PERSON_TIMEOUT_S = 86_400.0  # a question that nobody answers in a day means no
 LOCK_WAIT_S = 10.0  # for a file to which another process is writing one line
 

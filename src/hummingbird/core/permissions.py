@@ -464,7 +464,7 @@ class PermissionQuestion:
 
     `text` is the whole call, ready to be shown; do not truncate it. `scopes` are the approvals that can be stored here.
     `arguments` are those of the call, masked. `preview` is what the call would change, as a unified diff, if its tool
-    can say so before. `offer` is what else the answer may allow.
+    can say so before. `offer` is what else the answer may allow. `asked_by` names the sub-agent whose call it is.
     """
 
     tool: str
@@ -476,6 +476,7 @@ class PermissionQuestion:
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     preview: str = ""
     offer: PermissionOffer = PermissionOffer()
+    asked_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,12 +89,12 @@ async def test_all_that_was_written_before_the_end_is_there(terminal: HostTermin
         assert (await run(terminal, "head -c 300000 /dev/zero | tr '\\0' x; echo; echo last"))[1].endswith("\nlast\n")
 
 
-async def test_the_last_line_is_shown_while_a_command_runs(terminal: HostTerminal, tmp_path: Path) -> None:
+async def test_the_last_lines_are_shown_while_a_command_runs(terminal: HostTerminal, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def show(line: str) -> None:
         seen.append(line)
-        (tmp_path / {"step 1": "one", "step 2": "two"}[line]).touch()
+        (tmp_path / {"step 1": "one", "step 1\nstep 2": "two"}[line]).touch()
 
     await called(
         terminal.tools[0],
@@ -102,7 +102,7 @@ async def test_the_last_line_is_shown_while_a_command_runs(terminal: HostTermina
         command="printf '\\033[31mstep 1\\033[0m\\n'; until test -e one; do sleep 0.05; done; "
         "echo step 2; until test -e two; do sleep 0.05; done",
     )
-    assert seen == ["step 1", "step 2"]
+    assert seen == ["step 1", "step 1\nstep 2"]
 
 
 async def test_a_background_command_gets_a_number_and_can_be_listed_read_and_killed(
@@ -280,7 +280,7 @@ def test_a_rolling_output_keeps_both_ends_whatever_the_pieces() -> None:
         assert rolling.read_slice(500, 9_999).lost_bytes == len(text) - 1_000
         assert rolling.read_slice(len(text) + 5, 10).content == b""
         assert rolling.full_content().startswith(text[:500] + b"\n[69000 bytes")
-        assert rolling.last_line() == "009999"
+        assert rolling.last_lines(2) == ["009998", "009999"]
 
 
 @pytest.mark.thorough

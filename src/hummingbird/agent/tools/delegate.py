@@ -18,6 +18,7 @@ import msgspec
 from hummingbird.agent.bounds import ARTEFACTS, DELEGATED_S, DELEGATED_S_CAP, FINDINGS_CHARS, PROGRESS_CHARS, TASKS
 from hummingbird.agent.entity_names import find_names
 from hummingbird.agent.prompts import NO_ANSWER
+from hummingbird.agent.tools.permission_gate import asked_on_behalf
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome
 from hummingbird.core.journal import EndReason, JournalEntry, ToolFinished, ToolOutcome, ToolStarted
@@ -29,6 +30,7 @@ from hummingbird.core.text import shorten_line
 from hummingbird.core.tool_spec import ToolSpec
 
 NAME = "delegate"
+ASKER_TASK_CHARS = 60  # of the task that is named when a sub-agent's call is asked about
 WITHHELD = frozenset(
     {NAME, "memory", "clarify", "skill"}
 )  # from sub-agents: no person talks to them, and they are short-lived
@@ -196,6 +198,7 @@ class DelegateTool:
             job.sub_agent = self._begin(
                 self._create_observer(job, context), job.usd, partial(context.record, job.number)
             )
+            asked_on_behalf.set(f"sub-agent {job.number} ({shorten_line(job.task, ASKER_TASK_CHARS)})")
             alarm = asyncio.get_running_loop().call_later(limit, job.stop, "timed_out")
             try:
                 outcome = await job.sub_agent.run(job.task)

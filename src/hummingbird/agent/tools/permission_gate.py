@@ -5,6 +5,7 @@ Grants for the session are read from its journal alone, so a resumed session has
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -36,6 +37,9 @@ DENIAL_ADVICE = (
     "you could not do and why."
 )
 
+
+# On whose behalf a question is asked, such as "sub-agent 2"; empty for the agent that the person talks to.
+asked_on_behalf: ContextVar[str] = ContextVar("asked_on_behalf", default="")
 
 # Returns what a call would change, as a unified diff; empty for tools that cannot say. Raises CommandFailed for a call
 # that would fail, so that nobody is asked about it.
@@ -178,6 +182,7 @@ class PermissionGate:
             command.masked_arguments(self._mask),
             self._mask(preview),
             PermissionOffer() if self._permissions.keeper is None else self._suggest(spec, command),
+            asked_on_behalf.get(),
         )
 
     def _suggest(self, spec: ToolSpec, command: ProposedCall) -> PermissionOffer:

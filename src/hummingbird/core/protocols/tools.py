@@ -72,7 +72,7 @@ class ToolContext:
       output. Await it on the run's event loop while this call lasts. It raises a ModelMistake for what the model should
       read (no such tool, invalid arguments, denied, too slow), and what the other tool raises. Calls nest one level
       deep.
-    - `progress` shows a line to observers.
+    - `progress` shows a line, or the last few lines of an output, to observers.
     - `say` adds a message to the conversation as if the user had said it, once the calls of this turn are done; skills
       use it.
     - `record` writes a sub-agent's entry into the run's journal, if the journal keeps entries of that kind. It takes

@@ -78,11 +78,12 @@ class OutputBuffer:
             between = b"\n[%d bytes of the output were not kept]\n" % lost if lost > 0 else b""
             return bytes(self._head) + between + tail
 
-    def last_line(self) -> str:
+    def last_lines(self, count: int) -> list[str]:
+        """Return the last lines that are not empty, oldest first."""
         with self._lock:
             end = bytes((self._tail or self._head)[-_LAST_LINE_BYTES:])
         lines = end.decode("utf-8", "replace").replace("\r", "\n").split("\n")
-        return next((line for line in reversed(lines) if line.strip()), "")
+        return [line for line in lines if line.strip()][-count:]
 
     def _tail_bytes(self) -> bytes:
         return bytes(self._tail[-self._half :])

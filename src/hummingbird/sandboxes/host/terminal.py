@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CommandFailed, UsageError
+from hummingbird.core.limits import PROGRESS_LINES
 from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
 from hummingbird.core.shell.evaluation import refusal_reason
 from hummingbird.core.shell.values import (
@@ -233,15 +234,16 @@ class TerminalTool:
         return _byte_stream(running.output.full_content(), note)
 
     async def _wait_with_progress(self, running: HostCommand, limit: float, context: ToolContext) -> None:
-        """Wait until the command itself has ended or its time is over, and report its last line as progress."""
+        """Wait until the command itself has ended or its time is over, and report its last lines as progress."""
         shown = ""
         while running.exit_code is None and not running.is_finished and running.age_s < limit:
             pause = min(PROGRESS_S, max(0.0, limit - running.age_s))
             if await running.wait_for(lambda: running.is_finished or running.exit_code is not None, pause):
                 return
-            if (line := _clean_line(running.output.last_line())) and line != shown:
-                shown = line
-                context.progress(line)
+            lines = "\n".join(filter(None, map(_clean_line, running.output.last_lines(PROGRESS_LINES))))
+            if lines and lines != shown:
+                shown = lines
+                context.progress(lines)
 
     async def _describe_outcome(self, running: HostCommand, limit: float, task_id: str) -> str:
         """Return how the command ended. Processes that it left running become a background process with a number."""
