@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hummingbird.agent.todo_list import Todo, TodoState
-from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, read_query
+from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, read_piped_input, read_query
 from hummingbird.chat.partner import ChatStatus, LastExchange
 from hummingbird.chat.terminal import TerminalSettings, run_terminal_chat
 from hummingbird.core.errors import UsageError
@@ -184,11 +184,13 @@ def _described(outcome: RunOutcome) -> dict[str, object]:
 async def answer_piped(arguments: Sequence[str]) -> int:
     """Answer without a terminal, as the program does whose standard input is a pipe."""
     piping = HeadlessSettings(Path.cwd(), _described, as_json="--json" in arguments, watched=sys.stderr.isatty())
+    if "--result" in arguments:
+        piping = replace(piping, only_result=True)
     if "-q" in arguments:
         asked = arguments[arguments.index("-q") + 1]
         if asked == "-":
-            return await answer_one(_partner_of, read_query(sys.stdin.buffer), piping, typed=False)
-        return await answer_one(_partner_of, asked, piping)
+            return await answer_one(_partner_of, "", piping, piped=read_query(sys.stdin.buffer))
+        return await answer_one(_partner_of, asked, piping, piped=read_piped_input())
     return await answer_lines(_partner_of, sys.stdin.buffer, piping)
 
 

@@ -56,6 +56,20 @@ def test_options_become_a_wish(work: Work) -> None:
     assert work.calls == [("c.yaml", wish, SandboxChoice("podman", "", ""), True)]
 
 
+def test_a_message_may_be_an_argument_and_p_is_an_alias(work: Work) -> None:
+    assert typed("hello", "--output-format", "json").exit_code == 7
+    assert (
+        typed("-p", "hello", "--output-format", "stream-json", "--allow-edits", "--allow", "Bash(ls *)").exit_code == 7
+    )
+    assert typed("-p").exit_code == 7
+    wishes = [wish for _, wish, _, _ in work.calls]
+    assert (wishes[0].message, wishes[0].query, wishes[0].only_result) == ("hello", None, True)
+    assert (wishes[1].query, wishes[1].as_json, wishes[1].accept_edits) == ("hello", True, True)
+    assert (wishes[1].allow, wishes[2].query) == (("Bash(ls *)",), "-")
+    for words in (["a", "-q", "b"], ["-q", "b", "--json", "--output-format", "json"], ["--plan", "--allow-edits"]):
+        assert typed(*words).exit_code == 2, words
+
+
 def test_nothing_said_is_a_conversation_with_what_is_configured(work: Work) -> None:
     typed()
     assert work.calls[0][1] == ChatRequest()

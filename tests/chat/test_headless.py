@@ -45,6 +45,27 @@ def test_a_query_from_standard_input_may_be_long_and_not_utf_8() -> None:
     assert done.stderr.decode().count("not all UTF-8") == 1
 
 
+def test_what_is_piped_in_goes_along_with_the_question_and_mentions_no_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2")
+    done = ran("-q", "review this", said=b"+ a line and @secret\n", folder=tmp_path)
+    assert done.stdout == b"heard 33 characters: review this\n\n+ a line and @secret\n"
+    assert ran("-q", "review this", said=b"").stdout == b"heard 11 characters: review this\n"
+
+
+def test_a_call_that_nobody_could_allow_is_told_with_the_option_that_allows_it() -> None:
+    done = ran("-q", "edit")
+    assert done.stderr.decode().splitlines()[-1] == (
+        "hummingbird: not allowed: Edit wings.py. To allow it: --allow-edits"
+    )
+    done = ran("-q", "ask")
+    assert "not allowed: Run make all. To allow it: --allow terminal" in done.stderr.decode()
+
+
+def test_the_result_alone_is_one_json_document() -> None:
+    done = ran("-q", "tools", "--result")
+    assert json.loads(done.stdout)["final_response"] == "done with tools"
+
+
 def test_json_is_one_event_a_line_and_the_result_last() -> None:
     done = ran("-q", "tools", "--json")
     lines = done.stdout.splitlines()

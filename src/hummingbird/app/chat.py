@@ -36,7 +36,14 @@ from hummingbird.app.sandboxes import SandboxChoice, check_sandbox_choice
 from hummingbird.app.session_catalog import SessionCatalog, fork_session, open_session_catalog
 from hummingbird.app.session_holder import TurnSessionHolder
 from hummingbird.app.stores import session_store, spending_ledger, state_paths
-from hummingbird.chat.headless import HeadlessSettings, answer_lines, answer_one, open_standard_input, read_query
+from hummingbird.chat.headless import (
+    HeadlessSettings,
+    answer_lines,
+    answer_one,
+    open_standard_input,
+    read_piped_input,
+    read_query,
+)
 from hummingbird.chat.partner import (
     ChatPermissions,
     ChatStatus,
@@ -632,19 +639,26 @@ def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *
     if wish.prompt_size:
         return _print_prompt_sizes(parts, _subject_of_request(wish))
     made = partial(_create_observed_partner, parts, wish)
+    is_text = not wish.as_json and not wish.only_result
     piping = HeadlessSettings(
-        parts.workspace, outcome_to_dict, wish.as_json, sys.stderr.isatty() and not wish.as_json, verbose
+        parts.workspace,
+        outcome_to_dict,
+        wish.as_json,
+        sys.stderr.isatty() and is_text,
+        verbose,
+        only_result=wish.only_result,
     )
-    if wish.query is None and not wish.as_json and has_terminal(os.environ):
+    if wish.query is None and is_text and has_terminal(os.environ):
         return asyncio.run(run_terminal_chat(made, _terminal_settings(parts, wish, remark, verbose=verbose)))
     if remark:
         click.echo(f"hummingbird: {remark}", err=True)
+    query = wish.query or wish.message or None
     with log_to_terminal(configuration, verbose=verbose):
-        if wish.query is None:
+        if query is None:
             return asyncio.run(answer_lines(made, open_standard_input(), piping))
-        if wish.query == "-":
-            return asyncio.run(answer_one(made, read_query(open_standard_input()), piping, typed=False))
-        return asyncio.run(answer_one(made, wish.query, piping))
+        if query == "-":
+            return asyncio.run(answer_one(made, "", piping, piped=read_query(open_standard_input())))
+        return asyncio.run(answer_one(made, query, piping, piped=read_piped_input()))
 
 
 async def _create_observed_partner(
@@ -671,7 +685,7 @@ def _terminal_settings(parts: ChatOptions, wish: ChatRequest, remark: str, *, ve
         verbose=verbose,
         greeting=f"{greeting}\n{remark}".rstrip(),
         resumed=wish.newest or wish.resume not in {"", PICK_SESSION},
-        first="/resume" if wish.resume == PICK_SESSION else "",
+        first="/resume" if wish.resume == PICK_SESSION else wish.message,
     )
 
 

@@ -6,8 +6,10 @@ permission is denied, with a sentence that says how to allow it.
 
 import asyncio
 import os
+import select
 import shlex
 import signal
+import stat
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ from typing import Any, BinaryIO, TextIO
 import msgspec
 
 from hummingbird.chat.attachments import MessageComposer, PasteStore
+from hummingbird.chat.call_text import describe_call
 from hummingbird.chat.commands import CommandCall, parse_command, unknown_command_text
 from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.partner import Partner
@@ -156,6 +159,7 @@ def _delta_fields(event: TextDelta | ReasoningDelta | CallDelta | ToolProgress |
 
 
 READER_GONE_EXIT_CODE = 141  # 128 + SIGPIPE, as a shell reports it
+PIPE_WAIT_S = 3.0  # for the first byte of a pipe beside a question
 _CHUNK_BYTES = 64 * 1024
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HeadlessPartnerFactory = Callable[[RunObserver, PermissionAsker, Clarifier | None], Awaitable[Partner]]
@@ -163,11 +167,16 @@ OutcomeDescriber = Callable[[RunOutcome], Mapping[str, Any]]  # the same diction
 
 
 class DenyingAsker:
-    """A PermissionAsker that denies everything, because there is nobody to ask."""
+    """A PermissionAsker that denies everything, because there is nobody to ask, and tells how to allow it."""
 
     name = "nobody: there is no terminal"
 
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
+        call = describe_call(question.tool, question.arguments)
+        self._tell(f"hummingbird: not allowed: {call}. To allow it: {_allowing_option(question)}")
         return PermissionAnswer(
             None,
             f"nobody can be asked here. To allow it, start with {_allowing_option(question)}, add a rule to "
@@ -184,21 +193,25 @@ def _allowing_option(question: PermissionQuestion) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeadlessSettings:
-    """`describe_outcome` makes the last line of each run with `as_json`; `watched`: progress goes to standard error."""
+    """`describe_outcome` makes the last line of each run with `as_json`; `watched`: progress goes to standard error.
+
+    With `only_result`, that line is all that is printed of a run.
+    """
 
     start: Path
     describe_outcome: OutcomeDescriber
     as_json: bool = False
     watched: bool = False
     verbose: bool = False
+    only_result: bool = False
 
 
 async def answer_one(
-    partner_of: HeadlessPartnerFactory, text: str, piping: HeadlessSettings, *, typed: bool = True
+    partner_of: HeadlessPartnerFactory, text: str, piping: HeadlessSettings, *, piped: str = ""
 ) -> int:
-    """Answer one message and return the exit code. A text that was not `typed` cannot mention files."""
+    """Answer one message and return the exit code. What was `piped` goes along, but cannot mention files."""
     async with HeadlessChat(partner_of, piping) as desk:
-        return await desk.say(text if typed else desk.pastes.keep(text))
+        return await desk.say("\n\n".join(filter(None, (text, desk.pastes.keep(piped) if piped else ""))))
 
 
 async def answer_lines(partner_of: HeadlessPartnerFactory, lines: BinaryIO, piping: HeadlessSettings) -> int:
@@ -220,17 +233,31 @@ def open_standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def read_query(stdin: BinaryIO) -> str:
-    """Read all of standard input. Raises InputUnreadable if it is empty or too long."""
+def read_query(stdin: BinaryIO, *, may_be_empty: bool = False) -> str:
+    """Read all of standard input. Raises InputUnreadable if it is too long, or empty where it may not be."""
     content = stdin.read(PIPED_BYTES + 1)
     if len(content) > PIPED_BYTES:
         raise InputUnreadable(f"Standard input is longer than {PIPED_BYTES:,} bytes: put it into a file and name that.")
     text = content.decode("utf-8", "replace")
-    if not text.strip():
+    if not text.strip() and not may_be_empty:
         raise InputUnreadable("Standard input is empty: there is nothing to answer.")
     if "\ufffd" in text and "\ufffd".encode() not in content:
         print("hummingbird: standard input is not all UTF-8; the rest stands as \ufffd", file=sys.stderr)  # noqa: T201 - where nobody watches there is no screen to tell it on
     return text
+
+
+def read_piped_input() -> str:
+    """Return what is piped into the process, empty if nothing is. Raises InputUnreadable if it is too long.
+
+    Whoever starts programs may leave them a pipe that nobody ever writes to or closes: that is not waited for.
+    """
+    if sys.stdin is None or stat.S_ISCHR(os.fstat(sys.stdin.fileno()).st_mode):  # a terminal, or /dev/null
+        return ""
+    if not select.select([sys.stdin.fileno()], [], [], PIPE_WAIT_S)[0]:
+        told = f"hummingbird: nothing came through standard input in {PIPE_WAIT_S:g} s; going on without"
+        print(told, file=sys.stderr)  # noqa: T201 - there is no screen yet
+        return ""
+    return read_query(sys.stdin.buffer, may_be_empty=True).strip()
 
 
 class HeadlessChat:
@@ -239,11 +266,11 @@ class HeadlessChat:
     def __init__(self, partner_of: HeadlessPartnerFactory, piping: HeadlessSettings) -> None:
         self._partner_of = partner_of
         self._settings = piping
-        made = JsonScreen if piping.as_json else StreamScreen
+        made = JsonScreen if piping.as_json or piping.only_result else StreamScreen
         self.streams = made(sys.stdout, sys.stderr if piping.watched else None)
         self._narrator = Narrator(ProgressScreen(self.streams))
         self._narrator.verbose = piping.verbose
-        self._events = JsonEventWriter(self.streams.write_answer) if piping.as_json else None
+        self._events = JsonEventWriter(self.streams.write_answer) if piping.as_json or piping.only_result else None
         self.pastes = PasteStore()
         self._next: list[str] = []
         self._interrupts = 0
@@ -251,7 +278,7 @@ class HeadlessChat:
         self.has_left = False
 
     async def __aenter__(self) -> "HeadlessChat":
-        self.partner = await self._partner_of(self._observe, DenyingAsker(), None)
+        self.partner = await self._partner_of(self._observe, DenyingAsker(self.streams.write_progress), None)
         self._composer = MessageComposer(self._settings.start, self.partner.attach, self.pastes)
         return self
 
@@ -313,7 +340,8 @@ class HeadlessChat:
     def _observe(self, event: RunEvent) -> None:
         """Show an event. A StatusMessage reports a problem, so it is shown even if nobody watches."""
         if self._events is not None:
-            self._events(event)
+            if not self._settings.only_result:
+                self._events(event)
         elif isinstance(event, StatusMessage):
             self.streams.write_progress(f"hummingbird: {event.sentence}")
         elif self._settings.watched:

@@ -9,12 +9,16 @@ PICK_SESSION = "?"  # in place of a session's id: choose it from a list
 class ChatRequest:
     """What the command line asks for.
 
-    With `query` None the chat is interactive; the query "-" stands for standard input. `newest` continues the last
-    session. With `toolsets` None the configuration decides. `prompt_size` only shows the size of prompt and tools.
+    With `query` None the chat is interactive; the query "-" stands for standard input. `message` is what an interactive
+    chat begins with, or the query where there is no terminal. With `only_result`, one JSON document is printed.
+    `newest` continues the last session of the folder. With `toolsets` None the configuration decides. `prompt_size`
+    only shows the size of prompt and tools.
     """
 
     query: str | None = None
+    message: str = ""
     as_json: bool = False
+    only_result: bool = False
     resume: str = ""
     newest: bool = False
     model: str = ""

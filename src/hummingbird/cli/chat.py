@@ -11,8 +11,24 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
 
 @click.command()
 @config_option
-@click.option("--query", "-q", metavar="TEXT", help="Answer this question and exit; - reads it from standard input.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line, the result last.")
+@click.argument("message", required=False)
+@click.option(
+    "--query",
+    "-q",
+    "-p",
+    "--print",
+    metavar="[TEXT]",
+    is_flag=False,
+    flag_value="-",
+    help="Answer this question and exit. What is piped in goes along with it; without TEXT it is the question.",
+)
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json", "stream-json"]),
+    default="text",
+    help="The answer alone, one JSON document, or one JSON event per line, the result last.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --output-format stream-json.")
 @click.option(
     "--resume",
     metavar="[ID]",
@@ -37,6 +53,8 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
 def chat(
     *,
     config: str | None,
+    message: str | None,
+    output_format: str,
     query: str | None,
     as_json: bool,
     resume: str | None,
@@ -66,22 +84,31 @@ def chat(
     \b
     Examples:
       hummingbird chat
+      hummingbird chat "Why does test_prices.py fail?"
       hummingbird chat --continue
       hummingbird chat --plan --project acme/widgets
       hummingbird chat -q "Why does @build.log end early?"
-      git diff | hummingbird chat -q - --toolsets ""
-      hummingbird chat -q "List flaky tests" --json | jq -r 'select(.kind == "result").final_response'
+      git diff | hummingbird chat -q "Review this" --toolsets ""
+      hummingbird chat -q "List flaky tests" --output-format json | jq -r .final_response
+      hummingbird chat -q "Mend the tests" --allow-edits --allow 'terminal(pytest *)'
       printf 'Read @notes.md\\nNow in one sentence\\n' | hummingbird chat
 
-    Exit code 1: no useful answer; 130: interrupted.
+    Exit code 1: no useful answer; 130: interrupted. Without a terminal nobody is asked: what would ask is refused, and
+    the option that would allow it is named on standard error.
     """
     check_sandbox_options(sandbox, context, namespace)
     _check_options(query=query, resume=resume, newest=newest, project=project, workflow=workflow)
+    if message is not None and query is not None:
+        raise click.UsageError("Give the question once: as an argument, or with -q.")
+    if as_json and output_format == "json":
+        raise click.UsageError("--json prints a stream of events; leave it out with --output-format json.")
     if plan and allow_edits:
         raise click.UsageError("--plan and --allow-edits exclude each other: give one of them.")
     wish = ChatRequest(
         query=query,
-        as_json=as_json,
+        message=message or "",
+        as_json=as_json or output_format == "stream-json",
+        only_result=output_format == "json",
         resume=resume or "",
         newest=newest,
         model=model,
