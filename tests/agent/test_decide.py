@@ -130,7 +130,10 @@ STEPS: dict[str, tuple[list[JournalEntry], Step]] = {
         [*BEGUN, *failed(ModelFailureKind.CREDENTIAL, 2)],
         EndRun(EndReason.MODEL_ERROR, sentence="why"),
     ),
-    "a Retry-After": ([*BEGUN, *failed(ModelFailureKind.UNAVAILABLE, after_s=7.0)], CallModel(wait_s=7.0)),
+    "a Retry-After": (
+        [*BEGUN, *failed(ModelFailureKind.UNAVAILABLE, after_s=7.0)],
+        CallModel(wait_s=7.0, retry=1, retries=4),
+    ),
     "retries used up": (
         [*BEGUN, *failed(ModelFailureKind.UNAVAILABLE, 5)],
         EndRun(EndReason.MODEL_ERROR, sentence="why"),

@@ -1,10 +1,12 @@
 """What a person is asked before a tool call of a chat, and what becomes of the answer."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from hummingbird.core.errors import UsageError
+from hummingbird.core.journal import EndReason
 from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionMode, PermissionQuestion
 from tests.app.chats import Yes, calling, home
 from tests.standins.vendors.script import Turn
@@ -115,3 +117,17 @@ async def test_a_question_of_a_sub_agent_says_whose_it_is(tmp_path: Path) -> Non
         async with here.chat(asker=person) as partner:
             await partner.say("go")
         assert [question.asked_by for question in person.asked] == ["sub-agent 1001 (look at the wings)", ""]
+
+
+async def test_what_a_command_had_printed_when_it_was_interrupted_reaches_the_model(tmp_path: Path) -> None:
+    waiting = calling("terminal", command="echo half of it; touch begun; sleep 600")
+    with home(tmp_path, waiting, Turn(text="I see")) as here:
+        async with here.chat(asker=Yes()) as partner:
+            running = asyncio.ensure_future(partner.say("go"))
+            while not (here.workspace / "begun").exists():  # noqa: ASYNC110 - another process makes it
+                await asyncio.sleep(0.02)
+            partner.interrupt()
+            assert (await running).reason is EndReason.INTERRUPTED
+            await partner.say("and?")
+        assert "It had printed until then:" in str(here.lab.requests[1].body["messages"])
+        assert "half of it" in str(here.lab.requests[1].body["messages"])

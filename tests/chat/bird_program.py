@@ -207,6 +207,16 @@ async def _conversed() -> int:
     return await run_terminal_chat(_partner_of, setting)
 
 
+def wait_for_start() -> None:
+    """Wait for the file that lets this program begin, as if it took long to load."""
+    if "BIRD_START" in os.environ:
+        sys.stdout.write("starting\n")
+        sys.stdout.flush()
+        while not Path(os.environ["BIRD_START"]).exists():
+            time.sleep(0.02)
+
+
 if __name__ == "__main__":
+    wait_for_start()
     headless = len(sys.argv) > 1 or not sys.stdin.isatty()
     sys.exit(asyncio.run(answer_piped(sys.argv[1:]) if headless else _conversed()))

@@ -264,7 +264,7 @@ async def test_approve_is_no_answer_to_a_question_for_words(stage: Stage) -> Non
         ("/save /tmp/there", "The session is in /tmp/there"),
         ("/save", "hummingbird-abcdef123456"),
         ("/hepl", "Did you mean /help"),
-        ("/zzzzzz", "There is no command /zzzzzz. /help lists all of them."),
+        ("/zzzzzz", "There is no command /zzzzzz, so nothing is sent. /help lists all of them"),
     ],
 )
 async def test_each_command_says_what_it_did_or_what_to_do(stage: Stage, text: str, shown: str) -> None:
@@ -290,7 +290,27 @@ async def test_quit_leaves_and_stop_ends_the_run_without_losing_what_waits(stage
     assert stage.talk.left.is_set()
 
 
-@pytest.mark.parametrize("text", ["/etc/hosts", "/etc/hosts is odd", "/tmp is full", "/", "a /help", "// x", "/1"])
+async def test_what_cannot_be_meant_is_not_sent_but_given_back(stage: Stage) -> None:
+    (stage.composer.start / "wings.py").touch()
+    shown = await stage.did("/compres now", "mend @wing.py", "ask @alice")
+    assert "There is no command /compres, so nothing is sent. Did you mean /compress" in shown
+    assert "There is no file wing.py, so nothing is sent. Did you mean @wings.py?" in shown
+    assert stage.partner.heard == []
+    assert stage.screen.given_back == ["/compres now", "mend @wing.py\nask @alice"]
+    await stage.did("ask @alice", "`@wing.py` is fine")
+    assert stage.partner.heard == ["ask @alice", "`@wing.py` is fine"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"), [("/exit", "quit"), ("/clear", "new"), ("/compact now", "compress"), ("?", "help")]
+)
+def test_other_names_of_commands(typed: str, name: str) -> None:
+    meant = parse_command(typed)
+    assert meant is not None
+    assert meant.command is COMMANDS[name]
+
+
+@pytest.mark.parametrize("text", ["/etc/hosts", "/etc/hosts is odd", " /tmp is full", "/", "a /help", "// x", "/1"])
 def test_a_path_is_not_a_command(text: str) -> None:
     assert parse_command(text) is None
 

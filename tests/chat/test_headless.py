@@ -137,22 +137,23 @@ def test_an_interrupted_question_ends_with_130(tmp_path: Path) -> None:
 def test_a_reader_that_goes_away_ends_it_quietly(arguments: list[str]) -> None:
     process = subprocess.Popen(
         [*COMMAND, *arguments],
-        stdin=subprocess.PIPE,
+        stdin=subprocess.DEVNULL if "-q" in arguments else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
     )
-    assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    process.stdin.write(b"slow 600\nanother\n")
-    process.stdin.flush()
+    if process.stdin is not None:
+        process.stdin.write(b"slow 600\nanother\n")
+        process.stdin.flush()
     process.stdout.readline()
     process.stdout.close()
     assert process.wait(PATIENCE_S) == 141
     assert process.stderr.read() == b""
     process.stderr.close()
-    process.stdin.close()
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 @pytest.mark.thorough
@@ -160,6 +161,7 @@ def test_what_goes_on_is_told_to_a_terminal_on_standard_error() -> None:
     ours, theirs = pty.openpty()
     done = subprocess.run(
         [*COMMAND, "-q", "tools"],
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=theirs,
         env=environment(),
@@ -170,5 +172,4 @@ def test_what_goes_on_is_told_to_a_terminal_on_standard_error() -> None:
     told = os.read(ours, 65_536).decode()
     os.close(ours)
     assert done.stdout == b"done with tools\n"
-    assert "→ terminal" in told
-    assert "✓ terminal: ok" in told
+    assert "✓ Ran make all" in told

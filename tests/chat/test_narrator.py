@@ -6,6 +6,7 @@ from hummingbird.core.events import (
     CallDelta,
     EntryRecorded,
     ReasoningDelta,
+    RetryScheduled,
     RunEvent,
     StatusMessage,
     TextDelta,
@@ -67,7 +68,24 @@ def test_an_answer_that_broke_off_is_said_to_have_and_its_second_try_stands_alon
         TextDelta("half an ans"), EntryRecorded(failed), TextDelta("a whole answer"), answered("a whole answer")
     )
     assert texts(screen) == ["half an ans", "a whole answer"]
-    assert screen.lines == ["! It is overloaded. (it wants 7 s of rest) What came until then is above."]
+    assert screen.lines == ["! It is overloaded, what came until then is above."]
+
+
+def test_a_retry_is_one_line_with_reason_number_and_waiting_time() -> None:
+    failed = ModelFailed(
+        call_id="m",
+        model="b",
+        happening=ModelFailureKind.UNAVAILABLE,
+        sentence="429 from anthropic.",
+        retry_after_s=8.0,
+    )
+    retry = RetryScheduled(2, 4, 8.2, "429 from anthropic.")
+    switched = ModelSwitched(model="owl", reason="429 from anthropic.")
+    screen, _ = told(EntryRecorded(failed), retry, EntryRecorded(failed), EntryRecorded(switched))
+    assert screen.lines == [
+        "! 429 from anthropic; retry 2 of 4 in 8 s",
+        "! 429 from anthropic; going on with owl",
+    ]
 
 
 def test_an_answer_that_is_not_kept_or_was_cut_is_said_to_be() -> None:
@@ -139,10 +157,12 @@ def test_a_diff_that_was_asked_about_is_not_shown_twice() -> None:
     assert screen.lines == ["✓ Edited a.py (+1 −1)"]
 
 
-def test_a_call_that_an_interrupt_left_is_said_to_be_unfinished() -> None:
-    screen, narrator = told(EntryRecorded(ToolStarted(call_id="t", name="terminal", arguments='{"command":"make"}')))
+def test_an_interrupt_is_one_line_that_names_what_was_going_on() -> None:
+    start = EntryRecorded(ToolStarted(call_id="t", name="terminal", arguments='{"command":"make"}'))
+    ended = EntryRecorded(RunEnded(run_id="r", reason=EndReason.INTERRUPTED, text="", answered=False))
+    screen, narrator = told(start, ended)
     narrator.finish_run()
-    assert screen.lines == ["✗ Run make: not finished"]
+    assert screen.lines == ["■ interrupted during: Run make"]
 
 
 def test_a_call_that_takes_shape_is_seen() -> None:
@@ -176,7 +196,7 @@ def test_notices_switches_and_refusals_are_told() -> None:
     )
     assert screen.lines == [
         "· Half of the budget is spent.",
-        "! going on with owl: the bird is down",
+        "! the bird is down; going on with owl",
         "· The server birds is gone.",
         "· 8 messages became a summary, 9,000 → 100 tokens; /compress undo takes it back",
         "· the conversation stays as long as it is: too little would be saved",

@@ -405,3 +405,22 @@ def test_undo_and_rewind_offer_the_files_as_well(window: Windows) -> None:
     bird.type("y")
     bird.wait_for("wings.py is as it was 2 messages ago.")
     bird.wait_for("› one")
+
+
+def test_lines_that_were_typed_during_the_start_are_separate_messages(window: Windows) -> None:
+    bird = window(early=["one", "two"])
+    bird.wait_for("heard 3 characters: two")
+    assert "heard 3 characters: one" in bird.all()
+
+
+def test_esc_interrupts_and_one_line_says_so(window: Windows) -> None:
+    bird = window()
+    bird.send("slow 60")
+    bird.wait_until_printed("word20 ")
+    bird.press("Escape")
+    bird.wait_for("■ interrupted")
+    bird.wait_for("ready ·")
+    assert len(re.findall("interrupt", bird.all())) == 1
+    bird.send("/modle owl")
+    bird.wait_for("There is no command /modle, so nothing is sent. Did you mean /model")
+    bird.wait_for("› /modle owl")

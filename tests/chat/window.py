@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,12 @@ def environment(**more: str) -> dict[str, str]:
 class Window:
     """Close it, or a server is left behind."""
 
-    def __init__(self, folder: Path, columns: int = 100, rows: int = 30, **more: str) -> None:
+    def __init__(
+        self, folder: Path, columns: int = 100, rows: int = 30, early: Sequence[str] = (), **more: str
+    ) -> None:
+        """`early` is typed before the program listens."""
+        if early:
+            more["BIRD_START"] = str(folder / "start")
         self._socket = f"bird-{uuid.uuid4().hex[:8]}"
         self._environment = environment(**more)
         self._folder = folder
@@ -36,6 +41,11 @@ class Window:
         command = f"{sys.executable} {PROGRAM}; echo ENDED $?; sleep 60"
         size = ["-x", str(columns), "-y", str(rows)]
         self._tmux("-f", "/dev/null", "new-session", "-d", *size, *settings, "-c", str(folder), command)
+        if early:
+            self.wait_for("starting")
+            for line in early:
+                self.send(line)
+            (folder / "start").touch()
         self.wait_for("bird is here")
         self.wait_for("ready")
 

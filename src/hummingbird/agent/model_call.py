@@ -24,7 +24,7 @@ from hummingbird.core.errors import (
     ProviderTimeout,
     ProviderUnavailable,
 )
-from hummingbird.core.events import Delta
+from hummingbird.core.events import Delta, RetryScheduled
 from hummingbird.core.journal import TURN, FinishReason, ModelAnswered, ModelCalled, ModelFailed
 from hummingbird.core.limits import ERROR_TEXT_CHARS, MAX_OUTPUT_TOKENS
 from hummingbird.core.masking import Secrets
@@ -99,6 +99,8 @@ class ModelCaller:
     async def call(self, step: CallModel) -> SwitchModel | EndRun | None:
         """Make the call and return None, or return the step to take instead."""
         model = self.models[self.recorder.state.model]
+        if step.retry and (failure := self.recorder.state.failure) is not None:
+            self.recorder.notify(RetryScheduled(step.retry, step.retries, step.wait_s, failure.sentence))
         if step.wait_s:
             await self.clock.sleep(step.wait_s)
         if step.refresh and not await _refresh_credentials(model):

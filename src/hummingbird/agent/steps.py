@@ -20,17 +20,22 @@ from hummingbird.agent.budget import (
 from hummingbird.agent.recovery import RECOVERY_TABLE, RecoveryAction, RecoveryRule, ResponseKind, retry_delay_s
 from hummingbird.agent.run_state import RunState
 from hummingbird.core.journal import EndReason, ModelFailed
-from hummingbird.core.limits import FINAL_ATTEMPTS, REPEATS_FATAL, REPEATS_NOTICED, STRIKES
+from hummingbird.core.limits import FINAL_ATTEMPTS, REPEATS_FATAL, REPEATS_NOTICED, RETRIES_BEFORE_FALLBACK, STRIKES
 from hummingbird.core.messages import AssistantMessage, NoticeKind, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
-    """Call the model; `refresh` gets new credentials first, and does `otherwise` if there are none."""
+    """Call the model; `refresh` gets new credentials first, and does `otherwise` if there are none.
+
+    `retry` counts this try among those after a failure, `retries` says how many there are at most.
+    """
 
     final: bool = False
     insist: bool = False  # disable tools in the request itself, at the second final attempt
     wait_s: float = 0.0
+    retry: int = 0
+    retries: int = 0
     refresh: bool = False
     otherwise: "SwitchModel | EndRun | None" = None
 
@@ -181,10 +186,13 @@ def _step_after_failure(state: RunState, failure: ModelFailed, now: LoopConditio
     again = _call_model(state)
     match action:
         case RecoveryAction.RETRY:
+            limit = RETRIES_BEFORE_FALLBACK if _next_models(state, now) else rule.limit
             wait_s = retry_delay_s(count, failure.retry_after_s, now.random)
             if now.limits.seconds is not None and now.spent.seconds + wait_s >= now.limits.seconds:
                 return _switch_model_or_end(state, failure, rule, now)
-            return CallModel(again.final, again.insist, wait_s=wait_s)
+            if count > limit:
+                return _switch_model_or_end(state, failure, rule, now)
+            return CallModel(again.final, again.insist, wait_s, retry=count, retries=limit)
         case RecoveryAction.REFRESH:
             return CallModel(
                 again.final, again.insist, refresh=True, otherwise=_switch_model_or_end(state, failure, rule, now)
@@ -203,10 +211,14 @@ def _step_after_failure(state: RunState, failure: ModelFailed, now: LoopConditio
 def _switch_model_or_end(
     state: RunState, failure: ModelFailed, rule: RecoveryRule, now: LoopConditions
 ) -> SwitchModel | EndRun:
-    after = list(now.chain)[now.chain.index(state.model) + 1 :] if state.model in now.chain else []
-    if after:
+    if after := _next_models(state, now):
         return SwitchModel(after[0], failure.sentence)
     return _end_unanswered(rule.reason, state.describe_failed_models())
+
+
+def _next_models(state: RunState, now: LoopConditions) -> Sequence[str]:
+    """Return the models behind the current one in the chain."""
+    return list(now.chain)[now.chain.index(state.model) + 1 :] if state.model in now.chain else []
 
 
 def _next_notice(state: RunState, now: LoopConditions) -> ShowNotice | None:

@@ -13,6 +13,7 @@ import secrets
 import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 from hummingbird.chat.screen import (
@@ -34,6 +35,7 @@ _NOT_ATTACHED = "{:,} characters are too long for one message, and cannot be att
 
 _PLACEHOLDER = re.compile(r"\[pasted (\d+)-[0-9a-f]{6}: [\d,]+ characters\]")
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
+_NAMES_COMPARED = 5_000  # of a folder, when a mentioned file does not exist
 _PUNCTUATION = ".,;:!?)]}'"
 
 
@@ -136,6 +138,8 @@ class MessageComposer:
                 if content is not None:
                     found[tried] = content
                     break
+            else:
+                await asyncio.to_thread(_check_missing_file, self.start, name.rstrip(_PUNCTUATION))
         return [await self._describe_file(name, content) for name, content in found.items()]
 
     async def _describe_file(self, name: str, content: bytes) -> str:
@@ -184,6 +188,23 @@ def _decode_head(content: bytes) -> str | None:
         return content.decode()
     except UnicodeDecodeError as error:
         return content[: error.start].decode() if error.start > len(content) - 4 and error.start > 0 else None
+
+
+def _check_missing_file(start: Path, name: str) -> None:
+    """Raise UsageError for a name that looks like a file which does not exist, with the nearest names that do.
+
+    Names without a dot or a slash may be people or decorators and are sent as they are.
+    """
+    if not re.search(r"\w[./]\w", name) or os.path.lexists(start / name):
+        return
+    folder, _, last = name.rpartition("/")
+    try:
+        known = sorted(one.name for one in (start / folder).iterdir())[:_NAMES_COMPARED]
+    except (OSError, ValueError):
+        known = []
+    near = [f"@{folder}/{one}" if folder else f"@{one}" for one in get_close_matches(last, known, n=3, cutoff=0.5)]
+    instead = f"Did you mean {' or '.join(near)}? " if near else ""
+    raise UsageError(f"There is no file {name[:200]}, so nothing is sent. {instead}In backticks, `@…` is plain text.")
 
 
 def _read_mentioned_file(start: Path, name: str) -> bytes | None:

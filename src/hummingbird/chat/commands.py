@@ -1,7 +1,7 @@
 """The slash commands of a conversation, in the table COMMANDS.
 
-A text that starts with a slash is a command only if its first word is in the table, or if it is a single word: a
-message may start with a path like /etc/hosts.
+A text whose first word is a slash and letters is a command; one that does not exist is never sent as a message. A
+message may start with a path like /etc/hosts, and one that starts with a space is no command.
 """
 
 import re
@@ -98,24 +98,28 @@ MODE_COMMANDS = {
     "auto-edits": PermissionMode.ACCEPT_EDITS,
     "default": PermissionMode.ASK,
 }
+ALIASES = {"exit": "quit", "clear": "new", "compact": "compress"}
 _WORD = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?\Z", re.DOTALL)
 
 
 def parse_command(text: str) -> CommandCall | None:
     """Return the command that the text calls; None if the text is a message."""
-    found = _WORD.match(text.strip())
+    if text.strip() == "?":
+        return CommandCall(COMMANDS["help"], "", "?")
+    found = _WORD.match(text.rstrip())
     if not found:
         return None
-    command, argument = COMMANDS.get(found[1].lower()), (found[2] or "").strip()
-    if command is None and argument:
-        return None
-    return CommandCall(command, argument, found[1])
+    word = found[1].lower()
+    return CommandCall(COMMANDS.get(ALIASES.get(word, word)), (found[2] or "").strip(), found[1])
 
 
 def unknown_command_text(word: str) -> str:
-    near = get_close_matches(word.lower(), COMMANDS, n=3, cutoff=0.4)
+    near = get_close_matches(word.lower(), [*COMMANDS, *ALIASES], n=3, cutoff=0.4)
     instead = f"Did you mean {' or '.join('/' + name for name in near)}? " if near else ""
-    return f"There is no command /{word[:40]}. {instead}/help lists all of them."
+    return (
+        f"There is no command /{word[:40]}, so nothing is sent. {instead}/help lists all of them; a space before the "
+        "slash makes it a message."
+    )
 
 
 def help_page() -> str:

@@ -68,6 +68,7 @@ class TerminalConversation:
             return
         elif meant is not None and meant.command is None:
             self.screen.say(unknown_command_text(meant.word))
+            self.screen.restore_input(text)
         elif meant is not None and meant.command is not None and meant.command.anytime:
             self._run_in_background(meant)
         else:

@@ -31,6 +31,7 @@ from hummingbird.core.events import (
     CallDelta,
     EntryRecorded,
     ReasoningDelta,
+    RetryScheduled,
     RunDetached,
     RunEvent,
     RunOutcome,
@@ -144,7 +145,9 @@ class JsonEventWriter:
         self._write(line.decode())
 
 
-def _delta_fields(event: TextDelta | ReasoningDelta | CallDelta | ToolProgress | StatusMessage) -> dict[str, Any]:
+def _delta_fields(
+    event: TextDelta | ReasoningDelta | CallDelta | ToolProgress | StatusMessage | RetryScheduled,
+) -> dict[str, Any]:
     match event:
         case TextDelta(text=text):
             return {"kind": "text_delta", "text": text}
@@ -156,6 +159,8 @@ def _delta_fields(event: TextDelta | ReasoningDelta | CallDelta | ToolProgress |
             return {"kind": "progress", "call_id": call_id, "name": name, "text": text}
         case StatusMessage(sentence=sentence):
             return {"kind": "told", "text": sentence}
+        case RetryScheduled(retry=retry, retries=retries, wait_s=wait_s, reason=reason):
+            return {"kind": "retry", "retry": retry, "retries": retries, "wait_s": wait_s, "reason": reason}
 
 
 READER_GONE_EXIT_CODE = 141  # 128 + SIGPIPE, as a shell reports it

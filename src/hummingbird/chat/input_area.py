@@ -260,6 +260,15 @@ class KeyHandler(Protocol):
         """Handle Ctrl-C."""
         ...
 
+    @property
+    def is_working(self) -> bool:
+        """True while a run or a command goes on."""
+        ...
+
+    def interrupt_run(self) -> None:
+        """Handle Esc while something goes on."""
+        ...
+
     def leave(self) -> None:
         """Handle Ctrl-D."""
         ...
@@ -317,10 +326,6 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     def _paste(event: KeyPressEvent) -> None:
         typed.paste(event.data)
 
-    @keys.add("escape", filter=here & Condition(lambda: typed.is_question_open))
-    def _decline(_: KeyPressEvent) -> None:
-        typed.decline()
-
     @keys.add("c-o")
     def _expand(_: KeyPressEvent) -> None:
         typed.show_newest_result()
@@ -328,6 +333,14 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     @keys.add("s-tab", filter=here & ~has_completions)
     def _cycle(_: KeyPressEvent) -> None:
         typed.cycle_mode()
+
+    @keys.add("escape", filter=here & ~has_completions & Condition(lambda: typed.is_working))
+    def _interrupt(_: KeyPressEvent) -> None:
+        typed.interrupt_run()
+
+    @keys.add("escape", filter=here & Condition(lambda: typed.is_question_open))
+    def _decline(_: KeyPressEvent) -> None:
+        typed.decline()
 
     _add_picker_keys(keys, typed, here & Condition(lambda: typed.is_picker_open))
     _add_menu_keys(keys, typed, here & Condition(lambda: typed.is_menu_open))

@@ -29,6 +29,7 @@ from hummingbird.core.events import (
     CallDelta,
     EntryRecorded,
     ReasoningDelta,
+    RetryScheduled,
     RunEvent,
     StatusMessage,
     TextDelta,
@@ -84,6 +85,7 @@ class Narrator:
         self._last_answer = ""  # RunEnded repeats it
         self._running: dict[str, ToolActivity] = {}
         self._calls: dict[int, tuple[str, int]] = {}
+        self._failure = ""  # of the last model call; it is shown with what is done about it
         self._newest = "", ""  # the newest result: what was done, and all that came of it
         self._asked_about: set[str] = set()  # calls that a person has seen with their diff before they ran
         self._reasoning_chars = 0
@@ -104,7 +106,11 @@ class Narrator:
                 self._update_progress(event)
             case StatusMessage(sentence=sentence):
                 self._screen.say(f"· {sentence}", Tone.DIM)
+            case RetryScheduled(retry=retry, retries=retries, wait_s=wait):
+                self._show_failure(f"; retry {retry} of {retries} in {wait:.0f} s")
             case EntryRecorded(entry=entry):
+                if not isinstance(entry, ModelFailed | ModelSwitched):
+                    self._show_failure()
                 self._show_entry(entry)
         self._screen.request_redraw()
 
@@ -140,11 +146,15 @@ class Narrator:
         self._set_activity("sending")
         self._screen.request_redraw()
 
+    def show_interrupting(self) -> None:
+        """Show that the run is being interrupted; its end then prints the only line about it."""
+        self._set_activity("interrupting (Ctrl-C again leaves)")
+        self._screen.request_redraw()
+
     def finish_run(self) -> None:
         """Clean up after a run, however it ended."""
+        self._show_failure()
         self._flush()
-        for one in self._running.values():
-            self._screen.say(f"✗ {describe_call(one.name, one.arguments)}: not finished", Tone.BAD)
         self._running.clear()
         self._activity = ""
         self._screen.request_redraw()
@@ -264,14 +274,15 @@ class Narrator:
 
     def _show_remark(self, entry: JournalEntry) -> None:
         match entry:
-            case ModelFailed(sentence=sentence, retry_after_s=wait):
+            case ModelFailed(sentence=sentence):
+                self._show_failure()
                 broke_off = bool(self._streamed)
                 self._flush()
                 self._set_activity("recovering")
-                told = f" (it wants {wait:.0f} s of rest)" if wait else ""
-                self._screen.say(f"! {sentence}{told}{' What came until then is above.' * broke_off}", Tone.DIM)
+                self._failure = sentence.rstrip(".") + ", what came until then is above" * broke_off
             case ModelSwitched(model=model, reason=reason):
-                self._screen.say(f"! going on with {model}: {reason}", Tone.DIM)
+                self._failure = self._failure or reason.rstrip(".")
+                self._show_failure(f"; going on with {model}")
             case NoticeShown(text=text):
                 self._screen.say(f"· {shorten_line(text, 3 * ARGUMENT_CHARS)}", Tone.DIM)
             case Compacted(first=first, last=last, tokens_before=before, tokens_after=after):
@@ -288,11 +299,19 @@ class Narrator:
             case _:
                 pass
 
+    def _show_failure(self, then: str = ".") -> None:
+        """Show the last failure of the model in one line, with what is done about it."""
+        failure, self._failure = self._failure, ""
+        if failure:
+            self._screen.say(f"! {failure}{then}", Tone.DIM)
+
     def _show_end(self, entry: RunEnded) -> None:
         self._flush()
         self._activity = ""
         if entry.reason is not EndReason.COMPLETED:
-            told = f": {entry.sentence}" if entry.sentence else ""
+            cut = ", ".join(describe_call(one.name, one.arguments) for one in self._running.values())
+            told = f": {entry.sentence}" if entry.sentence else f" during: {cut}" if cut else ""
+            self._running.clear()
             self._screen.say(f"■ {entry.reason.value}{told}", Tone.DIM)
         if entry.text.strip() and entry.text.strip() != self._last_answer.strip() and entry.text != entry.sentence:
             self._screen.show_page(entry.text)

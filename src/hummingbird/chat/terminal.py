@@ -386,12 +386,21 @@ class ChatTerminal:
         if again:
             self.leave()
         elif self.conversation.interrupt():
-            self.say("· interrupted; Ctrl-C again leaves", Tone.DIM)
+            self.narrator.show_interrupting()
         elif self.buffer.text:
             self.buffer.reset(append_to_history=True)
             self._show_truncation_notice()
         else:
             self.say("· Ctrl-C again leaves", Tone.DIM)
+
+    def interrupt_run(self) -> None:
+        assert self.conversation is not None
+        if self.conversation.interrupt():
+            self.narrator.show_interrupting()
+
+    @property
+    def is_working(self) -> bool:
+        return self.conversation is not None and self.conversation.is_working
 
     def leave(self) -> None:
         assert self.conversation is not None

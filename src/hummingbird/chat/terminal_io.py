@@ -1,5 +1,6 @@
 """Input and output of the terminal: prompt_toolkit's classes, adapted to large pastes and printing above the prompt."""
 
+import select
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -52,14 +53,35 @@ class PasteParser(Vt100Parser):
 
 
 class LargeChunkReader(PosixStdinReader):
-    """Reads 64 KiB at a time instead of 1 KiB, for large pastes."""
+    """Reads 64 KiB at a time instead of 1 KiB, for large pastes.
+
+    With `typed_ahead`, the next text was typed before the terminal was in raw mode, which turned each Enter into a line
+    feed: they are Enter again, so that the lines stay separate messages.
+    """
+
+    typed_ahead = False
 
     def read(self, count: int = _CHUNK_BYTES) -> str:
-        return super().read(count)
+        text = super().read(count)
+        if self.typed_ahead:
+            self.typed_ahead = False
+            return text.replace("\n", "\r")
+        return text
+
+
+class KeyboardInput(Vt100Input):
+    """A keyboard that notices what was typed before it was listened to."""
+
+    @contextmanager
+    def raw_mode(self) -> Iterator[None]:
+        if isinstance(self.stdin_reader, LargeChunkReader):
+            self.stdin_reader.typed_ahead = bool(select.select([self.fileno()], [], [], 0)[0])
+        with super().raw_mode():
+            yield
 
 
 def create_keyboard() -> Input:
-    made = Vt100Input(sys.stdin)
+    made = KeyboardInput(sys.stdin)
     made.stdin_reader = LargeChunkReader(sys.stdin.fileno(), encoding=sys.stdin.encoding)
     made.vt100_parser = PasteParser(made.vt100_parser.feed_key_callback)
     return made

@@ -59,12 +59,22 @@ class StatusMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """A model call failed and is made again after `wait_s` seconds; `retry` of at most `retries`."""
+
+    retry: int
+    retries: int
+    wait_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunDetached:
     """This process no longer works on the run: it ended, was parked, or could not start."""
 
 
 Delta: TypeAlias = TextDelta | ReasoningDelta | CallDelta
-RunEvent: TypeAlias = EntryRecorded | Delta | ToolProgress | StatusMessage | RunDetached
+RunEvent: TypeAlias = EntryRecorded | Delta | ToolProgress | StatusMessage | RetryScheduled | RunDetached
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ PAUSES = 8
 
 # Waiting for a provider
 RETRY_DELAYS_S = (5.0, 10.0, 20.0, 40.0)
+RETRIES_BEFORE_FALLBACK = 1  # where another model is configured: it answers sooner than the waiting times pass
 RETRY_DELAY_CAP_S = 60.0
 RETRY_JITTER = 0.2
 RETRY_AFTER_CAP_S = 600.0
@@ -135,6 +136,7 @@ PATH_BYTES = 1024
 PATTERN_CHARS = 1_000
 JUDGED_CHARS = 256 * 1024  # of arguments; several times what one answer of a model can hold
 GRANT_SHOWN_CHARS = 2_000  # of a command in the grants file, for people; the key covers all of it
+PARTIAL_OUTPUT_BYTES = 8 * 1024  # of a command that was interrupted, for the model
 PROGRESS_LINES = 5  # the last lines of a running tool that its observers see
 PERSON_TIMEOUT_S = 86_400.0  # a question that nobody answers in a day means no
 LOCK_WAIT_S = 10.0  # for a file to which another process is writing one line

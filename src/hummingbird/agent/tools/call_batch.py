@@ -20,14 +20,14 @@ from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import is_being_cancelled, is_outside_interrupt, run_within
 from hummingbird.agent.tools.permission_gate import PermissionGate, PermissionRuling
 from hummingbird.agent.tools.registry import PreparedCall, Toolbox
-from hummingbird.agent.tools.results import InlineShape, ResultShape, limit_text, tool_failure_text
+from hummingbird.agent.tools.results import InlineShape, ResultShape, fence_untrusted, limit_text, tool_failure_text
 from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake
 from hummingbird.core.journal import JournalEntry, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.core.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S
+from hummingbird.core.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S, PARTIAL_OUTPUT_BYTES
 from hummingbird.core.messages import UNKNOWN_OUTCOME, ToolCall
 from hummingbird.core.permissions import ALLOWED, DENIED
 from hummingbird.core.protocols.tools import CallTool, DenyCall, RewriteCall, ToolContext, ToolHook, ToolOutput
-from hummingbird.core.text import replace_surrogates, shorten_line
+from hummingbird.core.text import TerminalTextCleaner, replace_surrogates, shorten_line
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.core.usage import Charge
 
@@ -142,6 +142,7 @@ class ToolCallBatch:
     mask: Callable[[str], str] = str
     gate: PermissionGate | None = None
     paid: dict[str, list[Charge]] = field(default_factory=dict)  # charges by call id, of calls that are not settled yet
+    _partial_outputs: dict[str, str] = field(default_factory=dict)  # by call id, of calls that are being interrupted
 
     @property
     def usd_under_way(self) -> Decimal:
@@ -264,12 +265,22 @@ class ToolCallBatch:
             try:
                 result = await self._apply_result_hooks(call, plan, await self._run_with_timeout(call, plan))
             except asyncio.CancelledError:
-                if self.paid.get(call.id):  # record the charges even if the call was interrupted
-                    self._record_result(call, CallResult(UNKNOWN_OUTCOME, ToolOutcome.UNKNOWN))
+                partial_output = self._partial_outputs.pop(call.id, "")
+                if partial_output or self.paid.get(call.id):  # record output and charges although it was interrupted
+                    text = "\n".join(filter(None, (UNKNOWN_OUTCOME, partial_output)))
+                    self._record_result(call, CallResult(text, ToolOutcome.UNKNOWN))
                 raise
         self._record_result(call, result)
         for each in twins:
             self._record_result(each, result)
+
+    def _keep_partial(self, call_id: str, spec: ToolSpec, content: bytes) -> None:
+        """Keep the output of a call that is being interrupted, as the model may read it."""
+        cleaner = TerminalTextCleaner()
+        text = self.mask((cleaner.feed(content) + cleaner.end()).decode("utf-8", "replace"))
+        if text.strip():
+            shown = fence_untrusted(limit_text(replace_surrogates(text), PARTIAL_OUTPUT_BYTES), spec.name)
+            self._partial_outputs[call_id] = f"It had printed until then:\n{shown}"
 
     async def _run_with_timeout(self, call: ToolCall, plan: PreparedCall) -> CallResult:
         spec, began, late = plan.tool.spec, time.monotonic(), False
@@ -290,6 +301,7 @@ class ToolCallBatch:
         spec = plan.tool.spec
         try:
             context = self.context(stay.call.id, partial(self._call_other_tool, stay))
+            context = replace(context, keep_partial=partial(self._keep_partial, stay.call.id, spec))
             text = await self.shape(spec, await plan.tool(plan.arguments, context))
             return CallResult(limit_text(text, self.shape.most_bytes), ToolOutcome.OK)
         except BaseException as error:  # border: a tool may raise anything, sys.exit() too; the model gets a result

@@ -49,6 +49,10 @@ def _ignore_text(text: str) -> None:
     """Do nothing: outside a run nobody watches or answers."""
 
 
+def _ignore_bytes(content: bytes) -> None:
+    """Do nothing: outside a run there is no conversation."""
+
+
 def _ignore_entry(task: int, entry: JournalEntry, wanted: str) -> None:
     """Do nothing: outside a run there is no journal."""
 
@@ -73,6 +77,7 @@ class ToolContext:
       read (no such tool, invalid arguments, denied, too slow), and what the other tool raises. Calls nest one level
       deep.
     - `progress` shows a line, or the last few lines of an output, to observers.
+    - `keep_partial` takes what there is of the output of a call that is being interrupted: the model reads it later.
     - `say` adds a message to the conversation as if the user had said it, once the calls of this turn are done; skills
       use it.
     - `record` writes a sub-agent's entry into the run's journal, if the journal keeps entries of that kind. It takes
@@ -87,6 +92,7 @@ class ToolContext:
     remaining_usd: Callable[[], Decimal | None] = _no_ceiling
     call: CallTool = _no_other_tools
     progress: Callable[[str], None] = _ignore_text
+    keep_partial: Callable[[bytes], None] = _ignore_bytes
     say: Callable[[str], None] = _ignore_text
     record: Callable[[int, JournalEntry, str], None] = _ignore_entry
 

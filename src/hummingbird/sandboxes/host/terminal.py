@@ -230,6 +230,7 @@ class TerminalTool:
         finally:
             self._terminal.set_foreground(running, over=True)
             if not kept:  # interrupted: end everything; `terminate` begins with that before it awaits anything
+                context.keep_partial(running.output.full_content())
                 await running.terminate()
         return _byte_stream(running.output.full_content(), note)
 
