@@ -10,6 +10,7 @@ import pytest
 from hummingbird.agent.bounds import SUMMARY_ASK_CHARS, SUMMARY_ASKS_CHARS, SUMMARY_LISTED_CHARS, SUMMARY_NAMES_CHARS
 from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
 from hummingbird.agent.compaction import CompactEngine, SummaryRange, WrapUpEngine, compose_summary
+from hummingbird.core.conversation import count_chars
 from hummingbird.core.errors import ContextOverflow, ProviderRequestRefused, ProviderUnavailable
 from hummingbird.core.journal import (
     Compacted,
@@ -216,10 +217,13 @@ async def test_the_next_model_of_the_side_task_takes_over() -> None:
     assert {entry.model for entry in play.written(ModelAnswered) if entry.purpose == "summary"} == {"scripted:b"}
 
 
+MOSTLY_RULES = "x" * 3_000_000  # a prompt beside which the conversation weighs little
+
+
 async def test_a_compaction_that_would_save_too_little_is_not_even_asked_for() -> None:
     """Under 10 % nothing is dropped, and nothing is paid for it."""
     model = ScriptedModel([*turns(10, full_at=10), text_reply("done")], context_tokens=WINDOW)
-    play = long_stage(model)
+    play = long_stage(model, system=MOSTLY_RULES)
     await play.run()
     [skipped] = play.written(CompactionSkipped)
     assert "less than 10%" in skipped.reason
@@ -229,7 +233,7 @@ async def test_a_compaction_that_would_save_too_little_is_not_even_asked_for() -
 async def test_what_was_in_vain_is_not_tried_at_every_turn() -> None:
     """The anti-thrash rule; it is tried again when the context has grown."""
     model = ScriptedModel([*turns(16, full_at=8), text_reply("done")], context_tokens=WINDOW)
-    play = long_stage(model)
+    play = long_stage(model, system=MOSTLY_RULES)
     await play.run()
     assert len(play.written(CompactionSkipped)) == 1
 
@@ -359,3 +363,22 @@ async def test_a_second_compaction_goes_on_from_the_first() -> None:
     assert "> first ask about ABC-123" in two.summary
     assert two.until > one.until
     play.consumed()
+
+
+async def test_in_a_small_window_with_long_results_a_session_goes_on_working() -> None:
+    """Ten long results are more than the window: the last twenty messages cannot all be kept."""
+    long = "nothing of note happened here. " * 520  # 16 KB, 4,000 tokens
+
+    def step(request: ModelRequest) -> ModelReply:
+        reply = tool_call_reply(("look", f'{{"n": {len(main.requests)}}}'), text=f"step {len(main.requests)}")
+        used = count_chars(request.messages) // 4 + 1_000
+        assert used < 32_000
+        return ModelReply(reply.message, reply.finish, TokenUsage(fresh=used, output=10))
+
+    main = ScriptedModel([*[step] * 30, text_reply("done")], name="m:1", context_tokens=32_000)
+    side = ScriptedModel([text_reply("notes")] * 30, name="m:side")
+    play = stage(main, tools=[look(long)], side_models=[side], engine=CompactEngine(), limits=CHAT_LIMITS)
+    outcome = await play.run()
+    assert (outcome.reason, outcome.text) == (EndReason.COMPLETED, "done")
+    assert len(play.written(Compacted)) > 2
+    assert not play.written(CompactionSkipped)

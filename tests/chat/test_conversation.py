@@ -174,28 +174,24 @@ async def test_retry_takes_a_mentioned_file_along_as_it_is_now_and_undo_gives_ba
     assert stage.screen.given_back == ["read @a"]
 
 
-async def test_compress_asks_before_it_changes_anything(stage: Stage) -> None:
-    stage.talk.submit("/compress the wings")
-    await until(lambda: stage.questions.is_open)
-    assert "9,000 → 2,000 tokens" in stage.screen.text
-    assert "They talked about **birds**." in stage.screen.text
-    stage.now += 1
-    stage.talk.submit("n")
-    await stage.did()
-    assert "Nothing is changed." in stage.screen.text
-    assert "/apply" not in stage.partner.heard
+async def test_compress_is_carried_out_and_shown(stage: Stage) -> None:
+    shown = await stage.did("/compress the wings")
+    assert "9,000 → 2,000 tokens" in shown
+    assert "They talked about **birds**." in shown
+    assert "/apply" in stage.partner.heard
     stage.partner.preview = CompactionPreview(refusal="There is nothing to compress yet.")
     assert "There is nothing to compress yet." in await stage.did("/compress")
     assert "no compaction to take back" in await stage.did("/compress undo")
 
 
 async def test_an_interrupted_command_leaves_the_prompt(stage: Stage) -> None:
-    stage.talk.submit("/compress")
-    await until(lambda: stage.questions.is_open)
+    await stage.did("one")
+    stage.talk.submit("/rewind")
+    await until(lambda: stage.questions.picker is not None)
     assert stage.talk.interrupt()
     await stage.did()
-    assert "/compress is interrupted" in stage.screen.text
-    assert not stage.questions.is_open
+    assert "/rewind is interrupted" in stage.screen.text
+    assert stage.questions.picker is None
 
 
 async def test_approve_answers_the_question_for_permission_and_lists_grants_without_one(stage: Stage) -> None:

@@ -208,3 +208,11 @@ def test_a_run_that_did_not_end_well_says_how_and_shows_its_last_words() -> None
     ended = RunEnded(run_id="r", reason=EndReason.TIME_LIMIT, text="What I know so far.", sentence="An hour is over.")
     screen, _ = told(EntryRecorded(ModelCalled(call_id="m", model="b", messages=1)), EntryRecorded(ended))
     assert screen.lines == ["■ time_limit: An hour is over.", "What I know so far."]
+
+
+def test_a_summary_that_was_asked_for_between_runs_leaves_nobody_thinking() -> None:
+    called = ModelCalled(call_id="m", model="b", messages=1, purpose="summary")
+    _, narrator = told(EntryRecorded(called))
+    assert narrator.activity.startswith("a model writes a summary")
+    narrator(answered("short", purpose="summary"))
+    assert narrator.activity == ""

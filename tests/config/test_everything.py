@@ -47,8 +47,14 @@ def own_key(path: KeyPath) -> KeyPath:
 
 def table_key(path: KeyPath) -> str:
     text = ""
-    named = {("workflows",): 1, ("workflows", "*", "projects"): 1, ("settings", "prices"): 1, ("chat", "auxiliary"): 1}
-    named |= {("chat", "mcp_servers"): 1}
+    named = {
+        ("workflows",): 1,
+        ("workflows", "*", "projects"): 1,
+        ("settings", "prices"): 1,
+        ("settings", "models"): 1,
+        ("chat", "auxiliary"): 1,
+    }
+    named |= {("chat", "auxiliary"): 1, ("chat", "mcp_servers"): 1}
     steps: tuple[str | int, ...] = ()
     for step in own_key(path):
         step = "*" if steps in named else step  # noqa: PLW2901 - names that people choose

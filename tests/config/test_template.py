@@ -40,9 +40,10 @@ def test_with_every_comment_taken_away_it_is_sound_and_means_the_defaults() -> N
     found = everything()
     for section in (found.settings, found.settings.sandbox, found.chat, found.workflows["analyze-failures"]):
         assert section.model_fields_set == set(type(section).model_fields), "a key is missing"
-    for key in set(type(found.settings).model_fields) - {"prices"}:
+    for key in set(type(found.settings).model_fields) - {"prices", "models"}:
         assert getattr(found.settings, key) == getattr(ConfigFile().settings, key), key
     assert found.settings.prices["MODEL"].output == 15
+    assert found.settings.models["MODEL"].context_tokens == 32_768
     assert found.chat.permissions[0].action == "ask"
     assert found.chat.memory == ConfigFile().chat.memory
     assert set(found.workflows["analyze-failures"].projects) == {"*", "group/project"}

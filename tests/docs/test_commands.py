@@ -42,7 +42,7 @@ def test_commands_are_found_wherever_they_stand() -> None:
         "hummingbird run --workflow analyze-failures --project acme/widgets --resume-session /tmp/look --message "
         "'Is it the test'\"'\"'s fault?'",  # over two lines
         "hummingbird lab",  # before a remark
-        "hummingbird chat -q - --toolsets ''",  # with an empty word
+        "hummingbird chat -q 'Review this' --toolsets ''",  # with an empty word
         "hummingbird config schema",  # before a redirection
         "make demo",
     ):

@@ -1,6 +1,8 @@
 """Limits of the agent, each with its unit; `core.limits` holds those that other packages share."""
 
 # Compaction of a full context
+PROTECTED_SHARE = 0.4  # of the ceiling: the most that the end of a conversation may have which is never compacted
+PROTECTED_WHEN_ASKED = 4  # the last messages that stay when a person asks for a compaction
 LEAST_SAVED = 0.1  # share of the context that a compaction has to save, or nothing is dropped
 GROWN = 1.1  # growth of the context since a compaction in vain, before the next try
 SUMMARY_PROSE_CHARS = 8_000  # of what the summarizing model wrote

@@ -13,6 +13,8 @@ from functools import cached_property, partial
 from hummingbird.agent.bounds import (
     GROWN,
     LEAST_SAVED,
+    PROTECTED_SHARE,
+    PROTECTED_WHEN_ASKED,
     SUMMARISED_RESULT_CHARS,
     SUMMARISED_TEXT_CHARS,
     SUMMARY_ANSWERS,
@@ -42,7 +44,7 @@ from hummingbird.core.journal import (
     ToolFinished,
     UserSaid,
 )
-from hummingbird.core.limits import COMPRESSION_SHARE, PROTECTED_MESSAGES, SOFT_SHARE
+from hummingbird.core.limits import BYTES_PER_TOKEN, COMPRESSION_SHARE, PROTECTED_MESSAGES, SOFT_SHARE
 from hummingbird.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hummingbird.core.protocols.context_engine import CompactionInput, CompactionProposal, ContextLoad
 from hummingbird.core.sessions import Speaker, texts_from_entry
@@ -257,7 +259,8 @@ user's messages, they are kept elsewhere. Nothing that is finished may sound as 
 class CompactEngine:
     """The engine `context: compact`, which summarizes when the context reaches `threshold` of the ceiling.
 
-    The first user message and the last `protected` messages stay.
+    The first user message and the last `protected` messages stay, but of these no more than PROTECTED_SHARE of the
+    ceiling: in a small window few long results are many tokens.
     """
 
     name = "compact"
@@ -271,7 +274,8 @@ class CompactEngine:
 
     async def propose_compaction(self, material: CompactionInput) -> CompactionProposal:
         messages = material.messages
-        first, last = _find_middle(messages, self._protected)
+        protected = min(self._protected, PROTECTED_WHEN_ASKED) if material.asked else self._protected
+        first, last = _find_middle(messages, protected, _protected_chars(material))
         _check_savings(count_chars(messages[first:last]), material)
         since, until = await asyncio.to_thread(_entry_range, messages, first, last, material.entries)
         told = SummaryRange(material.entries, since, until)
@@ -326,6 +330,8 @@ def _total_weight(material: CompactionInput) -> int:
 
 def _check_savings(saved: int, material: CompactionInput) -> None:
     share = saved / _total_weight(material)
+    if material.asked and saved > 0:
+        return
     if share < LEAST_SAVED:
         raise CompactionFailed(
             f"Compacting would save {max(0.0, share):.0%} of the context, less than {LEAST_SAVED:.0%}, so the "
@@ -333,13 +339,25 @@ def _check_savings(saved: int, material: CompactionInput) -> None:
         )
 
 
-def _find_middle(messages: Sequence[Message], protected: int) -> tuple[int, int]:
+def _protected_chars(material: CompactionInput) -> int | None:
+    """Return how many characters the protected end may have; None if the ceiling is not known."""
+    if not material.ceiling:
+        return None
+    chars_per_token = _total_weight(material) / material.tokens if material.tokens else BYTES_PER_TOKEN
+    return int(material.ceiling * PROTECTED_SHARE * chars_per_token)
+
+
+def _find_middle(messages: Sequence[Message], protected: int, most_chars: int | None = None) -> tuple[int, int]:
     """Return the range after the first user message and before the last `protected` messages.
+
+    The protected end has at most `most_chars` characters, unless the last turn alone has more.
 
     A call and its results stay together, and so do a cut-off answer and what follows it.
     """
     first = next((at + 1 for at, one in enumerate(messages) if isinstance(one, UserMessage)), len(messages))
     last = max(first, len(messages) - protected)
+    while most_chars is not None and last < len(messages) - 1 and count_chars(messages[last:]) > most_chars:
+        last += 1
     while last > first and not _starts_turn(messages[last : last + 1]):
         last -= 1
     return first, last

@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 
 from hummingbird.agent.bounds import SUMMARISED_SHARE, SUMMARY_OUTPUT_TOKENS
-from hummingbird.agent.budget import RunLimits, money_exhausted_reason
+from hummingbird.agent.budget import RunLimits, context_ceiling, money_exhausted_reason
 from hummingbird.agent.journal_views import find_active_compactions, find_user_requests
 from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.agent.model_call import answer_entry, charge_spending, failure_entry
@@ -164,11 +164,14 @@ class SessionCompactor:
             self._recorder.record(CompactionSkipped(reason=str(error), tokens=state.context_tokens))
         await self._recorder.commit()
 
-    async def propose(self, focus: str = "") -> CompactionProposal:
-        """Return what the engine proposes.
+    async def propose(self, focus: str = "", *, asked: bool = False) -> CompactionProposal:
+        """Return what the engine proposes; `asked` if a person asked for it.
 
         Raises CompactionFailed.
         """
+        state = self._recorder.state
+        windows = {model.name: model.context_tokens for model in self._config.models}
+        window = windows.get(state.model) or min(windows.values(), default=0)
         conversation = self._recorder.state.conversation
         tools = msgspec.json.encode(conversation.tools)
         return await self._config.engine.propose_compaction(
@@ -181,6 +184,8 @@ class SessionCompactor:
                 room=int(self._side.window_chars * SUMMARISED_SHARE),
                 fixed=len(conversation.system) + len(tools),
                 focus=replace_surrogates(focus),
+                ceiling=context_ceiling(self._config.limits, window) if window else 0,
+                asked=asked,
             )
         )
 

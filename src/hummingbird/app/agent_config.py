@@ -41,6 +41,7 @@ class AgentConfig:
     Models:
         base_url, api_mode: Where and how the primary model is asked.
         model_regions: The region of each Vertex model.
+        model_windows: The size of a model's window in tokens, where it is not known or differs.
         prices: Prices that replace the built-in ones.
         ca_bundle: A file with certificate authorities for the connections to models.
         context: What a full context leads to: "compact", "wrap_up", or an engine (its entry point's name, or itself).
@@ -87,6 +88,7 @@ class AgentConfig:
     base_url: str | None = None
     api_mode: str | None = None
     model_regions: Mapping[str, str] = field(default_factory=dict)
+    model_windows: Mapping[str, int] = field(default_factory=dict)
     prices: Mapping[str, PriceOverride] = field(default_factory=dict)
     ca_bundle: str = ""
     context: str | ContextEngine = "compact"

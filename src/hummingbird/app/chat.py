@@ -344,7 +344,7 @@ class ChatPartner:
     async def preview_compaction(self, focus: str = "") -> CompactionPreview:
         async with self._open_compactor() as room:
             try:
-                made = await room.propose(focus)
+                made = await room.propose(focus, asked=True)
             except CompactionFailed as error:
                 return CompactionPreview(refusal=str(error))
         self._preview = len(self._context.session_holder.entries()), made

@@ -30,7 +30,7 @@ from hummingbird.app.chat_permissions import (
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets, split_environment, tool_secret_values
 from hummingbird.app.library import Agent
-from hummingbird.app.model_choice import chat_model_chain, price_overrides
+from hummingbird.app.model_choice import chat_model_chain, model_windows, price_overrides
 from hummingbird.app.plugins import load_context_engine, plugin_hooks, plugin_tools
 from hummingbird.app.sandboxes import SandboxChoice, resolve_sandbox
 from hummingbird.app.session_catalog import FreshSessionSearch, SessionCatalog
@@ -218,6 +218,8 @@ class ChatContext:
             session_id=session_id,
             config=AgentConfig(
                 max_iterations=chat.max_turns,
+                context_limit=chat.context_limit,
+                model_windows=model_windows(settings.models),
                 max_usd=settings.budgets.usd_per_run,
                 max_usd_per_day=settings.budgets.usd_per_day,
                 max_seconds=settings.budgets.seconds_per_run,

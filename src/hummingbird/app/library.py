@@ -249,6 +249,7 @@ class Agent:
             now=self._clock.now,
             model_regions=config.model_regions,
             price_overrides=config.prices,
+            windows=config.model_windows,
             ca_bundle=config.ca_bundle or None,
         )
         self._resolve = partial(self._models.resolve, base_url=config.base_url, api_mode=config.api_mode)

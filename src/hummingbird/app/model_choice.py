@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from hummingbird.config.configuration import Configuration
-from hummingbird.config.settings import PriceSettings
+from hummingbird.config.settings import ModelSettings, PriceSettings
 from hummingbird.core.errors import MissingSetting, OperatorError
 from hummingbird.models.model_names import CLAUDE_KEYS, DIGEST, GEMINI_KEYS, OPENAI_KEY, env_value, parse_model_name
 from hummingbird.models.prices import PriceOverride
@@ -96,6 +96,11 @@ _NO_KEY = (
     "set ANTHROPIC_API_KEY, GOOGLE_API_KEY or OPENAI_API_KEY, or GOOGLE_CLOUD_PROJECT and name a model. Until then "
     "failed pipelines are explained by rules alone, and nothing is reviewed."
 )
+
+
+def model_windows(models: Mapping[str, ModelSettings]) -> Mapping[str, int]:
+    """Return the configured size of each model's window in tokens."""
+    return {name: model.context_tokens for name, model in models.items()}
 
 
 def price_overrides(prices: Mapping[str, PriceSettings]) -> Mapping[str, PriceOverride]:

@@ -213,13 +213,10 @@ async def _compress(talk: CommandContext, argument: str) -> None:
     if preview.refusal:
         talk.screen.say(preview.refusal)
         return
+    await talk.partner.apply_compaction(preview)
     talk.screen.show_page(preview.summary)
     talk.screen.say(preview_page(preview))
-    if await talk.confirm("Put this summary in their place?"):
-        await talk.partner.apply_compaction(preview)
-        talk.screen.say("Done; /compress undo takes it back.", Tone.DIM)
-    else:
-        talk.screen.say("Nothing is changed.", Tone.DIM)
+    talk.screen.say("/compress undo takes it back.", Tone.DIM)
 
 
 async def _undo(talk: CommandContext, argument: str) -> None:
@@ -352,7 +349,7 @@ COMMANDS = {
         ChatCommand("sessions", "[words]", "list sessions, or search them", _sessions),
         ChatCommand("model", "[NAME]", "show or change the model", _model),
         ChatCommand("tools", "", "list the tools and their permissions", _tools, anytime=True),
-        ChatCommand("compress", "[focus|undo]", "replace the conversation by a summary, after showing it", _compress),
+        ChatCommand("compress", "[focus|undo]", "replace the conversation by a summary, or take that back", _compress),
         ChatCommand("undo", "[message|files|all|edit]", "undo the last message, its edits, or one edit", _undo),
         ChatCommand("rewind", "", "go back to before an earlier message, with the files if you like", _rewind),
         ChatCommand("fork", "", "go on in a copy of this session", _fork),

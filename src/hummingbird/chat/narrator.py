@@ -85,6 +85,7 @@ class Narrator:
         self._last_answer = ""  # RunEnded repeats it
         self._running: dict[str, ToolActivity] = {}
         self._calls: dict[int, tuple[str, int]] = {}
+        self._is_running = False
         self._failure = ""  # of the last model call; it is shown with what is done about it
         self._newest = "", ""  # the newest result: what was done, and all that came of it
         self._asked_about: set[str] = set()  # calls that a person has seen with their diff before they ran
@@ -189,11 +190,12 @@ class Narrator:
     def _show_entry(self, entry: JournalEntry) -> None:
         match entry:
             case RunStarted():
+                self._is_running = True
                 self._set_activity("starting")
             case ModelCalled(purpose=purpose) if purpose != TURN:
                 self._set_activity(f"a model writes a {purpose}")
             case ModelAnswered(purpose=purpose) | ModelFailed(purpose=purpose) if purpose != TURN:
-                self._set_activity("thinking")  # whoever asked for it shows the result
+                self._set_activity("thinking" if self._is_running else "")  # whoever asked for it shows the result
             case ModelCalled():
                 self._set_activity("waiting for the model")
             case ModelAnswered():
@@ -307,7 +309,7 @@ class Narrator:
 
     def _show_end(self, entry: RunEnded) -> None:
         self._flush()
-        self._activity = ""
+        self._is_running, self._activity = False, ""
         if entry.reason is not EndReason.COMPLETED:
             cut = ", ".join(describe_call(one.name, one.arguments) for one in self._running.values())
             told = f": {entry.sentence}" if entry.sentence else f" during: {cut}" if cut else ""

@@ -140,7 +140,7 @@ def cost_page(standing: ChatStatus) -> str:
 def preview_page(preview: CompactionPreview) -> str:
     saved = 1 - preview.tokens_after / preview.tokens_before if preview.tokens_before else 0.0
     return (
-        f"{preview.messages:,} messages would become a summary: {preview.tokens_before:,} → "
+        f"{preview.messages:,} messages became a summary: {preview.tokens_before:,} → "
         f"{preview.tokens_after:,} tokens ({saved:.0%} less)."
     )
 

@@ -145,6 +145,14 @@ _PRICES = _key_rows(
     ("cache_read", None, "US dollars per million tokens read from the cache; none: the `input` price."),
     ("cache_write", None, "US dollars per million tokens written to the cache; none: the `input` price."),
 )
+_MODELS = _key_rows(
+    "settings.models.*",
+    (
+        "context_tokens",
+        REQUIRED,
+        "Tokens that the model's window has, where they are not known or the server allows fewer.",
+    ),
+)
 _WORKFLOW = _key_rows(
     "workflows.*",
     ("trigger", None, "What starts it automatically; none: commands only, unless settings.auto_trigger is true."),
@@ -214,6 +222,7 @@ _CHAT = _key_rows(
     "chat",
     ("model", "", "Model of conversations; empty: the value of settings.model."),
     ("max_turns", CHAT_ITERATIONS, "Maximum number of model answers to one message."),
+    ("context_limit", None, "Maximum number of tokens of context; none: the model's window."),
     (
         "context",
         "compact",
@@ -255,7 +264,7 @@ CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
     {
         row.key: row
         for part in (
-            *(_SETTINGS, _SANDBOX, _PRICES, _BUDGETS, _WORKFLOW, _SOURCES, _PROJECT),
+            *(_SETTINGS, _SANDBOX, _PRICES, _MODELS, _BUDGETS, _WORKFLOW, _SOURCES, _PROJECT),
             *(_CHAT, _PERMISSIONS, _MCP),
         )
         for row in part

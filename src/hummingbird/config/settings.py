@@ -99,6 +99,12 @@ class BudgetSettings(ConfigSection):
     usd_per_day: Money | None = config_field("budgets.usd_per_day")
 
 
+class ModelSettings(ConfigSection):
+    """What is not known of a model, or differs from what is known."""
+
+    context_tokens: int = config_field("settings.models.*.context_tokens", ge=1_000)
+
+
 class PriceSettings(ConfigSection):
     """Prices of a model in US dollars per million tokens."""
 
@@ -122,6 +128,9 @@ class Settings(ConfigSection):
     fallback_models: SingleLines = config_field("settings.fallback_models")
     models_allowed: SingleLines = config_field("settings.models_allowed")
     model_regions: FrozenMapping[SingleLine, SingleLine] = config_field("settings.model_regions")
+    models: FrozenMapping[SingleLine, ModelSettings] = Field(
+        default_factory=lambda: EMPTY_MAPPING, description="Model → what is not known of it, or differs."
+    )
     prices: FrozenMapping[SingleLine, PriceSettings] = Field(
         default_factory=lambda: EMPTY_MAPPING, description="Model → prices that differ from the known ones."
     )
@@ -345,6 +354,7 @@ class ChatSettings(ConfigSection):
 
     model: SingleLine = config_field("chat.model")
     max_turns: int = config_field("chat.max_turns", ge=1, le=10_000)
+    context_limit: Annotated[int, Field(ge=1_000)] | None = config_field("chat.context_limit")
     context: ContextEngineName = config_field("chat.context")
     delegation: DelegationSettings = Field(default_factory=DelegationSettings)
     compression: CompressionSettings = Field(default_factory=CompressionSettings)

@@ -26,6 +26,7 @@ _HEADER = """\
 # Example values for keys whose default cannot be written: required keys, and keys that need a value to make sense.
 _EXAMPLES: Mapping[str, Any] = MappingProxyType(
     {
+        "settings.models.*.context_tokens": 32_768,
         "settings.prices.*.input": 3,
         "settings.prices.*.output": 15,
         "workflows.*.data_sources.konflux.cluster_url": "https://api.cluster.example:6443/ns/tenant",
@@ -35,7 +36,13 @@ _EXAMPLES: Mapping[str, Any] = MappingProxyType(
 )
 _SOURCES = "workflows.*.data_sources"
 _PLACEHOLDERS: Mapping[str, str] = MappingProxyType(
-    {"settings.prices": "MODEL", "chat.auxiliary": "summary", "chat.mcp_servers": "NAME", "projects": '"group/project"'}
+    {
+        "settings.prices": "MODEL",
+        "settings.models": "MODEL",
+        "chat.auxiliary": "summary",
+        "chat.mcp_servers": "NAME",
+        "projects": '"group/project"',
+    }
 )
 
 

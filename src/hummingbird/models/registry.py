@@ -138,6 +138,7 @@ class ModelRegistry:
         *,
         model_regions: Mapping[str, str] = NO_REGIONS,
         price_overrides: Mapping[str, PriceOverride] = NO_PRICES,
+        windows: Mapping[str, int] = MappingProxyType({}),
         ca_bundle: str | None = None,
         now: Callable[[], float] = time.time,
         transport: "ModelTransport | None" = None,
@@ -146,6 +147,7 @@ class ModelRegistry:
         self._environment = environment
         self._model_regions = model_regions
         self._prices = price_overrides
+        self._windows = windows
         self._ca_bundle = ca_bundle
         self._now = now
         self._given_transport = transport
@@ -208,11 +210,15 @@ class ModelRegistry:
 
         provider, model = wanted.named.provider, wanted.named.on_wire
         address = wanted.base_url or f"https://{OPENAI_HOST}/v1"  # profile and price use it only for openai-chat
+        profile = profile_for(provider, model, host_of_url(address))
+        names = (written, f"{provider}:{wanted.named.model}", wanted.named.model)
+        if window := next((self._windows[name] for name in names if name in self._windows), None):
+            profile = replace(profile, context_tokens=window)
         return HttpModel(
             f"{provider}:{wanted.named.model}",
             wire=wire,
             endpoint=endpoint,
-            profile=profile_for(provider, model, host_of_url(address)),
+            profile=profile,
             transport=self.transport,
             price=find_price(
                 model,

@@ -53,6 +53,7 @@ SETTINGS = {
     "settle_seconds": OWN.format("beginning", "settle_seconds_is_how_long_nothing_may_change"),
     "settle_cap_seconds": OWN.format("beginning", "settle_cap_seconds_is_how_long_what_runs_is_waited_for"),
     "config_poll_seconds": OWN.format("places", "config_poll_seconds_is_the_time_between_two_looks"),
+    "models.*.context_tokens": OWN.format("chat", "context_limit_and_the_window_of_a_model_are_how_much_fits"),
     **{f"prices.*.{kind}": PRICES for kind in ("input", "output", "cache_read", "cache_write")},
 }
 SANDBOX = {
@@ -118,6 +119,7 @@ KEPT = OWN.format("chat", "memory_limits_are_how_much_is_kept")
 CHAT = {
     "model": OWN.format("chat", "model_is_the_one_that_answers"),
     "max_turns": OWN.format("chat", "max_turns_ends_a_run"),
+    "context_limit": OWN.format("chat", "context_limit_and_the_window_of_a_model_are_how_much_fits"),
     "context": OWN.format("chat", "context_is_the_engine_that_makes_room"),
     "delegation.max_iterations": OWN.format("chat", "delegation_max_iterations_ends_a_sub_agent"),
     "delegation.max_concurrent": OWN.format("chat", "delegation_max_concurrent_is_how_many_work_at_a_time"),

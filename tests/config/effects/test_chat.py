@@ -199,6 +199,22 @@ async def test_compression_threshold_is_when_the_middle_is_summarised(
         assert bool(talk.written(Compacted)) is made
 
 
+@pytest.mark.parametrize(
+    ("chat", "settings", "limit"),
+    [
+        ("context_limit: 50_000", "", 50_000),
+        ("", f"models: {{{MODEL!r}: {{context_tokens: 32_768}}}}", 32_768),
+        ("context_limit: 50_000", f"models: {{{MODEL!r}: {{context_tokens: 32_768}}}}", 32_768),
+    ],
+)
+async def test_context_limit_and_the_window_of_a_model_are_how_much_fits(
+    tmp_path: Path, chat: str, settings: str, limit: int
+) -> None:
+    async with talking(tmp_path, DONE, chat=f"{chat}\n{QUICK}", settings=settings) as talk:
+        await talk.say()
+        assert talk.partner.status().context_limit == limit
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("protect", "kept"), [(4, 4), also(10, 10)])
 async def test_compression_protect_last_n_is_what_stays(tmp_path: Path, protect: int, kept: int) -> None:

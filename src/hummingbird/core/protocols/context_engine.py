@@ -42,7 +42,8 @@ class CompactionInput:
     `messages` is the conversation as the model sees it, `entries` the journal it is made of, `tools` the names of the
     model's tools. `fixed` counts the characters of the system prompt and the tools, which stay. `summarise(rules,
     text)` asks the side-task model, which reads at most `room` characters. `focus` is what the user wants kept above
-    all.
+    all. `ceiling` is how many tokens the context may have, 0 if that is not known. `asked`: a person asked for it, so
+    it is worth doing even if it saves little.
     """
 
     messages: Sequence[Message]
@@ -53,6 +54,8 @@ class CompactionInput:
     room: int
     fixed: int = 0
     focus: str = ""
+    ceiling: int = 0
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

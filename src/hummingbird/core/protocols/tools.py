@@ -92,9 +92,9 @@ class ToolContext:
     remaining_usd: Callable[[], Decimal | None] = _no_ceiling
     call: CallTool = _no_other_tools
     progress: Callable[[str], None] = _ignore_text
-    keep_partial: Callable[[bytes], None] = _ignore_bytes
     say: Callable[[str], None] = _ignore_text
     record: Callable[[int, JournalEntry, str], None] = _ignore_entry
+    keep_partial: Callable[[bytes], None] = _ignore_bytes
 
 
 class Tool(Protocol):
