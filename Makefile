@@ -109,12 +109,14 @@ image:  ## the container image, with podman; IMAGE=NAME, BUILD_OPTIONS="--build-
 	version=$$($(PYTHON) scripts/release.py version) && \
 	  podman build --build-arg VERSION=$$version $$(sed '/^#/d; s/^/--build-arg=/' deploy/base-images.env) $(BUILD_OPTIONS) -f deploy/Containerfile -t $(IMAGE):$$version .
 
+# what the tests and the container image have; otel and sentry are files of their own in deploy/extras
+lock: RUN_EXTRAS := acp aws buckets kubernetes mcp
 lock: $(VENV)/.dev  ## renew the pinned dependencies
 	# what runs is what is tested: the tests' own needs decide first
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --upgrade pyproject.toml --group dev -o requirements/dev.lock
+	  --upgrade pyproject.toml --all-extras --group dev -o requirements/dev.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --upgrade pyproject.toml --group run -c requirements/dev.lock -o requirements/run.lock
+	  --upgrade pyproject.toml $(RUN_EXTRAS:%=--extra %) --group run -c requirements/dev.lock -o requirements/run.lock
 	echo pip | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --upgrade - -o requirements/pip.lock
 	for set in rivals-a rivals-b; do \

@@ -22,6 +22,16 @@ def pins(name: str) -> dict[str, str]:
 
 
 def extras() -> dict[str, list[str]]:
+    """The optional parts that requirements/run.lock does not bring anyway, and what they need."""
+    there = pins("run")
+    return {
+        extra: needs
+        for extra, needs in all_extras().items()
+        if extra != "all" and any(canonicalize_name(Requirement(one).name) not in there for one in needs)
+    }
+
+
+def all_extras() -> dict[str, list[str]]:
     read = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     found: dict[str, list[str]] = read["project"]["optional-dependencies"]
     return found

@@ -14,7 +14,8 @@ import pytest
 
 from hummingbird.core.errors import ObjectStoreUnusable
 from hummingbird.core.protocols.storage import ObjectStore
-from hummingbird.storage.object_store import BucketObjectStore, open_object_store
+from hummingbird.storage.object_store import BucketObjectStore
+from hummingbird.storage.registry import open_object_store
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 
 _NUMBERS = count(1)

@@ -5,11 +5,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from hummingbird.app.clock import SystemClock
-from hummingbird.clients.kubeconfig import IN_POD_VARIABLE, runs_in_pod
+from hummingbird.clients.pod_environment import IN_POD_VARIABLE, runs_in_pod
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import SandboxBroken, SandboxUnavailable, UsageError
+from hummingbird.core.extras import require_extra
 from hummingbird.sandboxes.image_build import build_image
-from hummingbird.sandboxes.kubernetes_api import ClusterOptions, find_cluster
 from hummingbird.sandboxes.podman_engine import PodmanEngine, remove_leftover_containers
 from hummingbird.sandboxes.registry import BUBBLEWRAP, DEFAULT_IMAGE, KUBERNETES, POOL, SandboxOptions, SandboxRegistry
 from hummingbird.sandboxes.self_check import SelfCheckResult, self_check
@@ -149,7 +149,7 @@ async def remove_leftovers(environment: Mapping[str, str]) -> list[str]:
 
 def check_kube_context(context: str, environment: Mapping[str, str]) -> None:
     """Raise SandboxUnavailable if there is no such context, or if it names no namespace."""
-    find_cluster(ClusterOptions(context=context), environment)
+    _find_cluster(environment, context=context)
 
 
 def check_kube_cluster(wanted: SandboxOptions, environment: Mapping[str, str]) -> None:
@@ -158,12 +158,17 @@ def check_kube_cluster(wanted: SandboxOptions, environment: Mapping[str, str]) -
     Raises SandboxUnavailable if pods are wanted and nothing says in which cluster or namespace.
     """
     if wanted.backend in (KUBERNETES, POOL):
-        find_cluster(
-            ClusterOptions(
-                context=wanted.context,
-                namespace=wanted.namespace,
-                configured_namespace=wanted.configured_namespace,
-                ca_bundle=wanted.ca_bundle,
-            ),
+        _find_cluster(
             environment,
+            context=wanted.context,
+            namespace=wanted.namespace,
+            configured_namespace=wanted.configured_namespace,
+            ca_bundle=wanted.ca_bundle,
         )
+
+
+def _find_cluster(environment: Mapping[str, str], **options: str) -> None:
+    require_extra("lightkube", "kubernetes", "A sandbox in Kubernetes")
+    from hummingbird.sandboxes.kubernetes_api import ClusterOptions, find_cluster  # noqa: PLC0415 - an extra
+
+    find_cluster(ClusterOptions(**options), environment)

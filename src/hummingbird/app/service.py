@@ -65,7 +65,7 @@ from hummingbird.service.webhook import create_webhook_app
 from hummingbird.service.webhook_auth import WebhookAuth, create_webhook_auth
 from hummingbird.service.worker import Worker
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
-from hummingbird.storage.object_store import open_object_store
+from hummingbird.storage.registry import open_object_store
 from hummingbird.telemetry.delivery import header_secrets
 from hummingbird.telemetry.metric_definitions import DEAD_LETTERS_S, PolledGauge
 from hummingbird.telemetry.metrics import Metrics

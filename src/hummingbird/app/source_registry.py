@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hummingbird.core.extras import require_extra
 from hummingbird.core.protocols.tools import DataSource
 from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.konflux.settings import KonfluxSettings
@@ -29,6 +30,7 @@ def create_sources(declared: SourceDeclarations, environment: Mapping[str, str])
 
         found.append(GitLabSource(declared.gitlab))
     if declared.konflux is not None:
+        require_extra("lightkube", "kubernetes", "The source konflux")
         from hummingbird.konflux.source import KonfluxSource  # noqa: PLC0415 - loaded when declared
 
         found.append(KonfluxSource(declared.konflux, environment))

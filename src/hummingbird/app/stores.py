@@ -21,7 +21,7 @@ from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
 from hummingbird.storage.failure_store import SqliteKnownFailureStore
 from hummingbird.storage.folder_sessions import FolderSessionStore
-from hummingbird.storage.object_store import BucketObjectStore
+from hummingbird.storage.registry import open_bucket
 from hummingbird.storage.spending_store import BucketSpendingStore, SqliteSpendingStore
 from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore
 
@@ -107,7 +107,7 @@ def _create_folder(folder: Path) -> None:
 def session_store_at(address: str, now: Callable[[], float], *, ca_bundle: str = "") -> SessionStore:
     """Return the session store at a directory or a bucket's address, without opening it."""
     if "://" in address:
-        return BucketSessionStore(BucketObjectStore(address, ca_bundle=ca_bundle), address, now)
+        return BucketSessionStore(open_bucket(address, ca_bundle=ca_bundle), address, now)
     return FolderSessionStore(Path(address))
 
 
@@ -127,9 +127,7 @@ def spending_ledger(
     """
     if not places.remote:
         return SqliteSpendingStore(places.sessions / SPENDING_FILE, now)
-    return BucketSpendingStore(
-        BucketObjectStore(places.remote, ca_bundle=settings.ca_bundle), places.remote, now, patience
-    )
+    return BucketSpendingStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, now, patience)
 
 
 def failure_ledger(
@@ -138,16 +136,14 @@ def failure_ledger(
     """Return the record of known failures, without opening it."""
     if not places.remote:
         return SqliteKnownFailureStore(places.known_failures)
-    return BucketKnownFailureStore(
-        BucketObjectStore(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience
-    )
+    return BucketKnownFailureStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience)
 
 
 def vote_ledger(places: StatePaths, settings: Settings, patience: BucketCircuitBreaker | None = None) -> VoteStore:
     """Return the record of votes, without opening it."""
     if not places.remote:
         return SqliteVoteStore(places.votes)
-    return BucketVoteStore(BucketObjectStore(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience)
+    return BucketVoteStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience)
 
 
 def open_queue(settings: Settings, environment: Mapping[str, str], visibility_s: int = QUEUE_TAKEN_S) -> Queue:

@@ -17,11 +17,11 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.config.models import Cluster, User, UserExec
 from lightkube.core.exceptions import ConfigError
 
+from hummingbird.clients.pod_environment import IN_POD_VARIABLE, runs_in_pod
 from hummingbird.core.errors import ClusterUnusable
 from hummingbird.core.text import shorten_line
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-IN_POD_VARIABLE = "KUBERNETES_SERVICE_HOST"
 _KUBECONFIG_VARIABLES = ("KUBECONFIG", "HOME")  # kubectl also reads ~/.kube/config
 PASSED_VARIABLES = (
     "PATH",
@@ -108,11 +108,6 @@ def find_cluster(
     merged = _merge_files(files)
     config = _select_context(merged, sought.context or _context_for_server(merged, sought.server))
     return ClusterConfig(_with_ca_bundle(config, sought.ca_bundle), carried)
-
-
-def runs_in_pod(environment: Mapping[str, str]) -> bool:
-    """Return whether this process runs in a pod of a cluster."""
-    return bool(environment.get(IN_POD_VARIABLE, "").strip())
 
 
 def _wants_own_account(sought: ClusterQuery, environment: Mapping[str, str]) -> bool:

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from hummingbird.core.errors import SourceRefused, SourceUnavailable, ToolDefinitionError
+from hummingbird.core.errors import MissingSetting, SourceRefused, SourceUnavailable, ToolDefinitionError
+from hummingbird.core.extras import require_extra
 from hummingbird.core.limits import TOOL_NAME_CHARS
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
@@ -382,6 +383,11 @@ class McpServers:
     async def open(self) -> None:
         """Open all servers at once. Never raises for what a server does."""
         if not self._settings:
+            return
+        try:
+            require_extra("mcp", "mcp", "A tool server")
+        except MissingSetting as missing:
+            self._faults.append(str(missing))
             return
         await asyncio.to_thread(
             importlib.import_module, "mcp"

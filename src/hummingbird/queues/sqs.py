@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hummingbird.core.errors import InvalidRequest, PlatformError, QueueUnusable, ReceiptExpired, UsageError
+from hummingbird.core.extras import require_extra
 from hummingbird.core.limits import (
     CONNECT_TIMEOUT_S,
     ERROR_TEXT_CHARS,
@@ -55,6 +56,8 @@ class SqsClient:
     """
 
     def __init__(self, queue: str, region: str, endpoint: str, ca_bundle: str = "") -> None:
+        """Raises MissingSetting if boto3 is not installed."""
+        require_extra("boto3", "aws", "An SQS queue")
         self._queue = queue
         self._region = region
         self._endpoint = endpoint

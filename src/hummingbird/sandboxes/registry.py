@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hummingbird.core.errors import UsageError
+from hummingbird.core.extras import require_extra
 from hummingbird.core.limits import LINGER_S, LINGERING_PODS, SANDBOX_DEADLINE_S
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.sandboxes.backend import SandboxBackend
@@ -111,6 +112,7 @@ class SandboxRegistry:
         if wanted.backend == PODMAN:
             return self._podman_backend()
         if wanted.backend == KUBERNETES:
+            require_extra("lightkube", "kubernetes", "A sandbox in Kubernetes")
             from hummingbird.sandboxes.kubernetes_pod import KubernetesBackend  # noqa: PLC0415
 
             settings = PodSettings(
@@ -145,6 +147,7 @@ class SandboxRegistry:
         )
 
     def _open_pool(self) -> "tuple[PodPool, Kubectl]":
+        require_extra("lightkube", "kubernetes", "A sandbox in Kubernetes")
         from hummingbird.sandboxes.kubernetes_pod import connect_cluster  # noqa: PLC0415 - only the chosen backend
         from hummingbird.sandboxes.kubernetes_pool import PodPool  # noqa: PLC0415 - only the chosen backend
 

@@ -1,4 +1,4 @@
-"""Open object stores by their address: a folder, or a bucket of S3, Google or Azure.
+"""Store objects in a bucket of S3, Google or Azure.
 
 obstore serves all three clouds and finds their credentials in the environment, also in pods. It does not read profiles
 from AWS's files. Another endpoint than the cloud's own is set by AWS_ENDPOINT_URL, AZURE_STORAGE_ENDPOINT (or
@@ -22,7 +22,7 @@ from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store, from_url
 
 from hummingbird.core.errors import ObjectStoreUnusable
 from hummingbird.core.limits import CONNECT_TIMEOUT_S, ERROR_TEXT_CHARS, OBJECT_ANSWER_S, OBJECT_RETRIES
-from hummingbird.core.protocols.storage import ObjectInfo, ObjectStore, ObjectStream, ObjectVersion, VersionedContent
+from hummingbird.core.protocols.storage import ObjectInfo, ObjectStream, ObjectVersion, VersionedContent
 from hummingbird.core.sessions import (
     GOOGLE_PAUSE_CAP_S,
     GOOGLE_PAUSE_S,
@@ -32,10 +32,9 @@ from hummingbird.core.sessions import (
     OBJECT_WHOLE_S,
 )
 from hummingbird.core.text import shorten_line
-from hummingbird.storage.folder_objects import FolderObjectStore, check_object_name, check_object_prefix
+from hummingbird.storage.folder_objects import check_object_name, check_object_prefix
 
 CloudStore: TypeAlias = S3Store | GCSStore | AzureStore | MemoryStore
-CLOUD_SCHEMES = ("s3://", "gs://", "az://")
 _ENDPOINTS = {  # the variables that obstore reads
     "s3://": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     "gs://": ("GOOGLE_BASE_URL",),
@@ -138,22 +137,6 @@ _BODY = re.compile(r"(status code: \d+[^:<]*).*", re.DOTALL)
 _CODE = re.compile(r"<Code>([\w.-]{1,64})</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]{1,200})</Message>")
 _MORE = re.compile(r"\n\s*Debug source:.*", re.DOTALL)
-
-
-def open_object_store(address: str, *, endpoint: str = "", region: str = "", ca_bundle: str = "") -> ObjectStore:
-    """Return the store at an address, without connecting to it yet.
-
-    `address` is a directory, s3://BUCKET/PREFIX, gs://… or az://CONTAINER/…. `endpoint` and `region` are for S3; when
-    empty, the environment decides. `ca_bundle` is a file of certificates. Raises ObjectStoreUnusable for an unknown
-    scheme.
-    """
-    if address.startswith(CLOUD_SCHEMES):
-        return BucketObjectStore(address, endpoint=endpoint, region=region, ca_bundle=ca_bundle)
-    if "://" in address or not address:
-        raise ObjectStoreUnusable(
-            f"There is no such store: {_safe_error_text(address)!r}; give a directory or {', '.join(CLOUD_SCHEMES)}…."
-        )
-    return FolderObjectStore(Path(address).expanduser().absolute())
 
 
 class BucketObjectStore:

@@ -16,7 +16,7 @@ from hummingbird.app.stores import open_queue, state_paths
 from hummingbird.config.configuration import Configuration
 from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.protocols.tools import ByteStream, ToolContext
-from hummingbird.storage.object_store import open_object_store
+from hummingbird.storage.registry import open_object_store
 from tests.app.conducting import MODEL, applied, configured, order
 from tests.app.conducting import Stage as Conducting
 from tests.config.effects.authority import Authority, authority

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hummingbird.core.protocols.storage import VersionedObjectStore
-from hummingbird.storage.object_store import BucketObjectStore, open_object_store
+from hummingbird.storage.object_store import BucketObjectStore
+from hummingbird.storage.registry import open_object_store
 
 LONGEST_CASE_S = 60.0
 _RACER = Path(__file__).with_name("racer.py")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hummingbird.storage.object_store import open_object_store
+from hummingbird.storage.registry import open_object_store
 from tests.contracts.storage.backends.azure import Azurite
 from tests.contracts.storage.stage import Case, Stage
 from tests.contracts.storage.suite import CASES

@@ -33,7 +33,7 @@ from hummingbird.queues.sqs import SqsClient, SqsQueue
 from hummingbird.sandboxes.registry import KUBERNETES, POOL, SandboxRegistry
 from hummingbird.sandboxes.self_check import self_check
 from hummingbird.storage.failure_store import SqliteKnownFailureStore
-from hummingbird.storage.object_store import BucketObjectStore, open_object_store
+from hummingbird.storage.registry import open_bucket, open_object_store
 from hummingbird.storage.session_index import open_session_index
 from hummingbird.storage.spending_store import SqliteSpendingStore
 
@@ -193,13 +193,16 @@ async def _check_store(patient: DoctorContext) -> CheckOutcomes:
     """Write an object to the store, read it and remove it; if the folder is missing, do so beside it."""
     there = state_paths(patient.settings, patient.environment)
     folder = Path(there.objects)
-    if there.remote or path_exists(folder):
-        objects = open_object_store(there.objects, ca_bundle=patient.settings.ca_bundle)
-        await _check_round_trip(objects)
+    if there.remote:
+        bucket = open_bucket(there.objects, ca_bundle=patient.settings.ca_bundle)
+        await _check_round_trip(bucket)
         yield CheckStatus.OK, f"{there.objects} stores and returns data."
-        if isinstance(objects, BucketObjectStore):
-            await check_conditional_writes(objects)
-            yield CheckStatus.OK, f"{there.objects} refuses conflicting writes."
+        await check_conditional_writes(bucket)
+        yield CheckStatus.OK, f"{there.objects} refuses conflicting writes."
+        return
+    if path_exists(folder):
+        await _check_round_trip(open_object_store(there.objects))
+        yield CheckStatus.OK, f"{there.objects} stores and returns data."
         return
     with temporary_folder_beside(folder) as name:
         await _check_round_trip(open_object_store(name))

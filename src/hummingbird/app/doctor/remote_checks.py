@@ -13,10 +13,10 @@ from hummingbird.app.source_settings import konflux_settings, mcp_server_setting
 from hummingbird.config.configuration import read_token_variable
 from hummingbird.config.settings import KonfluxSourceSettings, TestingFarmSourceSettings
 from hummingbird.core.errors import HummingbirdError, MissingSetting, OperatorError, SourceUnavailable
+from hummingbird.core.extras import require_extra
 from hummingbird.core.limits import DOCTOR_OUTPUT_TOKENS
 from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import Model, ModelRequest
-from hummingbird.konflux.servers import check_servers
 from hummingbird.mcp.client import McpServers
 from hummingbird.models.model_names import DIGEST
 from hummingbird.models.registry import ModelRegistry
@@ -128,6 +128,9 @@ def source_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
 async def _check_konflux(patient: DoctorContext, wanted: KonfluxSourceSettings) -> CheckOutcomes:
     given, _ = split_environment(patient.environment)
     settings = konflux_settings(patient.settings, wanted, given)
+    require_extra("lightkube", "kubernetes", "The source konflux")
+    from hummingbird.konflux.servers import check_servers  # noqa: PLC0415 - an extra
+
     for name, refusal in (await check_servers(settings, given)).items():
         title = name[:1].upper() + name[1:]
         if refusal:
