@@ -138,7 +138,7 @@ async def test_every_project_but_the_events_is_refused_by_every_tool_that_takes_
         own = scene.worlds.gitlab.project.path
         found, tools = offered(scene, tmp_path)
         takers = [name for name, tool in tools.items() if "project" in tool.spec.schema["properties"]]
-        assert len(takers) == 13
+        assert len(takers) == 15
         for name in takers:
             needed = {each: GOOD[each] for each in tools[name].spec.schema["required"]}
             for project in (*OTHER_PROJECTS, f"{own}.git", f"{own} ", f"{own}%2f..", f"{own}/../x", f"{own}\0"):
