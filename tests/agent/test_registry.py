@@ -24,6 +24,29 @@ def broken(schema: Any, **spec: Any) -> Toolbox:
     return Toolbox([tool("it", schema=schema, **spec)])
 
 
+def object_of(*properties: str, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {**{one: {} for one in properties}, **more}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "taken"),
+    [
+        (object_of("project", "mr_iid"), {"project": "org/repo", "iid": 42}, {"project": "org/repo", "mr_iid": 42}),
+        (object_of("mr_iid"), {"mr_iid": 42}, {"mr_iid": 42}),
+        (object_of("iid"), {"iid": 42}, {"iid": 42}),
+        (
+            object_of(fetches={"type": "array", "items": object_of("tool", "arguments", "path")}),
+            {"requests": [{"tool": "konflux_list_pipelineruns", "args": {"sha": "abc"}, "path": "runs.json"}]},
+            {"fetches": [{"tool": "konflux_list_pipelineruns", "arguments": {"sha": "abc"}, "path": "runs.json"}]},
+        ),
+    ],
+)
+def test_documented_names_of_parameters_are_taken_beside_ours(
+    schema: dict[str, Any], given: dict[str, Any], taken: dict[str, Any]
+) -> None:
+    assert Toolbox([tool("it", schema=schema)]).prepare("it", json.dumps(given)).arguments == taken
+
+
 def test_only_the_enabled_toolsets_are_exposed() -> None:
     tools = [tool("a", toolset="gitlab"), tool("b", toolset="web"), tool("c", toolset="gitlab"), tool("d")]
     assert names(*tools, toolsets=["gitlab"]) == ["a", "c"]

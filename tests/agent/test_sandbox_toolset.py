@@ -59,7 +59,7 @@ async def test_a_run_fetches_spills_searches_and_answers() -> None:
     assert f"All of it is in {SPILL_FOLDER}/get_log_1.txt" in spilled
     assert "2001: FATAL: it broke" in spilled
     assert fence_untrusted("2001:FATAL: it broke\n", "sandbox_exec") in found
-    assert fetched == f"/tmp/data/job.log: {len(LOG) + 16} bytes, 2001 lines"
+    assert fetched.startswith(f"/tmp/data/job.log: {len(LOG) + 16} bytes, 2001 lines\n")
     assert fence_untrusted("2001\n", "sandbox_exec") in counted
 
 

@@ -1,5 +1,6 @@
 """A command's outcome as a model reads it. Commands run in a real sandbox."""
 
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -62,8 +63,9 @@ async def test_long_output_is_whole_in_a_file_and_previewed(size: int) -> None:
         told = await run(bench, f"yes 0123456789 | head -c {size}; echo short >&2")
         path = f"{SPILL_FOLDER}/sandbox_exec_stdout_1.txt"
         lines = -(-size // 11)
-        verdict, said, *_ = told.splitlines()
+        verdict, fields, said, *_ = told.splitlines()
         assert verdict == "exit code 0"
+        assert json.loads(fields) == {"exit_code": 0, "stdout_file": path, "stdout_bytes": size}
         assert said == f"stdout: {size} bytes, {lines} lines; all of it is in {path}. A preview:"
         assert "\n1: 0123456789\n" in told
         assert f"\n{lines}: " in told
@@ -77,7 +79,7 @@ async def test_two_long_streams_share_the_budget_of_one_preview(most: int) -> No
     """One count for both files."""
     async with workbench() as bench:
         told = await run(bench, "seq 1 30000; seq 1 30000 >&2", most)
-        assert len(told.encode()) <= PREVIEW_BYTES + len("exit code 0\n\n")
+        assert len(told.encode()) <= PREVIEW_BYTES + len("\n".join(told.splitlines()[:2])) + 1
         assert f"{SPILL_FOLDER}/sandbox_exec_stdout_1.txt" in told
         assert f"{SPILL_FOLDER}/sandbox_exec_stderr_2.txt" in told
         assert told.count("\n30000: 30000\n") == 2

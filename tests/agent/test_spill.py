@@ -187,7 +187,8 @@ async def test_binary_output_goes_untouched_into_a_file_however_small_and_is_not
         told = await spill(bench)(LOOK, ByteStream(in_pieces([raw[:7], raw[7:]]), "tar.gz", binary=True))
         path = f"{SPILL_FOLDER}/look_1.tar.gz"
         assert told.startswith(f"[look returned {len(raw)} bytes of binary tar.gz. ")
-        assert told.endswith(f"All of it is in {path}]{UI}")
+        fields = f'{{"saved_to":"{path}","bytes":{len(raw)}}}'
+        assert told.endswith(f"All of it is in {path}]\n{fields}{UI}")
         assert await content(bench, path) == raw
 
 

@@ -239,10 +239,12 @@ async def test_what_the_model_is_told_is_what_was_typed(tmp_path: Path) -> None:
         await here.only(here.direct(event=event, model=MODEL, save=str(folder)), None, **given)
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     (said,) = [json.loads(line["text"]) for line in lines if line["kind"] == "user_said"]
+    assert [*said][:4] == ["project", "iid", "sha", "session_id"], "the documented ones first"
+    assert said.pop("session_id")
     assert said == {
         "workflow": WORKFLOW,
         "project": here.project,
-        "mr_iid": here.iid,
+        "iid": here.iid,
         "sha": here.head,
         "pipeline_id": 9,
         "target_branch": "main",

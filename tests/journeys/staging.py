@@ -70,7 +70,7 @@ def order(scene: Scene) -> str:
     told: dict[str, Any] = {
         "workflow": "analyze-failures",
         "project": world.project.path,
-        "mr_iid": request.iid,
+        "iid": request.iid,
         "sha": request.sha,
         "pipeline_id": scene.case.description["event"].get("pipeline"),
         "target_branch": request.target_branch,

@@ -373,10 +373,11 @@ def task_text(
     if order.cause.continues_session:
         return order.message or CONTINUE_MESSAGE
     told = {
-        "workflow": order.workflow,
         "project": order.project,
-        "mr_iid": order.mr_iid,
+        "iid": order.mr_iid,
         "sha": order.sha,
+        "session_id": order.session_id,
+        "workflow": order.workflow,
         "pipeline_id": order.pipeline_id,
         "target_branch": target_branch if _NAME.fullmatch(target_branch) else "",
         **(more or {}),

@@ -65,7 +65,8 @@ class Toolbox:
             raise UnknownTool(
                 f"There is no tool named {shorten_line(name, 80)!r}. The tools are: {', '.join(self._tools)}."
             )
-        return PreparedCall(tool, self.validate(tool.spec, _parse_arguments(tool.spec, arguments)))
+        given = _rename_arguments(tool.spec, _parse_arguments(tool.spec, arguments))
+        return PreparedCall(tool, self.validate(tool.spec, given))
 
     def validate(self, spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments if they fit the tool's schema.
@@ -157,6 +158,39 @@ def _parse_arguments(spec: ToolSpec, arguments: str) -> dict[str, Any]:
         raise ArgumentsInvalid(f"Arguments of {spec.name} are not valid JSON: {error}.") from error
     if not isinstance(found, dict):
         raise ArgumentsInvalid(f"Arguments of {spec.name} must be a JSON object, not {type(found).__name__}.")
+    return found
+
+
+# Other names of parameters, for prompts and sessions that use them; only where the tool has no such parameter itself.
+_OTHER_NAMES = {
+    "iid": "mr_iid",
+    "merge_request_iid": "mr_iid",
+    "requests": "fetches",
+    "pod_name": "pod",
+    "container_name": "container",
+    "pipelinerun_name": "pipelinerun",
+    "taskrun_name": "taskrun",
+    "file_path": "path",
+    "tool_name": "tool",
+    "args": "arguments",
+}
+
+
+def _rename_arguments(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments by the tool's own names, those in a list of objects included."""
+    return _rename_keys(spec.schema, arguments)
+
+
+def _rename_keys(schema: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    known: Mapping[str, Any] = schema.get("properties") or {}
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        own = _OTHER_NAMES.get(key, key)
+        name = own if key not in known and own in known and own not in given else key
+        items = known.get(name, {}).get("items", {}) if isinstance(known.get(name, {}), Mapping) else {}
+        if isinstance(value, list) and isinstance(items, Mapping) and items.get("properties"):
+            value = [_rename_keys(items, one) if isinstance(one, dict) else one for one in value]  # noqa: PLW2901
+        found[name] = value
     return found
 
 

@@ -13,6 +13,8 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
+import msgspec
+
 from hummingbird.agent.interrupts import is_outside_interrupt, run_within
 from hummingbird.agent.session_sandbox import SessionSandbox
 from hummingbird.agent.tools.preview import OutputPreview, PreviewFactory, create_evidence_preview
@@ -32,6 +34,7 @@ from hummingbird.agent.tools.spill import (
     SpillShape,
     break_off_message,
     highest_spill_number,
+    saved_fields,
     to_outgoing_file,
     write_to_sandbox,
 )
@@ -164,13 +167,15 @@ class SandboxExecTool:
         )
         room = self._spill.max_inline_bytes
         long = sum(not stream.fits(room) for stream in streams)
+        files: dict[str, Any] = {}
         parts = [
             self._show_inline(stream)
             if stream.fits(room)
-            else await self._save_and_preview(stream, PREVIEW_BYTES // long)
+            else await self._save_and_preview(stream, PREVIEW_BYTES // long, files)
             for stream in streams
         ]
-        return "\n".join([_exit_sentence(done, limit), *parts])
+        fields = [msgspec.json.encode({"exit_code": done.exit_code, **files}).decode()] if files else []
+        return "\n".join([_exit_sentence(done, limit), *fields, *parts])
 
     def _show_inline(self, stream: _CommandStream) -> str:
         if not stream.kept:
@@ -178,11 +183,14 @@ class SandboxExecTool:
         text = self._spill.secrets.mask(stream.kept.decode("utf-8", "replace"))
         return frame_result(EXEC_SPEC, text, f"{stream.name}:")
 
-    async def _save_and_preview(self, stream: _CommandStream, most_bytes: int) -> str:
+    async def _save_and_preview(self, stream: _CommandStream, most_bytes: int, files: dict[str, Any]) -> str:
+        """Save the stream and return a preview; add where it is to `files`."""
         path = ""
         try:
             path = await self._save_stream(stream)
             where = _file_sentence(stream, path)
+            if path:
+                files |= {f"{stream.name}_file": path, f"{stream.name}_bytes": stream.size}
         except SAVE_ERRORS as error:
             where = f"it was not saved ({shorten_line(str(error), 200)})"
         if stream.binary:
@@ -324,7 +332,7 @@ class FetchTool:
             path = await write_to_sandbox(sandbox, order.path, incoming, passing)
         if passing.error is not None:
             return FetchResult(False, break_off_message(order.tool, path, passing, out) + out.note)
-        return FetchResult(True, f"{path}: {passing.describe_size(out)}{out.note}")
+        return FetchResult(True, f"{path}: {passing.describe_size(out)}{out.note}\n{saved_fields(path, passing, out)}")
 
 
 class FetchBatchTool:

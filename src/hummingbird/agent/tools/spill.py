@@ -10,7 +10,7 @@ from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -359,7 +359,14 @@ class SpillShape:
             return f"[{spec.name} returned at least {passing.size} bytes, which were not saved. {why}{hint}]"
         if passing.error is not None:
             return f"[{break_off_message(spec.name, path, passing, out)}{_preview_hint(out)}]"
-        return f"[{spec.name} returned {passing.describe_size(out)}. All of it is in {path}{_preview_hint(out)}]"
+        said = f"[{spec.name} returned {passing.describe_size(out)}. All of it is in {path}{_preview_hint(out)}]"
+        return f"{said}\n{saved_fields(path, passing, out)}"
+
+
+def saved_fields(path: str, passing: OutputMeter, out: OutgoingFile) -> str:
+    """Return where an output was saved as JSON, for prompts that go by these fields."""
+    told: dict[str, Any] = {"saved_to": path, "bytes": passing.size}
+    return msgspec.json.encode(told if out.binary else {**told, "lines": passing.lines}).decode()
 
 
 def break_off_message(name: str, path: str, passing: OutputMeter, out: OutgoingFile) -> str:
