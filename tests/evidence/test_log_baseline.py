@@ -71,3 +71,21 @@ def test_a_preview_while_it_streams_takes_a_green_log_too() -> None:
     reading = LogPreview(Baseline.from_text(GREEN))
     reading.feed(RED.encode())
     assert reading.text(200) == preview(RED, 200, baseline=GREEN)
+
+
+def test_a_new_line_is_found_behind_hundreds_of_known_errors() -> None:
+    names = [f"{a}{b}{c}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
+    known = [f"[12:00:31] worker {name}: error: {name} is not ready, it failed again" for name in names]
+    news = "[12:00:31] cannot open the basket: no such shop"
+    red = "\n".join([*noise(50), *known[:100], news, *known[100:], *noise(10, 900)])
+    green = "\n".join([*noise(50), *known, *noise(10, 900)])
+    assert news in preview(red, 300, baseline=green)
+    assert news in analyse(red, baseline=green).regions[0].excerpt
+
+
+def test_known_frames_below_a_new_error_are_part_of_it() -> None:
+    frames = [f"    at org.acme.shop.Basket.total{number}(Basket.java:{number})" for number in range(4)]
+    green = log("java.lang.IllegalStateException: on purpose", *frames)
+    red = log("java.lang.NullPointerException: no currency", *frames)
+    region = analyse(red, baseline=green).regions[0]
+    assert [line.text for line in region.lines][1:] == frames

@@ -8,7 +8,7 @@ over these features, and `compute_standing` raises lines that continue an error 
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from heapq import nlargest
@@ -57,12 +57,15 @@ _BEGINNINGS = (b"FAIL", b"ERROR", b"FATAL", b"E  ")
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 LEAD_COST = 0.8  # of the rank, for each time that e times as many lines of trouble begin alike
 LEAD_LETTERS = 5
+KNOWN_COST = 4.0  # of the rank, for a line that the last green log has too
 FEW_LEADS = 10  # lines of trouble that begin alike without a cost
 _RED = re.compile(rb"(?:\x1b|\^\[)\[(?:\d+;)*(?:31|91)")
 _COLOUR_CODES = re.compile(rb"(?:\x1b|\^\[)\[[\d;]*[mK]")
 
 
-def choose_line_numbers(kept: CandidateLines, leads: Mapping[int, int]) -> list[int]:
+def choose_line_numbers(
+    kept: CandidateLines, leads: Mapping[int, int], known: AbstractSet[int] = frozenset()
+) -> list[int]:
     """Return the numbers of the lines to score, ascending: those around the best candidates, and the last lines."""
     ends = kept.steps.ends(kept.total)
     looked = {*range(1, FIRST_LINES + 1), *range(kept.total - LAST_LINES, kept.total + 1)}
@@ -70,7 +73,7 @@ def choose_line_numbers(kept: CandidateLines, leads: Mapping[int, int]) -> list[
         looked.update(range(end - STEP_TAIL, end + 1))
     traced: set[int] = set()
     traces = 0
-    for place in _rank_lines(kept, ends, leads):
+    for place in _rank_lines(kept, ends, leads, known):
         if len(looked) >= MAX_ROWS:
             break
         looked.update(range(place - BEFORE, place + AFTER + 1))
@@ -89,12 +92,17 @@ def _frames_behind(kept: CandidateLines, number: int) -> range:
     return range(number, end)
 
 
-def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int]) -> list[int]:
+def _known_numbers(kept: CandidateLines, is_known: Callable[[str], bool]) -> frozenset[int]:
+    return frozenset(number for number in kept.messages if is_known(clean_log_line(kept.lines[number])))
+
+
+def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int], known: AbstractSet[int]) -> list[int]:
     """Rank the lines with trouble by position and repetition first; then rank the best ones by their text, too."""
     begins = kept.steps.begins(ends)
     ranked = []
     for number, times in kept.repeat_counts.items():
         rank = 1.5 * (number in kept.strong) - log(times) / 2 - LEAD_COST * log(max(1.0, leads[number] / FEW_LEADS))
+        rank -= KNOWN_COST * (number in known)
         step = bisect_left(ends, number)
         if step < len(ends):
             rank += 1.5 * (number > begins[step]) + 0.5 * (step == 0) - log10(ends[step] - number + 10) / 2
@@ -203,11 +211,12 @@ _PREFIXED = re.compile(rb"[\[<#\d]|[A-Z][a-z]{2} [ \d]\d |(?:TRACE|DEBUG|INFO|WA
 _LEVEL_ERROR, _LEVEL_WARNING = sort_bits(LineSort.ERROR), sort_bits(LineSort.WARNING)
 
 
-def build_features(kept: CandidateLines) -> LineFeatures:
-    """Choose the lines to score and compute their features."""
+def build_features(kept: CandidateLines, is_known: Callable[[str], bool] | None = None) -> LineFeatures:
+    """Choose the lines to score and compute their features; `is_known` tells lines of the last green log."""
     prefix = _learn_prefix(list(kept.lines.values()))
     leads = count_leads(kept, prefix)
-    numbers = choose_line_numbers(kept, leads)
+    known = _known_numbers(kept, is_known) if is_known is not None else frozenset()
+    numbers = choose_line_numbers(kept, leads, known)
     raws = [kept.lines[number] for number in numbers]
     texts = [clean_log_line(raw) for raw in raws]
     bodies, found = _mark_bodies(texts, raws, prefix)

@@ -63,7 +63,8 @@ def analyse_scored(looked: ScoredLog, most_regions: int = MAX_REGIONS) -> Eviden
     found = found or chosen[:1]
     likely = estimate_failure(looked)
     regions = tuple(_doubt_region(_make_region(looked, rows), likely) for rows in found)
-    relevant = [line for region in regions for line in region.lines]
+    bodies = dict(zip(looked.rows.numbers, looked.rows.bodies, strict=True))
+    relevant = [EvidenceLine(line.number, bodies[line.number]) for region in regions for line in region.lines]
     behind = {line.number: regions[0].score - region.score for region in reversed(regions) for line in region.lines}
     tail = _tail_of_failed_step(looked)
     blame = _doubt(classify_job(relevant, tail, behind=behind), likely)
@@ -89,10 +90,11 @@ def _has_trouble(looked: ScoredLog, rows: Sequence[int]) -> bool:
 
 def _make_region(looked: ScoredLog, rows: Sequence[int]) -> Region:
     lead = rows[0]
-    numbers, texts = looked.rows.numbers, looked.rows.texts
-    files = _file_headings(texts, rows)
-    lines = tuple(EvidenceLine(numbers[at], texts[at]) for at in sorted({*rows, *files.values()}))
-    said = [line.text for line in lines]
+    numbers, texts, bodies = looked.rows.numbers, looked.rows.texts, looked.rows.bodies
+    files = _file_headings(bodies, rows)
+    shown = sorted({*rows, *files.values()})
+    lines = tuple(EvidenceLine(numbers[at], texts[at]) for at in shown)
+    said = [bodies[at] for at in shown]
     kind, rule = _region_kind(looked, rows)
     beside = (
         _kind_from_mark(_union_of_marks(looked.rows.marks, rows[1:]), _LASTING_KINDS)
@@ -104,7 +106,7 @@ def _make_region(looked: ScoredLog, rows: Sequence[int]) -> Region:
         lines,
         kind,
         classify_region(said, kind=kind),
-        _region_fingerprint(texts, rows, files),
+        _region_fingerprint(bodies, rows, files),
         score,
         rule,
         beside[0] if beside is not None else None,
@@ -159,7 +161,7 @@ def _tail_of_failed_step(looked: ScoredLog) -> list[EvidenceLine]:
     end = looked.steps.ends(looked.total)[0]
     lines = [
         EvidenceLine(number, text)
-        for number, text in zip(looked.rows.numbers, looked.rows.texts, strict=True)
+        for number, text in zip(looked.rows.numbers, looked.rows.bodies, strict=True)
         if number <= end and text
     ]
     return lines[-_TAIL:]

@@ -19,12 +19,13 @@ from hummingbird.evidence.logs.line_scores import (
     ScoreWeights,
     build_features,
     compute_standing,
+    is_frame,
     score_rows,
 )
 from hummingbird.evidence.logs.log_reader import CandidateLines, LogReader, LogSteps, clean_log_line
 from hummingbird.evidence.logs.weights import WEIGHTS
 
-_NEW_BONUS, _KNOWN_PENALTY = 1.0, 3.0
+_NEW_BONUS, _KNOWN_PENALTY = 1.0, 5.0
 _NO_WORDS = {code: None for code in range(128) if not chr(code).isalpha()}
 _CHARS = 400
 
@@ -97,10 +98,15 @@ class ScoredLog:
 
 def score_log(kept: CandidateLines, baseline: Baseline | None = None, weights: ScoreWeights = WEIGHTS) -> ScoredLog:
     """Score the lines that a reader kept, relative to a green log if there is one."""
-    rows = build_features(kept)
+    rows = build_features(kept, None if baseline is None else baseline.contains)
     values = score_rows(rows, weights)
     if baseline is not None:
-        values = baseline.adjust_scores(rows.bodies, values)
+        values = [
+            value if is_frame(mark, body) else adjusted
+            for value, adjusted, mark, body in zip(
+                values, baseline.adjust_scores(rows.texts, values), rows.marks, rows.bodies, strict=True
+            )
+        ]
     return ScoredLog(rows, compute_standing(rows, values), kept.steps, kept.total, kept.size)
 
 
