@@ -85,8 +85,8 @@ async def test_what_rules_say_of_the_failure_stands_above_the_answer(tmp_path: P
     with site(tmp_path) as here:
         done = await here.only(here.direct())
     assert done.conducted.verdict is not None
-    assert done.text.startswith("**By the rules: ")
-    assert done.text.index("By the rules") < done.text.index("## Failure report")
+    assert done.text.startswith("❌ ")
+    assert done.text.index("**Next:**") < done.text.index("## Failure report")
 
 
 @pytest.mark.thorough

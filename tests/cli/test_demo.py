@@ -34,8 +34,10 @@ def test_a_case_ends_with_its_note_without_a_key_or_a_network(
     name: str, play: Callable[..., Typed], tmp_path: Path
 ) -> None:
     """Event, queue, sandbox, sources, forge; the evidence is verbatim."""
-    done = play("--case", name, "--save", str(tmp_path / "kept"), cwd=tmp_path)
+    done = play("--case", name, "--save", str(tmp_path / "kept"), "--verbose", cwd=tmp_path)
     assert done.code == 0, done.err
+    first_screen = done.out[done.out.index("❌ ") :].splitlines()[:12]
+    assert any(line.startswith("**Next:** ") for line in first_screen)
     expected = find_case(name).description["expected"]
     for line in expected["evidence"]:
         assert line.strip() in done.out, f"{line!r} is not quoted"

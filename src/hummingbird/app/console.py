@@ -6,6 +6,8 @@ Each log message is one line, and text of others cannot start a line or control 
 import json
 import logging
 import os
+import re
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -22,6 +24,8 @@ from hummingbird.core.log_context import current_log_context
 from hummingbird.core.masking import Secrets
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.evidence.printable import make_printable
+
+_HTML_OF_NOTES = re.compile(r"</?sub>|<br>")
 
 
 class LogMasker:
@@ -132,6 +136,20 @@ def print_text(text: str) -> None:
         text = "\n".join(map(make_printable, text.split("\n")))
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(f"{text}\n".encode(encoding, "backslashreplace"), nl=False)
+
+
+def print_markdown(text: str) -> None:
+    """Print Markdown: rendered on a terminal, as it is into a pipe."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        print_text(text)
+        return
+    from hummingbird.chat.rendering import BlockRenderer  # noqa: PLC0415 - rich, for a terminal only
+    from hummingbird.chat.screen import BlockKind, MarkdownBlock  # noqa: PLC0415
+
+    plain = _HTML_OF_NOTES.sub("", text)
+    renderer = BlockRenderer(colour=not os.environ.get("NO_COLOR"))
+    shown = renderer.render(MarkdownBlock(BlockKind.MARKDOWN, plain), shutil.get_terminal_size().columns)
+    click.echo(shown.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "backslashreplace"), nl=False)
 
 
 class RunProgress:

@@ -23,7 +23,7 @@ import click
 import yaml
 
 from hummingbird.app.clock import SystemClock
-from hummingbird.app.console import OneLineFormatter, RunProgress
+from hummingbird.app.console import OneLineFormatter, RunProgress, print_markdown
 from hummingbird.app.investigation import watch_every_run
 from hummingbird.app.model_choice import default_model
 from hummingbird.app.service import HummingbirdService
@@ -242,7 +242,7 @@ def demo_command(case: str, save: str | None, *, timeout: float | None, verbose:
     if not shown.note:
         click.echo(f"No note was posted, as it should be: {shown.reason}.")
         return 0
-    click.echo(shown.note if verbose else _fold_details(shown.note))
+    print_markdown(shown.note if verbose else _fold_details(shown.note))
     _print_locations(shown)
     return 1 if shown.failed else 0
 
@@ -251,7 +251,7 @@ def _fold_details(note: str) -> str:
     """Show the note as GitLab does, with the transcript folded and comments hidden."""
     shown = re.sub(r"\A<!--.*?-->\s*", "", note, flags=re.DOTALL)
     return re.sub(
-        r"<details><summary>(.*?)</summary>.*</details>",
+        r"<details><summary>(.*?)</summary>.*?\n</details>",
         lambda found: f"▸ {found[1]} ({found[0].count(chr(10)):,} lines, shown with -v)",
         shown,
         flags=re.DOTALL,

@@ -16,7 +16,7 @@ from uuid import uuid4
 import click
 import msgspec
 
-from hummingbird.app.console import RunProgress, log_to_terminal, print_text
+from hummingbird.app.console import RunProgress, log_to_terminal, print_markdown
 from hummingbird.app.environment_secrets import split_environment
 from hummingbird.app.gitlab_write import ForgeCache
 from hummingbird.app.investigation import AgentInvestigator, watch_every_run
@@ -169,7 +169,8 @@ class PostingRunner:
             assert failure is not None, "an order runs, fails or is skipped"
             raise failure
         url = merge_request_url(self._parts.configuration.settings, order.project, order.mr_iid)
-        return FinishedRun(order, self._investigator.result, posted="" if failure else url, failure=failure)
+        settings = self._parts.configuration.settings
+        return FinishedRun(order, self._investigator.result, settings, posted="" if failure else url, failure=failure)
 
     async def _complete_order(self, order: WorkOrder, forge: GitLabWriter) -> WorkOrder:
         """Fill in what only GitLab knows: the head, and for a reply the thread of its session."""
@@ -388,7 +389,7 @@ class _RunCommand:
                 await looking.finding_tools(applied, wanted.mr_iid),
             )
             conducted = await investigating.investigate(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
-        return FinishedRun(wanted, conducted, saved=folder)
+        return FinishedRun(wanted, conducted, settings, saved=folder)
 
     def _day_ledger(self, applied: ResolvedWorkflow) -> SpendingStore | None:
         """Return the shared record of spending if there is a daily limit, because that limit counts all runs."""
@@ -503,7 +504,7 @@ def _print_run(done: FinishedRun | NothingToRun) -> int:
     if isinstance(done, NothingToRun):
         _print_error(f"hummingbird: {done.sentence}")
         return 1
-    print_text(f"{done.text}\n\n{done.bill}" if done.text else done.bill)
+    print_markdown(f"{done.text}\n\n{done.bill}" if done.text else done.bill)
     for sentence in done.remarks:
         _print_error(f"hummingbird: {sentence}")
     if done.saved is not None:

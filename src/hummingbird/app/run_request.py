@@ -18,6 +18,7 @@ from hummingbird.app.sandboxes import SandboxChoice
 from hummingbird.app.session_catalog import SavedSession
 from hummingbird.config.configuration import ORCHESTRATOR_VARIABLE, Configuration, ResolvedWorkflow
 from hummingbird.config.field_types import PROJECT
+from hummingbird.config.settings import Settings
 from hummingbird.core.diffs import Diff
 from hummingbird.core.errors import (
     CredentialRefused,
@@ -42,6 +43,7 @@ from hummingbird.gitlab.webhook_events import (
 from hummingbird.gitlab.write.protocol import GitLabWriter, MergeRequestDetails
 from hummingbird.service.coverage import coverage_lines
 from hummingbird.service.event_parser import parse_event
+from hummingbird.service.failure_summary import write_excerpt, write_summary
 from hummingbird.service.findings import PublishedFindings, earlier_findings, findings_summary
 from hummingbird.service.note_commands import CanAsk
 from hummingbird.service.note_text import (
@@ -49,7 +51,6 @@ from hummingbird.service.note_text import (
     format_duration,
     is_nothing_found,
     no_model_text,
-    verdict_block,
 )
 from hummingbird.service.protocols import InvestigationResult
 from hummingbird.service.triggers import (
@@ -237,6 +238,7 @@ class FinishedRun:
 
     order: WorkOrder
     conducted: InvestigationResult
+    settings: Settings
     saved: Path | None = None
     posted: str = ""
     failure: HummingbirdError | None = None
@@ -247,11 +249,14 @@ class FinishedRun:
 
     @property
     def text(self) -> str:
-        """Return the rules' verdict, the answer, and the findings on lines of the diff."""
+        """Return the first screen, the answer, and the findings on lines of the diff."""
         listed = sorted(dict.fromkeys(self.conducted.findings), key=lambda one: _SEVERITIES.index(one.severity))
         found, answer = findings_summary(PublishedFindings(listed=tuple(listed))), self.conducted.outcome.text.strip()
-        verdict = "" if self.conducted.verdict is None else verdict_block(self.conducted.verdict, answer)
-        return "\n\n".join(filter(None, (verdict, "" if found and is_nothing_found(answer) else answer, found)))
+        verdict, first = self.conducted.verdict, ""
+        if verdict is not None:
+            summary = write_summary(verdict, self.conducted.failures, self.order, self.settings, answer)
+            first = "\n\n".join(filter(None, (summary, write_excerpt(verdict, self.conducted.failures), "---")))
+        return "\n\n".join(filter(None, (first, "" if found and is_nothing_found(answer) else answer, found)))
 
     @property
     def bill(self) -> str:

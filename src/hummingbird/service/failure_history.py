@@ -1,6 +1,6 @@
 """Compare the failures of a run with those that the project had before.
 
-A failure was seen before and where, is red on the target branch too, or is new with this merge request. Each is
+A failure was seen before and where, is red on the target branch too, or was not seen before. Each is
 recorded once per commit, however often the order is delivered. Nothing here can prevent a note: what cannot be looked
 up becomes a sentence. Titles and names come from elsewhere, so the text goes into the part of a note that is sanitized.
 """
@@ -199,7 +199,7 @@ def _new_failure_line(failures: Sequence[ObservedFailure]) -> list[str]:
     if not failures:
         return []
     what = inline_code(failures[0].title or failures[0].kind) if len(failures) == 1 else f"{len(failures)} failures"
-    return [f"- {what}: new with this merge request"]
+    return [f"- {what}: not seen before in this project"]
 
 
 async def _jobs_red_on_target(

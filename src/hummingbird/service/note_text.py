@@ -20,13 +20,14 @@ from hummingbird.core.orders import OrderCause, WorkOrder
 from hummingbird.core.protocols.storage import AnalysisLink
 from hummingbird.core.text import shorten_line
 from hummingbird.core.verdicts import ORIGIN_WORDS, FailureOrigin, FailureVerdict, JobJudgement, confidence_word
-from hummingbird.evidence.bounds import VERDICT_JOBS_TOLD, VERDICT_NAME_CHARS, VERDICT_REASONS_TOLD, VERDICT_UNSEEN_TOLD
+from hummingbird.evidence.bounds import VERDICT_JOBS_TOLD, VERDICT_NAME_CHARS, VERDICT_REASONS_TOLD
 from hummingbird.gitlab.write.protocol import CollapsedSection
 from hummingbird.service.protocols import InvestigationResult
 
 NOTHING_TO_REPORT = "Nothing to report."  # a model's whole answer when it finds nothing; the prompts ask for it
 _DECORATION = "*_`. \t\r\n"
 _SHA_CHARS = 8
+_SOURCE_PATH = re.compile(r"(?!/)(?:[\w.+-]+/)+[\w.+-]+\.\w+", re.ASCII)
 _IN_ADDRESSES = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "\\": "%5C", "`": "%60", '"': "%22"})
 _IN_LABELS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>~@#!$%&|"})
 _EARLY = {
@@ -49,6 +50,23 @@ def markdown_link(label: str, url: str) -> str:
 
 def pipeline_link(settings: Settings, project: str, pipeline_id: int) -> str:
     return markdown_link(f"pipeline {pipeline_id}", f"{_project_url(settings, project)}/-/pipelines/{pipeline_id}")
+
+
+def job_link(name: str, job_id: int, order: WorkOrder, settings: Settings, chars: int = NOTE_QUOTED_CHARS) -> str:
+    """Return the job's name as code, linked to its log if the job is one of GitLab's."""
+    shown = inline_code(name, chars)
+    if not job_id or not settings.gitlab_url:
+        return shown
+    return f"[{shown}]({_project_url(settings, order.project)}/-/jobs/{job_id})"
+
+
+def source_link(name: str, order: WorkOrder, settings: Settings) -> str:
+    """Return a name as code, linked to the file of that path in the order's commit if it looks like one."""
+    shown = inline_code(name, VERDICT_NAME_CHARS)
+    if not order.sha or _SOURCE_PATH.fullmatch(name) is None:
+        return shown
+    address = f"{_project_url(settings, order.project)}/-/blob/{quote(order.sha)}/{quote(name)}"
+    return f"[{shown}]({address.translate(_IN_ADDRESSES)})"
 
 
 def merge_request_url(settings: Settings, project: str, iid: int) -> str:
@@ -247,13 +265,6 @@ def transcript_folds(text: str) -> tuple[CollapsedSection, ...]:
 # Verdicts of rules, worded for a note and for the model. In a note, foreign names are shown as code. The model gets
 # only names that cannot be sentences. What the model itself concludes is read from its `Verdict:` lines.
 
-_ORIGIN_HEADINGS = {
-    FailureOrigin.CHANGE: "caused by this merge request",
-    FailureOrigin.TARGET: "red on the target branch too",
-    FailureOrigin.FLAKY: "flaky, the same commit passes and fails",
-    FailureOrigin.INFRASTRUCTURE: "infrastructure, not the code",
-    FailureOrigin.UNKNOWN: "the cause could not be determined",
-}
 _MODEL_NOTE = (
     "Rules judged this before you, from job history, logs and the diff. They can be wrong: if you disagree, say so and "
     "why. Their verdict is shown above your answer."
@@ -273,32 +284,6 @@ _ORIGIN_PATTERNS = (
     (re.compile(rf"{_UNDENIED}\bflaky\b"), FailureOrigin.FLAKY),
     (re.compile(rf"{_UNDENIED}\binfrastructure\b"), FailureOrigin.INFRASTRUCTURE),
 )
-
-
-def verdict_block(verdict: FailureVerdict, answer: str) -> str:
-    """Return the block above a model's answer, which says what rules concluded; `answer` is only read, never quoted."""
-    lines = [f"**By the rules: {_ORIGIN_HEADINGS[verdict.origin]}**{_confidence_suffix(verdict.sure)}.", ""]
-    lines += [line for job in verdict.jobs[:VERDICT_JOBS_TOLD] for line in _job_lines(job)]
-    if (more := len(verdict.jobs) - VERDICT_JOBS_TOLD) > 0:
-        lines.append(f"- and {more} more that failed")
-    lines += [f"- not seen: {inline_code(sentence)}" for sentence in verdict.unseen[:VERDICT_UNSEEN_TOLD]]
-    if disagreement := disagreement_text(verdict, answer):
-        lines += ["", disagreement]
-    return "\n".join([*lines, "", "---"])
-
-
-def _job_lines(job: JobJudgement) -> Iterator[str]:
-    yield f"- {_code_name(job.job)}: {ORIGIN_WORDS[job.origin]}{_confidence_suffix(job.sure)}"
-    for reason in job.reasons[:VERDICT_REASONS_TOLD]:
-        yield f"  - {reason.render(_code_name)} ({inline_code(reason.sign)})"
-
-
-def _confidence_suffix(sure: float) -> str:
-    return f" ({confidence_word(sure)})" if sure else ""
-
-
-def _code_name(name: str) -> str:
-    return inline_code(name, VERDICT_NAME_CHARS)
 
 
 def disagreement_text(verdict: FailureVerdict, answer: str) -> str:

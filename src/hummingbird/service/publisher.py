@@ -27,6 +27,7 @@ from hummingbird.core.orders import OrderCause, WorkOrder
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.gitlab.webhook_events import NoteWritten
 from hummingbird.gitlab.write.protocol import (
+    CollapsedSection,
     GitLabWriter,
     MergeRequestDetails,
     MergeRequestThread,
@@ -37,10 +38,12 @@ from hummingbird.gitlab.write.protocol import (
     ThreadNote,
     marker_for_order,
 )
+from hummingbird.models.model_names import DIGEST
 from hummingbird.service import note_text, thread_history
 from hummingbird.service.coverage import evidence_paragraph
 from hummingbird.service.draft_batch import DraftBatch, begin_batch
 from hummingbird.service.failure_history import NO_KNOWN_FAILURE_TEXT, KnownFailureText
+from hummingbird.service.failure_summary import reasons_section, write_excerpt, write_summary
 from hummingbird.service.finding_lifecycle import NO_REVIEW_SUMMARY, ReviewSummary
 from hummingbird.service.protocols import InvestigationResult
 
@@ -239,15 +242,19 @@ class ResultPublisher:
         marker = marker_for_order(order, NoteKind.RESULT if outcome.answered else NoteKind.FAILED)
         draft = NoteDraft(
             text=_result_text(conducted, nothing=nothing),
-            more="" if nothing else told.text,
-            above="\n\n".join(filter(None, ("" if nothing else _text_above(conducted, told), reviewed.line))),
+            above="\n\n".join(
+                filter(None, ("" if nothing else self._first_screen(order, conducted, told), reviewed.line))
+            ),
             below="\n\n".join(
                 (
                     *evidence_paragraph(conducted),
                     note_text.build_footer(order, conducted, self._configuration.settings, told.trouble),
                 )
             ),
-            folds=note_text.transcript_folds(conducted.transcript),
+            folds=(
+                *(() if nothing else _result_sections(conducted, told)),
+                *note_text.transcript_folds(conducted.transcript),
+            ),
             marker=msgspec.structs.replace(marker, patch=reviewed.patch),
         )
         if batch is not None:
@@ -256,6 +263,16 @@ class ResultPublisher:
         if nothing and order.cause.is_automatic:
             await self._resolve_thread(order.mr_iid, posted.discussion_id)
         return posted
+
+    def _first_screen(self, order: WorkOrder, conducted: InvestigationResult, told: KnownFailureText) -> str:
+        """Return what rules and the history of failures say, which stands above everything else."""
+        verdict, settings = conducted.verdict, self._configuration.settings
+        summary = (
+            ""
+            if verdict is None
+            else write_summary(verdict, conducted.failures, order, settings, conducted.outcome.text)
+        )
+        return "\n\n".join(filter(None, (summary, told.banner)))
 
     async def _release_batch(
         self, batch: DraftBatch, order: WorkOrder, place: ThreadLocation, draft: NoteDraft
@@ -395,16 +412,48 @@ def _find_thread(threads: Threads, discussion_id: str) -> MergeRequestThread | N
     return next((thread for thread in threads if thread.id == discussion_id), None) if discussion_id else None
 
 
-def _text_above(conducted: InvestigationResult, told: KnownFailureText) -> str:
-    """Return what rules and the history of failures say, which stands above the model's answer."""
-    verdict = conducted.verdict
-    judged = note_text.verdict_block(verdict, conducted.outcome.text) if verdict is not None else ""
-    return "\n\n".join(filter(None, (told.banner, judged)))
-
-
 def _result_text(conducted: InvestigationResult, *, nothing: bool) -> str:
+    """Return the text below the first screen: the decisive lines and the answer.
+
+    The report that rules wrote repeats the first screen at length, so it is folded.
+    """
     outcome = conducted.outcome
     answer = note_text.NOTHING_TO_REPORT if nothing else outcome.text
     last = answer if outcome.answered else note_text.findings_so_far_text(answer)
-    first = note_text.no_model_text(conducted.no_model_because), note_text.early_end_text(outcome)
-    return "\n\n".join(filter(None, (*first, last)))
+    first = [note_text.no_model_text(conducted.no_model_because), note_text.early_end_text(outcome)]
+    if conducted.verdict is not None and not nothing and not conducted.is_known_failure:
+        first.append(write_excerpt(conducted.verdict, conducted.failures))
+    if _read_no_log(conducted):
+        first.insert(0, _NO_LOG_READ)
+    return "\n\n".join(filter(None, (*first, "" if _fold_title(conducted) else last)))
+
+
+_NO_LOG_READ = "The model read none of the failed logs: what stands here is by rules, and its answer is folded below."
+
+
+def _read_no_log(conducted: InvestigationResult) -> bool:
+    """Return whether a model answered about a failure without a look at any log or report of it."""
+    coverage, verdict = conducted.coverage, conducted.verdict
+    seen = coverage.logs or coverage.elsewhere or coverage.report
+    about_failure = verdict is not None and verdict.jobs and conducted.failures and not conducted.is_known_failure
+    return bool(about_failure and conducted.model != DIGEST and conducted.outcome.answered and not seen)
+
+
+def _fold_title(conducted: InvestigationResult) -> str:
+    """Return under which title the answer is folded; empty for an answer that stands on its own."""
+    if _read_no_log(conducted):
+        return "The model's answer"
+    repeats = conducted.model == DIGEST and conducted.verdict is not None and conducted.outcome.answered
+    return "The whole report" if repeats else ""
+
+
+def _result_sections(conducted: InvestigationResult, told: KnownFailureText) -> tuple[CollapsedSection, ...]:
+    """Return what readers unfold: the rules' whole report, the reasons, and what is known about the failures."""
+    sections = []
+    if title := _fold_title(conducted):
+        sections.append(CollapsedSection(title, conducted.outcome.text, markdown=True))
+    if conducted.verdict is not None:
+        sections.append(reasons_section(conducted.verdict))
+    if told.text:
+        sections.append(CollapsedSection("Seen before?", told.text, markdown=True))
+    return tuple(sections)

@@ -46,7 +46,7 @@ async def test_the_second_merge_request_is_led_to_the_first_analysis_and_no_mode
         assert "The name server was away." not in note.body
         assert f"in {count} merge requests of this project by 2 authors" in note.body
         assert "`/hummingbird analyze-failures`" in note.body
-        assert "**By the rules: infrastructure, not the code** (sure)." in note.body
+        assert "**Not yours: infrastructure.**" in note.body
     assert [one.model for one in answered] == [KNOWN_FAILURE]
     assert all(one.cost_usd == 0 for one in answered)
 
@@ -75,7 +75,7 @@ async def test_a_second_merge_request_of_the_same_author_takes_no_suspicion_back
         stage.ask(lambda world: world.test_reports.update({other.id: world.test_reports[pipeline]}))
         await result_of(stage, pipeline, 1)
         second = await result_of(stage, other.id, 2)
-    assert "**By the rules: caused by this merge request** (fairly sure)." in second.body
+    assert "**Likely yours.**" in second.body
     assert "Not only here" not in second.body
 
 

@@ -125,7 +125,7 @@ async def test_a_result_that_is_told_late_still_says_what_is_known_about_its_fai
         stage.world.faults.plan("*/discussions/*/notes", server_error_fault(502), times=NOTE_WRITES, method="POST")
         await stage.begin_case()
         _, result = await stage.notes(2)
-    assert "new with this merge request" in result.body
+    assert "not seen before in this project" in result.body
 
 
 @pytest.mark.thorough

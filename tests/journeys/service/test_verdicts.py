@@ -30,17 +30,20 @@ async def told(stage: Stage) -> str:
 @pytest.mark.parametrize(
     ("case", "head"),
     [
-        also("flaky-test", "**By the rules: flaky, the same commit passes and fails** (sure)."),
-        ("failing-test", "**By the rules: caused by this merge request** (fairly sure)."),
-        ("runner-lost", "**By the rules: infrastructure, not the code** (sure)."),
-        also("konflux-build-and-test", "**By the rules: the cause could not be determined**."),
+        also("flaky-test", "**Not yours: flaky.**"),
+        ("failing-test", "**Likely yours.**"),
+        ("runner-lost", "**Not yours: infrastructure.**"),
+        also("konflux-build-and-test", "**We could not tell whose it is.**"),
     ],
 )
 async def test_a_note_begins_with_what_rules_say_and_their_reasons(case: str, head: str, tmp_path: Path) -> None:
     async with staged(case, tmp_path) as stage:
         body = await told(stage)
         entries = list(stage.entries(stage.marked()[0].session))
-    assert body.splitlines()[2] == head
+    first_screen = body.split("<details>")[0].splitlines()[:12]
+    assert first_screen[2].startswith("❌ ")
+    assert any(head in line for line in first_screen)
+    assert any(line.startswith("**Next:** ") for line in first_screen)
     (verdict,) = judged(entries)
     reasons = [reason for job in verdict.jobs for reason in job.reasons]
     assert reasons
@@ -68,7 +71,7 @@ async def test_where_the_model_says_something_else_the_note_shows_both_and_that_
     answer = "### 1. Blame\n**Verdict:** test, caused by this merge request\n\nIt needs more history."
     async with staged("flaky-test", tmp_path, turns=[Turn(text=answer)]) as stage:
         body = await told(stage)
-    assert "**By the rules: flaky" in body
+    assert "**Not yours: flaky.**" in body
     assert "The model disagrees: its answer below says **caused by this merge request**." in body
     assert "It needs more history." in body
 
@@ -99,8 +102,8 @@ async def test_an_excuse_that_the_job_prints_is_told_and_buys_nothing(dropped: b
     async with staged("failing-test", tmp_path / "stage") as stage:
         stage.ask(excused)
         body = await told(stage)
-    assert ("**By the rules: caused by this merge request** (fairly sure)." in body) is not dropped
-    assert ("**By the rules: the cause could not be determined**." in body) is dropped, "the report names the file"
+    assert ("**Likely yours.**" in body) is not dropped
+    assert ("**We could not tell whose it is.**" in body) is dropped, "the report names the file"
     assert "The job's own commands can print such lines, so this alone proves nothing." in body
     assert ("It uploaded no test report; on `main` the same job does. (`test-report-missing`)" in body) is dropped
 
@@ -123,7 +126,7 @@ async def test_what_fails_on_the_target_branch_in_the_same_way_is_not_laid_at_th
     async with staged("failing-test", tmp_path) as stage:
         stage.ask(red_in_the_same_way)
         body = await told(stage)
-    assert "**By the rules: red on the target branch too** (fairly sure)." in body
+    assert "**Likely not yours: the target branch is red too.**" in body
     assert "of `main`. (`red-on-target-in-the-same-way`)" in body
     assert "Not caused by this merge request: red on the target branch too." in body, "the digest says what it was told"
 
@@ -145,7 +148,7 @@ async def test_a_run_whose_process_ended_keeps_its_verdict_and_nobody_looks_agai
         verdicts = judged(list(stage.entries(result.session)))
     assert reader == []
     assert [verdict.origin for verdict in verdicts] == [FailureOrigin.CHANGE]
-    assert "**By the rules: caused by this merge request**" in result.body
+    assert "**Likely yours.**" in result.body
 
 
 @pytest.mark.thorough
@@ -157,7 +160,7 @@ async def test_a_reply_gets_no_second_verdict(tmp_path: Path) -> None:
         await stage.write("mira", "How shallow?", thread=result.thread)
         *_, answer = await stage.notes(3)
         verdicts = judged(list(stage.entries(result.session)))
-    assert "By the rules" not in answer.body
+    assert "**Next:**" not in answer.body
     assert len(verdicts) == 1
 
 

@@ -48,7 +48,7 @@ async def test_a_failure_that_nobody_has_seen_is_new_with_this_merge_request(
 ) -> None:
     said = await told(room, ledger, at(MARCH_3), TIMEOUT)
     assert said == KnownFailureText(
-        "Known about these failures:\n\n- `TimeoutError: no answer`: new with this merge request"
+        "Known about these failures:\n\n- `TimeoutError: no answer`: not seen before in this project"
     )
 
 
@@ -69,7 +69,7 @@ async def test_an_order_that_is_delivered_again_counts_once(room: Room, ledger: 
 
 async def test_a_new_failure_stays_new_when_it_is_told_of_again(room: Room, ledger: SqliteKnownFailureStore) -> None:
     _, said = [await told(room, ledger, at(MARCH_5), TIMEOUT) for _ in range(2)]
-    assert said.text.endswith("new with this merge request")
+    assert said.text.endswith("not seen before in this project")
 
 
 async def test_earlier_commits_of_the_same_merge_request_are_no_other_place(
@@ -100,7 +100,7 @@ async def test_all_are_remembered_and_the_first_ones_told(room: Room, ledger: Sq
         for number in range(NOTE_FAILURES + 3)
     ]
     said = await told(room, ledger, at(MARCH_3), *many, many[0])
-    assert said.text.endswith(f"- {len(many)} failures: new with this merge request")
+    assert said.text.endswith(f"- {len(many)} failures: not seen before in this project")
     said = await told(room, ledger, at(MARCH_5, sha="b" * 40), *many, many[0])
     lines = said.text.split("\n")[2:]
     assert [line.split("`")[1] for line in lines[:-1]] == [f"failure {number}" for number in range(NOTE_FAILURES)]
@@ -170,7 +170,7 @@ async def test_a_gitlab_that_says_nothing_of_the_branch_becomes_a_sentence(
 ) -> None:
     room.lab.world.faults.plan("*/pipelines", server_error_fault(502), times=FORGE_ATTEMPTS)
     said = await told(room, ledger, at(MARCH_3), TIMEOUT)
-    assert said.text.endswith("new with this merge request")
+    assert said.text.endswith("not seen before in this project")
     assert [sentence.split(":")[0] for sentence in said.trouble] == [
         "Could not check whether the target branch is red too"
     ]
@@ -191,7 +191,9 @@ async def test_what_is_known_stands_in_the_note_behind_the_answer_and_is_made_sa
     trouble = KnownFailureText(said.text, ("The branch is not known.",))
     await publication.post_result(order, place, applied, conducted("- a list\n\n```\nnever closed"), trouble)
     body = room.ours()[-1].body
-    assert "never closed\n```\n\nKnown about these failures:\n\n- `x" in body
+    assert (
+        "never closed\n```\n\n<details><summary>Seen before?</summary>\n\nKnown about these failures:\n\n- `x" in body
+    )
     assert body.count("<!-- hummingbird-session") == 1
     assert "- `The branch is not known.`" in body
     assert room.lab.run_in_server(lambda world: world.merge_request.state) == "opened"

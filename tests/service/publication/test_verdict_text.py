@@ -2,12 +2,22 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.core.verdicts import ORIGIN_WORDS, FailureOrigin, FailureVerdict, JobJudgement, VerdictReason
-from hummingbird.service.note_text import disagreement_text, parse_origin, verdict_block, verdict_for_model
+from hummingbird.config.settings import Settings
+from hummingbird.core.verdicts import (
+    ORIGIN_WORDS,
+    FailureOrigin,
+    FailureVerdict,
+    JobJudgement,
+    ObservedFailure,
+    VerdictReason,
+)
+from hummingbird.service.failure_summary import reasons_section, write_excerpt, write_summary
+from hummingbird.service.note_text import disagreement_text, parse_origin, verdict_for_model
 from hummingbird.service.run_stage import task_text
 from tests.service.publication.stage import ordered
 
@@ -24,23 +34,84 @@ def verdict(
     return FailureVerdict(origin=origin, sure=0.95, jobs=(judged,), **more)  # type: ignore[arg-type]
 
 
-def test_the_block_says_whose_it_is_how_sure_that_is_and_why() -> None:
-    assert verdict_block(verdict(), "") == (
-        "**By the rules: red on the target branch too** (sure).\n\n"
-        "- `unit tests`: red on the target branch too (sure)\n"
-        "  - It fails in the same way on `main`. (`red-on-target`)\n\n---"
+FAILURE = ObservedFailure(
+    fingerprint="f1",
+    kind="stack trace",
+    class_="test",
+    title="java.lang.IllegalArgumentException at LogDifferTest.java:61",
+    excerpt="noise\nLogDifferTest > testGithubParsing() FAILED\n    "
+    "java.lang.IllegalArgumentException at LogDifferTest.java:61",
+)
+
+
+def summary(judged: FailureVerdict, *failures: ObservedFailure, answer: str = "") -> str:
+    settings = Settings(gitlab_url="https://gitlab.example")
+    return write_summary(judged, failures, ordered(), settings, answer)
+
+
+def test_the_first_screen_says_what_failed_whose_it_is_and_what_to_do() -> None:
+    change = verdict(FailureOrigin.CHANGE, job="unit", name="src/app/LogParser.java")
+    change = msgspec.structs.replace(
+        change, jobs=(msgspec.structs.replace(change.jobs[0], fingerprints=("f1",), sure=0.8),)
     )
+    shown = summary(change, FAILURE)
+    job, _, owner, _, step = shown.splitlines()
+    assert job == (
+        f"❌ **[`unit`](https://gitlab.example/{ordered().project}/-/jobs/5)**: "
+        "`LogDifferTest > testGithubParsing()`: `java.lang.IllegalArgumentException at LogDifferTest.java:61`"
+    )
+    assert owner.startswith(
+        "**Likely yours.** It fails in the same way on [`src/app/LogParser.java`](https://gitlab.example/"
+    )
+    assert step == "**Next:** Fix it in this merge request."
+    assert write_excerpt(change, [FAILURE]).splitlines() == [
+        "```text",
+        "  noise",
+        "  LogDifferTest > testGithubParsing() FAILED",
+        "→     java.lang.IllegalArgumentException at LogDifferTest.java:61",
+        "```",
+    ]
+
+
+def test_several_jobs_have_one_count_and_a_line_each() -> None:
+    one = verdict(job="a").jobs[0]
+    jobs = tuple(msgspec.structs.replace(one, job=name) for name in "abcde")
+    lines = summary(FailureVerdict(origin=FailureOrigin.TARGET, sure=0.95, jobs=jobs)).splitlines()
+    assert lines[0] == "❌ **5 jobs failed.** **Not yours: the target branch is red too.**"
+    assert [line[:2] for line in lines[2:6]] == ["- "] * 4
+    assert lines[5] == "- and 2 more"
+    assert len(lines) <= 12
 
 
 def test_what_cannot_be_known_is_said_plainly_with_what_was_not_seen() -> None:
     unknown = FailureVerdict(origin=FailureOrigin.UNKNOWN, unseen=("The diff could not be read.",))
-    assert verdict_block(unknown, "") == (
-        "**By the rules: the cause could not be determined**.\n\n- not seen: `The diff could not be read.`\n\n---"
+    assert summary(unknown).startswith(
+        "**We could not tell whose it is.**\n\nNot known: `The diff could not be read.`\n\n**Next:** "
     )
 
 
+def test_the_excerpt_has_six_lines_around_the_key_line_and_a_fence_that_holds() -> None:
+    long = "\n".join(f"line {number}" for number in range(40)) + "\n```\nhere it is\n/close"
+    failure = ObservedFailure(fingerprint="f1", kind="k", class_="code", title="here it is", excerpt=long)
+    judged = msgspec.structs.replace(
+        verdict(), jobs=(msgspec.structs.replace(verdict().jobs[0], fingerprints=("f1",)),)
+    )
+    opening, *rows, closing = write_excerpt(judged, [failure]).splitlines()
+    assert (opening, closing, len(rows)) == ("````text", "````", 6)
+    assert [row for row in rows if row.startswith("→")] == ["→ here it is"]
+
+
+def test_reasons_name_their_rules_in_a_section_of_their_own() -> None:
+    section = reasons_section(verdict())
+    assert section.markdown
+    assert "It fails in the same way on `main`. (`red-on-target`)" in section.text
+
+
 def test_names_of_others_stand_as_code_on_one_line() -> None:
-    lines = verdict_block(verdict(job=EVIL, name=EVIL, unseen=(EVIL,)), EVIL).splitlines()
+    evil = verdict(job=EVIL, name=EVIL, unseen=(EVIL,))
+    failure = ObservedFailure(fingerprint="f1", kind="k", class_="code", title=EVIL, excerpt=EVIL)
+    judged = msgspec.structs.replace(evil, jobs=(msgspec.structs.replace(evil.jobs[0], fingerprints=("f1",)),))
+    lines = [*summary(judged, failure, answer=EVIL).splitlines(), *reasons_section(judged).text.splitlines()]
     assert not any(line.startswith(("/", "<")) for line in lines)
     for line in lines:
         outside = "".join(line.split("`")[::2])

@@ -46,29 +46,30 @@ class _NoteRenderer(NamedTuple):
         more = [sanitize(draft.more, secrets, prefix, room // 2)] if draft.more.strip() else []
         room -= sum(len(part) + len(_GAP) for part in more)
         text = sanitize(draft.text, secrets, prefix, room) if draft.text.strip() else ""
-        folds = self._render_folds(room - len(text) - len(_GAP))
+        folds = self._render_folds(room - len(text) - len(_GAP), sanitize)
         return [part for part in (*head, text, *more, *folds, *foot) if part]
 
     def _write_own_words(self, words: str) -> str:
         """Mask our own words too, because they quote foreign errors; keep `$1.20` from linking to snippet 1."""
         return _MONEY.sub(f"${JOINER}", self.secrets.mask(words.strip()))
 
-    def _render_folds(self, room: int) -> list[str]:
+    def _render_folds(self, room: int, sanitize: _Sanitize) -> list[str]:
         """Return as many folds as fit; the last one is cut."""
         shown: list[str] = []
         for fold in self.draft.folds:
             free = room - len(LEFT_OUT) - len(_GAP)
             if free < FORGE_FOLD_CHARS_LEAST:
                 return [*shown, LEFT_OUT] if free >= 0 else shown
-            shown.append(self._render_fold(fold, free))
+            shown.append(self._render_fold(fold, free, sanitize))
             room -= len(shown[-1]) + len(_GAP)
         return shown
 
-    def _render_fold(self, fold: CollapsedSection, room: int) -> str:
+    def _render_fold(self, fold: CollapsedSection, room: int, sanitize: _Sanitize) -> str:
         title = html.escape(shorten_line(strip_invisible(fold.title), FORGE_TITLE_CHARS))
         opening, closing = f"<details><summary>{title}</summary>", "</details>"
         inside_room = room - len(opening) - len(closing) - 2 * len(_GAP)
-        inside = sanitize_code(fold.text.strip("\r\n"), self.secrets, self.markers.prefix, inside_room)
+        write = sanitize if fold.markdown else sanitize_code
+        inside = write(fold.text.strip("\r\n"), self.secrets, self.markers.prefix, inside_room)
         return _GAP.join((opening, inside, closing))
 
 

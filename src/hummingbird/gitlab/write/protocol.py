@@ -53,10 +53,11 @@ class NoteMarker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class CollapsedSection:
-    """Text that a reader unfolds; it is shown verbatim, as code."""
+    """Text that a reader unfolds: verbatim, as code, or sanitized like the text of the note if it is `markdown`."""
 
     title: str
     text: str
+    markdown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
