@@ -84,12 +84,16 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
 class RequestFailed(Exception):
-    """No usable response came, after all attempts. `reason` is the cause on one short line."""
+    """No usable response came, after all attempts.
 
-    def __init__(self, kind: FailureKind, reason: str = "", *, silent: bool = False) -> None:
+    `reason` is the cause on one short line; `address` is where GitLab led to, if that is elsewhere.
+    """
+
+    def __init__(self, kind: FailureKind, reason: str = "", *, silent: bool = False, address: str = "") -> None:
         super().__init__(f"{kind.name}: {reason}")
         self.kind = kind
         self.reason = reason
+        self.address = address
         self.silent = silent or kind is FailureKind.SILENT
 
 
@@ -218,7 +222,7 @@ class GitLabHttpClient:
             raise RequestFailed(FailureKind.ELSEWHERE) from error
         origin = url_origin(target)
         if origin is None or origin != url_origin(self.connection.url):
-            raise RequestFailed(FailureKind.ELSEWHERE)
+            raise RequestFailed(FailureKind.ELSEWHERE, address=target)
         return target
 
     async def _send_with_retries(

@@ -4,12 +4,13 @@ import io
 import struct
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
-from hummingbird.core.errors import ArgumentsInvalid, SourceNotFound, SourceRefused, SourceResponseInvalid
+from hummingbird.core.errors import ArgumentsInvalid, CallDenied, SourceNotFound, SourceRefused, SourceResponseInvalid
 from hummingbird.core.limits import ARTIFACT_FILES
 from hummingbird.core.protocols.tools import ByteStream
 from hummingbird.gitlab.read import artifacts
@@ -110,9 +111,39 @@ async def test_a_path_leads_down_from_the_top_of_the_archive(ask: Asking, job_id
         await ask.output("get_job_artifact", job_id=job_id, path=path)
 
 
-async def test_an_archive_that_is_kept_elsewhere_is_not_followed_with_our_token(stage: Stage) -> None:
+async def streamed(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def test_an_archive_that_is_kept_elsewhere_is_fetched_without_our_token(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As gitlab.com does, which leads to its CDN."""
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(200, content=streamed(packed(FILES)))
+
+    monkeypatch.setattr(
+        artifacts, "create_guarded_client", lambda **_: httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+    )
     stage.answers = [Answer(302, b"", {"Location": "https://objects.example/artifacts.zip?signed"})]
-    with source_at(stage.url) as ask, pytest.raises(SourceRefused, match="another host"):
+    with source_at(stage.url) as ask:
+        assert len(await ask.lines("list_job_artifacts", job_id=7)) == len(FILES)
+    assert [str(one.url) for one in asked] == ["https://objects.example/artifacts.zip?signed"]
+    assert not {"private-token", "authorization", "cookie"} & set(asked[0].headers)
+
+
+@pytest.mark.parametrize(
+    ("location", "error"),
+    [("http://objects.example/a.zip", SourceRefused), ("https://127.0.0.1:1/a.zip", CallDenied)],
+)
+async def test_storage_in_plain_text_or_in_a_private_network_is_left_alone(
+    stage: Stage, location: str, error: type[Exception]
+) -> None:
+    stage.answers = [Answer(302, b"", {"Location": location})]
+    with source_at(stage.url) as ask, pytest.raises(error):
         await ask.output("list_job_artifacts", job_id=7)
 
 

@@ -15,7 +15,9 @@ from tempfile import SpooledTemporaryFile
 from typing import IO
 from urllib.parse import quote
 
-from hummingbird.core.errors import SourceResponseInvalid
+from hummingbird.clients.network_guard import create_guarded_client
+from hummingbird.clients.url_fetch import FetchRefused, UrlFetcher
+from hummingbird.core.errors import SourceRefused, SourceResponseInvalid
 from hummingbird.core.limits import (
     ARTIFACT_FILES,
     ARTIFACT_NAME_CHARS,
@@ -26,7 +28,7 @@ from hummingbird.core.limits import (
 )
 from hummingbird.core.protocols.tools import ToolOutput
 from hummingbird.core.text import shorten_line
-from hummingbird.gitlab.http_client import JsonObject
+from hummingbird.gitlab.http_client import JsonObject, RequestFailed
 from hummingbird.gitlab.read.client import GitLabReader, GitLabSourceClient
 from hummingbird.gitlab.read.settings import ProjectScope
 from hummingbird.gitlab.read.tools import NO_CONTENT_ENCODING, check_path, file_suffix
@@ -51,15 +53,16 @@ _KINDS = (
 class ArtifactTools:
     """Tools about the files that a job uploaded."""
 
-    def __init__(self, client: GitLabSourceClient, scope: ProjectScope) -> None:
+    def __init__(self, client: GitLabSourceClient, scope: ProjectScope, ca_bundle: str) -> None:
         self._client = client
         self._scope = scope
+        self._ca_bundle = ca_bundle
 
     async def list_files(self, job_id: int, project: str | None = None) -> ToolOutput:
         path = self._scope.resolve_project(project)
         return await self._client.stream_lines(
             f"The list of artifacts of job {job_id}",
-            lambda reader: _list_files(reader, path, job_id),
+            lambda reader: _list_files(reader, path, job_id, self._ca_bundle),
             f"Job {job_id} uploaded an empty archive of artifacts.",
         )
 
@@ -85,8 +88,34 @@ class ArtifactTools:
         )
 
 
-async def _list_files(reader: GitLabReader, path: str, job_id: int) -> AsyncGenerator[JsonObject, None]:
+async def _stream_archive(reader: GitLabReader, path: str, job_id: int, ca_bundle: str) -> AsyncGenerator[bytes, None]:
+    """Yield the archive's chunks, from GitLab or from the storage that it leads to, which never gets our token."""
     chunks = reader.stream_body(path, f"jobs/{job_id:d}/artifacts", NO_CONTENT_ENCODING, GITLAB_ARTIFACTS_BYTES)
+    try:
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
+            return
+    except SourceRefused as refused:
+        cause = refused.__cause__
+        address = cause.address if isinstance(cause, RequestFailed) else ""
+        if not address.startswith("https://"):
+            raise
+    async with create_guarded_client(ca_bundle=ca_bundle) as client:
+        try:
+            fetching = UrlFetcher(client).open(address, most_bytes=GITLAB_ARTIFACTS_BYTES)
+            async with fetching as found, aclosing(found.chunks()) as stored:
+                async for chunk in stored:
+                    yield chunk
+        except FetchRefused as refused:
+            raise SourceRefused(
+                f"The storage that GitLab keeps the artifacts of job {job_id} in did not give them out "
+                f"({refused.status}): go on without their list."
+            ) from refused
+
+
+async def _list_files(reader: GitLabReader, path: str, job_id: int, ca_bundle: str) -> AsyncGenerator[JsonObject, None]:
+    chunks = _stream_archive(reader, path, job_id, ca_bundle)
     with SpooledTemporaryFile(ARTIFACTS_MEMORY_BYTES) as archive:
         async with aclosing(chunks):
             async for chunk in chunks:

@@ -291,7 +291,7 @@ def _tool_functions(
     repository = RepositoryTools(client, scope)
     pipelines = PipelineTools(client, scope)
     logs = LogTools(client, scope)
-    artifacts = ArtifactTools(client, scope)
+    artifacts = ArtifactTools(client, scope, settings.ca_bundle)
     return {
         "gitlab_get_mr_details": merge_requests.get_details,
         "gitlab_get_mr_unified_diff": merge_requests.get_unified_diff,
