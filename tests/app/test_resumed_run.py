@@ -1,6 +1,7 @@
 """Going on with a session that was saved in a folder, or is in the store."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,17 @@ def entries(folder: Path) -> list[object]:
 
 
 async def test_a_saved_session_goes_on_with_another_model(tmp_path: Path) -> None:
-    """S3: the same session, the person's words as they are, and all of it back in the folder."""
+    """The same session and the words as they are; without a folder to save it in, the first one is only read."""
     script, folder = Script([Turn(text="It is the test.")]), tmp_path / "mine"
     with site(tmp_path) as here, VendorLab(script) as lab:
         first = await here.only(here.direct(save=str(folder)))
         given = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
+        before = (folder / "journal.jsonl").read_bytes()
         wish = here.direct(event=None, resume=str(folder), message="Is it the test?", model=MODEL)
-        done = await here.only(wish, None, **given)
+        script.extend(Turn(text="It is the test."))
+        assert (await here.only(wish, None, **given)).saved is None
+        assert (folder / "journal.jsonl").read_bytes() == before
+        done = await here.only(replace(wish, save=str(folder)), None, **given)
         assert here.written == []
         script.assert_consumed()
     assert done.text == "It is the test."

@@ -23,6 +23,13 @@ def run(*arguments: str) -> Typed:
     return typed(*arguments, environment={"HOME": "/nonexistent"})
 
 
+def test_the_name_of_the_distribution_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hummingbird_agent", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.startswith("hummingbird")
+
+
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     done = run("demo", "--save", str(tmp_path / "file" / "x"))

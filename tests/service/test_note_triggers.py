@@ -351,6 +351,25 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize(
+    ("text", "reply", "answered"),
+    [
+        ("<!-- please reply above this line -->\nWhy does it fail?", True, True),
+        ('<!-- hummingbird-session: {"id":"1"} -->\nMine.', True, False),
+        ('<!-- other-bot: {"run": 1} -->\nPassed.', True, False),
+        ("<!-- danger-bot -->\n2 warnings", False, False),
+    ],
+)
+def test_a_reply_that_begins_with_a_comment_is_answered_unless_a_program_wrote_it(
+    text: str, reply: bool, answered: bool
+) -> None:
+    decision = decided(text, reply=reply)
+    assert isinstance(decision, ContinueDecision) is answered
+    if answered:
+        assert isinstance(decision, ContinueDecision)
+        assert "Why does it fail?" in decision.message
+
+
 @given(st.one_of(st.text(), st.lists(PIECES | st.text(max_size=5)).map("".join)), st.booleans())
 def test_every_text_is_decided_about_and_no_answer_can_act(text: str, reply: bool) -> None:
     decision = decided(text, reply=reply)

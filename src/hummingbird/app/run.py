@@ -356,8 +356,7 @@ class _RunCommand:
 
         Raises UsageError.
         """
-        resumed = self.earlier.folder if self.earlier else None
-        named = self.wish.save or resumed
+        named = self.wish.save  # what is resumed is only read
         if not named:
             return None
         own = f"{asked.order.workflow}-{asked.order.mr_iid}" if several else ""
@@ -515,7 +514,7 @@ def _print_run(done: FinishedRun | NothingToRun) -> int:
 
 
 def _print_resume_hint(wish: RunRequest) -> None:
-    if folder := wish.save or wish.resume:
+    if folder := wish.save:
         _print_error(f"The session so far is in {folder}; go on with --resume-session {folder} --message 'Go on.'")
     elif wish.execute:
         _print_error(

@@ -110,7 +110,9 @@ HELP_COMMAND = "help"
 OPENED = "opened"
 STARTING_ACTIONS = frozenset({"open", "reopen", "update"})
 # Our own notes begin with a hidden comment, and so do those of other bots. Two bots that answer each other never stop.
+# In a reply a person may have one too, from a template or a mail program; that of a program holds its data.
 _HIDDEN = re.compile(r"\s*<!--")
+_HIDDEN_DATA = re.compile(r"\s*<!--(?:(?!-->).){0,2000}[{\[=]", re.DOTALL)
 
 
 def decide_trigger(
@@ -238,7 +240,9 @@ def _decide_note(
         return IgnoreDecision("an old note was edited")
     if note.author.id in bot_ids:
         return IgnoreDecision("we wrote the note ourselves")
-    if _HIDDEN.match(note.text):
+    prefix = settings.session_marker_prefix
+    by_program = _HIDDEN_DATA.match(note.text) or prefix in note.text if note.reply else _HIDDEN.match(note.text)
+    if by_program:
         return IgnoreDecision("a program wrote the note, for it begins with a hidden comment")
     said = parse_note(note.text, settings.trigger_prefix)
     if said.name is not None:

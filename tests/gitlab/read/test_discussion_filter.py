@@ -59,6 +59,15 @@ def test_a_developer_who_quotes_our_marker_is_read_as_any_developer() -> None:
     assert texts(note(ADA, f"see <details>this</details> {MARKER}")) == [f"see <details>this</details> {MARKER}"]
 
 
+def test_where_it_is_not_known_who_we_are_a_note_with_our_marker_loses_its_transcript() -> None:
+    """As in a dry run without the token that writes; the marker grants no trust, it only takes something away."""
+    unknown = DiscussionFilter(lambda user: LEVELS.get(user, 0), frozenset(), "hummingbird-session")
+    body = f"The test is wrong.\n\n<details><summary>Agent transcript</summary>\n90 KB\n</details>\n\n{MARKER}"
+    found = unknown.filter_thread(thread(note(ADA, body), note(OUTSIDER, body)))
+    assert found is not None
+    assert [one["text"] for one in found["notes"]] == [f"The test is wrong.\n\n{TRANSCRIPT_REMOVED}", WITHHELD]
+
+
 def test_a_user_who_is_gone_is_an_outsider() -> None:
     assert texts(note(None), note(ADA, "good")) == [WITHHELD, "good"]
     assert texts(note(None)) is None

@@ -146,7 +146,10 @@ class DiscussionFilter:
                 "by_this_agent": True,
                 "text": extract_report(_text_or_empty(note.get("body")), self.marker_prefix),
             }
-        return {**told, **_diff_position(note.get("position")), "text": _text_or_empty(note.get("body"))}
+        text = _text_or_empty(note.get("body"))
+        if not self.bot_ids and _has_marker(text, self.marker_prefix):  # our own, where it is not known who we are
+            text = extract_report(text, self.marker_prefix)
+        return {**told, **_diff_position(note.get("position")), "text": text}
 
     def _is_own(self, note: Mapping[str, Any]) -> bool:
         return _author_id(note) in self.bot_ids
@@ -154,6 +157,10 @@ class DiscussionFilter:
     def _is_trusted(self, note: Mapping[str, Any]) -> bool:
         author = _author_id(note)
         return author is not None and self.access_level(author) >= DEVELOPER
+
+
+def _has_marker(body: str, prefix: str) -> bool:
+    return re.search(rf"<!--\s*{re.escape(prefix)}", body) is not None
 
 
 def _author(note: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,0 +1,1 @@
+"""The name of the distribution, so that `python -m hummingbird_agent` works; everything is in `hummingbird`."""
