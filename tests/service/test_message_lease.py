@@ -25,7 +25,9 @@ async def queue(tmp_path: Path) -> AsyncIterator[SqliteQueue]:
 
 
 def held(queue: SqliteQueue, messages: list[QueueMessage], *, whole: bool = True) -> MessageLease:
-    return MessageLease(queue, OutageRetry("The queue"), messages, whole=whole, visibility_s=LONG_S)
+    return MessageLease(
+        queue, OutageRetry("The queue"), messages, whole=whole, visibility_s=LONG_S, asked_at=time.monotonic()
+    )
 
 
 async def received(queue: SqliteQueue, times: int, most: int = 10) -> list[QueueMessage]:

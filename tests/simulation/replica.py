@@ -19,6 +19,7 @@ from hummingbird.app import investigation, library, service
 from hummingbird.app.service import HummingbirdService
 from hummingbird.config.loader import ConfigWatcher
 from hummingbird.core.orders import EventEnvelope, WorkOrder
+from hummingbird.gitlab.write import client as write_client
 from hummingbird.gitlab.write import project_writer
 from hummingbird.lab.gitlab.case_loader import WRITE_TOKEN
 from hummingbird.queues import sqs
@@ -140,7 +141,7 @@ def simulated_parts(services: Services) -> Iterator[None]:
             "LoopConfig": partial(LoopConfig, random=random.Random(network.draw(0, 1))),  # it would draw a new one
         },
         investigation: {"create_sources": lambda *_: [SimulatedSource(gitlab)]},
-        project_writer: {"create_http_client": lambda *_: create_simulated_client(gitlab)},
+        write_client: {"create_http_client": lambda *_: create_simulated_client(gitlab)},
         sqs: {"QUEUE_POLL_S": POLL_S},
         BucketJournal: {"commit": checked_commit},
     }

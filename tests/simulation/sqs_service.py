@@ -58,13 +58,16 @@ class _FifoQueue:
 class SimulatedSqs:
     """The service's side: a FIFO queue, and one for its dead letters.
 
-    `short_share` is the share of polls that return fewer messages than there are. `log` has every send, receive and
-    delete, for invariants.
+    `short_share` is the share of polls that return fewer messages than there are, `ghost_share` that of polls which
+    take messages for a client that has died. Not `strict`, an expired receipt counts until somebody receives the
+    message again. `log` has every send, receive and delete, for invariants.
     """
 
-    def __init__(self, network: Network, *, short_share: float = 0.0) -> None:
+    def __init__(
+        self, network: Network, *, short_share: float = 0.0, ghost_share: float = 0.2, strict: bool = True
+    ) -> None:
         self._network = network
-        self.short_share = short_share
+        self.short_share, self._ghost_share, self._strict = short_share, ghost_share, strict
         self._queues = {URL: _FifoQueue(), DEAD_URL: _FifoQueue()}
         self._numbers = 0
         self.log: list[tuple[float, str, str, SqsMessage]] = []
@@ -132,7 +135,7 @@ class SimulatedSqs:
 
     def _in_flight(self, queue: _FifoQueue, receipt: str) -> SqsMessage:
         found = next((one for one in queue.messages if one.receipt and one.receipt == receipt), None)
-        if found is None or found.visible_at <= self._now():
+        if found is None or (self._strict and found.visible_at <= self._now()):
             raise SqsRefusalError("ReceiptHandleIsInvalid", "The receipt handle has expired.")
         return found
 
@@ -153,7 +156,7 @@ class SimulatedSqs:
         until = self._now() + int(given["WaitTimeSeconds"])
         while True:
             changed = queue.changed
-            if self._network.loop.is_dead(process) and not self._network.happens(0.2):
+            if self._network.loop.is_dead(process) and not self._network.happens(self._ghost_share):
                 return {}
             if found := self._take(url, queue, given, process):
                 return {"Messages": [_as_boto3(one) for one in found]}

@@ -24,6 +24,7 @@ from hummingbird.clients.url_fetch import TRANSPORT_ERRORS, BodyDecoder, Deadlin
 from hummingbird.core.errors import InvalidRequest, SourceResponseInvalid
 from hummingbird.core.limits import HTTP_REFUSAL_BYTES
 from hummingbird.core.text import shorten_line
+from hummingbird.core.work_lease import ensure_work_lease
 from hummingbird.gitlab.retry_policy import RetryPolicy, may_retry_status
 
 JsonObject: TypeAlias = Mapping[str, Any]
@@ -232,7 +233,8 @@ class GitLabHttpClient:
         for attempt in range(1, policy.attempts + 1):
             answer, failed = None, None
             try:
-                answer = await self._send_once(request, url, receive)
+                send = self._send_write if request.is_write else self._send_once
+                answer = await send(request, url, receive)
             except RequestFailed as error:
                 if not _may_retry(error, request):
                     raise
@@ -262,6 +264,24 @@ class GitLabHttpClient:
                 await self.connection.sleep(pause)
         except TimeoutError as error:
             raise RequestFailed(FailureKind.OUT_OF_TIME) from error
+
+    async def _send_write(
+        self, request: GitLabRequest, url: str, receive: Callable[[GitLabRequest, httpx2.Response], Awaitable[Answer]]
+    ) -> Answer:
+        """Send a write if this work is still ours, and to its end even if the caller is cancelled.
+
+        Whoever takes the work over looks first for what was written, and would not find what is still on its way.
+        Raises ReceiptExpired too.
+        """
+        await ensure_work_lease()
+        sending = asyncio.ensure_future(self._send_once(request, url, receive))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            await asyncio.wait((sending,))
+            if not sending.cancelled():
+                sending.exception()
+            raise
 
     async def _send_once(
         self, request: GitLabRequest, url: str, receive: Callable[[GitLabRequest, httpx2.Response], Awaitable[Answer]]

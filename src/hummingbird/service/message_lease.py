@@ -9,6 +9,7 @@ come first; the order's id makes that harmless.
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Self
@@ -26,17 +27,26 @@ class MessageLease:
     """The messages of one group from one receive.
 
     `whole` means that the receive returned all there was, so nothing of the group waits behind these messages. `lost`
-    is set when another process has the first message: then the work on it must stop.
+    is set when another process has the first message: then the work on it must stop. `asked_at` is the time, by the
+    monotonic clock, before which the messages were not received.
     """
 
     def __init__(
-        self, queue: Queue, outage: OutageRetry, messages: Sequence[QueueMessage], *, whole: bool, visibility_s: int
+        self,
+        queue: Queue,
+        outage: OutageRetry,
+        messages: Sequence[QueueMessage],
+        *,
+        whole: bool,
+        visibility_s: int,
+        asked_at: float,
     ) -> None:
         self._queue = queue
         self._outage = outage
         self._messages = list(messages)
         self._stay_before = min(2 if whole else QUEUE_RECEIVES, queue.most_receives)
         self._visibility_s = visibility_s
+        self._ours_until = {message.id: asked_at + visibility_s for message in messages}
         self._lock = asyncio.Lock()  # a heartbeat must not undo what was just done to a message
         self._heartbeat_task: asyncio.Task[None] | None = None
         self.lost = asyncio.Event()
@@ -54,6 +64,22 @@ class MessageLease:
     def first(self) -> QueueMessage | None:
         """Return the message to work on; None when there is nothing left to do."""
         return self._messages[0] if self._messages and not self.lost.is_set() else None
+
+    async def ensure(self) -> None:
+        """Return if the first message stays ours for half of the visibility timeout; extend its lease if need be.
+
+        The time is taken before each extension, so a process that stood still meanwhile knows that it may be too late.
+        """
+        if self._is_safe(self.first):
+            return
+        async with self._lock:
+            if (message := self.first) is not None and not self._is_safe(message):
+                await self._extend(message)
+        if not self._is_safe(self.first):
+            raise ReceiptExpired("A message was held for too long; nothing is written, because others may have it.")
+
+    def _is_safe(self, message: QueueMessage | None) -> bool:
+        return message is not None and self._ours_until[message.id] - time.monotonic() >= self._visibility_s / 2
 
     async def complete(self) -> bool:
         """Delete the first message; return False if another process has it by now."""
@@ -149,8 +175,10 @@ class MessageLease:
                         await self._extend(message)
 
     async def _extend(self, message: QueueMessage) -> None:
+        began = time.monotonic()
         try:
             await self._queue.extend_lease(message, self._visibility_s)
+            self._ours_until[message.id] = began + self._visibility_s
         except (ReceiptExpired, InvalidRequest) as error:
             self._mark_lost(message, error)
         except QueueUnusable as error:

@@ -39,6 +39,7 @@ from hummingbird.core.limits import (
 from hummingbird.core.log_context import bind_log_context
 from hummingbird.core.orders import EventEnvelope, QueueEnvelope, WorkOrder, encode_envelope
 from hummingbird.core.protocols.queues import Queue, QueueMessage, SuccessorMessage
+from hummingbird.core.work_lease import bind_work_lease
 from hummingbird.service.envelopes import (
     count_postponement,
     count_tries,
@@ -225,14 +226,22 @@ class Worker:
             return
         if self._slots.full and self._groups and not self._more_events:
             await run_unless_stopped(self._stopping, self._slots.wait_for_room(SLOT_FULL_PAUSES * self._slot_pause_s))
-        receiving = self._outage.retry_until_available(partial(self._queue.receive, most, QUEUE_WAIT_S))
-        messages = await run_unless_stopped(self._stopping, receiving) or ()
+        asked_at = 0.0
+
+        async def receive() -> Sequence[QueueMessage]:
+            nonlocal asked_at
+            asked_at = time.monotonic()
+            return await self._queue.receive(most, QUEUE_WAIT_S)
+
+        messages = await run_unless_stopped(self._stopping, self._outage.retry_until_available(receive)) or ()
         self._more_events = any(is_event(message.body) for message in messages)
         for group in _group_messages(messages):
-            self._start_group(group, whole=len(messages) < most)
+            self._start_group(group, whole=len(messages) < most, asked_at=asked_at)
 
-    def _start_group(self, messages: Sequence[QueueMessage], *, whole: bool) -> None:
-        holding = MessageLease(self._queue, self._outage, messages, whole=whole, visibility_s=self._visibility_s)
+    def _start_group(self, messages: Sequence[QueueMessage], *, whole: bool, asked_at: float) -> None:
+        holding = MessageLease(
+            self._queue, self._outage, messages, whole=whole, visibility_s=self._visibility_s, asked_at=asked_at
+        )
         task = asyncio.create_task(self._process_group(holding))
         self._groups.add(task)
         task.add_done_callback(self._on_group_done)
@@ -371,7 +380,8 @@ class Worker:
 
         Raises what the work raises.
         """
-        task = asyncio.create_task(work)
+        with bind_work_lease(holding):
+            task = asyncio.create_task(work)
         ends = [asyncio.ensure_future(event.wait()) for event in (holding.lost, self._parking)]
         try:
             await asyncio.wait((task, *ends), return_when=asyncio.FIRST_COMPLETED)
