@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -278,6 +278,16 @@ class SimulatedGitLab:
         return status, sent[0]["headers"], b"".join(part.get("body", b"") for part in sent[1:])
 
 
+class _BodyStream(httpx2.AsyncByteStream):
+    """A body that is read once."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+
 class SimulatedTransport(httpx2.AsyncBaseTransport):
     """Carries requests of the write side's HTTP client over the simulated network."""
 
@@ -301,11 +311,11 @@ class SimulatedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(str(error), request=request) from error
         except AnswerLostError as error:
             if network.happens(0.5):
-                return httpx2.Response(502, request=request)
+                return httpx2.Response(502, stream=_BodyStream(b""), request=request)
             raise httpx2.ReadError(str(error), request=request) from error
         except BusyError:
-            return httpx2.Response(429, headers={"retry-after": "20"}, request=request)
-        return httpx2.Response(status, headers=headers, content=body, request=request)
+            return httpx2.Response(429, headers={"retry-after": "20"}, stream=_BodyStream(b""), request=request)
+        return httpx2.Response(status, headers=headers, stream=_BodyStream(body), request=request)
 
 
 def _describe(method: str, raw_path: bytes, content: bytes) -> str:

@@ -1,7 +1,7 @@
 """SQS FIFO as a simulated service, below the real `SqsQueue`: what AWS documents, with all that it leaves open.
 
-A poll may return fewer messages than there are. A poll whose client died may still take messages. Deleting and
-extending need the latest receipt, and the message must still be in flight.
+A poll may return fewer groups than there are, but as many messages of each as fit. A poll whose client died may still
+take messages. Deleting and extending need the latest receipt, and the message must still be in flight.
 """
 
 import asyncio
@@ -48,6 +48,7 @@ class SqsMessage:
 class _FifoQueue:
     messages: list[SqsMessage] = field(default_factory=list)
     sent: dict[str, tuple[str, float]] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
@@ -97,6 +98,15 @@ class SimulatedSqs:
                 self._delete(queue, str(given["ReceiptHandle"]), process)
             case "delete_message_batch" if queue:
                 return {"Failed": self._each(given, lambda entry: self._delete(queue, entry["ReceiptHandle"], process))}
+            case "change_message_visibility_batch" if queue:
+                return {
+                    "Failed": self._each(
+                        given,
+                        lambda entry: self._set_visibility(
+                            queue, entry["ReceiptHandle"], int(entry["VisibilityTimeout"])
+                        ),
+                    )
+                }
             case "change_message_visibility" if queue:
                 self._set_visibility(queue, str(given["ReceiptHandle"]), int(given["VisibilityTimeout"]))
             case "receive_message" if queue:
@@ -140,8 +150,11 @@ class SimulatedSqs:
         return found
 
     def _delete(self, queue: _FifoQueue, receipt: str, process: str) -> None:
+        if receipt in queue.deleted:
+            return  # deleting again succeeds
         found = self._in_flight(queue, receipt)
         queue.messages.remove(found)
+        queue.deleted.add(receipt)
         self.log.append((self._now(), process, "delete", found))
         queue.wake()
 
@@ -173,7 +186,8 @@ class SimulatedSqs:
                 self._bury(queue, spent)
         free = [one for one in queue.messages if one.group not in locked]
         if len(free) > 1 and self.short_share and self._network.happens(self.short_share):
-            most = min(most, 1 + int(self._network.draw(0, len(free) - 1)))
+            some = {one.group for one in free[: 1 + int(self._network.draw(0, len(free) - 1))]}
+            free = [one for one in free if one.group in some]
         taken = free[:most]
         for one in taken:
             one.receives += 1

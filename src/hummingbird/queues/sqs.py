@@ -72,7 +72,7 @@ class SqsClient:
         """Call an SQS operation by boto3's name. Raises QueueUnusable, ReceiptExpired, InvalidRequest."""
         return await self._run(self._calls, verb, arguments)
 
-    async def call_batch(self, verb: str, url: str, entries: Sequence[Mapping[str, str]]) -> None:
+    async def call_batch(self, verb: str, url: str, entries: Sequence[Mapping[str, str | int]]) -> None:
         """Call an operation for several messages in one request. Raises as `call`, also if SQS refuses only some."""
         numbered = [{"Id": str(number), **entry} for number, entry in enumerate(entries)]
         answer = await self.call(verb, QueueUrl=url, Entries=numbered)
@@ -246,14 +246,20 @@ class SqsQueue:
     async def replace(self, messages: Sequence[QueueMessage], successors: Sequence[SuccessorMessage]) -> None:
         """Send the successors, then delete the messages.
 
-        Both are batch requests, so that a crash rarely happens between them. Extending the first message's lease
-        beforehand shows whether the messages are still ours, and locks the group until the end.
+        Both are batch requests, so that a crash rarely happens between them. Extending all leases beforehand shows
+        whether the messages are still ours, and locks the group until the end.
         """
         for successor in successors:
             check_sendable(successor.body, messages[0].group, successor.dedup_id)
         await self._ensure_open()
-        await self._set_visibility(self._url, messages[0], self._visibility_s)
+        await self._extend_all(messages)
         await self._replace(messages, successors)
+
+    async def _extend_all(self, messages: Sequence[QueueMessage]) -> None:
+        entries: list[Mapping[str, str | int]] = [
+            {"ReceiptHandle": message.receipt, "VisibilityTimeout": self._visibility_s} for message in messages
+        ]
+        await self._calls.call_batch("change_message_visibility_batch", self._url, entries)
 
     async def list_dead_letters(self) -> Sequence[DeadLetter]:
         """List the dead letters. Listing receives them, so another listing at the same time sees only the others."""
@@ -330,15 +336,23 @@ class SqsQueue:
         )
 
     async def _replace(self, messages: Sequence[QueueMessage], successors: Sequence[SuccessorMessage]) -> None:
-        group = messages[0].group
+        """Send the successors and delete the messages, the first one last: while it is in flight, its group is locked.
+
+        Deleting it while another one stays would let that one overtake the successor.
+        """
+        group, began = messages[0].group, time.monotonic()
         for some in _split_batches(successors):
-            entries = [
+            entries: list[Mapping[str, str | int]] = [
                 {"MessageBody": one.body, "MessageGroupId": group, "MessageDeduplicationId": one.dedup_id}
                 for one in some
             ]
             await self._calls.call_batch("send_message_batch", self._url, entries)
-        receipts = [{"ReceiptHandle": message.receipt} for message in messages]
-        await self._calls.call_batch("delete_message_batch", self._url, receipts)
+        if time.monotonic() - began > self._visibility_s / 2:
+            await self._extend_all(messages)
+        behind: list[Mapping[str, str | int]] = [{"ReceiptHandle": message.receipt} for message in messages[1:]]
+        if behind:
+            await self._calls.call_batch("delete_message_batch", self._url, behind)
+        await self.delete(messages[0])
 
     async def _return_messages(self, messages: Sequence[QueueMessage]) -> None:
         """Make messages that nobody has worked on available again.

@@ -44,6 +44,7 @@ class MessageLease:
         self._queue = queue
         self._outage = outage
         self._messages = list(messages)
+        self._whole = whole
         self._stay_before = min(2 if whole else QUEUE_RECEIVES, queue.most_receives)
         self._visibility_s = visibility_s
         self._ours_until = {message.id: asked_at + visibility_s for message in messages}
@@ -124,9 +125,9 @@ class MessageLease:
         """Replace the first message, which has waited, by a successor.
 
         The successor is visible at once and has all its tries again. Return False if more of the group may be behind
-        the message, which must not overtake it while it has tries left.
+        the message, which must not overtake it.
         """
-        if (message := self.first) is None or message.receives < self._stay_before:
+        if (message := self.first) is None or not self._whole or message.receives < self._stay_before:
             return False
         await self.replace(successor)
         return True

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from hummingbird.core.errors import (
     EventUnreadable,
     GitLabUnavailable,
@@ -136,6 +138,10 @@ class RunSlots:
         return False
 
 
+class _NoSlot(RetryLater):
+    """No slot is free here; another process may have one."""
+
+
 Answer = TypeVar("Answer")
 _log = logging.getLogger("hummingbird.service")
 
@@ -180,6 +186,8 @@ class Worker:
         self._next_look = -math.inf
         self._more_events = False
         self._postponed: OrderedDict[str, QueueEnvelope] = OrderedDict()
+        self._resumed: OrderedDict[str, QueueEnvelope] = OrderedDict()
+        self._held: dict[str, QueueEnvelope] = {}
 
     @property
     def running(self) -> int:
@@ -218,7 +226,7 @@ class Worker:
         await self._wait_for_groups(0)
 
     async def _receive(self) -> None:
-        busy = len(self._groups) - self._slots.waiting
+        busy = len(self._groups) - self._slots.waiting - len(self._held)
         most = min(QUEUE_BATCH, self._max_runs() + WORK_AT_ONCE - busy)
         if most < 1:
             self._settled.clear()
@@ -268,6 +276,9 @@ class Worker:
             queued = parse_envelope(message.body)
             if queued.tries + message.receives > QUEUE_RECEIVES:
                 raise PlatformError("It was received too often and never finished; see what ended the process.")
+            if known := self._held.pop(message.id, None) or self._resumed.pop(message.id, None):
+                await self._process_envelope(holding, message, queued, known)
+                return
             waited = self._postponed.pop(message.id, None)
             if waited and await holding.renew(_create_successor_for(waited, queued, message)):
                 return
@@ -284,7 +295,10 @@ class Worker:
             else:
                 await self._process_order(holding, message, queued, envelope)
         except (GitLabUnavailable, GitLabWriteUncertain) as error:
-            if holding.first is not message or envelope.put_off >= len(self._away_s):
+            if holding.first is not message:
+                raise
+            if envelope.put_off >= len(self._away_s):
+                self._remember(self._resumed, message, envelope)  # the next try here need not wait as long again
                 raise
             await self._wait_for_gitlab(holding, message, queued, envelope, error)
 
@@ -302,7 +316,7 @@ class Worker:
         """
         seconds = self._away_s[envelope.put_off]
         _log.warning("%s waits %s s for GitLab: %s", _describe_message(message), seconds, error)
-        await self._postpone(holding, message, queued, count_postponement(envelope), seconds)
+        await self._wait_with_lease(holding, message, queued, count_postponement(envelope), seconds)
 
     async def _process_event(self, holding: MessageLease, event: EventEnvelope) -> None:
         ended = await self._run_until_lost(holding, self._event_processor(event))
@@ -326,7 +340,11 @@ class Worker:
         elif isinstance(later := ended.result(), RetryLater):
             _log.debug("Order %s of session %s waits: %s.", order.id, order.session_id, later.reason)
             seconds = min(LATER_CAP_S, max(1, math.ceil(later.seconds)))
-            await self._postpone(holding, message, queued, later.successor, seconds)
+            if isinstance(later, _NoSlot):
+                await self._give_back(holding, message, queued, order, seconds)
+                return
+            following = msgspec.structs.replace(later.successor, waits=order.waits + 1)
+            await self._wait_with_lease(holding, message, queued, following, seconds)
         else:
             await holding.complete()
 
@@ -337,7 +355,7 @@ class Worker:
         by its successor, and other orders of the session would overtake it.
         """
         if not await self._slots.take(patient=tries > 1):
-            return RetryLater(self._seconds_until_look(), order, "all slots are taken")
+            return _NoSlot(self._seconds_until_look(), order, "all slots are taken")
         try:
             return await self._order_processor(order, last_try=tries >= QUEUE_RECEIVES)
         finally:
@@ -349,7 +367,7 @@ class Worker:
         self._next_look = max(self._next_look + SLOT_LOOK_S, now + self._slot_pause_s)
         return self._next_look - now
 
-    async def _postpone(
+    async def _wait_with_lease(
         self,
         holding: MessageLease,
         message: QueueMessage,
@@ -357,21 +375,49 @@ class Worker:
         following: QueueEnvelope,
         seconds: int,
     ) -> None:
+        """Keep the message, and with it its group, until it is processed again as `following`.
+
+        So nothing overtakes it, and waiting uses up no receive. If this process dies, another one starts from the
+        queued envelope. Only where very many wait already, the message goes back to the queue.
+        """
+        if len(self._held) >= LATER_REMEMBERED:
+            await self._give_back(holding, message, queued, following, seconds)
+            return
+        self._held[message.id] = following
+        self._settled.set()  # a group that waits takes no room from others
+        ends = [asyncio.ensure_future(event.wait()) for event in (holding.lost, self._stopping)]
+        try:
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in ends:
+                one.cancel()
+            if holding.first is not message or self._stopping.is_set():
+                del self._held[message.id]
+
+    async def _give_back(
+        self,
+        holding: MessageLease,
+        message: QueueMessage,
+        queued: QueueEnvelope,
+        following: QueueEnvelope,
+        seconds: int,
+    ) -> None:
+        """Postpone the message in the queue, where another process may take it."""
         if self._stopping.is_set():
             return  # released with the rest of the group, so that another process can take it at once
         if message.receives >= self._queue.most_receives == 1:
             await self._hold(seconds)
         if await holding.postpone(seconds, _create_successor_for(following, queued, message)):
-            self._remember(message, following)
+            self._remember(self._postponed, message, following)
 
-    def _remember(self, message: QueueMessage, envelope: QueueEnvelope) -> None:
+    def _remember(self, known: OrderedDict[str, QueueEnvelope], message: QueueMessage, envelope: QueueEnvelope) -> None:
         """Remember the envelope for when the same message is received again.
 
         Another process that receives it starts from the queued envelope.
         """
-        self._postponed[message.id] = envelope
-        while len(self._postponed) > LATER_REMEMBERED:
-            self._postponed.popitem(last=False)
+        known[message.id] = envelope
+        while len(known) > LATER_REMEMBERED:
+            known.popitem(last=False)
 
     async def _run_until_lost(
         self, holding: MessageLease, work: Coroutine[Any, Any, Answer]
