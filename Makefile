@@ -58,7 +58,7 @@ crash: $(VENV)/.dev  ## the service killed at every point of a journey; writes d
 
 simulate: export PYTHONHASHSEED := 0
 simulate: $(VENV)/.dev  ## the service in simulated worlds where things go wrong: SEEDS=1000, or SEED=42 with every call
-	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED) -v,--seeds $(or $(SEEDS),1000))
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED) -v,--coverage --seeds $(or $(SEEDS),1000))
 
 check: $(VENV)/.dev  ## the gate before each commit
 	$(BIN)/ruff format --check .

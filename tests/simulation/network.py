@@ -73,6 +73,7 @@ class Network:
         self.covered: Counter[tuple[str, str]] = Counter()
         self.calls = 0
         self.trace: list[str] | None = None
+        self.on_call: Callable[[str, str, str], None] | None = None
 
     def draw(self, low: float, high: float) -> float:
         return self._random.uniform(low, high) if self._jitter else low
@@ -96,6 +97,8 @@ class Network:
         fate = self._fate(process, service, what, writes=writes)
         if process != WORLD:
             self.activity[process] = f"{service}: {what}"
+            if self.on_call is not None:
+                self.on_call(process, service, what)
         if self.trace is not None:
             told = "" if fate is Fate.FINE else f"   ** {fate}"
             self.trace.append(f"{self.loop.time():10.3f} {process:6} {service} {what}{told}")

@@ -42,7 +42,8 @@ class ScriptEvent:
     """One event at a time. Which of the other fields count depends on the kind.
 
     `replica` 0 is any, `number` is that of a merge request. A crash and a pause come after `count` more steps of the
-    process, wherever it is then; trouble is for the next `count` calls, or `seconds`.
+    process, or `count` steps after its next call of `service` and `within`. Trouble is for the next `count` calls
+    within `seconds`.
     """
 
     at: float
@@ -58,11 +59,14 @@ class ScriptEvent:
     def describe(self) -> str:
         """Return the row of a table."""
         who = f"replica {self.replica}" if self.replica else "all replicas"
+        after = f" after its next call of {self.service} {self.within}".rstrip() if self.service else ""
         match self.kind:
             case EventKind.CRASH:
-                what = f"{who} dies after {self.count} more steps; its successor comes {self.seconds:.0f} s later"
+                what = (
+                    f"{who} dies {self.count} steps{after or ' later'}; its successor comes {self.seconds:.0f} s later"
+                )
             case EventKind.PAUSE:
-                what = f"{who} stands still for {self.seconds:.0f} s, after {self.count} more steps"
+                what = f"{who} stands still for {self.seconds:.0f} s, {self.count} steps{after or ' later'}"
             case EventKind.STOP:
                 what = f"{who} is stopped gently; its successor comes {self.seconds:.0f} s later"
             case EventKind.SKEW:
@@ -110,6 +114,7 @@ class Script:
 
 CALM_AT = 1800.0  # from then on nothing goes wrong any more
 _POINTS = (
+    ("gitlab", "GET discussions"),
     ("gitlab", "POST placeholder"),
     ("gitlab", "POST result"),
     ("gitlab", "POST"),
@@ -170,6 +175,9 @@ def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float]) -> Sc
     at = round(max(0.0, draw.choice(busy) + draw.choice((0.0, draw.uniform(0, 5), draw.uniform(0, 90)))), 1)
     replica = draw.randrange(replicas) + 1
     steps = int(2 ** draw.uniform(0, 9))
+    aim = draw.choice(_POINTS) if draw.random() < 0.5 else ("", "")
+    if aim[0]:
+        steps = draw.choice((0, 1, 2, 3, 5, 8))
     kind = draw.choices(
         (
             EventKind.CRASH,
@@ -184,10 +192,15 @@ def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float]) -> Sc
     )[0]
     match kind:
         case EventKind.CRASH:
-            return ScriptEvent(at=at, kind=kind, replica=replica, count=steps, seconds=round(draw.uniform(0, 200)))
+            away = round(draw.uniform(0, 200))
+            return ScriptEvent(
+                at=at, kind=kind, replica=replica, count=steps, seconds=away, service=aim[0], within=aim[1]
+            )
         case EventKind.PAUSE:
-            seconds = round(draw.choice((draw.uniform(1, 60), draw.uniform(60, 200), draw.uniform(200, 900))))
-            return ScriptEvent(at=at, kind=kind, replica=replica, count=steps, seconds=seconds)
+            seconds = round(draw.choice((draw.uniform(1, 100), draw.uniform(130, 300), draw.uniform(130, 900))))
+            return ScriptEvent(
+                at=at, kind=kind, replica=replica, count=steps, seconds=seconds, service=aim[0], within=aim[1]
+            )
         case EventKind.STOP:
             return ScriptEvent(at=at, kind=kind, replica=replica, seconds=round(draw.uniform(0, 60)))
         case EventKind.SKEW:

@@ -63,11 +63,13 @@ class World:
         self.replicas = [Replica(number + 1, self.services, config, skews) for number in range(script.replicas)]
         self._random = random.Random(f"world {script.seed}")
         self._armed: dict[str, tuple[int, ScriptEvent, Replica]] = {}
+        self._aimed: list[tuple[ScriptEvent, Replica]] = []
         self._hooks_under_way = 0
         self._twice = self._late = 0
         self._late_s = 0.0
         gitlab.on_event.append(self._send_hook)
         loop.on_step = self._on_step
+        self.network.on_call = self._on_call
 
     def _write_config(self) -> Path:
         return write_config(
@@ -126,7 +128,9 @@ class World:
                 self._write_config()
             case EventKind.CRASH | EventKind.PAUSE:
                 replica = self._replica(event)
-                if replica.is_alive:
+                if event.service:
+                    self._aimed.append((event, replica))
+                elif replica.is_alive:
                     self._armed[replica.process] = (
                         self.loop.steps.get(replica.process, 0) + event.count,
                         event,
@@ -147,6 +151,14 @@ class World:
         until = self.loop.time() + event.seconds
         trouble = Trouble(event.service, event.fate, until, event.count, process, within=event.within)
         self.network.troubles.append(trouble)
+
+    def _on_call(self, process: str, service: str, what: str) -> None:
+        """Arm what is to come after such a call."""
+        for event, replica in self._aimed:
+            if replica.process == process and event.service == service and event.within in what:
+                self._aimed.remove((event, replica))
+                self._armed[process] = (self.loop.steps[process] + event.count, event, replica)
+                return
 
     def _on_step(self, process: str) -> None:
         """Kill or pause the process if its time has come."""
@@ -214,6 +226,7 @@ class World:
             await asyncio.sleep(5)
             if self.loop.time() >= CALM_AT:
                 self.network.troubles.clear()
+                self._aimed.clear()
             paused = any(self.loop.is_paused(replica.process) for replica in self.replicas)
             if self.services.queue.messages or self._hooks_under_way or paused:
                 quiet_since = None

@@ -33,6 +33,7 @@ from hummingbird.core.protocols.model import Model, ModelReply, ModelRequest
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.core.protocols.storage import SpendingStore
 from hummingbird.core.text import shorten_line
+from hummingbird.core.work_lease import ensure_work_lease
 
 
 def failure_entry(
@@ -107,6 +108,7 @@ class ModelCaller:
             return step.otherwise
         request = self._announce_call(model, step)
         await self.recorder.commit()
+        await ensure_work_lease()  # a journal that is not stored does not notice that another process goes on with it
         reply = await self._generate(model, request)
         if is_being_cancelled():  # a client may have swallowed the cancellation; its reply is dropped
             raise asyncio.CancelledError

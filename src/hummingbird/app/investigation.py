@@ -272,9 +272,10 @@ class AgentInvestigator:
         self._environment, self._held_back = split_environment(environment)
         self._clock, self._watchers = clock or SystemClock(), tuple(watchers)
         self._spending = spending
-        # for orders that are delivered again: failures are in no journal, and a journal may not have been stored
+        # For orders that are delivered again, as when GitLab could not take the result: failures are in no journal, and
+        # the store of journals may be away by then.
         self._failures_by_order: OrderedDict[str, tuple[ObservedFailure, ...]] = OrderedDict()
-        self._unstored_results: OrderedDict[str, InvestigationResult] = OrderedDict()
+        self._results: OrderedDict[str, InvestigationResult] = OrderedDict()
 
     async def has_session(self, order: WorkOrder) -> bool:
         try:
@@ -294,7 +295,7 @@ class AgentInvestigator:
         *,
         bot_ids: frozenset[int] = frozenset(),
     ) -> RuleInput:
-        if not should_gather_facts(order, applied) or order.id in self._unstored_results:
+        if not should_gather_facts(order, applied) or order.id in self._results:
             return NO_RULE_INPUT
         try:
             entries = await self._sessions.load_entries(order.session_id)
@@ -317,8 +318,8 @@ class AgentInvestigator:
         bot_ids: frozenset[int] = frozenset(),
         opinion: RuleOpinion = NO_OPINION,
     ) -> InvestigationResult:
-        if order.id in self._unstored_results:
-            return self._unstored_results[order.id]
+        if order.id in self._results:
+            return self._results[order.id]
         trouble, digested = _OrderTroubleLog(order), LineDigests()
         session = await open_session(self._sessions, order.session_id, trouble, needed=order.cause.continues_session)
         outcome: RunOutcome | None = None
@@ -336,8 +337,7 @@ class AgentInvestigator:
         known, mode = _link_addresses(configuration.settings), CitationMode(applied.declared.citations)
         # in a thread: it may take a second if the run fetched much
         done = await asyncio.to_thread(made, known=known, digested=digested, citations=mode)
-        if not session.journal.is_complete:
-            _remember_bounded(self._unstored_results, order.id, done)
+        _remember_bounded(self._results, order.id, done)
         return done
 
     async def _run_agent(

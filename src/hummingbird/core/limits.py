@@ -311,6 +311,7 @@ NOTE_ROUNDS = 6  # rounds of rewriting, before a note is posted as one block of 
 FORGE_CONNECT_S = 10.0
 FORGE_IDLE_S = 3.0  # how long a connection is kept for the next request
 FORGE_ANSWER_S = 60.0  # for a whole response, its body included
+FORGE_LEAVING_S = 3.0  # for a write to end whose work was cancelled
 FORGE_ATTEMPTS = 5
 FORGE_DELAY_S = 1.0  # the first pause; each further one is twice as long
 FORGE_WAIT_S = 90.0  # all pauses of one request together; a longer Retry-After fails at once

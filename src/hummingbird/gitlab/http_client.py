@@ -22,7 +22,7 @@ import msgspec
 from hummingbird.clients.http_clients import default_ssl_context, explain_client_errors, load_ssl_context
 from hummingbird.clients.url_fetch import TRANSPORT_ERRORS, BodyDecoder, Deadline
 from hummingbird.core.errors import InvalidRequest, SourceResponseInvalid
-from hummingbird.core.limits import HTTP_REFUSAL_BYTES
+from hummingbird.core.limits import FORGE_LEAVING_S, HTTP_REFUSAL_BYTES
 from hummingbird.core.text import shorten_line
 from hummingbird.core.work_lease import ensure_work_lease
 from hummingbird.gitlab.retry_policy import RetryPolicy, may_retry_status
@@ -268,7 +268,7 @@ class GitLabHttpClient:
     async def _send_write(
         self, request: GitLabRequest, url: str, receive: Callable[[GitLabRequest, httpx2.Response], Awaitable[Answer]]
     ) -> Answer:
-        """Send a write if this work is still ours, and to its end even if the caller is cancelled.
+        """Send a write if this work is still ours; if the caller is cancelled, let it end for a moment.
 
         Whoever takes the work over looks first for what was written, and would not find what is still on its way.
         Raises ReceiptExpired too.
@@ -278,6 +278,8 @@ class GitLabHttpClient:
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
+            await asyncio.wait((sending,), timeout=FORGE_LEAVING_S)
+            sending.cancel()
             await asyncio.wait((sending,))
             if not sending.cancelled():
                 sending.exception()

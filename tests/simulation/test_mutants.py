@@ -1,0 +1,28 @@
+"""The simulation notices when a promise of the service is broken on purpose, within 200 seeds."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.script import make_script
+from tests.simulation.simulation import play
+
+SEEDS = 200
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("hummingbird")
+    kept, logger.level = logger.level, logging.CRITICAL
+    yield
+    logger.level = kept
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_promise_is_noticed(name: str) -> None:
+    with MUTANTS[name]():
+        found = next((seed for seed in range(SEEDS) if play(make_script(seed)).violations), None)
+    assert found is not None, f"{SEEDS} seeds did not notice: {name}"
