@@ -22,6 +22,7 @@ from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 from hummingbird.core.usage import TokenUsage
 from hummingbird.models.local_models import LocalModel
 from hummingbird.models.rules_report.rules_model import RulesModel
+from tests.simulation.event_loop import PROCESS
 from tests.simulation.gitlab_service import SimulatedGitLab, read_as_tool
 from tests.simulation.network import AnswerLostError, BusyError, Network, NotDoneError
 
@@ -36,13 +37,13 @@ class SimulatedProvider:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.calls = 0
-        self.on_call: list[Callable[[ModelRequest], None]] = []
+        self.on_call: list[Callable[[ModelRequest, str], None]] = []
 
-    async def answer(self, request: ModelRequest) -> ModelReply:
+    async def answer(self, request: ModelRequest, process: str) -> ModelReply:
         """Run a command, read a log, then answer."""
         self.calls += 1
         for listen in self.on_call:
-            listen(request)
+            listen(request, process)
         said = [message for message in request.messages if isinstance(message, UserMessage)]
         begin = max(at for at, message in enumerate(request.messages) if isinstance(message, UserMessage))
         turn = sum(isinstance(message, AssistantMessage) for message in request.messages[begin:])
@@ -67,10 +68,11 @@ class SimulatedModel(LocalModel):
         self._provider = provider
 
     async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
+        process = PROCESS.get()
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await self._provider.network.exchange(
-                    "model", "answer", lambda: self._provider.answer(request), writes=True
+                    "model", "answer", lambda: self._provider.answer(request, process), writes=True
                 )
         except NotDoneError as error:
             raise ProviderUnavailable("The model cannot be reached.") from error

@@ -21,6 +21,8 @@ from tests.simulation.gitlab_service import ENDS, MARKERS, BotNote
 from tests.simulation.replica import Services
 from tests.simulation.sqs_service import SqsMessage
 
+STORE_FAILED_S = 900.0
+
 
 class InvariantWatch:
     """Collects violations, each as a sentence."""
@@ -94,8 +96,14 @@ class InvariantWatch:
         tail = self.stored_tail(f"sessions/{session_id}")
         return [] if tail is None else [load_entry(line, number) for number, line in enumerate(tail.lines, 1)]
 
-    def _check_billing(self, request: ModelRequest) -> None:
-        """Nobody asks again for an answer that is written down."""
+    def _check_billing(self, request: ModelRequest, process: str) -> None:
+        """Nobody asks again for an answer that is written down, unless the store of journals failed it lately.
+
+        Then a run begins anew in memory, so that the note does not wait for the store.
+        """
+        network = self._services.network
+        if network.loop.time() - network.failed_at.get((process, "bucket"), -STORE_FAILED_S) < STORE_FAILED_S:
+            return
         entries = self.journal_entries(request.session_id)
         written = sum(isinstance(one, ModelAnswered) and one.kept and one.purpose == TURN for one in entries)
         known = sum(isinstance(message, AssistantMessage) for message in request.messages)

@@ -71,6 +71,7 @@ class Network:
         self.troubles: list[Trouble] = []
         self.activity: dict[str, str] = {}
         self.covered: Counter[tuple[str, str]] = Counter()
+        self.failed_at: dict[tuple[str, str], float] = {}
         self.calls = 0
         self.trace: list[str] | None = None
         self.on_call: Callable[[str, str, str], None] | None = None
@@ -111,6 +112,7 @@ class Network:
         for trouble in self.troubles:
             if trouble.fits(process, service, what, self.loop.time(), writes=writes):
                 trouble.count -= 1
+                self.failed_at[process, service] = self.loop.time()
                 self.covered[f"{service}: {trouble.fate}", f"{service}: {what}"] += 1
                 return trouble.fate
         return Fate.FINE

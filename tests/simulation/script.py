@@ -115,8 +115,7 @@ class Script:
 CALM_AT = 1800.0  # from then on nothing goes wrong any more
 _POINTS = (
     ("gitlab", "GET discussions"),
-    ("gitlab", "POST placeholder"),
-    ("gitlab", "POST result"),
+    *[("gitlab", "POST placeholder"), ("gitlab", "POST result")] * 3,
     ("gitlab", "POST"),
     ("gitlab", "PUT"),
     ("gitlab", ""),
@@ -132,7 +131,7 @@ _POINTS = (
     ("source", ""),
     ("sandbox", ""),
 )
-_FATES = tuple(fate for fate in Fate if fate is not Fate.FINE)
+_FATES = (*(fate for fate in Fate if fate is not Fate.FINE), Fate.ANSWER_LOST, Fate.ANSWER_LOST)
 
 
 def make_script(seed: int) -> Script:

@@ -36,6 +36,55 @@ def test_a_process_that_wakes_up_posts_no_second_placeholder() -> None:
     )
 
 
+def test_a_process_that_wakes_up_posts_no_second_result() -> None:
+    """It stood still between asking for its lease and sending, which were two steps then."""
+    assert_ends_well(
+        Script(
+            seed=117,
+            replicas=2,
+            merge_requests=3,
+            events=(
+                ScriptEvent(at=4.7, kind=EventKind.FAIL_PIPELINE, number=1),
+                ScriptEvent(
+                    at=4.8,
+                    kind=EventKind.TROUBLE,
+                    replica=1,
+                    count=1,
+                    seconds=600,
+                    service="sandbox",
+                    fate=Fate.REFUSED,
+                ),
+                ScriptEvent(at=7.7, kind=EventKind.PAUSE, replica=1, count=4, seconds=192),
+            ),
+        )
+    )
+
+
+def test_a_run_that_is_not_stored_ends_when_its_work_is_another_process_s() -> None:
+    """A journal in memory did not notice it: the run went on asking the model after a long pause."""
+    assert_ends_well(
+        Script(
+            seed=45,
+            replicas=2,
+            jitter=False,
+            events=(
+                ScriptEvent(at=19.2, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(at=87.1, kind=EventKind.TROUBLE, count=1, seconds=600, service="bucket", fate=Fate.BUSY),
+                ScriptEvent(
+                    at=19.2,
+                    kind=EventKind.PAUSE,
+                    replica=2,
+                    count=3,
+                    seconds=176,
+                    service="gitlab",
+                    within="GET discussions",
+                ),
+                ScriptEvent(at=107.6, kind=EventKind.PAUSE, replica=1, count=3, seconds=151, service="source"),
+            ),
+        )
+    )
+
+
 def test_waiting_for_a_pipeline_to_settle_keeps_the_order_of_a_group() -> None:
     """The first of two orders was sent anew, behind the second, because a poll had given only one of them."""
     assert_ends_well(

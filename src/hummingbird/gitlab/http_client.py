@@ -273,8 +273,12 @@ class GitLabHttpClient:
         Whoever takes the work over looks first for what was written, and would not find what is still on its way.
         Raises ReceiptExpired too.
         """
-        await ensure_work_lease()
-        sending = asyncio.ensure_future(self._send_once(request, url, receive))
+
+        async def send() -> Answer:
+            await ensure_work_lease()  # in the task that sends: nothing may come between the two
+            return await self._send_once(request, url, receive)
+
+        sending = asyncio.ensure_future(send())
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
