@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hummingbird.core.errors import ReceiptExpired
 from hummingbird.core.limits import QUEUE_RECEIVES
 from hummingbird.core.protocols.queues import QueueMessage
 from hummingbird.queues.sqlite_queue import SqliteQueue
@@ -24,9 +25,16 @@ async def queue(tmp_path: Path) -> AsyncIterator[SqliteQueue]:
     await queue.close()
 
 
-def held(queue: SqliteQueue, messages: list[QueueMessage], *, whole: bool = True) -> MessageLease:
+def held(
+    queue: SqliteQueue, messages: list[QueueMessage], *, whole: bool = True, asked_s_ago: float = 0.0
+) -> MessageLease:
     return MessageLease(
-        queue, OutageRetry("The queue"), messages, whole=whole, visibility_s=LONG_S, asked_at=time.monotonic()
+        queue,
+        OutageRetry("The queue"),
+        messages,
+        whole=whole,
+        visibility_s=LONG_S,
+        asked_at=time.monotonic() - asked_s_ago,
     )
 
 
@@ -78,6 +86,24 @@ async def test_all_that_is_given_back_keeps_its_order_whatever_it_has_behind_it(
         await holding.release()
         assert holding.first is None
     assert [name for name, _ in await names(queue)] == ["1", "2", "3"]
+
+
+async def test_a_lease_that_may_have_ended_is_extended_before_a_write(queue: SqliteQueue) -> None:
+    await sent(queue, order("1"))
+    async with held(queue, await received(queue, 1), asked_s_ago=LONG_S) as holding:
+        await holding.ensure()
+        assert await holding.complete()
+
+
+async def test_nobody_writes_for_a_message_that_somebody_else_has(queue: SqliteQueue) -> None:
+    await sent(queue, order("1"))
+    messages = await received(queue, 1)
+    await queue.postpone(messages[0], 0)
+    (theirs,) = await queue.receive(10, 0)
+    async with held(queue, messages, asked_s_ago=LONG_S) as holding:
+        with pytest.raises(ReceiptExpired, match="nothing is written"):
+            await holding.ensure()
+    await queue.delete(theirs)
 
 
 async def test_nothing_is_done_to_a_message_that_somebody_else_has(queue: SqliteQueue) -> None:
