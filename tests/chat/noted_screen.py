@@ -26,3 +26,6 @@ class NotedScreen:
 
     def restore_input(self, text: str) -> None:
         self.given_back.append(text)
+
+    def copy(self, text: str) -> None:
+        self.lines.append(f"copied {text}")

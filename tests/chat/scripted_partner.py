@@ -1,7 +1,7 @@
 """A partner that says what its script says, as slowly as it says. What is asked of it is kept in `heard`."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -120,6 +120,31 @@ class ScriptedPartner:
     async def undo_edits(self, messages: int = 1) -> Sequence[str]:
         undone, self.edited = self.edited, []
         return [f"{name} is as it was {messages} messages ago." for name in undone]
+
+    async def run_command(self, command: str) -> str:
+        self.heard.append(f"!{command}")
+        return f"ran {command}"
+
+    async def remember(self, text: str) -> str:
+        return f"Remembered {text}."
+
+    def own_commands(self) -> Mapping[str, str]:
+        return {"review": "Reviews."}
+
+    def expand_command(self, name: str, argument: str) -> str:
+        return f"Review {argument}" if name == "review" else ""
+
+    def servers(self) -> Sequence[str]:
+        return ["time: 2 tools"]
+
+    def context_parts(self) -> Sequence[tuple[str, int]]:
+        return [("system prompt", 3_000), ("results of tools", 9_000), ("free", 88_000)]
+
+    async def workspace_diff(self) -> str:
+        return "--- a\n+++ a\n@@ -1 +1 @@\n-old\n+new"
+
+    def transcript(self) -> str:
+        return "# Session"
 
     def switch_mode(self, mode: PermissionMode) -> None:
         self.mode = mode

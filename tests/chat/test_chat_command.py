@@ -16,7 +16,7 @@ class Work(ModuleType):
     """In place of what the command does."""
 
     def __init__(self) -> None:
-        super().__init__("hummingbird.app.chat")
+        super().__init__("hummingbird.app.chat_command")
         self.calls: list[tuple[str | None, ChatRequest, SandboxChoice, bool]] = []
 
     def chat_command(self, config: str | None, wish: ChatRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
@@ -27,7 +27,7 @@ class Work(ModuleType):
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     made = Work()
-    monkeypatch.setitem(sys.modules, "hummingbird.app.chat", made)
+    monkeypatch.setitem(sys.modules, "hummingbird.app.chat_command", made)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     return made

@@ -260,6 +260,17 @@ async def test_approve_is_no_answer_to_a_question_for_words(stage: Stage) -> Non
         ("/save /tmp/there", "The session is in /tmp/there"),
         ("/save", "hummingbird-abcdef123456"),
         ("/hepl", "Did you mean /help"),
+        ("/context", "results of tools"),
+        ("/diff", "+new"),
+        ("/mcp", "time: 2 tools"),
+        ("/skills", "/review  Reviews."),
+        ("/export", "The session is in"),
+        ("!make", "ran make"),
+        ("# tests run with make", "Remembered tests run with make."),
+        ("/copy", "There is no answer to copy yet."),
+        ("/rename Wings", "This session is called Wings."),
+        ("/fork", "This is a copy now: copy00"),
+        ("/permissions deny terminal(rm *)", "From now on: deny terminal(rm *)"),
         ("/zzzzzz", "There is no command /zzzzzz, so nothing is sent. /help lists all of them"),
     ],
 )
@@ -284,6 +295,12 @@ async def test_quit_leaves_and_stop_ends_the_run_without_losing_what_waits(stage
     assert stage.screen.given_back == ["second"]
     await stage.did("/quit")
     assert stage.talk.left.is_set()
+
+
+async def test_an_own_command_is_sent_as_what_it_stands_for(stage: Stage) -> None:
+    await stage.did("/review main", "/init")
+    assert stage.partner.heard[0] == "Review main"
+    assert "write AGENTS.md" in stage.partner.heard[1]
 
 
 async def test_what_cannot_be_meant_is_not_sent_but_given_back(stage: Stage) -> None:

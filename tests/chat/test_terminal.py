@@ -422,3 +422,14 @@ def test_esc_interrupts_and_one_line_says_so(window: Windows) -> None:
     bird.send("/modle owl")
     bird.wait_for("There is no command /modle, so nothing is sent. Did you mean /model")
     bird.wait_for("› /modle owl")
+
+
+@pytest.mark.thorough
+def test_ctrl_g_opens_the_input_in_an_editor(window: Windows, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "written in an editor" > "$1"\n')
+    editor.chmod(0o755)
+    bird = window(VISUAL=str(editor))
+    bird.type("a draft")
+    bird.press("C-g")
+    bird.wait_for("› written in an editor")

@@ -111,6 +111,7 @@ _TERMINAL_ONLY = {
     "new": "Start another conversation with the editor's own button; this one is kept.",
     "resume": "Open another session from the editor's list of them.",
     "verbose": "The editor shows results and reasoning by itself.",
+    "copy": "Copy it in the editor.",
     "rewind": "/undo takes back the last message.",
     "fork": "Start another conversation with the editor's own button.",
     "quit": "Close the conversation in the editor.",
@@ -176,6 +177,9 @@ class EditorScreen:
     def request_redraw(self) -> None:
         """Do nothing: the editor draws."""
 
+    def copy(self, text: str) -> None:
+        self.say(text)
+
     def restore_input(self, text: str) -> None:
         self._outbox.put(message_chunk(f"It was:\n\n{text}\n\n"))
 
@@ -215,6 +219,10 @@ class EditorCommandContext:
 
     async def confirm(self, question: str) -> bool:
         return await self._host.confirm(question)
+
+    def copy(self, text: str) -> None:
+        """Show the text: an editor copies by itself."""
+        self.screen.say(text)
 
     async def pick(self, title: str, rows: Sequence[str]) -> None:
         """Show the rows: an editor has no list to choose from."""

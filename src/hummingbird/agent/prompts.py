@@ -136,11 +136,13 @@ _MARK_CHARS = 12
 class PromptParts:
     """The parts of a chat's system prompt, in their fixed order.
 
-    `tools` is what the tools want said. `memory` is what `render_memory_prompt` returns.
+    `surroundings` says where and when the session began. `tools` is what the tools want said. `memory` is what
+    `render_memory_prompt` returns.
     """
 
     base: str = CHAT_RULES
     personality: str = ""
+    surroundings: str = ""
     tools: str = ""
     memory: str = ""
     context_files: tuple[ContextFile, ...] = ()
@@ -175,6 +177,7 @@ def _sections(parts: PromptParts) -> Iterator[tuple[str, str]]:
     for name, title, text in (
         ("base", "", parts.base),
         ("personality", "# How to speak\nThe user wants it so, in manner only: ", personality),
+        ("surroundings", "# Where you are\n", parts.surroundings),
         ("tools", "# Your tools\n", parts.tools),
         ("memory", "# What you remember of earlier sessions\n", memory),
         ("context files", "# What the project says\n", files),

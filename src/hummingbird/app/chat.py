@@ -5,17 +5,12 @@ so it reads the journal again before each turn.
 """
 
 import asyncio
-import os
 import re
-import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from uuid import uuid4
-
-import click
 
 from hummingbird.agent.bounds import PROMPT_GRACE_S
 from hummingbird.agent.budget import context_ceiling
@@ -29,21 +24,21 @@ from hummingbird.agent.todo_list import Todo, TodoList
 from hummingbird.app.chat_context import WORKSPACE_SENTENCE_START, ChatContext, ChatOptions, ChatSubject
 from hummingbird.app.chat_memory import ChatKnowledge, open_memory
 from hummingbird.app.chat_permissions import default_action, parse_personal_rule
-from hummingbird.app.console import log_to_terminal
-from hummingbird.app.environment_secrets import all_secrets
-from hummingbird.app.library import Agent, outcome_to_dict
-from hummingbird.app.sandboxes import SandboxChoice, check_sandbox_choice
+from hummingbird.app.chat_workbench import (
+    COMMANDS_FOLDER,
+    NotesForModel,
+    OwnCommands,
+    git_diff,
+    measure_context,
+    note_about_command,
+    remember_line,
+    run_own_command,
+    without_notes,
+)
+from hummingbird.app.library import Agent
 from hummingbird.app.session_catalog import SessionCatalog, fork_session, open_session_catalog
 from hummingbird.app.session_holder import TurnSessionHolder
 from hummingbird.app.stores import session_store, spending_ledger, state_paths
-from hummingbird.chat.headless import (
-    HeadlessSettings,
-    answer_lines,
-    answer_one,
-    open_standard_input,
-    read_piped_input,
-    read_query,
-)
 from hummingbird.chat.partner import (
     ChatPermissions,
     ChatStatus,
@@ -52,10 +47,7 @@ from hummingbird.chat.partner import (
     LastExchange,
     find_last_exchange,
 )
-from hummingbird.chat.request import PICK_SESSION, ChatRequest
-from hummingbird.chat.terminal import TerminalSettings, has_terminal, run_terminal_chat
 from hummingbird.config.field_types import PROJECT
-from hummingbird.config.loader import find_explicit_config, load_config
 from hummingbird.core.errors import (
     CompactionFailed,
     JournalUnwritable,
@@ -73,9 +65,8 @@ from hummingbird.core.journal import (
     ToolStarted,
 )
 from hummingbird.core.permissions import GrantScope, PermissionMode
+from hummingbird.core.projections import render_transcript
 from hummingbird.core.protocols.context_engine import CompactionProposal
-from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
-from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT
 from hummingbird.core.protocols.sessions import SearchHit
 from hummingbird.core.sessions import SUMMARY_CHARS, SessionSummary, find_subject, summarise_session
@@ -100,6 +91,7 @@ class ChatPartner:
         self._model = ""
         self._last_model = ""  # of the previous agent: the next one is created with the next message
         self._preview: tuple[int, CompactionProposal] | None = None
+        self._notes = NotesForModel()
         self._edit_marks: list[int] = []  # how many edits there were when each message of this chat was sent
         self._entering = InterruptibleWork(PROMPT_GRACE_S)
         self._background_tasks: set[asyncio.Task[None]] = set()
@@ -232,7 +224,7 @@ class ChatPartner:
             except WorkInterrupted as stopped:
                 raise UsageError("Interrupted before it was sent: nothing was said.") from stopped
             self._edit_marks.append(self._context.workspace.change_position)
-            return await agent.arun(text, self._session_prompt())
+            return await agent.arun(self._notes.append_to(text), self._session_prompt())
 
     def interrupt(self) -> None:
         self._entering.stop()
@@ -363,12 +355,12 @@ class ChatPartner:
 
     async def undo_message(self) -> str:
         async with self._open_compactor() as room:
-            text = room.undo_turn()
+            text = without_notes(room.undo_turn())
         self._edit_marks = self._edit_marks[:-1]
         return text
 
     def messages(self) -> Sequence[str]:
-        return [ask.text for ask in find_user_requests(self._context.session_holder.entries())]
+        return [without_notes(ask.text) for ask in find_user_requests(self._context.session_holder.entries())]
 
     def changed_files(self, messages: int = 1) -> Sequence[str]:
         marks = self._edit_marks[-messages:]
@@ -377,6 +369,49 @@ class ChatPartner:
     async def undo_edits(self, messages: int = 1) -> Sequence[str]:
         marks = self._edit_marks[-messages:]
         return await asyncio.to_thread(self._context.workspace.undo_since, marks[0]) if marks else ()
+
+    # What the person does beside the model
+
+    async def run_command(self, command: str) -> str:
+        output, exit_code = await run_own_command(self._context.terminal, command, self._context.secrets.mask)
+        self._notes.add(note_about_command(command, output, exit_code))
+        return output if exit_code == 0 else f"{output}\n(exit code {exit_code})".lstrip()
+
+    async def remember(self, text: str) -> str:
+        memory = open_memory(self._context.places.state, self._subject.project)
+        return await remember_line(
+            memory, text, self._context.parts.clock.now(), self._context.room, self._context.secrets
+        )
+
+    @property
+    def _own_commands(self) -> OwnCommands:
+        skills = self._knowledge.listed_skills if self._knowledge else ()
+        folders = (self._context.parts.workspace / COMMANDS_FOLDER, self._context.places.state / "commands")
+        return OwnCommands(folders, skills)
+
+    def own_commands(self) -> Mapping[str, str]:
+        return self._own_commands.describe()
+
+    def expand_command(self, name: str, argument: str) -> str:
+        return self._own_commands.expand(name, argument)
+
+    def servers(self) -> Sequence[str]:
+        names = self._context.parts.configuration.chat.mcp_servers
+        tools = [tool.spec.name for tool in self._context.servers.tools]
+        told = [f"{name}: {sum(one.startswith(f'mcp_{name}') for one in tools)} tools" for name in names]
+        return [*told, *self._context.servers.trouble]
+
+    def context_parts(self) -> Sequence[tuple[str, int]]:
+        standing = self.status()
+        return measure_context(self._state.conversation, standing.context_tokens, standing.context_limit)
+
+    async def workspace_diff(self) -> str:
+        return self._context.secrets.mask(
+            await git_diff(self._context.parts.workspace, self._context.parts.environment)
+        )
+
+    def transcript(self) -> str:
+        return render_transcript(self._context.session_holder.entries())
 
     async def undo_edit(self) -> str:
         return await asyncio.to_thread(self._context.workspace.undo)
@@ -481,6 +516,7 @@ class ChatPartner:
             await asyncio.sleep(BACKGROUND_POLL_S)
             self._context.report_trouble()
             for sentence in self._context.terminal.pop_finish_messages():
+                self._notes.add(sentence)
                 if self._context.parts.on_event is not None:
                     self._context.parts.on_event(StatusMessage(sentence))
 
@@ -611,88 +647,3 @@ def _create_context(parts: ChatOptions, past: SessionCatalog | None) -> ChatCont
     sessions = session_store(there, settings, parts.clock.now) if past is None else past.sessions
     spending = spending_ledger(there, settings, parts.clock.now)
     return ChatContext(parts, TurnSessionHolder(sessions, parts.on_trouble, spending), past)
-
-
-HISTORY_FILE = "chat_history"
-
-
-def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
-    """Run `hummingbird chat` and return its exit code.
-
-    Raises HummingbirdError if it cannot start.
-    """
-    found, remark = find_explicit_config(config, os.environ, Path.cwd())
-    configuration = load_config(found, os.environ)
-    check_sandbox_choice(configuration.settings, chosen)
-    parts = ChatOptions(
-        configuration=configuration,
-        environment=dict(os.environ),
-        workspace=Path(wish.workspace or ".").expanduser().absolute(),
-        chosen=chosen,
-        toolsets=wish.toolsets,
-        model=wish.model,
-        plan=wish.plan,
-        accept_edits=wish.accept_edits,
-        allow=wish.allow,
-        deny=wish.deny,
-    )
-    if wish.prompt_size:
-        return _print_prompt_sizes(parts, _subject_of_request(wish))
-    made = partial(_create_observed_partner, parts, wish)
-    is_text = not wish.as_json and not wish.only_result
-    piping = HeadlessSettings(
-        parts.workspace,
-        outcome_to_dict,
-        wish.as_json,
-        sys.stderr.isatty() and is_text,
-        verbose,
-        only_result=wish.only_result,
-    )
-    if wish.query is None and is_text and has_terminal(os.environ):
-        return asyncio.run(run_terminal_chat(made, _terminal_settings(parts, wish, remark, verbose=verbose)))
-    if remark:
-        click.echo(f"hummingbird: {remark}", err=True)
-    query = wish.query or wish.message or None
-    with log_to_terminal(configuration, verbose=verbose):
-        if query is None:
-            return asyncio.run(answer_lines(made, open_standard_input(), piping))
-        if query == "-":
-            return asyncio.run(answer_one(made, "", piping, piped=read_query(open_standard_input())))
-        return asyncio.run(answer_one(made, query, piping, piped=read_piped_input()))
-
-
-async def _create_observed_partner(
-    parts: ChatOptions, wish: ChatRequest, observer: RunObserver, asker: PermissionAsker, clarifier: Clarifier | None
-) -> ChatPartner:
-    watched = replace(parts, asker=asker, clarifier=clarifier, on_event=observer)
-    resume = "" if wish.resume == PICK_SESSION else wish.resume
-    return await create_partner(watched, _subject_of_request(wish), resume=resume, newest=wish.newest, named=True)
-
-
-def _subject_of_request(wish: ChatRequest) -> ChatSubject:
-    return ChatSubject(wish.project, wish.workflow, with_prompt=bool(wish.workflow))
-
-
-def _terminal_settings(parts: ChatOptions, wish: ChatRequest, remark: str, *, verbose: bool) -> TerminalSettings:
-    state = state_paths(parts.configuration.settings, parts.environment).create_folders().state
-    greeting = "Hummingbird. /help lists commands, Ctrl-C interrupts, Ctrl-D leaves."
-    return TerminalSettings(
-        start=parts.workspace,
-        environment=parts.environment,
-        mask=all_secrets(parts.configuration, parts.environment).mask,
-        history=state / HISTORY_FILE,
-        colour=wish.colour,
-        verbose=verbose,
-        greeting=f"{greeting}\n{remark}".rstrip(),
-        resumed=wish.newest or wish.resume not in {"", PICK_SESSION},
-        first="/resume" if wish.resume == PICK_SESSION else wish.message,
-    )
-
-
-def _print_prompt_sizes(parts: ChatOptions, subject: ChatSubject) -> int:
-    found = measure_prompt(parts, subject)
-    for name, size in found:
-        click.echo(f"{size:>7,}  {name}")
-    whole = sum(size for _, size in found)
-    click.echo(f"{whole:>7,}  bytes together, in every call; the default chat has {MAX_PROMPT_BYTES:,} at most")
-    return 0

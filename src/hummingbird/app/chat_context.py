@@ -27,6 +27,7 @@ from hummingbird.app.chat_permissions import (
     build_chat_permissions,
     search_filter,
 )
+from hummingbird.app.chat_workbench import describe_surroundings
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets, split_environment, tool_secret_values
 from hummingbird.app.library import Agent
@@ -268,7 +269,10 @@ class ChatContext:
             where.append(f"The conversation is about the GitLab project {about.project}.")
         applied = self._resolve_workflow(about) if about.with_prompt else None
         base = parts.base if applied is None else f"{parts.base}\n\n{applied.prompt.strip()}"
-        return replace(parts, base=base, tools="\n\n".join(filter(None, [" ".join(where), notes])))
+        surroundings = describe_surroundings(self.parts.workspace, self.parts.clock.now())
+        return replace(
+            parts, base=base, surroundings=surroundings, tools="\n\n".join(filter(None, [" ".join(where), notes]))
+        )
 
     def _collect_tools(self, about: ChatSubject, ready: ChatKnowledge) -> list[Tool]:
         entries, clock = self.session_holder.entries, self.parts.clock

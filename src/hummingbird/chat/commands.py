@@ -4,6 +4,7 @@ A text whose first word is a slash and letters is a command; one that does not e
 message may start with a path like /etc/hosts, and one that starts with a space is no command.
 """
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from hummingbird.chat.partner import Partner
 from hummingbird.chat.screen import HITS_SHOWN, LAST_MESSAGE_CHARS, SESSIONS_PICKED, SESSIONS_SHOWN, Screen, Tone
 from hummingbird.chat.status_text import (
     MODE_SENTENCES,
+    context_page,
     cost_page,
     current_time,
     hit_page,
@@ -46,6 +48,10 @@ class CommandContext(Protocol):
     def start_folder(self) -> Path: ...
 
     async def confirm(self, question: str) -> bool: ...
+    def copy(self, text: str) -> None:
+        """Put a text into the clipboard, or show it where there is none."""
+        ...
+
     async def pick(self, title: str, rows: Sequence[str]) -> int | None:
         """Let the person choose a row; return its number, or None where nobody chose or nobody can."""
         ...
@@ -98,6 +104,11 @@ MODE_COMMANDS = {
     "auto-edits": PermissionMode.ACCEPT_EDITS,
     "default": PermissionMode.ASK,
 }
+INIT_MESSAGE = (
+    "Look at this project and write AGENTS.md in its root for agents that work on it: how to build, test and check it "
+    "(with the commands, tried), how it is laid out, and the conventions that a newcomer would get wrong. At most "
+    "sixty lines; only what you have seen. If there is one already, improve it."
+)
 ALIASES = {"exit": "quit", "clear": "new", "compact": "compress"}
 _WORD = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?\Z", re.DOTALL)
 
@@ -128,7 +139,9 @@ def help_page() -> str:
     keys = (
         "Enter sends; Alt-Enter or Ctrl-J start a new line; Up, Down and Ctrl-R search what you typed before.\n"
         "Ctrl-C interrupts the run, pressed twice it leaves; Ctrl-D leaves. @path attaches a file to the message.\n"
-        "A message sent during a run waits until the run ends; /steer sends one into the run."
+        "A message sent during a run waits until the run ends; /steer sends one into the run. Esc interrupts.\n"
+        "Shift-Tab changes the mode; Ctrl-O shows all of the newest result; Ctrl-G opens the input in $EDITOR.\n"
+        "!command runs it yourself and shows the model the result; # and a line adds it to the memory."
     )
     return "\n".join(f"{name:<{width}}  {text}" for name, text in shown.items()) + f"\n\n{keys}"
 
@@ -321,6 +334,56 @@ async def _permissions(talk: CommandContext, argument: str) -> None:
         )
 
 
+async def _mcp(talk: CommandContext, _: str) -> None:
+    talk.screen.say("\n".join(talk.partner.servers()) or "No MCP servers: list them in chat.mcp_servers.")
+
+
+async def _skills(talk: CommandContext, _: str) -> None:
+    found = talk.partner.own_commands()
+    lines = [f"/{name}  {shorten_line(about, LAST_MESSAGE_CHARS)}" for name, about in found.items()]
+    talk.screen.say("\n".join(lines) or "No skills and no own commands: put them into .hummingbird/commands/NAME.md.")
+
+
+async def _context(talk: CommandContext, _: str) -> None:
+    talk.screen.say(context_page(talk.partner.context_parts()))
+
+
+async def _diff(talk: CommandContext, _: str) -> None:
+    found = await talk.partner.workspace_diff()
+    if not found:
+        talk.screen.say("Nothing has changed since the last commit.")
+    for line in found.splitlines():
+        tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
+        talk.screen.say(line, tone if not line.startswith(("+++", "---")) else Tone.BOLD)
+
+
+async def _copy(talk: CommandContext, _: str) -> None:
+    last = talk.partner.last_exchange()
+    if last is None or not last.answer:
+        raise UsageError("There is no answer to copy yet.")
+    talk.copy(last.answer)
+
+
+async def _export(talk: CommandContext, argument: str) -> None:
+    name = argument or f"hummingbird-{talk.partner.status().session_id[:8]}.md"
+    place = await asyncio.to_thread(_write_new_file, talk.start_folder, name, talk.partner.transcript())
+    talk.screen.say(f"The session is in {place}", Tone.DIM)
+
+
+def _write_new_file(start: Path, name: str, text: str) -> Path:
+    place = start / Path(name).expanduser()
+    try:
+        with place.open("x", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"{place} cannot be written: {error}. Name another file.") from error
+    return place
+
+
+async def _init(talk: CommandContext, _: str) -> None:
+    talk.say_next(INIT_MESSAGE)
+
+
 async def _steer(talk: CommandContext, argument: str) -> None:
     if not argument:
         raise UsageError("Say what to do: /steer and your words. They reach the run at its next turn.")
@@ -358,6 +421,13 @@ COMMANDS = {
         ChatCommand("stop", "[N]", "stop the run and all background work, or only number N", _stop, anytime=True),
         ChatCommand("cost", "", "show the cost and how full the context is", _cost, anytime=True),
         ChatCommand("verbose", "", "show or hide tool results and reasoning", _verbose, anytime=True),
+        ChatCommand("context", "", "show what fills the context", _context, anytime=True),
+        ChatCommand("diff", "", "show what has changed in the workspace since the last commit", _diff, anytime=True),
+        ChatCommand("copy", "", "copy the last answer to the clipboard", _copy),
+        ChatCommand("export", "[FILE]", "write the session to a Markdown file", _export),
+        ChatCommand("init", "", "let the agent write AGENTS.md for this project", _init),
+        ChatCommand("mcp", "", "list the MCP servers", _mcp, anytime=True),
+        ChatCommand("skills", "", "list the skills and your own commands; /NAME uses one", _skills, anytime=True),
         ChatCommand("memory", "", "show the agent's memory", _memory, anytime=True),
         ChatCommand("todo", "", "show the to-do list", _todo, anytime=True),
         ChatCommand("approve", "[once|session|always|no]", "answer a question, or list permissions", _approve, True),

@@ -21,6 +21,8 @@ from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.events import RunOutcome
 from hummingbird.core.journal import EndReason
 
+OWN_WORK_MARKS = ("!", "# ")  # a command of the person's own; a line for the memory
+
 
 class TerminalConversation:
     """A conversation between a person and a partner; the CommandContext of the terminal's commands."""
@@ -66,6 +68,9 @@ class TerminalConversation:
             self._answer_question(text)
         elif meant is None and not text.strip():
             return
+        elif meant is not None and meant.command is None and (said := self._expand(meant)):
+            self._queue.append(said)
+            self._start_work()
         elif meant is not None and meant.command is None:
             self.screen.say(unknown_command_text(meant.word))
             self.screen.restore_input(text)
@@ -178,6 +183,32 @@ class TerminalConversation:
     def leave(self) -> None:
         self.left.set()
 
+    def _expand(self, meant: CommandCall) -> str:
+        """Return the message that an own command or a skill stands for."""
+        try:
+            return self.partner.expand_command(meant.word, meant.argument)
+        except HummingbirdError as error:
+            self.screen.say(str(error), Tone.BAD)
+            return ""
+
+    async def _do_own_work(self, text: str) -> None:
+        """Run a command of the person (!), or add a line to the memory (#)."""
+        self.screen.say(f"> {text}", Tone.BOLD)
+        words = text[1:].strip()
+        try:
+            if text.startswith("!"):
+                self.screen.say(await self.partner.run_command(words) or "(no output)")
+            else:
+                self.screen.say(await self.partner.remember(words), Tone.DIM)
+        except HummingbirdError as error:
+            self.screen.say(str(error), Tone.BAD)
+        except asyncio.CancelledError:
+            self.screen.say("· interrupted", Tone.DIM)
+            raise
+
+    def copy(self, text: str) -> None:
+        self.screen.copy(text)
+
     def _answer_question(self, text: str) -> None:
         try:
             self._questions.answer(text)
@@ -200,7 +231,9 @@ class TerminalConversation:
             self._interrupted = False
             text = self._queue.popleft()
             meant = parse_command(text)
-            if meant is None:
+            if meant is None and text.startswith(OWN_WORK_MARKS):
+                await self._do_own_work(text)
+            elif meant is None or meant.command is None:
                 await self._say(text)
             else:
                 await self._run_command(meant)

@@ -75,6 +75,10 @@ class StreamScreen:
     def restore_input(self, text: str) -> None:
         self.write_progress(f"Not sent: {text[:200]}")
 
+    def copy(self, text: str) -> None:
+        """Write the text: a stream has no clipboard."""
+        self.write_answer(text)
+
     def write_progress(self, text: str) -> None:
         print(printable_text(text), file=self._progress or sys.stderr, flush=True)
 
@@ -115,6 +119,8 @@ class ProgressScreen:
     def request_redraw(self) -> None: ...
 
     def restore_input(self, text: str) -> None: ...
+
+    def copy(self, text: str) -> None: ...
 
 
 class JsonScreen(StreamScreen):
@@ -305,6 +311,8 @@ class HeadlessChat:
         meant = parse_command(text)
         if meant is None:
             return await self.say(text)
+        if meant.command is None and (said := self.partner.expand_command(meant.word, meant.argument)):
+            return await self.say(said)
         if meant.command is None:
             self.streams.write_progress(unknown_command_text(meant.word))
             return 2
@@ -395,6 +403,9 @@ class HeadlessChat:
     async def confirm(self, question: str) -> bool:
         """Return True: the person who piped the command meant it."""
         return True
+
+    def copy(self, text: str) -> None:
+        self.streams.copy(text)
 
     async def pick(self, title: str, rows: Sequence[str]) -> None:
         """Show the rows: nobody is there to choose one."""

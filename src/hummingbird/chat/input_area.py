@@ -326,6 +326,10 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     def _paste(event: KeyPressEvent) -> None:
         typed.paste(event.data)
 
+    @keys.add("c-g", filter=here)
+    def _edit(event: KeyPressEvent) -> None:
+        event.current_buffer.open_in_editor()
+
     @keys.add("c-o")
     def _expand(_: KeyPressEvent) -> None:
         typed.show_newest_result()

@@ -4,7 +4,7 @@ hummingbird.app creates partners. Events of a run (entries, deltas, progress) an
 protocol: a partner is created with a RunObserver, a PermissionAsker and a Clarifier.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -69,7 +69,7 @@ def find_last_exchange(entries: Sequence[JournalEntry]) -> LastExchange | None:
             answer = entry.message.text
         elif isinstance(entry, RunEnded):
             ended = entry
-    said = "" if first.source is MessageSource.ORDER else first.text
+    said = "" if first.source is MessageSource.ORDER else first.text.partition("\n\n[Since your last turn]\n")[0]
     if ended is None:
         return LastExchange(said, answer, "The run was cut off before it ended.", is_cut_off=True)
     trouble = "" if ended.reason is EndReason.COMPLETED else f"{ended.reason.value}: {ended.sentence}".rstrip(": ")
@@ -172,6 +172,41 @@ class Partner(Protocol):
 
     async def undo_edits(self, messages: int = 1) -> Sequence[str]:
         """Take back those edits; return a sentence about each."""
+        ...
+
+    async def run_command(self, command: str) -> str:
+        """Run a command of the person on this machine and return what it printed; the next message tells the model.
+
+        Raises HummingbirdError for a command that is refused in every mode.
+        """
+        ...
+
+    async def remember(self, text: str) -> str:
+        """Add a line to the agent's memory; return a sentence. Raises UsageError if it does not fit."""
+        ...
+
+    def own_commands(self) -> Mapping[str, str]:
+        """Return the person's own commands and the skills, with what they are for."""
+        ...
+
+    def expand_command(self, name: str, argument: str) -> str:
+        """Return the message that an own command or a skill stands for; empty if there is none of that name."""
+        ...
+
+    def servers(self) -> Sequence[str]:
+        """Return a line for each configured MCP server."""
+        ...
+
+    def context_parts(self) -> Sequence[tuple[str, int]]:
+        """Return what fills the context, in tokens, estimated; the free rest last."""
+        ...
+
+    async def workspace_diff(self) -> str:
+        """Return what has changed in the workspace, as git sees it. Raises UsageError without a repository."""
+        ...
+
+    def transcript(self) -> str:
+        """Return the session as Markdown."""
         ...
 
     async def list_sessions(self, limit: int, words: str = "") -> Sequence[SessionSummary]: ...

@@ -285,3 +285,7 @@ class Screen(Protocol):
     def restore_input(self, text: str) -> None:
         """Give a text back to the person who typed it."""
         ...
+
+    def copy(self, text: str) -> None:
+        """Put a text into the clipboard, or show it where there is none."""
+        ...

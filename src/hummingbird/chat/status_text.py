@@ -72,6 +72,7 @@ _TODO_MARKS = {
 _TIME_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _SHOWN_CHARS = 60
 _TITLE_CHARS = 48
+_BAR_CELLS = 30
 _ID_CHARS = 12  # enough to identify a session
 
 
@@ -85,6 +86,17 @@ def permission_page(found: ChatPermissions, grants: Sequence[str]) -> str:
         ["Add one: /permissions allow terminal(git diff *), /permissions always deny file_read(secrets/*)"],
     ]
     return "\n".join(line for part in parts for line in part)
+
+
+def context_page(parts: Sequence[tuple[str, int]]) -> str:
+    """Return a bar for each part of the context."""
+    whole = max(1, sum(tokens for _, tokens in parts))
+    rows = []
+    for name, tokens in parts:
+        filled = round(_BAR_CELLS * tokens / whole)
+        bar = ("░" if name == "free" else "█") * filled
+        rows.append(f"{name:<18} {bar:<{_BAR_CELLS}} {tokens:>9,} tokens  {tokens / whole:>4.0%}")
+    return "\n".join(rows)
 
 
 def todo_page(todos: Sequence[Todo]) -> str:

@@ -5,6 +5,7 @@ complete, and then printed into the scrollback.
 """
 
 import asyncio
+import base64
 import logging
 import signal
 import sys
@@ -275,6 +276,13 @@ class ChatTerminal:
             self._draft = "\n".join(filter(None, (text, self._draft)))
         else:
             self._set_input("\n".join(filter(None, (text, self.buffer.text))))
+
+    def copy(self, text: str) -> None:
+        """Ask the terminal to put the text into the clipboard (OSC 52); terminals that cannot do that ignore it."""
+        encoded = base64.b64encode(text.encode("utf-8", "replace")).decode()
+        self._output.write_raw(f"\x1b]52;c;{encoded}\x07")
+        self._output.flush()
+        self.say(f"· {len(text):,} characters are in the clipboard, if your terminal allows that", Tone.DIM)
 
     # KeyHandler
 

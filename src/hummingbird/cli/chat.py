@@ -123,7 +123,7 @@ def chat(
         prompt_size=prompt_size,
         colour=not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
     )
-    from hummingbird.app.chat import chat_command
+    from hummingbird.app.chat_command import chat_command
     from hummingbird.app.sandboxes import SandboxChoice
 
     sys.exit(chat_command(config, wish, SandboxChoice(sandbox or "", context, namespace), verbose=verbose))
