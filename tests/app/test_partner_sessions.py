@@ -48,7 +48,9 @@ async def test_a_session_can_be_named_and_gone_on_with_in_a_copy(tmp_path: Path)
             await partner.resume(original)
             await partner.say("only in the original")
             assert list(partner.messages()) == ["first", "only in the original"]
-            titles = {one.session_id: one.title for one in await partner.list_sessions(9)}
+            listed = await partner.list_sessions(9)
+            titles = {one.session_id: one.title for one in listed}
+            assert all(one.changed_at > 1_700_000_000 for one in listed), "also right after it was named"
         assert titles == {original: "Wings", copy: "Wings (copy)"}
         assert here.heard(1)[-1] == "only in the copy"
         assert "first" in here.heard(1)

@@ -373,11 +373,11 @@ def test_resume_is_a_list_that_typing_filters(window: Windows) -> None:
     bird.wait_for("No session is chosen")
 
 
-def test_a_session_that_was_cut_off_shows_its_end_and_goes_on_with_one_key(window: Windows) -> None:
+def test_a_session_that_was_cut_off_shows_its_end_and_can_be_gone_on_with(window: Windows) -> None:
     bird = window(BIRD_LAST="1")
-    seen = bird.wait_for("❯ 1 yes (y)")
-    assert "> mend the wings\n\nI began to look.\n■ The run was cut off.\n? Go on where it was cut off?" in seen
-    bird.type("y")
+    seen = bird.wait_for("/continue goes on with it.")
+    assert "> mend the wings\n\nI began to look.\n■ The run was cut off.\n" in seen
+    bird.send("/continue")
     bird.wait_for("heard 29 characters: Go on where you were cut off.")
 
 

@@ -323,7 +323,8 @@ class ChatPartner:
         if not self._context.session_holder.entries():
             raise UsageError("Nothing was said yet: name it after the first message.")
         async with self._context.session_holder.hold_turn(self._session_id) as session:
-            session.journal.append(SessionRenamed(title=shorten_line(replace_surrogates(title), SUMMARY_CHARS)))
+            shown = shorten_line(replace_surrogates(title), SUMMARY_CHARS)
+            session.journal.append(SessionRenamed(at=self._context.parts.clock.now(), title=shown))
             await session.journal.commit()
 
     async def switch_model(self, name: str) -> str:

@@ -178,7 +178,7 @@ async def fork_session(sessions: SessionStore, session_id: str, new_id: str, tit
         for entry in ours:
             is_first = isinstance(entry, SessionOpened)
             session.journal.append(msgspec.structs.replace(entry, session_id=new_id) if is_first else entry)
-        session.journal.append(SessionRenamed(title=title))
+        session.journal.append(SessionRenamed(at=ours[-1].at, title=title))
         await session.journal.commit()
         summary = summarise_session(session.journal.entries(), new_id)
         await session.write_files({METADATA: dump_summary(summary)})

@@ -183,8 +183,15 @@ async def show_last_exchange(talk: CommandContext) -> None:
         talk.screen.show_page(last.answer)
     if last.trouble:
         talk.screen.say(f"■ {last.trouble}", Tone.DIM)
-    if last.is_cut_off and await talk.confirm("Go on where it was cut off?"):
-        talk.say_next("Go on where you were cut off.")
+    if last.is_cut_off:
+        talk.screen.say("/continue goes on with it.", Tone.BOLD)
+
+
+async def _continue(talk: CommandContext, _: str) -> None:
+    last = talk.partner.last_exchange()
+    if last is None or not last.trouble:
+        raise UsageError("The last run has ended: there is nothing to go on with. Say what to do next.")
+    talk.say_next("Go on where you were cut off.")
 
 
 async def _fork(talk: CommandContext, _: str) -> None:
@@ -417,6 +424,7 @@ COMMANDS = {
         ChatCommand("rewind", "", "go back to before an earlier message, with the files if you like", _rewind),
         ChatCommand("fork", "", "go on in a copy of this session", _fork),
         ChatCommand("rename", "TITLE", "give this session a title", _rename),
+        ChatCommand("continue", "", "go on with a run that was cut off", _continue),
         ChatCommand("retry", "", "send the last message again", _retry),
         ChatCommand("stop", "[N]", "stop the run and all background work, or only number N", _stop, anytime=True),
         ChatCommand("cost", "", "show the cost and how full the context is", _cost, anytime=True),

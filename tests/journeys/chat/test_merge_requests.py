@@ -64,7 +64,7 @@ async def test_a_session_of_a_merge_request_is_continued_in_a_terminal_and_then_
         *_, answer = await stage.notes(3)
         entries = stage.entries(result.session)
         in_terminal, by_reply = said(stage, 2), said(stage, 3)
-    assert "✓ gitlab_get_mr_details: ok" in seen
+    assert "✓ Called gitlab_get_mr_details" in seen
     assert "The parser is too strict." in in_terminal
     assert "As I said in the terminal." in answer.body
     assert answer.session == result.session
