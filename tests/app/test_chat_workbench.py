@@ -35,10 +35,11 @@ async def test_a_command_of_ones_own_is_told_with_the_next_message_and_taken_off
 
 
 async def test_the_end_of_a_background_process_is_told_with_its_exit_code(tmp_path: Path) -> None:
-    start = calling("terminal", command="sleep 0.2; exit 7", background=True)
+    start = calling("terminal", command="until test -e go; do sleep 0.05; done; exit 7", background=True)
     with home(tmp_path, start, Turn(text="started"), Turn(text="I see")) as here:
         async with here.chat(asker=Yes()) as partner:
             await partner.say("start it")
+            (here.workspace / "go").touch()
             while not any("exit code 7" in sentence for sentence in here.told):  # noqa: ASYNC110 - the watcher polls
                 await asyncio.sleep(0.05)
             await partner.say("and now?")
