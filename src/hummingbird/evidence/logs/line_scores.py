@@ -23,12 +23,11 @@ from hummingbird.evidence.logs.line_prefix import LinePrefix, is_error_level, is
 from hummingbird.evidence.logs.log_reader import (
     AFTER,
     BEFORE,
-    FRAME_BYTES,
-    FRAME_LINE,
     MAX_FRAMES,
     STEP_TAIL,
     CandidateLines,
     clean_log_line,
+    is_frame_line,
 )
 from hummingbird.evidence.logs.stack_frames import find_foldable
 
@@ -58,7 +57,7 @@ _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 LEAD_COST = 0.8  # of the rank, for each time that e times as many lines of trouble begin alike
 LEAD_LETTERS = 5
 KNOWN_COST = 4.0  # of the rank, for a line that the last green log has too
-FEW_LEADS = 10  # lines of trouble that begin alike without a cost
+FEW_LEADS = 100  # lines of trouble that begin alike without a cost
 _RED = re.compile(rb"(?:\x1b|\^\[)\[(?:\d+;)*(?:31|91)")
 _COLOUR_CODES = re.compile(rb"(?:\x1b|\^\[)\[[\d;]*[mK]")
 
@@ -87,7 +86,7 @@ def choose_line_numbers(
 def _frames_behind(kept: CandidateLines, number: int) -> range:
     """Return the stack frames that go on from a line, itself included."""
     end = number
-    while end - number < MAX_FRAMES and FRAME_LINE.search(kept.lines.get(end, b"")[:FRAME_BYTES]):
+    while end - number < MAX_FRAMES and is_frame_line(kept.lines.get(end, b"")):
         end += 1
     return range(number, end)
 
@@ -168,7 +167,6 @@ FROM_END = (1, 3, 6, 12, 25, 50, 100, 200, 400, 1000)
 SAME = (2, 3, 6, 15, 60)
 LENGTH = (1, 12, 40, 120, 250)
 PREFIX = (2, 5, 15, 60)
-LEADS = (1, 2, 4, 10, 40)
 CORE = sort_bits(LineSort.HEAD, LineSort.COMPILER, LineSort.LINT, LineSort.SETTING, LineSort.THROWN)
 NEAR_END = 60
 NAMING = 30  # lines before the end of a step whose names are searched elsewhere
@@ -200,7 +198,6 @@ SCALES = (
     ("same", SAME),
     ("length", LENGTH),
     ("prefix", PREFIX),
-    ("leads", LEADS),
 )
 FLAGS = ("first end", "after ends", "in step", "two cores", "named", "named twice", "named near end", "near end")
 
@@ -228,7 +225,7 @@ def build_features(kept: CandidateLines, is_known: Callable[[str], bool] | None 
         bodies,
         found,
         _neighbour_marks(numbers, found),
-        _position_buckets(kept, where, bodies, shapes, leads),
+        _position_buckets(kept, where, bodies, shapes),
         _feature_flags(where, bodies, found),
         sort_weights(found),
         where.steps,
@@ -320,7 +317,6 @@ def _position_buckets(
     where: _StepPositions,
     texts: Sequence[str],
     raws: Sequence[bytes],
-    leads: Mapping[int, int],
 ) -> list[list[int]]:
     shapes = [raw[:SHAPE_BYTES].translate(None, b"0123456789") for raw in raws]
     firsts = [text.lstrip()[:30].partition(" ")[0] for text in texts]
@@ -331,7 +327,6 @@ def _position_buckets(
         [max(same.get(number, 0), alike[shape]) for number, shape in zip(where.numbers, shapes, strict=True)],
         map(len, texts),
         [leading[first] for first in firsts],
-        [leads.get(number, 0) for number in where.numbers],
     )
     return [
         [bisect_right(edges, value) for value in values] for (_, edges), values in zip(SCALES, measured, strict=True)
@@ -466,6 +461,7 @@ class LineStanding:
 
     worth: list[float]  # as part of a region
     lead: list[float]  # as the line that a region grows from
+    frames: list[bool]
     folded: set[int]  # rows of frames that are shown only if room is left
 
 
@@ -492,7 +488,7 @@ def compute_standing(rows: LineFeatures, scores: Sequence[float]) -> LineStandin
         value - _FRAME_LEADS * (frame or mark & _ADVICE > 0)
         for value, frame, mark in zip(worth, frames, rows.marks, strict=True)
     ]
-    return LineStanding(worth, lead, folded)
+    return LineStanding(worth, lead, frames, folded)
 
 
 _NAMED_ABOVE = re.compile(r"\s*(?:\[\w{1,12}\]\s+)?at ")  # frames of languages that name the exception first

@@ -209,13 +209,18 @@ class LineChooser:
     def _grow_region(self, lead: int, least: float, most: float) -> list[int]:
         """Add lines above or below, whichever side is better, and return those added."""
         grown: list[int] = []
+        folded: list[int] = []
+        reserved = 0  # about the bytes of the folded frames
         low = high = lead
         above, below = self._best_ahead(low, -1), self._best_ahead(high, 1)
         while most > 0 and max(above, below) >= least:
             at = high + 1 if below >= above else low - 1
             if at in self.standing.folded:
-                self.skipped.append(at)
+                folded.append(at)
+                reserved += len(shorten_line(self.texts[at]))
                 cost = 0
+            elif reserved >= most and not self.standing.frames[at]:
+                break  # what lies behind a folded trace is not worth more than its frames
             elif (cost := self._take_line(at)) < 0:
                 break
             if at > high:
@@ -225,6 +230,12 @@ class LineChooser:
             if cost:
                 grown.append(at)
                 most -= cost
+        for at in folded:
+            if most > 0 and (cost := self._take_line(at)) > 0:
+                grown.append(at)
+                most -= cost
+            else:
+                self.skipped.append(at)
         return grown
 
     def _best_ahead(self, at: int, step: int) -> float:

@@ -154,7 +154,7 @@ def _keep_first_and_last(numbers: list[int], most: int = MAX_BORDERS) -> list[in
 BEFORE, AFTER = 6, 14  # lines kept around trouble
 MAX_FRAMES = 80  # of a stack trace that is longer, kept behind those
 FRAME_BYTES = 120
-FRAME_LINE = re.compile(rb"(?:^|\s)at [\w.$<>/@ ]+\(|^\s*File \"|:in [`']|^\s+at \S+:\d+:\d+")
+_FRAME_LINE = re.compile(rb"(?:^|\s)at [\w.$<>/@ ]+\(|^\s*File \"|:in [`']|^\s+at \S+:\d+:\d+")
 STEP_TAIL = 60  # lines kept before the end of a failed step
 END_TAIL = 60
 HEAD_LINES = 12
@@ -198,9 +198,15 @@ class CandidateLines:
 def _count_frames(lines: Sequence[bytes], at: int) -> int:
     """Count the stack frames from a line on, if the line before is one, too."""
     count = 0
-    while count < MAX_FRAMES and at + count < len(lines) and FRAME_LINE.search(lines[at + count][:FRAME_BYTES]):
+    while count < MAX_FRAMES and at + count < len(lines) and is_frame_line(lines[at + count]):
         count += 1
     return count
+
+
+def is_frame_line(line: bytes) -> bool:
+    """Tell whether a raw line looks like a frame of a stack trace."""
+    head = line[:FRAME_BYTES]
+    return (b"at " in head or b'File "' in head or b":in " in head) and _FRAME_LINE.search(head) is not None
 
 
 @cache
