@@ -6,15 +6,16 @@ the home of the checkout and the order of lines are taken away.
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 
 from benchmarks.evidence.arguments import chosen
-from benchmarks.evidence.labels import Label, labels
+from benchmarks.evidence.labels import FIXES, Label, fixes, labels, read
 from benchmarks.evidence.mutator import rerun
+from benchmarks.evidence.split import is_kept_apart, repository_key
 from hummingbird.evidence.fingerprints import compute_fingerprint
 from hummingbird.evidence.regions import EvidenceAnalysis
 
@@ -68,6 +69,7 @@ def report(logs: Path, *, quick: bool) -> None:
     others = _print_real_pairs(chunks)
     _print_edges(chunks)
     _print_whole_logs(chunks)
+    _print_best_regions(logs, chunks, 10 if quick else 1)
     print(f"\n{_microseconds(chunks):.1f} µs a line.\n")
     _print_doubtful(others)
 
@@ -143,6 +145,36 @@ def _print_whole_logs(chunks: list[Chunk]) -> None:
         prints = [_best(analyse(one)) for one in (text, rerun(text, number))]
         share.add(prints[0] == prints[1] != "")
     print(share.row("whole logs and their second runs, simulated: the best region of each", "≥ 98 %"))
+
+
+def _print_best_regions(logs: Path, chunks: list[Chunk], every: int) -> None:
+    """Compare the best region of whole logs: other failures may stand in them, and the engine may show one of those."""
+    engine = _analyse()
+    if engine is None:
+        return
+    seen: list[tuple[str, object, str]] = [
+        (repository_key(chunk.label.repo), chunk.plainly, _best(engine(chunk.label.text()))) for chunk in chunks
+    ]
+    _print_sides("the same chunk", "different chunks", seen)
+    if (logs / FIXES).exists():
+        known = fixes(logs)[::every]
+        _print_sides(
+            "jobs of one build",
+            "different builds",
+            [(repository_key(fix.repo), read(fix.patch), _best(engine(read(fix.red)))) for fix in known],
+        )
+
+
+def _print_sides(alike: str, unlike: str, seen: Sequence[tuple[str, object, str]]) -> None:
+    """Print the shares of equal best regions, apart for repositories that are kept apart."""
+    for apart, side in ((False, "may be looked at"), (True, "kept apart")):
+        same, other = Share(), Share()
+        inside = [one for one in seen if is_kept_apart(one[0]) is apart]
+        for (repo, truth, found), (other_repo, other_truth, other_found) in combinations(inside, 2):
+            if repo == other_repo:
+                (same if truth == other_truth else other).add(found == other_found != "")
+        print(same.row(f"best regions, {alike}, repositories {side}", "≥ 98 %"))
+        print(other.row(f"best regions, {unlike}, repositories {side}", "≤ 1 %"))
 
 
 def _best(found: EvidenceAnalysis) -> str:

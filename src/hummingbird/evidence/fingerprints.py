@@ -40,6 +40,11 @@ _ADDRESS = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
     r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}:{1,2}){3,7}[0-9a-fA-F]{1,4}(?![\w:])"
 )
+_OBJECT_ID = re.compile(r"(?<=[\w;$\]])@[0-9a-f]{5,16}\b")  # `java.lang.Object@a7e666`
+# An environment of a test matrix, in which the same failure comes again: `py36`, `python2.7`, `pypy3`.
+_ENVIRONMENT = re.compile(
+    r"(?<![\w.])(?:(?:py|cp)[23][0-9]{1,2}|python[23](?:\.[0-9]{1,2}){1,2}|pypy-?(?:[23](?:\.[0-9]{1,2}){0,2})?)(?!\w)"
+)
 _LETTER = "A-Za-z\u00c0-\u1fff\u2c00-\u2fff\u3040-\ud7ff\uf900-\U0010ffff"
 _WORD = re.compile(f"[0-9_{_LETTER}]+")
 _LETTERS_OR_DIGITS = re.compile(f"[0-9]+|[{_LETTER}]+")
@@ -82,6 +87,10 @@ def stable_words(line: str) -> list[str]:
         line = _PATH.sub(_path_tail, line)
     if line.count("-") > 3 or line.count(":") > 2:
         line = _ADDRESS.sub(" 0 ", line)
+    if "@" in line:
+        line = _OBJECT_ID.sub(" ", line)
+    if "py" in line or "cp" in line:
+        line = _ENVIRONMENT.sub("py", line)
     return list(islice(_stable_tokens(_WORD.findall(line)), FINGERPRINT_WORDS))
 
 
@@ -134,7 +143,9 @@ def _singular(word: str) -> str:
 def _strip_variable_parts(token: str) -> str:
     """Return the part of a word that is a name; "" if the word is a number, a hash or a random id."""
     parts = token.split("_")
-    if not any(part and not part.isdigit() for part in parts):
+    if not any(
+        part and not part.isdigit() and not _is_quantity(part, _LETTERS_OR_DIGITS.findall(part)) for part in parts
+    ):
         return ""
     return "_".join(kept for part in parts if part and (kept := _stable_part(part)))
 
@@ -169,8 +180,9 @@ def _is_random(part: str, numbers: list[str]) -> bool:
     return len(part) >= 8 and len(numbers) >= 2 and sum(map(len, numbers)) * 10 >= len(part) * 3
 
 
-_RULES_VERSION = b"words 1"  # part of every fingerprint, so that changed rules give no false matches
+_RULES_VERSION = b"words 2"  # part of every fingerprint, so that changed rules give no false matches
 _ENOUGH_WORDS = 3  # telling words; with fewer, the lines around are needed to tell failures apart
+_ENOUGH_PLACED_WORDS = 4
 
 # In lower case, and each alternative begins with a literal character: so `re` skips to the next possible first letter,
 # which is 5 times as fast.
@@ -181,9 +193,11 @@ _WRONG = re.compile(
     r"|duplicate|✖|✗|\[[45][0-9][0-9]\]"
 )
 _HEADING = re.compile(r"\s*[0-9]+\) |[\w./-]+\.\w+[:(][0-9]")  # `1) name of a test`, `file.c:12: message`
+# Frames, and the source code that some tools show of them.
 _FRAME = re.compile(
-    r"\s*(?:at\s+\S|File \"|#\s*\d+[\s:]|\d+:\s+0x|from \S+:\d+:in|# \.?/|\.\.\. \d+ more|goroutine \d|\S+:\d+ \+0x"
-    r"|\[C\]: in |\[string |\S+:\d+:in [`'])"
+    r"\s*(?:\[error\]\s+)?(?:at\s+\S|File \"|#\s*\d+[\s:]|\d+:\s+0x|from \S+:\d+:in|# \.?/|\.\.\. \d+ more"
+    r"|goroutine \d|\S+:\d+ \+0x|\[C\]: in |\[string |\S+:\d+:in [`'])"
+    r"|[>\s]*(?:raise|except|throw|catch)\b.*[:;)]$"
 )
 # What tools add after any failure. Another run of the same failure may end a line earlier.
 _AFTERMATH = re.compile(
@@ -192,7 +206,13 @@ _AFTERMATH = re.compile(
     r"|re-run maven|^> task \S+ failed|execution failed for task|build failed with an exception|build failure$"
     r"|✖ [0-9]+ problems?\b"
     r"|there (?:are|were) (?:test failures|failing tests)|please refer to \S+ for the individual|^\W*what went wrong:"
+    r"|failed to execute goal .*(?:compilation failure|there (?:are|were) test failures)|^\W*the command .* failed"
+    r"|for more information about the errors|full stack trace of|after correcting the problems|\[help [0-9]\]"
+    r"|^\W*(?:error\W+)?mvn <|see \S+ (?:log|report)\b"
+    r"|^\W*(?:issues?|problems?|synopsis|errors?|failures?|error report)\W*$"
 )
+# Says in one line what is wrong and where: `file.c:12: message`, or what pytest shows of an assertion.
+_PLACED = re.compile(r"[\w)\]]\.\w{1,8}['\"]?[:(\[]\[?[0-9]+[,:\])0-9]*.*\w{3}|[eE]  +\S")
 _CHATTER = re.compile(r"\W*(?:info|debug|trace|notice)\b")
 _ITEM = re.compile(r"\s+\S|[-*•] ")
 _COMMONPLACE_WORDS = (
@@ -205,6 +225,7 @@ _COMMONPLACE = frozenset(_COMMONPLACE_WORDS.split())
 
 
 class _LineWeight(Enum):
+    PLACED = auto()  # says what went wrong, and where
     WRONG = auto()  # says what went wrong
     PLAIN = auto()
     IDLE = auto()  # commonplace words only, or printed after any failure
@@ -237,28 +258,34 @@ def normalise_line(line: str) -> str:
 
 
 def _identifying_lines(lines: Sequence[str]) -> set[str]:
-    """Return the lines that say what went wrong; if those say too little, all lines that say anything."""
+    """Return the lines that say what went wrong, best those with a place; if they say too little, others as well.
+
+    A line more above or below changes nothing if it says less than those.
+    """
     found: dict[_LineWeight, set[str]] = {weight: set() for weight in _LineWeight}
-    told: set[str] = set()
+    telling: dict[_LineWeight, set[str]] = {weight: set() for weight in _LineWeight}
     for weight, said in _weigh_lines(lines):
         found[weight].add(" ".join(said))
-        if weight is _LineWeight.WRONG and len(told) < _ENOUGH_WORDS:
-            told.update(filter(_is_telling, said))
-    if len(told) >= _ENOUGH_WORDS:
-        return found[_LineWeight.WRONG]
-    return found[_LineWeight.WRONG] | found[_LineWeight.PLAIN] or found[_LineWeight.IDLE]
+        telling[weight].update(filter(_is_telling, said))
+    if len(telling[_LineWeight.PLACED]) >= _ENOUGH_PLACED_WORDS:
+        return found[_LineWeight.PLACED]
+    wrong = found[_LineWeight.PLACED] | found[_LineWeight.WRONG]
+    if len(telling[_LineWeight.PLACED] | telling[_LineWeight.WRONG]) >= _ENOUGH_WORDS:
+        return wrong
+    return wrong | found[_LineWeight.PLAIN] or found[_LineWeight.IDLE]
 
 
 def _weigh_lines(lines: Sequence[str]) -> Iterator[tuple[_LineWeight, list[str]]]:
-    listing = False  # an error ended with a colon, so the indented lines below belong to it
+    listing: _LineWeight | None = None  # of an error that ended with a colon: the indented lines below belong to it
     for line in map(clean_line, lines):
         if not (said := stable_words(line)):
             continue
         weight = _line_weight(line, said)
         if weight is _LineWeight.PLAIN and listing and _ITEM.match(line):
-            weight = _LineWeight.WRONG
+            weight = listing
         else:
-            listing = weight is _LineWeight.WRONG and line.rstrip().endswith(":")
+            says_wrong = weight in (_LineWeight.PLACED, _LineWeight.WRONG)
+            listing = weight if says_wrong and line.rstrip().endswith(":") else None
         yield weight, said
 
 
@@ -269,7 +296,7 @@ def _line_weight(line: str, said: list[str]) -> _LineWeight:
     if _AFTERMATH.search(low):
         return _LineWeight.IDLE
     if (_WRONG.search(low) or _HEADING.match(line)) and not _FRAME.match(line):
-        return _LineWeight.WRONG
+        return _LineWeight.PLACED if _PLACED.search(line) else _LineWeight.WRONG
     return _LineWeight.IDLE if _CHATTER.match(low) else _LineWeight.PLAIN
 
 
