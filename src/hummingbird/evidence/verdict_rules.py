@@ -135,7 +135,7 @@ _STEADY = 2  # green runs in a row that make the target branch count for more
 _ASIDE = 2.0  # by how much less than the best one a region stands out that only hints
 # Regions beside the best one that name the files that are wrong. Where several tests fail, each names its own file, so
 # that almost any change to a test would be blamed.
-_NAMING_KINDS = (RegionKind.COMPILER, RegionKind.LINT, RegionKind.DEPENDENCY, RegionKind.TRACE)
+_NAMING_KINDS = (RegionKind.COMPILER, RegionKind.LINT, RegionKind.DEPENDENCY)
 _PLACED = (RegionKind.COMPILER, RegionKind.LINT)  # these name a file because that file is wrong
 # In this order: a machine that breaks is also red on the target branch, and passes another time.
 _NOT_OURS = (FailureOrigin.INFRASTRUCTURE, FailureOrigin.FLAKY, FailureOrigin.TARGET)
