@@ -1,6 +1,7 @@
 """Makes the cases' checks explain themselves when they fail, and what was captured fit to be sent."""
 
 import gc
+import os
 import signal
 from collections.abc import Generator, Iterator
 
@@ -28,6 +29,13 @@ settings.load_profile("hummingbird")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as behind a shell's `&`: every process that a test starts
     signal.signal(signal.SIGINT, signal.default_int_handler)  # would inherit that
+
+for name in (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+):  # this machine's certificates are no default of ours
+    os.environ.pop(name, None)
 
 gc.disable()  # while modules are read nothing is garbage, and looking for some takes a fifth of the time
 
