@@ -1,5 +1,6 @@
 """The workflows that come with Hummingbird: what their prompts promise is there."""
 
+import json
 import re
 from pathlib import Path
 
@@ -10,23 +11,26 @@ from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS
 from hummingbird.config import loader as loading
 from hummingbird.config.loader import load_config
 from hummingbird.core.findings import Severity
+from hummingbird.core.orders import OrderCause, WorkOrder
 from hummingbird.evidence.regions import FailureClass
 from hummingbird.gitlab.read.source import TOOL_TEMPLATES as GITLAB
 from hummingbird.konflux.source import TOOL_TEMPLATES as KONFLUX
 from hummingbird.service.note_text import NOTHING_TO_REPORT
+from hummingbird.service.run_stage import task_text
 from hummingbird.testing_farm.settings import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource
 
 PROMPTS = load_config(None, None).prompts
 FARM = tuple(tool.spec.name for tool in TestingFarmSource(TestingFarmSettings()).tools)
 TOOL = re.compile(r"`([a-z]+_[a-z_]+)`")
+ORDERED = ("pipeline_id", "target_branch", "judged_by_rules", "session_id")  # in the first message
 VERDICTS = (FailureClass.CODE, FailureClass.TEST, FailureClass.FLAKY, FailureClass.INFRASTRUCTURE)
 
 
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("analyze-failures", {*GITLAB, *KONFLUX, *FARM, *SANDBOX_TOOLS, "judged_by_rules"}),  # the last: in the order
+        ("analyze-failures", {*GITLAB, *KONFLUX, *FARM, *SANDBOX_TOOLS, *ORDERED, "konflux_ui", "artifacts_base"}),
         ("code-review", {*GITLAB, *SANDBOX_TOOLS, finding_report.NAME}),
     ],
 )
@@ -34,6 +38,18 @@ def test_every_tool_that_a_prompt_names_is_one_that_there_is(name: str, known: s
     named = set(TOOL.findall(PROMPTS[name]))
     assert len(named) >= 5
     assert named <= known
+
+
+def test_the_failure_analysis_says_what_it_is_given_and_how_it_links_and_folds() -> None:
+    said = PROMPTS["analyze-failures"]
+    order = WorkOrder(id="o", session_id="s", cause=OrderCause.PIPELINE, workflow="w", project="a/b", mr_iid=7, sha="c")
+    given = json.loads(task_text(order, "main"))
+    assert {"project", "iid", "sha", "session_id"} <= given.keys()
+    assert all(f"`{name}`" in said for name in (*given.keys() - {"workflow"}, *ORDERED))
+    assert "{konflux_ui}/pipelinerun/NAME" in said
+    assert "{artifacts_base}/REQUEST_ID/" in said
+    assert "<details><summary>" in said
+    assert "results of all Testing Farm" in said
 
 
 @pytest.mark.parametrize("name", PROMPTS)
