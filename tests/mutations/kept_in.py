@@ -51,8 +51,8 @@ KEPT_IN = (
         "write-token",
         "How far a command is, is told with the credentials in it",
         "hummingbird/agent/loop.py",
-        "shorten_line(masked, PROGRESS_CHARS)",
-        "shorten_line(replace_surrogates(text), PROGRESS_CHARS)",
+        "for line in masked.split(",
+        "for line in replace_surrogates(text).split(",
         (_CHAT,),
     ),
     Mutation(
