@@ -135,7 +135,7 @@ class InvariantWatch:
             elif final[order.id] is None and order.cause.value != "page":
                 self.fail(f"Order {order.id[:6]} ended, but there is no note that says so.")
         self._check_placeholders(dead_ids)
-        self._check_order()
+        self._check_order(dead_ids)
         self._check_spending()
 
     def _marked_notes(self) -> Iterator[BotNote]:
@@ -156,8 +156,8 @@ class InvariantWatch:
             if ends.get(session, 0) < note.id and note.marker.order not in dead_ids:
                 self.fail(f"The placeholder of order {note.marker.order[:6]} waits for ever.")
 
-    def _check_order(self) -> None:
-        """Orders of a session end in the order in which they were sent."""
+    def _check_order(self, dead_ids: set[str]) -> None:
+        """Orders of a session end in the order in which they were sent; one that was given up may come again later."""
         sent: dict[str, float] = {}
         for at, _, what, message in self._services.queue.log:
             envelope = _order_in(message)
@@ -166,7 +166,7 @@ class InvariantWatch:
         ended: dict[str, list[tuple[float, str]]] = defaultdict(list)
         first: set[str] = set()
         for at, _, order, outcome in self._services.outcomes:
-            if not isinstance(outcome, RetryLater) and order.id not in first:
+            if not isinstance(outcome, RetryLater) and order.id not in {*first, *dead_ids}:
                 first.add(order.id)
                 ended[order.session_id].append((at, order.id))
         for session, found in ended.items():
