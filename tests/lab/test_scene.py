@@ -100,7 +100,7 @@ def test_the_servers_name_each_others_served_addresses(konflux: Scene) -> None:
 def test_kubeconfig_files_lead_to_the_cluster_and_are_private(konflux: Scene, tmp_path: Path) -> None:
     ours, theirs = konflux.write_kubeconfig(tmp_path / "ours"), konflux.write_kubectl_config(tmp_path / "theirs")
     assert {each.stat().st_mode & 0o777 for each in (ours, theirs)} == {0o600}
-    wanted = kubeconfig.ClusterAccess(konflux.url("konflux"), konflux.konflux_token, konflux.worlds.konflux.namespace)
+    wanted = kubeconfig.ClusterEndpoint(konflux.url("konflux"), konflux.konflux_token, konflux.worlds.konflux.namespace)
     assert kubeconfig.read_kubeconfig(ours) == wanted
     carrying = kubeconfig.read_kubeconfig(theirs)
     assert (carrying.token, carrying.namespace) == (wanted.token, wanted.namespace)

@@ -127,7 +127,7 @@ class GitLabRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RawResponse:
+class GitLabHttpResponse:
     """Status, headers and body of a response; the body of a refusal is cut to HTTP_REFUSAL_BYTES."""
 
     status: int
@@ -147,7 +147,7 @@ class _TokenAuth(httpx2.Auth):
         yield request
 
 
-Answer = TypeVar("Answer", httpx2.Response, RawResponse)
+Answer = TypeVar("Answer", httpx2.Response, GitLabHttpResponse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class GitLabHttpClient:
         self._token = token
         self._auth = _TokenAuth(token)
 
-    async def send(self, request: GitLabRequest) -> RawResponse:
+    async def send(self, request: GitLabRequest) -> GitLabHttpResponse:
         """Send the request and read its response, whatever its status. Raises RequestFailed."""
         return await self._follow_redirects(request, self._read_response)
 
@@ -194,12 +194,12 @@ class GitLabHttpClient:
         finally:
             await _close_quietly(response)
 
-    async def read_refusal(self, response: httpx2.Response) -> RawResponse:
+    async def read_refusal(self, response: httpx2.Response) -> GitLabHttpResponse:
         """Read the body of a refusal that `open` yielded, as far as it comes."""
         body = b""
         with suppress(RequestFailed):
             body = await self._read_body(response, GitLabRequest("", "GET", ""))
-        return RawResponse(response.status_code, response.headers, body)
+        return GitLabHttpResponse(response.status_code, response.headers, body)
 
     async def _follow_redirects(
         self, request: GitLabRequest, receive: Callable[[GitLabRequest, httpx2.Response], Awaitable[Answer]]
@@ -346,10 +346,10 @@ class GitLabHttpClient:
     async def _return_response(self, _: GitLabRequest, response: httpx2.Response) -> httpx2.Response:
         return response
 
-    async def _read_response(self, request: GitLabRequest, response: httpx2.Response) -> RawResponse:
+    async def _read_response(self, request: GitLabRequest, response: httpx2.Response) -> GitLabHttpResponse:
         body = await self._read_body(response, request)
         await response.aclose()
-        return RawResponse(response.status_code, response.headers, body)
+        return GitLabHttpResponse(response.status_code, response.headers, body)
 
     async def _read_body(self, response: httpx2.Response, request: GitLabRequest) -> bytes:
         """Read the body; cut off that of a refusal, and remove the token from it: a proxy might echo it."""
@@ -381,7 +381,7 @@ def _may_retry(failed: RequestFailed, request: GitLabRequest) -> bool:
     return failed.kind is FailureKind.NOT_SENT or (request.repeatable and failed.kind in _REPEATABLE_FAILURES)
 
 
-def _status(answer: httpx2.Response | RawResponse) -> int:
+def _status(answer: httpx2.Response | GitLabHttpResponse) -> int:
     return answer.status_code if isinstance(answer, httpx2.Response) else answer.status
 
 
@@ -390,7 +390,7 @@ def _reason(error: Exception) -> str:
     return shorten_line(str(error) or type(error).__name__, 200)
 
 
-async def _close_quietly(answer: httpx2.Response | RawResponse | None) -> None:
+async def _close_quietly(answer: httpx2.Response | GitLabHttpResponse | None) -> None:
     if isinstance(answer, httpx2.Response):
         with suppress(httpx2.HTTPError, *TRANSPORT_ERRORS):
             await answer.aclose()

@@ -62,7 +62,7 @@ def _from_server(status: Raw) -> Failed:
 
 
 class Server:
-    def __init__(self, access: kubeconfig.ClusterAccess) -> None:
+    def __init__(self, access: kubeconfig.ClusterEndpoint) -> None:
         self.address: SplitResult = urlsplit(access.server)
         self.headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
 

@@ -68,7 +68,7 @@ def split_line_number(line: str) -> tuple[int, str] | None:
 
 
 def split_cited_number(line: str) -> tuple[int, str] | None:
-    """Do the same for numbers as models write them: `L5: `, `5 | ` and `**5:** ` too."""
+    """Do the same for numbers as models write them: with an L before or a bar behind, and `**5:** ` too."""
     found = _CITED_NUMBER.fullmatch(line)
     return (int(found[1] or found[2]), found[3]) if found else None
 

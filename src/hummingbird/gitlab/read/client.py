@@ -51,7 +51,7 @@ from hummingbird.gitlab.http_client import (
     GitLabHttpClient,
     GitLabRequest,
     JsonObject,
-    RawResponse,
+    GitLabHttpResponse,
     RequestFailed,
     create_http_client,
     next_page_path,
@@ -112,7 +112,7 @@ def _failure_error(what: str, failed: RequestFailed) -> HummingbirdError:
     return SourceRefused(f"{what} could not be asked for ({failed.reason or kind.name}): go on without.")
 
 
-def _refusal_error(what: str, answer: RawResponse) -> HummingbirdError:
+def _refusal_error(what: str, answer: GitLabHttpResponse) -> HummingbirdError:
     code = answer.status
     if code == 401:
         return CredentialRefused(
@@ -136,7 +136,7 @@ def _refusal_error(what: str, answer: RawResponse) -> HummingbirdError:
     return SourceRefused(f"{what} was refused with status {code}{_quote_stock_phrase(answer)}. Ask for something else.")
 
 
-def _error_text(answer: RawResponse) -> str:
+def _error_text(answer: GitLabHttpResponse) -> str:
     """Return GitLab's message, which may be any JSON value; empty if there is none."""
     try:
         found = decode_json(answer.body)
@@ -149,7 +149,7 @@ def _error_text(answer: RawResponse) -> str:
     )
 
 
-def _quote_stock_phrase(answer: RawResponse) -> str:
+def _quote_stock_phrase(answer: GitLabHttpResponse) -> str:
     """Quote GitLab's message when it is one of its stock phrases."""
     said = _error_text(answer)
     return f" (GitLab said: {said})" if _STOCK_PHRASE.fullmatch(said) else ""
@@ -248,7 +248,7 @@ class GitLabReader:
                 async for chunk in chunks:
                     yield chunk
 
-    async def _send(self, path: str, query: Mapping[str, Any]) -> RawResponse:
+    async def _send(self, path: str, query: Mapping[str, Any]) -> GitLabHttpResponse:
         with self._translate():
             answer = await self._client.send(self._build_request(path, query, {}))
         if not _is_success(answer.status):
@@ -283,7 +283,7 @@ class GitLabReader:
                 raise self._deadline.error() from error.__cause__
             raise
 
-    def _decode(self, answer: RawResponse) -> Any:
+    def _decode(self, answer: GitLabHttpResponse) -> Any:
         try:
             return decode_json(answer.body)
         except InvalidJson as error:

@@ -11,7 +11,7 @@ CONTEXT = "lab"
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterAccess:
+class ClusterEndpoint:
     """Where a context points to, and with which token."""
 
     server: str
@@ -42,7 +42,7 @@ def write_kubeconfig(path: Path, server: str, token: str, namespace: str | None 
     return path
 
 
-def read_kubeconfig(path: Path, context: str = "") -> ClusterAccess:
+def read_kubeconfig(path: Path, context: str = "") -> ClusterEndpoint:
     """Read one context, by default the current one. Raises `Unusable`."""
     try:
         document = json.loads(path.read_text())
@@ -58,7 +58,7 @@ def read_kubeconfig(path: Path, context: str = "") -> ClusterAccess:
         raise KubeconfigUnusable(f'context "{wanted}" does not exist')
     server = _find_item(document, "clusters", chosen["cluster"])["cluster"]["server"]
     token = _find_item(document, "users", chosen["user"]).get("user", {}).get("token", "")
-    return ClusterAccess(server, token, chosen.get("namespace", ""))
+    return ClusterEndpoint(server, token, chosen.get("namespace", ""))
 
 
 def kubeconfig_path(given: str, environment: Mapping[str, str] = os.environ) -> Path:
