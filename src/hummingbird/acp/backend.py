@@ -14,7 +14,7 @@ from hummingbird.core.sessions import SessionSummary
 
 @dataclass(frozen=True, slots=True)
 class ConversationRequest:
-    """What is needed to create the partner of a conversation.
+    """The settings for creating the partner of a conversation.
 
     `resume` is a full session id, or empty for a new session. `clarifier` is None when the editor cannot show such
     questions. `before` is the previous partner of this conversation, whose edits in the workspace can be undone.

@@ -76,7 +76,7 @@ class SummaryRange:
 
     @cached_property
     def requests(self) -> list[UserRequest]:
-        """Return all requests so far, including those that stay in the conversation: their outcome is told too."""
+        """Return all requests so far. The summary also reports the outcome of those that stay in the conversation."""
         return find_user_requests(self.entries)
 
     @cached_property

@@ -232,7 +232,7 @@ class SessionSandbox:
             self._checkpoints.save_in_background(self._sandbox)
 
     def take_news(self) -> str:
-        """Return what the model must be told about its files, once."""
+        """Return the news about its files that the model must read; each is returned once."""
         told, self._news = "\n".join(self._news), []
         return told
 

@@ -34,7 +34,7 @@ class SandboxChoice:
 def choose_for_service(
     environment: Mapping[str, str], backend: str = "", context: str = "", namespace: str = ""
 ) -> SandboxChoice:
-    """Return the choice for `serve`, and for whoever tells what `serve` will do."""
+    """Return the choice for `serve`, and for commands that report what `serve` will do."""
     return SandboxChoice(backend, context, namespace, serves=True, in_pod=runs_in_pod(environment))
 
 

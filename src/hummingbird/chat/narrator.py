@@ -117,7 +117,7 @@ class Narrator:
 
     @property
     def activity(self) -> str:
-        """What is happening and for how long; empty when nothing is."""
+        """Say what is going on and for how long; empty when nothing is."""
         if not self._activity:
             return ""
         return f"{self._activity} {self._clock() - self._activity_since:.0f}s"

@@ -217,7 +217,7 @@ class OpenQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QuestionPanel:
-    """What is shown above the input while a question is open; without `rows` it does not accept an answer yet."""
+    """The panel above the input while a question is open; without `rows` it does not accept an answer yet."""
 
     title: str
     rows: tuple[str, ...]

@@ -100,7 +100,7 @@ class BudgetSettings(ConfigSection):
 
 
 class ModelSettings(ConfigSection):
-    """What is not known of a model, or differs from what is known."""
+    """Facts about a model that the built-in table lacks or gets wrong."""
 
     context_tokens: int = config_field("settings.models.*.context_tokens", ge=1_000)
 

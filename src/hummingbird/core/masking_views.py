@@ -303,7 +303,7 @@ class HexDumpViewReader(ViewReader):
                         yield starts[start], view.text_end(end)
 
     def find_open(self, text: bytes, at: int) -> int:
-        """Wait for the rest of a dump, as many bytes of it as a spelling may have."""
+        """Hold back the end of an unfinished dump, as many bytes as the spelling of a secret may have."""
         line = text.rfind(b"\n") + 1
         open_at = len(text)
         if line < len(text):

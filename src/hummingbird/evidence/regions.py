@@ -23,7 +23,7 @@ class RegionKind(StrEnum):
 
 
 class FailureClass(StrEnum):
-    """What is to blame for a failure."""
+    """The kind of thing that is to blame for a failure."""
 
     CODE = "code"
     TEST = "test"

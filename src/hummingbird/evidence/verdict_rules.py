@@ -76,7 +76,7 @@ class TargetHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """What is known about one failed job.
+    """Facts about one failed job.
 
     Attributes:
         analysis: of the log; None if the log was not read.
@@ -108,7 +108,7 @@ class JobFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureFacts:
-    """What is known about the failed jobs of a pipeline.
+    """Facts about the failed jobs of a pipeline.
 
     `jobs` are those without another failure to blame, in the order in which to look at them. `changed` are the files of
     the diff, None if it was not read. `missing_facts` are sentences about what could not be looked up.

@@ -34,7 +34,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """The run of an order ended with an error, and whoever waits for it was told."""
+    """The run of an order ended with an error, which was reported to whoever waits for it."""
 
     error: HummingbirdError
 

@@ -52,7 +52,7 @@ from hummingbird.service.votes import VoteTracker
 
 @dataclass(frozen=True, slots=True)
 class StartRefusal:
-    """Why a run must not start; `answer` is for the person who asked, and empty if nobody is told."""
+    """The reason why a run must not start; `answer` goes to the person who asked, and is empty if nobody gets one."""
 
     reason: str
     answer: str = ""

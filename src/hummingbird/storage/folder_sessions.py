@@ -170,7 +170,7 @@ class SessionOpener(Generic[S]):
             raise
 
     async def _wait_until_released(self, session_id: str) -> None:
-        """Wait until this process has released the session, so that nobody is told that another process holds it.
+        """Wait until this process has released the session, so that nobody gets an error about another process.
 
         If the store hangs, the wait ends after COMMIT_S; the opening that follows reports the problem.
         """

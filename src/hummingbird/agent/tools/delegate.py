@@ -101,7 +101,7 @@ class _SubAgentTask:
 
     @property
     def unspent(self) -> Decimal:
-        """Return what it was promised and has not spent yet."""
+        """Return the part of its budget that the sub-agent has not spent yet."""
         return Decimal(0) if self.usd is None else max(Decimal(0), self.usd - self.ledger.known_usd)
 
     def apply_entry(self, entry: JournalEntry) -> None:
