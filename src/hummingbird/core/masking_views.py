@@ -303,7 +303,7 @@ class HexDumpViewReader(ViewReader):
                         yield starts[start], view.text_end(end)
 
     def find_open(self, text: bytes, at: int) -> int:
-        """Hold back the end of an unfinished dump, as many bytes as the spelling of a secret may have."""
+        """Return where an unfinished dump begins, so that its rest can be waited for; or the end of the text."""
         line = text.rfind(b"\n") + 1
         open_at = len(text)
         if line < len(text):
