@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from hummingbird.gitlab.http_client import GitLabHttpClient, GitLabRequest, RawResponse
+from hummingbird.gitlab.http_client import GitLabHttpClient, GitLabHttpResponse, GitLabRequest
 from hummingbird.queues.sqs import SqsQueue
 from hummingbird.service import publisher
 from hummingbird.service.message_lease import MessageLease
@@ -37,7 +37,7 @@ def with_blind_retries() -> Iterator[None]:
     """A write whose outcome is unknown is sent again at once."""
     send = GitLabHttpClient.send
 
-    async def send_again(client: GitLabHttpClient, request: GitLabRequest) -> RawResponse:
+    async def send_again(client: GitLabHttpClient, request: GitLabRequest) -> GitLabHttpResponse:
         return await send(client, replace(request, repeatable=True))
 
     with patch.object(GitLabHttpClient, "send", send_again):
