@@ -56,11 +56,12 @@ def test_run_conversation_returns_what_c2_lists() -> None:
         result = agent.run_conversation("What do the tests run?")
         used = [request.usage for request in lab.requests]
     assert set(result) == {
-        "final_response", "messages", "api_calls", "completed", "exit_reason", "usage", "cost", "session_id",
+        "final_response", "messages", "api_calls", "completed", "exit_reason", "error", "usage", "cost", "session_id",
         "undelivered",
     }  # fmt: skip
     assert result["final_response"] == "It runs pytest."
     assert (result["api_calls"], result["completed"], result["exit_reason"]) == (2, True, "completed")
+    assert result["error"] is None
     assert [message["role"] for message in result["messages"]] == ["user", "assistant", "tool", "assistant"]
     assert result["usage"]["output_tokens"] == sum(usage["output_tokens"] for usage in used if usage)
     assert result["cost"] > 0

@@ -9,18 +9,27 @@ import pytest
 import hummingbird
 
 SCRIPT = """
-from hummingbird import Agent, AgentConfig
+from hummingbird import Agent, AgentConfig, RunResult, tool
+
+@tool
+def look(path: str) -> str:
+    return path
 
 config = AgentConfig(max_usd=0.5, on_event=lambda event: None)
 with Agent("digest", sessions_dir="sessions", config=config) as agent:
     answer: str = agent.chat("Why did it fail?")
     cost: float | None = agent.run_conversation("And now?")["cost"]
+    result: RunResult[dict[str, int]] = agent.run_sync("How many?", output=dict[str, int])
+    count: int = result.output["count"]
+Agent("digest", tools=[look, len])
 """
 MISTAKES = {
     "from hummingbird import Agnet": "attr-defined",
     'Agent("x", nonsense=1)': "call-arg",
     "AgentConfig(max_iterations='many')": "arg-type",
     'number: int = Agent("x").chat("?")': "assignment",
+    'other: str = Agent("x").run_sync("?", output=int).output': "assignment",
+    "tool(effects=['explode'])": "list-item",
 }
 
 

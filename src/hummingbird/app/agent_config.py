@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Any, Literal
 
 from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
 from hummingbird.agent.tools.permission_gate import SessionPermissions
@@ -17,12 +18,15 @@ from hummingbird.core.limits import (
     MAX_INLINE_BYTES,
     SUBAGENT_ITERATIONS,
 )
+from hummingbird.core.permissions import PermissionQuestion
 from hummingbird.core.protocols.context_engine import ContextEngine
 from hummingbird.core.protocols.observer import Clock, RunObserver
 from hummingbird.core.protocols.tools import ToolHook
 from hummingbird.core.sessions import SessionSubject
 from hummingbird.core.verdicts import FailureVerdict
 from hummingbird.models.prices import PriceOverride
+
+APPROVE_ALL: Literal["all"] = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,10 @@ class AgentConfig:
         toolsets: Names of the toolsets that the agent gets; None means all.
         plugins: Add the tools and hooks of installed third-party packages.
         hooks: See each tool call before and after it runs, and may deny or rewrite it.
-        permissions: Which calls run, which are asked about and which never run.
+        approve: Answers whether a call of a tool that does more than read may run: a function, sync or async, that
+            takes a PermissionQuestion and returns True or False. "all" lets every call run. What happens in the
+            sandbox is not asked about.
+        permissions: Rules about which calls run, which are asked about and which never run.
         delegates: How many sub-agents may work at once; 0 means that there are none.
         delegate_iterations: Answers of the model in one sub-agent.
         has_host_file: Return whether a path is a file that sub-agents may have made on this machine.
@@ -97,6 +104,7 @@ class AgentConfig:
     toolsets: Sequence[str] | None = None
     plugins: bool = False
     hooks: Sequence[ToolHook] = ()
+    approve: Callable[[PermissionQuestion], Any] | Literal["all"] | None = None
     permissions: SessionPermissions | None = None
     delegates: int = 0
     delegate_iterations: int = SUBAGENT_ITERATIONS

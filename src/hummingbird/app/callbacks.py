@@ -1,14 +1,18 @@
 """The library's callbacks: seven that see parts of the event stream, and two that answer questions.
 
-Each is a plain function; those that answer may be async. One that raises is not called again, and the run continues.
+Each is a plain function; those that answer may be async. One that raises is not called again, and the run continues;
+that is logged and stands among the warnings of the run's result.
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.tools.permission_gate import SessionPermissions
+from hummingbird.core.errors import UsageError
 from hummingbird.core.events import CallDelta, EntryRecorded, ReasoningDelta, RunEvent, TextDelta, ToolProgress
 from hummingbird.core.journal import (
     TURN,
@@ -23,6 +27,29 @@ from hummingbird.core.journal import (
 from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionQuestion
 from hummingbird.core.projections import RunStatus, compute_status
 from hummingbird.core.protocols.observer import RunObserver
+
+_log = logging.getLogger("hummingbird")
+
+
+class ObserverGuard:
+    """An observer that is not called again after it raised; `report` gets the sentence about it, once."""
+
+    def __init__(self, name: str, observe: RunObserver, report: Callable[[str], None]) -> None:
+        self._name, self._report = name, report
+        self._observe: RunObserver | None = observe
+
+    def __call__(self, event: RunEvent) -> None:
+        if self._observe is None:
+            return
+        try:
+            self._observe(event)
+        except BrokenPipeError:  # whoever read the output has left, which is no mistake
+            self._observe = None
+        except Exception as error:  # noqa: BLE001 - border: somebody's code must not end the run
+            self._observe = None
+            sentence = f"The callback {self._name} raised {describe_error(error)}; it is not called again."
+            _log.warning("%s", sentence, exc_info=error)
+            self._report(sentence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +76,17 @@ class Callbacks:
     clarify: Callable[[str, Sequence[str]], Any] | None = None
     approval: Callable[[PermissionQuestion], Any] | None = None
 
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            told = getattr(self, each.name)
+            if told is not None and not callable(told):
+                raise UsageError(f"The callback {each.name} is {type(told).__name__}; give a function.")
+            if each.name not in {"clarify", "approval"} and inspect.iscoroutinefunction(told):
+                raise UsageError(
+                    f"The callback {each.name} is async, and nobody would await it: give a plain function, or iterate "
+                    "over agent.stream()."
+                )
+
     @property
     def clarifier(self) -> "CallbackClarifier | None":
         return None if self.clarify is None else CallbackClarifier(self.clarify)
@@ -59,18 +97,19 @@ class Callbacks:
             return given
         return replace(given or SessionPermissions(), asker=CallbackAsker(self.approval))
 
-    def observers(self) -> list[RunObserver]:
-        """Return an observer for each callback, so that one that fails does not stop the others."""
-        views: list[tuple[Any, Callable[[Any], RunObserver]]] = [
-            (self.tool_progress, _tool_progress_observer),
-            (self.thinking, _thinking_observer),
-            (self.reasoning, _ReasoningTextObserver),
-            (self.stream_delta, _AnswerTextObserver),
-            (self.tool_generation, _CallNameObserver),
-            (self.step, _StepObserver),
-            (self.status, _StatusObserver),
-        ]
-        return [view(told) for told, view in views if told is not None]
+    def observers(self) -> list[tuple[str, RunObserver]]:
+        """Return an observer for each callback by its name, so that one that fails does not stop the others."""
+        views: dict[str, Callable[[Any], RunObserver]] = {
+            "tool_progress": _tool_progress_observer,
+            "thinking": _thinking_observer,
+            "reasoning": _ReasoningTextObserver,
+            "stream_delta": _AnswerTextObserver,
+            "tool_generation": _CallNameObserver,
+            "step": _StepObserver,
+            "status": _StatusObserver,
+        }
+        given = {name: getattr(self, name) for name in views}
+        return [(name, views[name](told)) for name, told in given.items() if told is not None]
 
 
 def _entry_observer(observe: Callable[[JournalEntry], None]) -> RunObserver:

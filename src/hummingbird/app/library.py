@@ -1,15 +1,16 @@
 """The Python library: `Agent(...).chat(...)`, synchronous methods over an asynchronous core."""
 
 import asyncio
-import logging
 import os
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, overload
 from uuid import uuid4
 
 from hummingbird.agent.budget import context_ceiling
@@ -19,90 +20,71 @@ from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.agent.prompts import build_system_prompt
 from hummingbird.agent.run_state import RunState
 from hummingbird.agent.session_compactor import SUMMARY_PURPOSE, SessionCompactor
-from hummingbird.agent.session_sandbox import SessionSandbox, has_used_sandbox
 from hummingbird.agent.tools.chat_tools import ClarifyTool
 from hummingbird.agent.tools.delegate import DelegateTool, RecordEntry
 from hummingbird.agent.tools.registry import Toolbox, select_tools
 from hummingbird.agent.tools.results import InlineShape
-from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS, SandboxToolset, create_sandbox_tools
-from hummingbird.agent.tools.spill import LineDigests
+from hummingbird.agent.tools.sandbox_tools import SandboxToolset
+from hummingbird.agent.tools.typed_function import as_tool
 from hummingbird.app.agent_config import AgentConfig
-from hummingbird.app.callbacks import Callbacks
+from hummingbird.app.approval import choose_permissions
+from hummingbird.app.callbacks import Callbacks, ObserverGuard
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets
 from hummingbird.app.plugins import load_context_engine, plugin_hooks, plugin_tools
+from hummingbird.app.run_result import RunResult, answer_text, build_run_result, chat_messages, failure_sentence
+from hummingbird.app.session_bench import LOG, FairLock, SessionBenchHolder, create_sandboxes
 from hummingbird.app.session_holder import FolderSessionHolder
+from hummingbird.app.structured_output import run_for_output
 from hummingbird.app.sub_agents import create_sub_agent, existing_files
 from hummingbird.config.configuration import limit_inline_bytes
-from hummingbird.core.errors import UsageError
-from hummingbird.core.events import RunOutcome
-from hummingbird.core.journal import EndReason, JournalEntry
+from hummingbird.core.errors import RunFailed, UsageError
+from hummingbird.core.events import EntryRecorded, ReasoningDelta, RunEvent, RunOutcome, TextDelta
+from hummingbird.core.journal import EndReason, JournalEntry, ToolFinished, ToolStarted
 from hummingbird.core.journal import MessageSource as SaidBy
-from hummingbird.core.limits import EXEC_TIMEOUT_S, MAX_INLINE_BYTES
-from hummingbird.core.masking import Secrets
-from hummingbird.core.messages import Notice, message_to_chat
-from hummingbird.core.protocols.observer import Clock, RunObserver
-from hummingbird.core.protocols.sandbox import ArchiveStore
+from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.protocols.tools import DataSource, Tool
 from hummingbird.core.sessions import SessionSubject
 from hummingbird.models.registry import ModelRegistry
-from hummingbird.sandboxes.registry import SandboxOptions, SandboxRegistry
+from hummingbird.sandboxes.registry import SandboxOptions
 
-_log = logging.getLogger("hummingbird")
+ResultT = TypeVar("ResultT")
+StreamEvent: TypeAlias = TextDelta | ReasoningDelta | ToolStarted | ToolFinished | RunResult[str]
+
+# The agents whose runs led to the code that asks: a tool may not wait for the agent that waits for it.
+_RUNNING_HERE: ContextVar[frozenset[int]] = ContextVar("hummingbird_running_here", default=frozenset())
 
 
-class FairLock:
-    """Let one run after the other, in the order in which they were asked for.
+@dataclass(slots=True)
+class _RunWatch:
+    """What one run shows to its caller: its entries, and each event as it happens."""
 
-    Unlike asyncio.Lock it is not bound to the first event loop that waited: an agent may outlive several.
-    """
+    tell: Callable[[RunEvent], None] | None = None
+    entries: list[JournalEntry] = field(default_factory=list)
 
-    def __init__(self) -> None:
-        self._taken = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def __aenter__(self) -> None:
-        if not self._taken:
-            self._taken = True
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._wake_next()  # it was our turn already: pass it on
-            else:
-                self._waiting.remove(turn)
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._wake_next()
-
-    def _wake_next(self) -> None:
-        """Pass the lock on without releasing it, so that nobody else can take it in between."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._taken = False
+    def __call__(self, event: RunEvent) -> None:
+        if isinstance(event, EntryRecorded):
+            self.entries.append(event.entry)
+        if self.tell is not None:
+            self.tell(event)
 
 
 def outcome_to_dict(outcome: RunOutcome) -> dict[str, Any]:
     """Return what `run_conversation` gives to its caller.
 
     Calls, usage and cost are those of the session so far, so that they belong together. `messages` leaves out the
-    notices that the loop itself added. `undelivered` are messages that came too late for an interrupted run.
+    notices that the loop itself added. `undelivered` are messages that came too late for an interrupted run. `error`
+    says why there is no answer; it is None if there is one.
     """
     bill = outcome.bill
     return {
         "final_response": outcome.text,
-        "messages": [message_to_chat(message) for message in outcome.messages if not isinstance(message, Notice)],
+        "messages": chat_messages(outcome),
         "api_calls": bill.answered,
         "completed": outcome.answered,
         "exit_reason": outcome.reason.value,
+        "error": failure_sentence(outcome),
         "usage": {
             "input_tokens": bill.usage.context,
             "fresh_tokens": bill.usage.fresh,
@@ -117,90 +99,17 @@ def outcome_to_dict(outcome: RunOutcome) -> dict[str, Any]:
     }
 
 
-def create_sandboxes(sandbox: str | SandboxOptions, environment: Mapping[str, str], clock: Clock) -> SandboxRegistry:
-    """Return the registry that starts the chosen kind of sandbox.
-
-    Raises UsageError for an unknown kind.
-    """
-    wanted = SandboxOptions(sandbox) if isinstance(sandbox, str) else sandbox
-    return SandboxRegistry(wanted, environment, clock, _log.warning)
-
-
-class SessionBenchHolder:
-    """Holds the sandbox and its tools for the current session, and closes them when another session begins.
-
-    `tools` are the other tools of the session. `on_trouble` hears, in sentences, what failed beside the run.
-    """
-
-    def __init__(
-        self,
-        sandboxes: SandboxRegistry,
-        tools: Sequence[Tool],
-        secrets: Secrets,
-        archives: ArchiveStore | None,
-        *,
-        on_trouble: Callable[[str], None],
-        max_inline_bytes: int = MAX_INLINE_BYTES,
-        exec_timeout_s: float = EXEC_TIMEOUT_S,
-        digested: LineDigests | None = None,
-    ) -> None:
-        self._sandboxes, self._tools, self._secrets = sandboxes, tools, secrets
-        self._archives, self._on_trouble = archives, on_trouble
-        self._max_inline_bytes, self._exec_timeout_s = max_inline_bytes, exec_timeout_s
-        self._digested = digested
-        self._session_id = ""
-        self._bench: SandboxToolset | None = None
-
-    async def bench_for(self, session_id: str, entries: Sequence[JournalEntry]) -> SandboxToolset:
-        """Return the session's bench, the same one until the session changes.
-
-        Raises SandboxUnavailable.
-        """
-        if self._bench is None or self._session_id != session_id:
-            await self.close_bench(success=True)
-            await self._sandboxes.open()
-            self._bench, self._session_id = self._create_bench(session_id, entries), session_id
-        return self._bench
-
-    def _create_bench(self, session_id: str, entries: Sequence[JournalEntry]) -> SandboxToolset:
-        workbench = SessionSandbox(
-            session_id,
-            lambda: self._sandboxes.make(session_id),
-            self._archives,
-            earlier=has_used_sandbox(entries, SANDBOX_TOOLS),
-            on_trouble=self._on_trouble,
-        )
-        return create_sandbox_tools(
-            workbench,
-            self._tools,
-            self._secrets,
-            entries=entries,
-            max_inline_bytes=self._max_inline_bytes,
-            exec_timeout_s=self._exec_timeout_s,
-            digested=self._digested,
-        )
-
-    async def close_bench(self, *, success: bool) -> None:
-        bench, self._bench = self._bench, None
-        if bench is not None:
-            await bench.sandbox.finish(success)
-
-    async def close(self, *, success: bool) -> None:
-        """Save the sandbox's files and remove it; after a success it may be left for reuse where that is configured."""
-        await self.close_bench(success=success)
-        await self._sandboxes.close()
-
-
 class Agent:
     """A conversation with one model and some tools, recorded in a journal.
 
-    Call `close` when you are done, or use the agent in a `with` statement. The synchronous methods are for programs
-    without an event loop; inside one, await `achat`, `arun` and `ago_on`. Messages that are sent while a run is active
-    wait in line.
+    Use the agent in a `with` or an `async with` statement, or call `close` or `aclose` when you are done. `chat`,
+    `run_sync`, `run_conversation` and `go_on` are for programs without an event loop, and may be called from any
+    thread; inside an event loop, await `achat`, `run` and `ago_on`, or iterate over `stream`. Messages that are sent
+    while a run is active wait in line.
 
     Args:
         model: The primary model, `provider:model`.
-        tools: What the agent can call.
+        tools: What the agent can call: functions, what `@tool` makes of them, and other tools.
         sources: Bring their tools, and the values that they know to be secret; they are closed with the agent.
         sandbox: Where commands run: bubblewrap, podman, k8s, k8spool, or `SandboxOptions` with all details. The agent
             then has the tool sandbox_exec, and results that are too long to read go to files of the sandbox.
@@ -215,7 +124,7 @@ class Agent:
         self,
         model: str,
         *,
-        tools: Iterable[Tool] = (),
+        tools: Iterable[Tool | Callable[..., object]] = (),
         sources: Iterable[DataSource] = (),
         sandbox: str | SandboxOptions | None = None,
         instructions: str = "",
@@ -235,10 +144,12 @@ class Agent:
         source_tools = [tool for source in self._sources for tool in source.tools]
         self.delegate = self._create_delegate(config.delegates, config.delegate_iterations, config.has_host_file)
         callbacks = config.callbacks or Callbacks()
+        self._warnings: list[str] = []
+        observers = [*([("on_event", config.on_event)] if config.on_event else []), *callbacks.observers()]
         own: list[Tool] = [self.delegate] if self.delegate else []
         if callbacks.clarify:
             own.append(ClarifyTool(callbacks.clarifier))
-        offered = [*tools, *source_tools, *own, *(plugin_tools() if config.plugins else ())]
+        offered = [*map(as_tool, tools), *source_tools, *own, *(plugin_tools() if config.plugins else ())]
         self._tools = select_tools(offered, config.toolsets, environment)
         self._offered_names = [tool.spec.name for tool in offered]
         self._prompt = config.build_prompt or partial(build_system_prompt, workflow=instructions)
@@ -266,8 +177,8 @@ class Agent:
             clock=self._clock,
             limits=limits,
             hooks=[*config.hooks, *(plugin_hooks() if config.plugins else ())],
-            permissions=callbacks.permissions_with_approval(config.permissions),
-            observers=[*([config.on_event] if config.on_event else []), *callbacks.observers()],
+            permissions=choose_permissions(config, callbacks, self._tools),
+            observers=[ObserverGuard(name, observe, self._warnings.append) for name, observe in observers],
             streaming=config.streaming,
             spending=self._session_holder.spending,
             project=config.project,
@@ -289,7 +200,7 @@ class Agent:
                 self._tools,
                 self._setup.secrets,
                 self._session_holder.archives,
-                on_trouble=config.on_trouble or _log.warning,
+                on_trouble=config.on_trouble or LOG.warning,
                 max_inline_bytes=inline_bytes,
                 exec_timeout_s=config.exec_timeout_s,
                 digested=config.line_digests,
@@ -300,12 +211,25 @@ class Agent:
         self._loop: AgentLoop | None = None
         self._state: RunState | None = None
         self._run_lock = FairLock()
+        self._thread_lock = threading.Lock()
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Runner | None = None
 
     def chat(self, message: str) -> str:
-        """Return the answer to a message; the next call continues the conversation."""
-        return self._run_sync(self.arun(message)).text
+        """Return the answer to a message; the next call continues the conversation.
+
+        Raises RunFailed if there is none.
+        """
+        return _require_answer(self._run_sync(self.arun(message)))
+
+    @overload
+    def run_sync(self, message: str, *, task_id: str | None = None) -> RunResult[str]: ...
+    @overload
+    def run_sync(self, message: str, *, output: type[ResultT], task_id: str | None = None) -> RunResult[ResultT]: ...
+
+    def run_sync(self, message: str, *, output: type[Any] | None = None, task_id: str | None = None) -> RunResult[Any]:
+        """Run once, like `run`, without an event loop."""
+        return self._run_sync(self._run(message, output, task_id))
 
     def run_conversation(
         self,
@@ -326,7 +250,53 @@ class Agent:
 
     async def achat(self, message: str) -> str:
         """Return the answer to a message, like `chat`."""
-        return (await self.arun(message)).text
+        return _require_answer(await self.arun(message))
+
+    @overload
+    async def run(self, message: str, *, task_id: str | None = None) -> RunResult[str]: ...
+    @overload
+    async def run(self, message: str, *, output: type[ResultT], task_id: str | None = None) -> RunResult[ResultT]: ...
+
+    async def run(self, message: str, *, output: type[Any] | None = None, task_id: str | None = None) -> RunResult[Any]:
+        """Answer a message and return the result, however the run ended.
+
+        Args:
+            message: What the user says.
+            output: A type that the answer is to fit: a pydantic model, a dataclass, `list[str]`. `result.output` is
+                then the validated object. It works with every model; one that answers otherwise is told so and may try
+                again twice.
+            task_id: Reaches every tool as `context.extras["task_id"]`; made up if None.
+        """
+        return await self._run(message, output, task_id)
+
+    async def stream(self, message: str, *, task_id: str | None = None) -> AsyncGenerator[StreamEvent, None]:
+        """Answer a message, and yield its text, reasoning and tool calls as they come; the last item is the result.
+
+        Leaving the loop early interrupts the run.
+        """
+        events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
+
+        def tell(event: RunEvent) -> None:
+            match event:
+                case TextDelta() | ReasoningDelta():
+                    events.put_nowait(event)
+                case EntryRecorded(entry=ToolStarted() | ToolFinished() as entry):
+                    events.put_nowait(entry)
+                case _:
+                    pass
+
+        watch = _RunWatch(tell)
+        work = asyncio.create_task(self._run_watched(message, task_id, watch, streaming=True))
+        work.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            yield await work
+        finally:
+            if not work.done():
+                self.interrupt() if watch.entries else work.cancel()
+                with suppress(asyncio.CancelledError):
+                    await work
 
     async def arun(
         self,
@@ -348,36 +318,68 @@ class Agent:
                 self.session_id = uuid4().hex
             history = conversation_history or ()
             first = partial(AgentLoop.run, text=user_message, source=source, history=history, run_id=run_id)
-            outcome = await self._run_loop(first, system_message, task_id)
-            while outcome.undelivered and outcome.reason is not EndReason.INTERRUPTED:
-                # these messages came too late for the run, so another run answers them
-                late = partial(AgentLoop.run, text="\n\n".join(outcome.undelivered))
-                outcome = await self._run_loop(late, system_message, task_id)
-            return outcome
+            return await self._run_until_delivered(partial(self._run_loop, None, system_message, task_id), first)
 
     async def ago_on(self) -> RunOutcome:
         """Finish a run of this session whose process died, like `go_on`."""
         async with self._run_lock:
-            return await self._run_loop(AgentLoop.resume, None, None)
+            return await self._run_loop(None, None, None, AgentLoop.resume)
 
     def entries(self) -> Sequence[JournalEntry]:
         """Return the journal entries of the session so far."""
         return self._open_journal().entries()
 
+    async def _run_until_delivered(
+        self,
+        run_loop: Callable[[Callable[[AgentLoop], Awaitable[RunOutcome]]], Awaitable[RunOutcome]],
+        first: Callable[[AgentLoop], Awaitable[RunOutcome]],
+    ) -> RunOutcome:
+        """Run, and answer messages that came too late for the run in another one."""
+        outcome = await run_loop(first)
+        while outcome.undelivered and outcome.reason is not EndReason.INTERRUPTED:
+            outcome = await run_loop(partial(AgentLoop.run, text="\n\n".join(outcome.undelivered)))
+        return outcome
+
+    async def _run(self, message: str, output: type[Any] | None, task_id: str | None) -> RunResult[Any]:
+        if output is None:
+            return await self._run_watched(message, task_id, _RunWatch())
+        return await run_for_output(output, message, partial(self._run_watched, task_id=task_id))
+
+    async def _run_watched(
+        self, message: str, task_id: str | None, watch: _RunWatch | None = None, *, streaming: bool = False
+    ) -> RunResult[str]:
+        watch = watch or _RunWatch()
+        async with self._run_lock:
+            self._warnings.clear()
+            run_loop = partial(self._run_loop, watch, None, task_id, streaming=streaming)
+            outcome = await self._run_until_delivered(run_loop, partial(AgentLoop.run, text=message))
+            return build_run_result(outcome, watch.entries, self._warnings)
+
     async def _run_loop(
-        self, work: Callable[[AgentLoop], Awaitable[RunOutcome]], system_message: str | None, task_id: str | None
+        self,
+        watch: _RunWatch | None,
+        system_message: str | None,
+        task_id: str | None,
+        work: Callable[[AgentLoop], Awaitable[RunOutcome]],
+        *,
+        streaming: bool = False,
     ) -> RunOutcome:
         setup = await self.prepare_setup()
         system = setup.system if system_message is None else system_message
         setup = replace(setup, system=system, extras={"task_id": task_id or uuid4().hex})
+        if watch is not None:
+            observers = [*setup.observers, watch]
+            setup = replace(setup, observers=observers, streaming=setup.streaming or streaming)
         self._loop = AgentLoop(self._open_journal(), setup, self.session_id, self._state)
         self._event_loop = asyncio.get_running_loop()
         self._last_run_answered = False
+        running_here = _RUNNING_HERE.set(_RUNNING_HERE.get() | {id(self)})
         try:
             outcome = await work(self._loop)
             self._last_run_answered = outcome.answered
             return outcome
         finally:
+            _RUNNING_HERE.reset(running_here)
             self._state, self._loop, self._event_loop = self._loop.state, None, None
 
     async def prepare_setup(self) -> LoopConfig:
@@ -475,16 +477,17 @@ class Agent:
         self._loop.steer(message)
 
     def close(self) -> None:
-        """Close sandbox, sources, models and journal.
+        """Close sandbox, sources, models and journal, once the run of another thread has ended.
 
         Returns even if an interrupted tool never ends: its event loop is then abandoned.
         """
-        if (runner := self._runner) is not None:
-            self._runner = None
-            runner.run(self._release())
-            if runner.run(cancel_other_tasks()):
-                runner.close()
-        self.close_journal()
+        with self._thread_lock:
+            if (runner := self._runner) is not None:
+                self._runner = None
+                runner.run(self._release())
+                if runner.run(cancel_other_tasks()):
+                    runner.close()
+            self.close_journal()
 
     async def aclose(self) -> None:
         """Close sandbox, sources, models and journal, inside an event loop."""
@@ -504,14 +507,27 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run_sync(self, work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
+    async def __aenter__(self) -> "Agent":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _run_sync(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Run the work on the agent's own event loop, one thread after the other."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self._runner = self._runner or asyncio.Runner()
-            return self._runner.run(work)
+            if id(self) in _RUNNING_HERE.get():
+                work.close()
+                raise UsageError(
+                    "A tool asked the agent that is waiting for it: give the tool an agent of its own."
+                ) from None
+            with self._thread_lock:
+                self._runner = self._runner or asyncio.Runner()
+                return self._runner.run(work)
         work.close()
-        raise UsageError("There is an event loop here already: await achat(), arun() or ago_on() instead.")
+        raise UsageError("There is an event loop here already: await achat(), run() or ago_on() instead.")
 
     def _open_journal(self) -> Journal:
         if self._journal is None:
@@ -523,3 +539,10 @@ class Agent:
         if self._journal is not None:
             self._session_holder.release_journal(self._journal)
             self._journal = None
+
+
+def _require_answer(outcome: RunOutcome) -> str:
+    """Return the answer. Raises RunFailed if there is none."""
+    if not outcome.answered:
+        raise RunFailed(failure_sentence(outcome) or "", outcome.reason, answer_text(outcome))
+    return outcome.text

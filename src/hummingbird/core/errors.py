@@ -41,6 +41,7 @@ HummingbirdError
 │   ├── ProviderRequestRefused
 │   ├── ContextOverflow
 │   └── ThinkingRefused
+├── RunFailed                   a run ended without an answer: the program that started it decides
 └── PlatformError               our own machine or code
     ├── InvalidRequest
     ├── JournalDamaged
@@ -231,6 +232,17 @@ class ContextOverflow(ProviderError):
 
 class ThinkingRefused(ProviderError):
     """The provider says that signed thinking belongs to another conversation."""
+
+
+class RunFailed(HummingbirdError):
+    """A run of the library's `chat` ended without an answer.
+
+    `reason` is the `EndReason` by name, `sentence` says what happened, `text` is what there was of an answer.
+    """
+
+    def __init__(self, sentence: str, reason: str, text: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence, self.reason, self.text = sentence, str(reason), text
 
 
 class PlatformError(HummingbirdError):

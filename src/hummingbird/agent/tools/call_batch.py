@@ -5,6 +5,7 @@ it.
 """
 
 import asyncio
+import inspect
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -222,7 +223,9 @@ class ToolCallBatch:
     async def _hook_verdict(self, hook: ToolHook, plan: PreparedCall) -> DenyCall | RewriteCall | None:
         try:
             given = deepcopy(plan.arguments)  # a hook returns its changes and must not make them in place
-            verdict: object = await hook.before_tool(plan.tool.spec, given)
+            verdict: object = hook.before_tool(plan.tool.spec, given)
+            if inspect.isawaitable(verdict):
+                verdict = await verdict
             if isinstance(verdict, RewriteCall):
                 arguments = deepcopy(dict(verdict.arguments))  # a private copy, so that what is checked is what runs
                 msgspec.json.encode(self.toolbox.validate(plan.tool.spec, arguments))
@@ -347,7 +350,9 @@ class ToolCallBatch:
 
     async def _ask_result_hook(self, hook: ToolHook, plan: PreparedCall, result: str) -> str | DenyCall | None:
         try:
-            text: object = await hook.after_tool(plan.tool.spec, deepcopy(plan.arguments), result)
+            text: object = hook.after_tool(plan.tool.spec, deepcopy(plan.arguments), result)
+            if inspect.isawaitable(text):
+                text = await text
             if text is None or isinstance(text, str):
                 return text
             raise TypeError("a result is text")

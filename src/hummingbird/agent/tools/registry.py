@@ -236,13 +236,13 @@ class FunctionTool:
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         given = {**arguments, "context": context} if self._wants_context else arguments
         if self._blocking:
-            result = await _run_in_thread(partial(self._function, **given))
+            result = await run_in_thread(partial(self._function, **given))
             return await result if inspect.isawaitable(result) else result
         found = self._function(**given)
         return await found if inspect.isawaitable(found) else found
 
 
-async def _run_in_thread(work: Callable[[], T]) -> T:
+async def run_in_thread(work: Callable[[], T]) -> T:
     """Run the work in a thread of its own.
 
     asyncio's pool may have as few as five threads. A function that hangs would occupy one for good, and the journal

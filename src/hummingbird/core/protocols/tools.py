@@ -129,17 +129,22 @@ class RewriteCall:
     arguments: Mapping[str, Any]
 
 
+HookVerdict: TypeAlias = DenyCall | RewriteCall | None
+
+
 class ToolHook(Protocol):
-    """Inspect every tool call. A hook that raises denies the call."""
+    """Inspect every tool call, with plain or async methods. A hook that raises denies the call."""
 
     @property
     def name(self) -> str: ...
 
-    async def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> DenyCall | RewriteCall | None:
+    def before_tool(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> "HookVerdict | Awaitable[HookVerdict]":
         """Deny the call, rewrite its arguments, or return None to leave it."""
         ...
 
-    async def after_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], result: str) -> str | None:
+    def after_tool(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], result: str
+    ) -> str | Awaitable[str | None] | None:
         """Return a new result, or None to leave it."""
         ...
 

@@ -1,0 +1,131 @@
+"""Holds what an agent needs beside its loop: the sandbox of the current session, and the order of its runs."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from hummingbird.agent.session_sandbox import SessionSandbox, has_used_sandbox
+from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS, SandboxToolset, create_sandbox_tools
+from hummingbird.agent.tools.spill import LineDigests
+from hummingbird.core.journal import JournalEntry
+from hummingbird.core.limits import EXEC_TIMEOUT_S, MAX_INLINE_BYTES
+from hummingbird.core.masking import Secrets
+from hummingbird.core.protocols.observer import Clock
+from hummingbird.core.protocols.sandbox import ArchiveStore
+from hummingbird.core.protocols.tools import Tool
+from hummingbird.sandboxes.registry import SandboxOptions, SandboxRegistry
+
+LOG = logging.getLogger("hummingbird")
+
+
+class FairLock:
+    """Let one run after the other, in the order in which they were asked for.
+
+    Unlike asyncio.Lock it is not bound to the first event loop that waited: an agent may outlive several.
+    """
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        if not self._taken:
+            self._taken = True
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._wake_next()  # it was our turn already: pass it on
+            else:
+                self._waiting.remove(turn)
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._wake_next()
+
+    def _wake_next(self) -> None:
+        """Pass the lock on without releasing it, so that nobody else can take it in between."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken = False
+
+
+def create_sandboxes(sandbox: str | SandboxOptions, environment: Mapping[str, str], clock: Clock) -> SandboxRegistry:
+    """Return the registry that starts the chosen kind of sandbox.
+
+    Raises UsageError for an unknown kind.
+    """
+    wanted = SandboxOptions(sandbox) if isinstance(sandbox, str) else sandbox
+    return SandboxRegistry(wanted, environment, clock, LOG.warning)
+
+
+class SessionBenchHolder:
+    """Holds the sandbox and its tools for the current session, and closes them when another session begins.
+
+    `tools` are the other tools of the session. `on_trouble` hears, in sentences, what failed beside the run.
+    """
+
+    def __init__(
+        self,
+        sandboxes: SandboxRegistry,
+        tools: Sequence[Tool],
+        secrets: Secrets,
+        archives: ArchiveStore | None,
+        *,
+        on_trouble: Callable[[str], None],
+        max_inline_bytes: int = MAX_INLINE_BYTES,
+        exec_timeout_s: float = EXEC_TIMEOUT_S,
+        digested: LineDigests | None = None,
+    ) -> None:
+        self._sandboxes, self._tools, self._secrets = sandboxes, tools, secrets
+        self._archives, self._on_trouble = archives, on_trouble
+        self._max_inline_bytes, self._exec_timeout_s = max_inline_bytes, exec_timeout_s
+        self._digested = digested
+        self._session_id = ""
+        self._bench: SandboxToolset | None = None
+
+    async def bench_for(self, session_id: str, entries: Sequence[JournalEntry]) -> SandboxToolset:
+        """Return the session's bench, the same one until the session changes.
+
+        Raises SandboxUnavailable.
+        """
+        if self._bench is None or self._session_id != session_id:
+            await self.close_bench(success=True)
+            await self._sandboxes.open()
+            self._bench, self._session_id = self._create_bench(session_id, entries), session_id
+        return self._bench
+
+    def _create_bench(self, session_id: str, entries: Sequence[JournalEntry]) -> SandboxToolset:
+        workbench = SessionSandbox(
+            session_id,
+            lambda: self._sandboxes.make(session_id),
+            self._archives,
+            earlier=has_used_sandbox(entries, SANDBOX_TOOLS),
+            on_trouble=self._on_trouble,
+        )
+        return create_sandbox_tools(
+            workbench,
+            self._tools,
+            self._secrets,
+            entries=entries,
+            max_inline_bytes=self._max_inline_bytes,
+            exec_timeout_s=self._exec_timeout_s,
+            digested=self._digested,
+        )
+
+    async def close_bench(self, *, success: bool) -> None:
+        bench, self._bench = self._bench, None
+        if bench is not None:
+            await bench.sandbox.finish(success)
+
+    async def close(self, *, success: bool) -> None:
+        """Save the sandbox's files and remove it; after a success it may be left for reuse where that is configured."""
+        await self.close_bench(success=success)
+        await self._sandboxes.close()
