@@ -84,7 +84,8 @@ async def test_a_response_that_broke_off_is_not_in_history() -> None:
     assert list(model.requests[0].messages) == list(model.requests[1].messages)
 
 
-async def test_nothing_of_an_interrupted_response_enters_history() -> None:
+async def test_beginning_of_an_interrupted_response_is_kept_and_marked() -> None:
+    """A person saw it, so it is the run's text; the model reads in a notice that it stopped there."""
     model = Stalling()
     on = stage(model, streaming=True)
     running = asyncio.create_task(on.run())
@@ -93,7 +94,10 @@ async def test_nothing_of_an_interrupted_response_enters_history() -> None:
     outcome = await running
     assert outcome.reason is EndReason.INTERRUPTED
     assert [type(m) for m in outcome.messages] == [UserMessage, Notice]
-    assert "half" not in outcome.text
+    assert (outcome.text, outcome.answered) == ("half", False)
+    (marked,) = (message for message in outcome.messages if isinstance(message, Notice))
+    assert marked.kind is NoticeKind.INTERRUPTED
+    assert marked.text.endswith("before it was finished. What you had written until then:\nhalf")
 
 
 async def test_a_model_that_answers_after_the_interrupt_is_not_heard_any_more() -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hummingbird.core.errors import (
+    ContextOverflow,
     CredentialRefused,
     HummingbirdError,
     ProviderReplyUnreadable,
@@ -120,6 +121,35 @@ async def test_a_token_is_not_told_by_a_call_nor_by_a_refresh() -> None:
                 await made.refresh_credentials()
     assert TOKEN not in printed(caught.value)
     assert "p4ssword" in endpoint.secrets
+
+
+WHOLE_ANSWER = b'{"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}'
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"error": {"message": "This model\'s maximum context length is 1536 tokens. However, you requested 17000."}}',
+        b'{"error": {"code": 400, "message": "it exceeds the available context size", "n_ctx": 1536}}',
+        b'{"message": "the maximum context length of 1,536 tokens is exceeded", "object": "error"}',
+    ],
+)
+async def test_window_is_learnt_from_the_error_and_answers_are_made_to_fit(said: bytes) -> None:
+    """The server counts the longest answer as used: there may be room for the conversation."""
+    async with served(answer(said, status="400 No"), answer(WHOLE_ANSWER)) as server, model(server.url) as made:
+        reply = await made.generate(REQUEST)
+        assert (reply.message.text, made.context_tokens) == ("hi", 1536)
+        assert b'"max_tokens":384' in server.requests[1]
+        await made.generate(REQUEST)
+        assert len(server.requests) == 3, "it is remembered"
+
+
+async def test_conversation_that_does_not_fit_is_an_overflow_of_known_size() -> None:
+    said = b'{"error": {"message": "maximum context length is 1536 tokens"}}'
+    async with served(answer(said, status="400 No")) as server, model(server.url) as made:
+        with pytest.raises(ContextOverflow, match=r"window of 1,536 tokens .* /new, /compress"):
+            await made.generate(REQUEST)
+        assert len(server.requests) == 2
 
 
 async def test_what_has_nothing_to_hide_keeps_its_original() -> None:

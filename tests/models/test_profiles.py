@@ -88,7 +88,7 @@ def test_chat_servers_get_what_their_host_wants(
     profile = profile_for("openai-chat", model, host)
     assert (profile.max_tokens_key, profile.echo_keys, profile.effort) == (key, echo, effort)
     assert profile.cache_key is (host == "api.openai.com")
-    assert profile.include_usage is (host in {"api.openai.com", "openrouter.ai"})
+    assert profile.include_usage
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from hummingbird.core.errors import (
     ProviderRequestRefused,
     ProviderTimeout,
     ProviderUnavailable,
+    ProviderUnreachable,
 )
 from hummingbird.models import transport
 from hummingbird.models import transport as sse
@@ -223,8 +224,16 @@ async def test_a_connection_that_breaks_is_our_error(reply: bytes) -> None:
         with pytest.raises(ProviderConnectionLost, match="The connection to the model broke"):
             await call(url)
     server.close()
-    with pytest.raises(ProviderConnectionLost):
-        await post(url)
+
+
+async def test_address_where_nothing_listens_is_named_and_soon_given_up() -> None:
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server.close()
+    for call in (post, streamed):
+        with pytest.raises(ProviderUnreachable, match=f"Nothing answers at {url}: check the address") as refused:
+            await call(f"{url}/v1/chat/completions")
+        assert refused.value.retry_after_s == 1
 
 
 async def test_a_body_that_is_not_compressed_as_it_says_is_our_error() -> None:

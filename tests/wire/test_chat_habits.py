@@ -180,21 +180,27 @@ async def test_keys_for_openai_itself_would_be_refused_there(quirk: Quirk) -> No
 
 
 @pytest.mark.parametrize(
-    ("host", "streamed", "counted"),
+    ("host", "streamed", "minimal", "counted"),
     [
-        ("localhost", False, True),
-        ("localhost", True, False),
-        ("openrouter.ai", True, True),
-        ("api.openai.com", True, True),
+        ("localhost", False, True, True),
+        ("localhost", True, False, True),
+        ("localhost", True, True, False),
+        ("openrouter.ai", True, False, True),
+        ("api.openai.com", True, False, True),
     ],
 )
-async def test_usage_in_a_stream_is_known_where_it_may_be_asked_for(host: str, streamed: bool, counted: bool) -> None:
-    """An unknown server is not asked, and what it then does not say is unknown."""
-    with VendorLab(Script([FOUND]), conduct=server()) as lab:
+async def test_usage_in_a_stream_is_known_where_it_may_be_asked_for(
+    host: str, streamed: bool, minimal: bool, counted: bool
+) -> None:
+    """A server that refuses to be asked is asked again without, once; what it then does not say is unknown."""
+    with VendorLab(Script([FOUND, FOUND]), conduct=server("minimal_keys") if minimal else server()) as lab:
         async with at(lab, host) as model:
-            reply = await Dialogue().ask(model, list[Delta]().append if streamed else None)
-    assert reply.usage_known is counted
-    assert bool(reply.usage.context) is counted
+            for _ in range(2):
+                reply = await Dialogue().ask(model, list[Delta]().append if streamed else None)
+                assert reply.usage_known is counted
+                assert bool(reply.usage.context) is counted
+        refused = [request.status for request in lab.requests].count(400)
+    assert refused == (0 if counted else 1), "it is remembered"
 
 
 @pytest.mark.parametrize("listen", [None, list[Delta]().append])

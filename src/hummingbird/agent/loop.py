@@ -437,7 +437,7 @@ class AgentLoop:
         """End a run from outside its steps and leave a valid history."""
         self._settle_open_calls()
         if reason is EndReason.INTERRUPTED:
-            text = prompts.NUDGES[NoticeKind.INTERRUPTED]
+            text = prompts.interrupted_notice("".join(self._caller.written))
             self._recorder.record(NoticeShown(notice=NoticeKind.INTERRUPTED, text=text))
         self._record_end(EndRun(reason, sentence=sentence))
 
@@ -446,7 +446,7 @@ class AgentLoop:
 
     def _build_end_entry(self, step: EndRun) -> RunEnded:
         state = self.state
-        text = state.text if step.answered else state.text or state.last_text
+        text = state.text if step.answered else state.text + self._take_unfinished() or state.last_text
         return RunEnded(
             run_id=state.run.run_id,
             reason=step.reason,
@@ -454,6 +454,12 @@ class AgentLoop:
             sentence=step.sentence,
             answered=step.answered,
         )
+
+    def _take_unfinished(self) -> str:
+        """Return the beginning of an answer that was being streamed when the run was interrupted."""
+        text = "".join(self._caller.written)
+        self._caller.written.clear()
+        return text
 
     def _take_outcome(self) -> RunOutcome:
         undelivered = tuple(text for text, source in self._steers if source is MessageSource.STEER)

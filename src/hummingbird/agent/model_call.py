@@ -24,7 +24,7 @@ from hummingbird.core.errors import (
     ProviderTimeout,
     ProviderUnavailable,
 )
-from hummingbird.core.events import Delta, RetryScheduled
+from hummingbird.core.events import Delta, RetryScheduled, TextDelta
 from hummingbird.core.journal import TURN, FinishReason, ModelAnswered, ModelCalled, ModelFailed
 from hummingbird.core.limits import ERROR_TEXT_CHARS, MAX_OUTPUT_TOKENS
 from hummingbird.core.masking import Secrets
@@ -96,6 +96,7 @@ class ModelCaller:
     spending: SpendingStore | None = None
     project: str = ""
     secrets: Secrets = field(default_factory=Secrets)
+    written: list[str] = field(default_factory=list)  # the text of the answer that is being streamed
 
     async def call(self, step: CallModel) -> SwitchModel | EndRun | None:
         """Make the call and return None, or return the step to take instead."""
@@ -120,17 +121,22 @@ class ModelCaller:
 
     async def _generate(self, model: Model, request: ModelRequest) -> ModelReply | HummingbirdError:
         deltas = MaskedDeltas(self._notify, self.secrets)
+        self.written.clear()
         try:
             reply = await model.generate(request, deltas if self.streaming else None)
             deltas.end()
+            self.written.clear()
             return reply
         except JournalUnwritable:
             raise
         except HummingbirdError as error:
+            self.written.clear()
             return error
 
     def _notify(self, delta: Delta) -> None:
         if not is_being_cancelled():
+            if isinstance(delta, TextDelta):
+                self.written.append(delta.text)
             self.recorder.notify(delta)
 
     def _announce_call(self, model: Model, step: CallModel) -> ModelRequest:

@@ -100,6 +100,13 @@ NUDGES = {
     NoticeKind.INTERRUPTED: "The user interrupted this turn before it was finished.",
 }
 
+
+def interrupted_notice(written: str) -> str:
+    """Return the notice of an interrupt, with the beginning of the answer that the user had seen by then."""
+    notice = NUDGES[NoticeKind.INTERRUPTED]
+    return f"{notice} What you had written until then:\n{written}" if written.strip() else notice
+
+
 NEW_TURN_NOTICE = (
     "A new turn has begun: what earlier notices said about the last turn is over, and tool calls are run again."
 )

@@ -69,7 +69,8 @@ class SideModelTask:
     @property
     def window_chars(self) -> int:
         """Return roughly how many characters the smallest of the models can read."""
-        tokens = min(model.context_tokens for model in self.models) - self.max_output_tokens
+        window = min(model.context_tokens for model in self.models)
+        tokens = window - min(self.max_output_tokens, window // 4)  # a small model's answers are shorter
         return max(1, tokens) * (BYTES_PER_TOKEN - 1)
 
     async def ask(self, rules: str, text: str) -> str:

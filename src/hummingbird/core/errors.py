@@ -37,6 +37,7 @@ HummingbirdError
 │   ├── ProviderUnavailable
 │   │   ├── ProviderTimeout
 │   │   ├── ProviderConnectionLost
+│   │   ├── ProviderUnreachable
 │   │   └── ProviderReplyUnreadable
 │   ├── ProviderRequestRefused
 │   ├── ContextOverflow
@@ -218,6 +219,10 @@ class ProviderConnectionLost(ProviderUnavailable):
     """The connection to the provider broke."""
 
 
+class ProviderUnreachable(ProviderUnavailable):
+    """Nothing answers at the provider's address, so nothing was sent."""
+
+
 class ProviderReplyUnreadable(ProviderUnavailable):
     """The provider's reply is not JSON, or is cut off in the middle."""
 
@@ -227,7 +232,14 @@ class ProviderRequestRefused(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The request is longer than the model's window."""
+    """The request is longer than the model's window.
+
+    `window` is its size in tokens, if the provider said so.
+    """
+
+    def __init__(self, sentence: str, window: int | None = None) -> None:
+        super().__init__(sentence)
+        self.window = window
 
 
 class ThinkingRefused(ProviderError):

@@ -1,14 +1,17 @@
-"""A model behind HTTP: combine wire format, endpoint and profile, without state between calls.
+"""A model behind HTTP: combine wire format, endpoint and profile.
+
+Between calls it keeps only what a server taught it about itself: the size of its window, and a key that it refuses.
 
 This is the last layer that knows the credential of a request, so it masks it in all errors.
 """
 
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.errors import ContextOverflow, HummingbirdError, ProviderRequestRefused
 from hummingbird.core.events import CallDelta, ReasoningDelta, TextDelta
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
@@ -16,6 +19,9 @@ from hummingbird.core.usage import TokenUsage
 from hummingbird.models.prices import Price
 from hummingbird.models.transport import WHOLE, ModelTransport
 from hummingbird.models.wire_format import ModelEndpoint, ModelProfile, WireFormat
+
+_ANSWER_SHARE = 4  # an answer may take up to this part of the window: many servers count it as used beforehand
+_LEAST_WINDOW = 512  # tokens; a smaller number in an error is something else
 
 
 class HttpModel:
@@ -53,6 +59,31 @@ class HttpModel:
         return self._profile.disabling_tools_is_free
 
     async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
+        """Call the model, and once more if its refusal says how it can be asked."""
+        try:
+            return await self._generate(request, listen)
+        except (ContextOverflow, ProviderRequestRefused) as error:
+            if not self._learn_from(error, streamed=listen is not None):
+                raise
+        return await self._generate(request, listen)
+
+    def _learn_from(self, error: HummingbirdError, *, streamed: bool) -> bool:
+        """Take over what a refusal says about the server; return whether the same request may succeed now."""
+        profile = self._profile
+        if isinstance(error, ContextOverflow):
+            if error.window is None or not _LEAST_WINDOW <= error.window < profile.context_tokens:
+                return False
+            self._profile = replace(profile, context_tokens=error.window)
+            return True  # there may be room for the conversation, and only none for so long an answer
+        if streamed and profile.include_usage and ("stream_options" in str(error) or "include_usage" in str(error)):
+            self._profile = replace(profile, include_usage=False)
+            return True
+        return False
+
+    async def _generate(self, request: ModelRequest, listen: DeltaListener | None) -> ModelReply:
+        window = self._profile.context_tokens
+        if window >= _LEAST_WINDOW and request.max_output_tokens > (most := window // _ANSWER_SHARE):
+            request = replace(request, max_output_tokens=most)
         with self._mask_credentials():
             streamed = listen is not None
             body = self._endpoint.finish_body(self._wire.encode(request, self._profile, stream=streamed), self._profile)

@@ -48,6 +48,12 @@ _OVERFLOW = re.compile(
     r"|prompt is too long|input is too long",
     re.IGNORECASE | re.DOTALL,
 )
+# The size of the window in the words of OpenAI, vLLM, llama-cpp-python and llama.cpp
+_WINDOW = re.compile(
+    r"maximum context length (?:is|of) (?P<vllm>[0-9][0-9,]*)|n_ctx\D{0,5}(?P<llama>[0-9]+)"
+    r"|context (?:window|length|size) (?:is |of |\()?(?P<other>[0-9][0-9,]*)",
+    re.IGNORECASE,
+)
 _BROKE = re.compile(r"insufficient_quota|billing_(?:hard_limit|not_active)", re.IGNORECASE)
 _BROKE_IN_WORDS = re.compile(
     r"insufficient (?:balance|credits?|funds)|credit balance|out of credits|exceeded your current quota", re.IGNORECASE
@@ -84,11 +90,12 @@ _STATUS_OF_CODE = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorWords:
-    """The text of an error. `marks` are its type, code and status in one line."""
+    """The text of an error. `marks` are its type, code and status in one line, `window` is llama.cpp's `n_ctx`."""
 
     message: str
     marks: str = ""
     code: str = ""
+    window: int | None = None
 
 
 def classify_openai_error(server: str, status: int, answer: Any) -> HummingbirdError:
@@ -99,7 +106,13 @@ def classify_openai_error(server: str, status: int, answer: Any) -> HummingbirdE
     if status in {400, 404, 422} and _REASONING.search(said):
         return ThinkingRefused(f"{server} refused replayed reasoning ({status}); it must be left out.{quote}")
     if 400 <= status < 500 and status != 429 and _OVERFLOW.search(said):
-        return ContextOverflow(f"The conversation is longer than the model's window at {server} ({status}).{quote}")
+        window = words.window or read_window(words.message)
+        size = f" of {window:,} tokens" if window else ""
+        return ContextOverflow(
+            f"The conversation is longer than the model's window{size} at {server} ({status}); begin a new one, or "
+            f"shorten it (in a chat: /new, /compress).{quote}",
+            window,
+        )
     if status == 402 or _BROKE.search(words.marks) or (status in {400, 403} and _BROKE_IN_WORDS.search(said)):
         return CreditExhausted(f"The account at {server} has no credit or quota left ({status}): top it up.{quote}")
     if status in {401, 403}:
@@ -148,4 +161,17 @@ def read_error(answer: Any) -> ErrorWords:
     message = error.get("message") or error.get("msg") or error.get("detail") or ""
     marks = [str(error[key]) for key in ("type", "code", "status") if error.get(key)]
     code = error.get("code")
-    return ErrorWords(str(message)[:_READ_CHARS], " ".join(marks)[:_READ_CHARS], str(code) if code is not None else "")
+    size = error.get("n_ctx")
+    return ErrorWords(
+        str(message)[:_READ_CHARS],
+        " ".join(marks)[:_READ_CHARS],
+        str(code) if code is not None else "",
+        size if isinstance(size, int) and size > 0 else None,
+    )
+
+
+def read_window(message: str) -> int | None:
+    """Return the size of the model's window that an error names; None if it names none."""
+    found = _WINDOW.search(message)
+    size = "" if found is None else next(filter(None, found.groups()), "")
+    return int(size.replace(",", "")) or None if size else None

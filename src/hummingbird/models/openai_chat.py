@@ -121,7 +121,6 @@ def _encode_message(message: Message, profile: ModelProfile) -> bytes:
 def _assistant_message(message: AssistantMessage, profile: ModelProfile) -> dict[str, object]:
     chat: dict[str, object] = {"role": "assistant", "content": replace_surrogates(message.text)}
     if message.calls:
-        chat["content"] = replace_surrogates(message.text) or None
         chat["tool_calls"] = [_tool_call(call) for call in message.calls]
     echo = message.echo
     if echo is not None and echo.wire == WIRE and echo.model == profile.model:
@@ -262,7 +261,9 @@ def thinking_text(part: dict[str, Any]) -> str:
 
 def _read_calls(said: dict[str, Any], call_id: str, read: _ChatReplyParts) -> None:
     calls = said.get("tool_calls") or []
-    if said.get("function_call") or not isinstance(calls, list):
+    if not calls and said.get("function_call"):
+        calls = [{"function": said["function_call"]}]  # the older form; llama-cpp-python sends it beside the newer one
+    if not isinstance(calls, list):
         read.usable = False
         return
     for index, call in enumerate(calls):
@@ -314,6 +315,7 @@ class ChatAssembler:
         self._message: dict[str, Any] = {}
         self._calls: list[dict[str, Any]] = []
         self._places: dict[int, int] = {}
+        self._older_call: dict[str, str] = {}  # `function_call`, which counts only where there are no `tool_calls`
         self._finish = ""
         self._usage: Any = None
         self._ended = False
@@ -334,9 +336,11 @@ class ChatAssembler:
     def result(self) -> dict[str, Any]:
         if not (self._ended or self._finish):
             raise ProviderReplyUnreadable(f"The stream of {self._server} ended in the middle of the answer.")
-        if not (self._message or self._calls or self._finish):
+        if not (self._message or self._calls or self._older_call or self._finish):
             return {"choices": []}
         message = {**self._message, "tool_calls": self._calls} if self._calls else self._message
+        if self._older_call and not self._calls:
+            message = {**message, "function_call": self._older_call}
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
 
     def _add_choice(self, choice: Mapping[str, Any]) -> Iterator[Delta]:
@@ -348,6 +352,9 @@ class ChatAssembler:
             if key == "tool_calls":
                 for call in list_or_empty(value):
                     yield from self._add_call_piece(call)
+            elif key == "function_call" and isinstance(value, Mapping):
+                for part in ("name", "arguments"):
+                    self._older_call[part] = self._older_call.get(part, "") + text_or_empty(value.get(part))
             elif value is not None and key != "role":
                 self._message[key] = append_piece(key, self._message.get(key), value)
                 yield from _value_deltas(key, value)

@@ -77,7 +77,8 @@ _QUIRKS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     (r"gemini|vertex-gemini", r"gemini-(?![12][.-])", {"signs_calls": True}),
     (r"openai", r"", {"cache_key": True}),
     (r"openai", r"gpt-[5-9]", {"summarised_thinking": True, "encrypted_reasoning": True}),
-    (r"openai-chat", r"", {"max_tokens_key": "max_tokens"}),
+    # A server that refuses `stream_options` is asked again without it.
+    (r"openai-chat", r"", {"max_tokens_key": "max_tokens", "include_usage": True}),
 )
 
 # Chat Completions only: what the server at a host expects. `*.` stands for any subdomain.

@@ -25,6 +25,7 @@ from hummingbird.core.errors import (
     ProviderRequestRefused,
     ProviderTimeout,
     ProviderUnavailable,
+    ProviderUnreachable,
 )
 from hummingbird.core.limits import (
     ANSWER_TIMEOUT_S,
@@ -37,11 +38,13 @@ from hummingbird.core.limits import (
 )
 from hummingbird.core.retry_after import parse_retry_after
 from hummingbird.core.text import replace_surrogates, shorten_line
+from hummingbird.models.endpoints import is_local
 
 # Errors of lower layers that httpx2 does not translate, when it reads or closes
 _BELOW = (OSError, anyio.BrokenResourceError, anyio.BusyResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 # The last two come from host names and ports that no socket accepts
 _NOWHERE = (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError, ExceptionGroup)
+_LOCAL_RETRY_S = 1.0  # where nothing listens on this machine or network, waiting long does not help
 _LOST = (httpx2.HTTPError, httpx2.StreamError, *_BELOW)
 
 
@@ -69,13 +72,17 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def translate_http_errors() -> Iterator[None]:
-    """Translate errors of the HTTP client to ours.
+def translate_http_errors(url: str = "") -> Iterator[None]:
+    """Translate errors of the HTTP client to ours; `url` is where the request went.
 
     The original error is chained, except where its text may contain a header and so a key.
     """
     try:
         yield
+    except (httpx2.ConnectTimeout, httpx2.ConnectError) as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise _untrusted_certificate(error) from error
+        raise _unreachable(url, error) from error
     except (httpx2.TimeoutException, TimeoutError) as error:
         raise ProviderTimeout(f"The model did not answer in time ({type(error).__name__}).") from error
     except _NOWHERE as error:
@@ -87,11 +94,26 @@ def translate_http_errors() -> Iterator[None]:
         raise ProviderConnectionLost("The connection to the model broke: the request could not be written.") from None
     except _LOST as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            raise ProviderRequestRefused(
-                f"The certificate of the model's host is not trusted: set ca_bundle to your authority's certificates "
-                f"({_error_text(error)})."
-            ) from error
+            raise _untrusted_certificate(error) from error
         raise ProviderConnectionLost(f"The connection to the model broke: {_error_text(error)}") from error
+
+
+def _untrusted_certificate(error: Exception) -> ProviderRequestRefused:
+    return ProviderRequestRefused(
+        f"The certificate of the model's host is not trusted: set ca_bundle to your authority's certificates "
+        f"({_error_text(error)})."
+    )
+
+
+def _unreachable(url: str, error: Exception) -> ProviderUnreachable:
+    """Return the error for an address where nothing answers."""
+    parts = urlsplit(url)
+    where = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    wait_s = _LOCAL_RETRY_S if is_local(parts.hostname or "") else None
+    return ProviderUnreachable(
+        f"Nothing answers at {where}: check the address, and that the model's server runs ({_error_text(error)}).",
+        wait_s,
+    )
 
 
 def _error_text(error: Exception) -> str:
@@ -220,7 +242,7 @@ class ModelTransport:
         The model may be silent until the timeout for the whole answer. Once the body has begun, the timeout for silence
         applies.
         """
-        with translate_http_errors():
+        with translate_http_errors(url):
             async with (
                 asyncio.timeout(self._whole_timeout_s),
                 self._send(url, headers, body, self._whole_timeout_s, classify) as response,
@@ -236,7 +258,7 @@ class ModelTransport:
         A [DONE] sentinel ends the stream and is yielded as (DONE, None): where nothing else marks the end, a stream
         without it was cut off. If the server does not stream, there is one pair, (WHOLE, its answer).
         """
-        with translate_http_errors():
+        with translate_http_errors(url):
             async with (
                 self._send(url, headers, body, self._stall_timeout_s, classify) as response,
                 aclosing(self._chunks_until_deadline(response)) as chunks,

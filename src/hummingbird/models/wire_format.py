@@ -28,7 +28,7 @@ class ModelProfile:
     effort: str | None = None  # reasoning effort, sent only when set
     signs_calls: bool = False  # Gemini 3+: thought signatures are mandatory
     cache_key: bool = False  # OpenAI: prompt_cache_key
-    include_usage: bool = False  # chat streaming: stream_options.include_usage, where servers are known to accept it
+    include_usage: bool = False  # chat streaming: stream_options.include_usage
 
 
 class StreamAssembler(Protocol):

@@ -107,7 +107,7 @@ def test_parts_are_read() -> None:
         {"content": "so", "tool_calls": [{"type": "custom", "custom": {"name": "x"}}]},
         {"content": "so", "tool_calls": [call("{}"), 5]},
         {"content": "so", "tool_calls": 5},
-        {"content": "so", "function_call": {"name": "x", "arguments": "{}"}},
+        {"content": "so", "function_call": "x"},
     ],
 )
 def test_an_unknown_part_makes_the_answer_malformed_and_its_bill_stays(odd: Any) -> None:
@@ -116,6 +116,26 @@ def test_an_unknown_part_makes_the_answer_malformed_and_its_bill_stays(odd: Any)
     reply = WIRE.decode(answer, REQUEST, PROFILE)
     assert (reply.finish, reply.usage, reply.usage_known) == (FinishReason.MALFORMED, TokenUsage(7), True)
     assert (reply.message.text, reply.message.calls, reply.message.echo) == ("so", (), None)
+
+
+OLDER = {"name": "older", "arguments": '{"a": 1}'}
+
+
+@pytest.mark.parametrize(("calls", "names"), [(None, ["older"]), ([], ["older"]), ([call("{}")], ["read"])])
+def test_older_form_of_a_call_counts_where_there_is_no_newer_one(calls: Any, names: list[str]) -> None:
+    """llama-cpp-python sends both."""
+    message = {"content": None, "function_call": OLDER, "tool_calls": calls}
+    events = [
+        chunk({"function_call": {"name": "older", "arguments": '{"a"'}}),
+        chunk({"function_call": {"arguments": ": 1}"}}),
+    ]
+    if calls:
+        events.insert(0, chunk({"tool_calls": [{"index": 0, **calls[0]}]}))
+    for reply in (decoded(message), streamed([*events, chunk({}, "tool_calls")])[0]):
+        assert [one.name for one in reply.message.calls] == names
+        assert reply.finish is FinishReason.STOP
+        if names == ["older"]:
+            assert reply.message.calls[0].arguments == '{"a": 1}'
 
 
 @pytest.mark.parametrize("choices", [[], "x", [5], [{}], [{"message": None}]])
