@@ -10,6 +10,7 @@ from tests.simulation.script import make_script
 from tests.simulation.simulation import play
 
 SEEDS = 200
+TRIED_FIRST = {"drop the lease check": 117}  # it notices, and the ones before it need not be played
 
 
 @pytest.fixture(autouse=True)
@@ -24,5 +25,6 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_promise_is_noticed(name: str) -> None:
     with MUTANTS[name]():
-        found = next((seed for seed in range(SEEDS) if play(make_script(seed)).violations), None)
+        seeds = sorted(range(SEEDS), key=lambda seed: seed != TRIED_FIRST.get(name))
+        found = next((seed for seed in seeds if play(make_script(seed)).violations), None)
     assert found is not None, f"{SEEDS} seeds did not notice: {name}"
