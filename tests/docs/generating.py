@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hummingbird.config.defaults import reference_markdown
-from tests.docs import commands_page, costs_page, journal_page
+from tests.docs import api_page, commands_page, costs_page, journal_page
 
 ROOT = Path(__file__).parents[2]
 TABLE_OF_KEYS = "| key | default | meaning |"
@@ -23,6 +23,7 @@ PAGES: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
         "docs/configuration.md": keys,
         "docs/costs.md": costs_page.renewed,
+        "docs/reference/api.md": lambda _: api_page.page(),
         "docs/reference/cli.md": lambda _: commands_page.page(),
         "docs/reference/journal.md": lambda _: journal_page.page(),
     }

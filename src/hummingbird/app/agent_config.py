@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal
 
 from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
@@ -27,6 +28,14 @@ from hummingbird.core.verdicts import FailureVerdict
 from hummingbird.models.prices import PriceOverride
 
 APPROVE_ALL: Literal["all"] = "all"
+SIDE_TASKS = ("summary",)
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def check_sequence(name: str, given: object) -> None:
+    """Raise UsageError for one text where several are expected: its letters would be taken one by one."""
+    if isinstance(given, str | bytes):
+        raise UsageError(f"{name} is one text, {given!r}; give a list: [{given!r}].")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +59,10 @@ class AgentConfig:
         ca_bundle: A file with certificate authorities for the connections to models.
         context: What a full context leads to: "compact", "wrap_up", or an engine (its entry point's name, or itself).
         auxiliary: The models that do a side task, by its name ("summary").
+        api_key: The key of the primary model, in place of the one in the environment.
+        temperature: From 0 to 2; models that think take none.
+        effort: How much a model is to think: "low", "medium", "high", or what else its provider knows.
+        max_output_tokens: The longest answer of the model.
 
     Tools:
         toolsets: Names of the toolsets that the agent gets; None means all.
@@ -64,6 +77,14 @@ class AgentConfig:
         has_host_file: Return whether a path is a file that sub-agents may have made on this machine.
         max_inline_bytes: Longer results go to a file in the sandbox, or are cut; at most 80 % of the context.
         exec_timeout_s: How long a command in the sandbox may run if it asks for no other time.
+
+    Knowledge:
+        todo: Give the model a list of what is to be done.
+        recall: Give the model a tool that finds what a summary left out of the conversation.
+        memory: A folder with what the model keeps for later sessions; it stands in the prompt.
+        skills: Folders of skills, each a folder with a SKILL.md; the model loads one when it needs it.
+        context_files: A folder whose AGENTS.md and the like, up to the top of the repository, stand in the prompt.
+        personality: How the model is to speak.
 
     Observation:
         on_event: Sees each journal entry and delta as it happens.
@@ -101,6 +122,18 @@ class AgentConfig:
     context: str | ContextEngine = "compact"
     auxiliary: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    api_key: str | None = field(default=None, repr=False)
+    temperature: float | None = None
+    effort: str | None = None
+    max_output_tokens: int | None = None
+
+    todo: bool = False
+    recall: bool = False
+    memory: Path | str | None = None
+    skills: Sequence[Path | str] = ()
+    context_files: Path | str | None = None
+    personality: str = ""
+
     toolsets: Sequence[str] | None = None
     plugins: bool = False
     hooks: Sequence[ToolHook] = ()
@@ -126,6 +159,27 @@ class AgentConfig:
     build_prompt: Callable[[str], str] | None = None
     verdict: FailureVerdict | None = None
     line_digests: LineDigests | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_seconds", "exec_timeout_s", "max_inline_bytes"):
+            if (value := getattr(self, name)) is not None and not value > 0:
+                raise UsageError(f"{name} is {value}; give a number above 0.")
+        for name in ("max_usd", "max_usd_per_day", "delegates", "grace_s"):
+            if (value := getattr(self, name)) is not None and not value >= 0:
+                raise UsageError(f"{name} is {value}; give 0 or more.")
+        if self.max_output_tokens is not None and self.max_output_tokens < 1:
+            raise UsageError(f"max_output_tokens is {self.max_output_tokens}; give a number of tokens, or None.")
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise UsageError(f"temperature is {self.temperature}; give a number from 0 to 2, or None.")
+        if self.effort is not None and self.effort not in EFFORTS:
+            raise UsageError(f"effort is {self.effort!r}; give one of {', '.join(EFFORTS)}, or None.")
+        for task in self.auxiliary:
+            if task not in SIDE_TASKS:
+                raise UsageError(f"There is no side task {task!r} in auxiliary; there is: {', '.join(SIDE_TASKS)}.")
+            check_sequence(f"auxiliary[{task!r}]", self.auxiliary[task])
+        check_sequence("toolsets", self.toolsets)
+        check_sequence("skills", self.skills)
+        check_sequence("secrets", self.secrets)
 
     def build_run_limits(self, *, records_spending: bool) -> RunLimits:
         """Return the limits of each run.

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from hummingbird.agent.tools.chat_tools import MEMORY_NAME
 from hummingbird.agent.tools.permission_gate import SessionPermissions
 from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS
 from hummingbird.app.agent_config import APPROVE_ALL, AgentConfig
@@ -13,7 +14,9 @@ from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.tool_spec import ToolEffect
 
 # What happens in the sandbox changes nothing outside of it.
-_ALLOWED_RULES = tuple(PermissionRule(PermissionAction.ALLOW, name) for name in sorted(SANDBOX_TOOLS))
+# The memory is a folder that the user has named for it.
+_UNASKED = frozenset((*SANDBOX_TOOLS, MEMORY_NAME))
+_ALLOWED_RULES = tuple(PermissionRule(PermissionAction.ALLOW, name) for name in sorted(_UNASKED))
 
 
 def choose_permissions(config: AgentConfig, callbacks: Callbacks, tools: Iterable[Tool]) -> SessionPermissions | None:
@@ -34,7 +37,7 @@ def choose_permissions(config: AgentConfig, callbacks: Callbacks, tools: Iterabl
     if given is not None:
         return given
     for tool in tools:
-        if beyond := sorted(tool.spec.effects - {ToolEffect.READ}):
+        if tool.spec.name not in _UNASKED and (beyond := sorted(tool.spec.effects - {ToolEffect.READ})):
             raise UsageError(
                 f"The tool {tool.spec.name} does more than read ({', '.join(beyond)}), and nobody approves its calls: "
                 f'give AgentConfig a function as approve, or approve="{APPROVE_ALL}" if every call may run.'

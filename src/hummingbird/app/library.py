@@ -17,7 +17,6 @@ from hummingbird.agent.budget import context_ceiling
 from hummingbird.agent.interrupts import cancel_other_tasks
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.prompts import build_system_prompt
 from hummingbird.agent.run_state import RunState
 from hummingbird.agent.session_compactor import SUMMARY_PURPOSE, SessionCompactor
 from hummingbird.agent.tools.chat_tools import ClarifyTool
@@ -26,7 +25,8 @@ from hummingbird.agent.tools.registry import Toolbox, select_tools
 from hummingbird.agent.tools.results import InlineShape
 from hummingbird.agent.tools.sandbox_tools import SandboxToolset
 from hummingbird.agent.tools.typed_function import as_tool
-from hummingbird.app.agent_config import AgentConfig
+from hummingbird.app.agent_config import AgentConfig, check_sequence
+from hummingbird.app.agent_knowledge import choose_prompt, create_own_tools
 from hummingbird.app.approval import choose_permissions
 from hummingbird.app.callbacks import Callbacks, ObserverGuard
 from hummingbird.app.clock import SystemClock
@@ -34,7 +34,7 @@ from hummingbird.app.environment_secrets import environment_secrets
 from hummingbird.app.plugins import load_context_engine, plugin_hooks, plugin_tools
 from hummingbird.app.run_result import RunResult, answer_text, build_run_result, chat_messages, failure_sentence
 from hummingbird.app.session_bench import LOG, FairLock, SessionBenchHolder, create_sandboxes
-from hummingbird.app.session_holder import FolderSessionHolder
+from hummingbird.app.session_holder import FolderSessionHolder, check_known_session
 from hummingbird.app.structured_output import run_for_output
 from hummingbird.app.sub_agents import create_sub_agent, existing_files
 from hummingbird.config.configuration import limit_inline_bytes
@@ -42,11 +42,14 @@ from hummingbird.core.errors import RunFailed, UsageError
 from hummingbird.core.events import EntryRecorded, ReasoningDelta, RunEvent, RunOutcome, TextDelta
 from hummingbird.core.journal import EndReason, JournalEntry, ToolFinished, ToolStarted
 from hummingbird.core.journal import MessageSource as SaidBy
+from hummingbird.core.limits import MAX_OUTPUT_TOKENS
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.protocols.tools import DataSource, Tool
 from hummingbird.core.sessions import SessionSubject
+from hummingbird.models.model_names import api_key_variable
 from hummingbird.models.registry import ModelRegistry
+from hummingbird.models.wire_format import ModelSampling
 from hummingbird.sandboxes.registry import SandboxOptions
 
 ResultT = TypeVar("ResultT")
@@ -134,13 +137,20 @@ class Agent:
         config: AgentConfig | None = None,
     ) -> None:
         config = config or AgentConfig()
+        check_sequence("fallback_models", fallback_models)
+        if not model.strip():
+            raise UsageError("There is no model: name one, such as anthropic:claude-sonnet-5-5.")
         environment = dict(os.environ) if config.environment is None else config.environment
         self._clock = config.clock or SystemClock()
         folder = None if sessions_dir is None else Path(sessions_dir)
         self._session_holder = config.session_holder or FolderSessionHolder(folder, self._clock, config.on_trouble)
         limits = config.build_run_limits(records_spending=self._session_holder.spending is not None)
 
+        if config.api_key is not None:
+            environment = {**environment, api_key_variable(model): config.api_key}
         self._sources = list(sources)
+        source_secrets = [value for source in self._sources for value in source.secrets]
+        secrets = environment_secrets(environment, [*config.secrets, *source_secrets])
         source_tools = [tool for source in self._sources for tool in source.tools]
         self.delegate = self._create_delegate(config.delegates, config.delegate_iterations, config.has_host_file)
         callbacks = config.callbacks or Callbacks()
@@ -149,10 +159,11 @@ class Agent:
         own: list[Tool] = [self.delegate] if self.delegate else []
         if callbacks.clarify:
             own.append(ClarifyTool(callbacks.clarifier))
+        own += create_own_tools(config, self.entries, self._clock.now, secrets)
         offered = [*map(as_tool, tools), *source_tools, *own, *(plugin_tools() if config.plugins else ())]
         self._tools = select_tools(offered, config.toolsets, environment)
         self._offered_names = [tool.spec.name for tool in offered]
-        self._prompt = config.build_prompt or partial(build_system_prompt, workflow=instructions)
+        self._prompt = choose_prompt(config, instructions, secrets)
         toolbox = Toolbox(self._tools, hidden=self._offered_names)
 
         self._models = ModelRegistry(
@@ -162,12 +173,11 @@ class Agent:
             price_overrides=config.prices,
             windows=config.model_windows,
             ca_bundle=config.ca_bundle or None,
+            sampling=ModelSampling(config.temperature, config.effort),
         )
         self._resolve = partial(self._models.resolve, base_url=config.base_url, api_mode=config.api_mode)
-        source_secrets = [value for source in self._sources for value in source.secrets]
         context = config.context
         models = [self._resolve(model), *map(self._models.resolve, fallback_models)]
-        secrets = environment_secrets(environment, [*config.secrets, *source_secrets])
         window = min(context_ceiling(limits, one.context_tokens) for one in models)
         inline_bytes = limit_inline_bytes(config.max_inline_bytes, window)
         self._setup = LoopConfig(
@@ -180,6 +190,7 @@ class Agent:
             permissions=choose_permissions(config, callbacks, self._tools),
             observers=[ObserverGuard(name, observe, self._warnings.append) for name, observe in observers],
             streaming=config.streaming,
+            max_output_tokens=config.max_output_tokens or MAX_OUTPUT_TOKENS,
             spending=self._session_holder.spending,
             project=config.project,
             about=config.subject or SessionSubject(),
@@ -206,7 +217,7 @@ class Agent:
                 digested=config.line_digests,
             )
         self._last_run_answered = False
-        self.session_id = session_id or uuid4().hex
+        self.session_id = check_known_session(folder, session_id) if session_id else uuid4().hex
         self._journal: Journal | None = None
         self._loop: AgentLoop | None = None
         self._state: RunState | None = None

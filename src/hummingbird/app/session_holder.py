@@ -21,6 +21,7 @@ from hummingbird.core.errors import (
     JournalWriteDelayed,
     ObjectStoreUnusable,
     SessionTaken,
+    UsageError,
 )
 from hummingbird.core.journal import JournalEntry
 from hummingbird.core.projections import render_transcript
@@ -368,3 +369,18 @@ class _TurnArchives:
     async def get(self, session_id: str) -> SandboxArchive | None:
         async with self._holder.hold_archives(session_id) as archives:
             return None if archives is None else await archives.get(session_id)
+
+
+def check_known_session(folder: Path | None, session_id: str) -> str:
+    """Return the id unchanged.
+
+    Raises UsageError for one that is only the beginning of a session's id: it would start another session.
+    """
+    if folder is None:
+        return session_id
+    place = session_folder(folder, session_id)
+    if not place.exists() and place.parent.is_dir():
+        meant = sorted(one.name for one in place.parent.iterdir() if one.name.startswith(place.name))
+        if meant:
+            raise UsageError(f"There is no session {session_id}; write the whole id: {' or '.join(meant[:3])}.")
+    return session_id

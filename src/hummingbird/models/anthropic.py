@@ -155,6 +155,8 @@ def encode_request(request: ModelRequest, profile: ModelProfile, *, stream: bool
         members.append(b'"thinking":{"type":"adaptive","display":"summarized"}')
     if profile.effort:
         members.append(b'"output_config":%s' % _json({"effort": profile.effort}))
+    if profile.temperature is not None:
+        members.append(b'"temperature":%s' % _json(profile.temperature))
     members.extend(_encode_tools(request))
     if request.system.strip():
         members.append(b'"system":[%s]' % _with_breakpoint(_encode_system(request)))

@@ -218,6 +218,8 @@ def _generation_config(request: ModelRequest, profile: ModelProfile) -> dict[str
     if profile.effort:
         thinking["thinkingLevel"] = profile.effort.upper()
     limit: dict[str, Any] = {"maxOutputTokens": request.max_output_tokens}
+    if profile.temperature is not None:
+        limit["temperature"] = profile.temperature
     return {**limit, "thinkingConfig": thinking} if thinking else limit
 
 

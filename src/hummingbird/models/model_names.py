@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from hummingbird.core.errors import UnknownModel
+from hummingbird.core.errors import UnknownModel, UsageError
 from hummingbird.core.text import shorten_line
 from hummingbird.models.endpoints import host_of_url, is_local, provider_for_url
 
@@ -64,6 +64,17 @@ def env_value(environment: Mapping[str, str], variable: str) -> str | None:
     A value that was read from a file commonly ends with a line break.
     """
     return environment.get(variable, "").strip() or None
+
+
+def api_key_variable(name: str) -> str:
+    """Return the variable that holds the key of a model's provider. Raises UsageError if it has none."""
+    provider, model = parse_model_name(name)
+    if provider is None:
+        provider = "anthropic" if model.startswith("claude-") else "gemini" if model.startswith("gemini-") else "openai"
+    keys = {"anthropic": CLAUDE_KEYS[0], "gemini": GEMINI_KEYS[0], "openai": OPENAI_KEY, "openai-chat": OPENAI_KEY}
+    if provider not in keys:
+        raise UsageError(f"The provider {provider} takes no api_key; leave it out.")
+    return keys[provider]
 
 
 def parse_model_name(name: str) -> tuple[str | None, str]:

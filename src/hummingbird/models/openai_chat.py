@@ -67,6 +67,8 @@ def encode_request(request: ModelRequest, profile: ModelProfile, *, stream: bool
     ]
     if profile.effort is not None:
         parts += [b',"reasoning_effort":', _json.encode(profile.effort)]
+    if profile.temperature is not None:
+        parts += [b',"temperature":', _json.encode(profile.temperature)]
     if profile.cache_key:
         parts += [b',"prompt_cache_key":', _json.encode(request.session_id[:CACHE_KEY_CHARS])]
     if stream:

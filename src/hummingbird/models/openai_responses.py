@@ -67,6 +67,8 @@ def encode_request(request: ModelRequest, profile: ModelProfile, *, stream: bool
         b',"include":["reasoning.encrypted_content"]' if profile.encrypted_reasoning else b"",
         _encode_reasoning(profile),
     ]
+    if profile.temperature is not None:
+        parts += [b',"temperature":', _json.encode(profile.temperature)]
     if profile.cache_key:
         parts += [b',"prompt_cache_key":', _json.encode(request.session_id[:CACHE_KEY_CHARS])]
     if stream:

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hummingbird.core.errors import MissingSetting
+from hummingbird.core.errors import MissingSetting, UsageError
 from hummingbird.core.protocols.model import Model
 from hummingbird.models.endpoints import host_of_url, is_local, may_receive_google_token
 from hummingbird.models.model_names import (
@@ -25,7 +25,7 @@ from hummingbird.models.model_names import (
     resolve_model_name,
 )
 from hummingbird.models.prices import PriceOverride, find_price
-from hummingbird.models.wire_format import ModelProfile
+from hummingbird.models.wire_format import ModelProfile, ModelSampling
 
 if TYPE_CHECKING:
     from hummingbird.models.endpoints import TokenSource
@@ -144,6 +144,7 @@ class ModelRegistry:
         now: Callable[[], float] = time.time,
         transport: "ModelTransport | None" = None,
         tokens: "TokenSource | None" = None,
+        sampling: ModelSampling | None = None,
     ) -> None:
         self._environment = environment
         self._model_regions = model_regions
@@ -152,6 +153,7 @@ class ModelRegistry:
         self._ca_bundle = ca_bundle
         self._now = now
         self._given_transport = transport
+        self._sampling = sampling or ModelSampling()
         self._given_tokens = tokens
 
     def check(self, name: str) -> bool:
@@ -215,6 +217,7 @@ class ModelRegistry:
         names = (written, f"{provider}:{wanted.named.model}", wanted.named.model)
         if window := next((self._windows[name] for name in names if name in self._windows), None):
             profile = replace(profile, context_tokens=window)
+        profile = self._apply_sampling(profile)
         return HttpModel(
             f"{provider}:{wanted.named.model}",
             wire=wire,
@@ -231,6 +234,15 @@ class ModelRegistry:
             ),
             shared=True,
         )
+
+    def _apply_sampling(self, profile: ModelProfile) -> ModelProfile:
+        """Raises UsageError for a temperature that the model would refuse."""
+        wanted = self._sampling
+        if wanted.temperature is not None and profile.summarised_thinking and not profile.signs_calls:
+            raise UsageError(
+                f"The model {profile.model} thinks, and takes no temperature: leave it out, or set effort."
+            )
+        return replace(profile, temperature=wanted.temperature, effort=wanted.effort or profile.effort)
 
     def _current_time(self) -> datetime:
         return datetime.fromtimestamp(self._now(), UTC)

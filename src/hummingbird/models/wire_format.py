@@ -26,9 +26,18 @@ class ModelProfile:
     max_tokens_key: str = "max_completion_tokens"  # chat: `max_tokens` for compatible servers
     echo_keys: tuple[str, ...] = ()  # chat: assistant keys that the server wants back (reasoning_content, …)
     effort: str | None = None  # reasoning effort, sent only when set
+    temperature: float | None = None  # sent only when set
     signs_calls: bool = False  # Gemini 3+: thought signatures are mandatory
     cache_key: bool = False  # OpenAI: prompt_cache_key
     include_usage: bool = False  # chat streaming: stream_options.include_usage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSampling:
+    """How a user wants models to answer; None leaves it to the model."""
+
+    temperature: float | None = None
+    effort: str | None = None
 
 
 class StreamAssembler(Protocol):
