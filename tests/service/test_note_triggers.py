@@ -57,7 +57,9 @@ def test_the_bot_never_answers_itself_nor_who_it_was_before(text: str, reply: bo
 
 def test_an_edited_command_does_nothing() -> None:
     event = note("/hummingbird code-review", edited=True)
-    assert decide_trigger(event, CONFIGURATION, BOTS) == IgnoreDecision("an old note was edited")
+    assert decide_trigger(event, CONFIGURATION, BOTS) == IgnoreDecision(
+        "the note was edited, and only new notes start anything"
+    )
 
 
 @pytest.mark.parametrize(

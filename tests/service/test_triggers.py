@@ -60,7 +60,7 @@ EXPECTED: dict[str, TriggerDecision] = {
     "derived_note_mr_slash_command": CommandDecision(
         reason="a command for code-review", workflow="code-review", overrides=RunOverrides(max_iterations=25)
     ),
-    "derived_note_mr_update": IgnoreDecision("an old note was edited"),
+    "derived_note_mr_update": IgnoreDecision("the note was edited, and only new notes start anything"),
     "derived_pipeline_failed_external_only": BROKEN,
     "derived_pipeline_failed_mr_no_builds": BROKEN,
     "mr_merge": IgnoreDecision("the action is 'merge'"),

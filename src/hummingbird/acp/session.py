@@ -252,7 +252,7 @@ _STOP_REASONS: dict[EndReason, StopReason] = {
 
 @dataclass(eq=False, slots=True)
 class PendingPrompt:
-    """A message of the editor that is not answered yet."""
+    """A prompt from the editor that has not been answered yet."""
 
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     work: asyncio.Task[StopReason] | None = None

@@ -26,13 +26,14 @@ from hummingbird.core.errors import InputUnreadable, SourceNotFound, UsageError
 from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS
 from hummingbird.core.protocols.storage import KnownFailure
 from hummingbird.core.text import shorten_line
-from hummingbird.core.verdicts import ORIGIN_WORDS, FailureOrigin, FailureVerdict, JobJudgement, confidence_word
+from hummingbird.core.verdicts import ORIGIN_WORDS, FailureVerdict, JobJudgement, confidence_word
 from hummingbird.evidence.explanation import OutputExplainer
 from hummingbird.evidence.failure_groups import FailureGroup, group_regions
 from hummingbird.evidence.logs.log_reader import clean_log_line
 from hummingbird.evidence.printable import make_printable
 from hummingbird.evidence.regions import CONFIDENT, Blame, EvidenceAnalysis, EvidenceLine
 from hummingbird.evidence.verdict_rules import JobFacts, judge_failures
+from hummingbird.service.failure_summary import NEXT_STEPS
 
 ANSWER_BYTES = 3_600  # about 1,200 tokens of log text
 _EVIDENCE_BYTES = 1_500
@@ -45,13 +46,6 @@ _KNOWN = 10
 _HITS = 8
 _PIECE_BYTES = 256 * 1024
 
-_NEXT_STEPS = {
-    FailureOrigin.CHANGE: "Fix it in this merge request.",
-    FailureOrigin.TARGET: "Leave the merge request as it is: the target branch has to be fixed, then rebase.",
-    FailureOrigin.FLAKY: "Retry the job. The same commit has passed, so changing code is not the way to make it pass.",
-    FailureOrigin.INFRASTRUCTURE: "Retry the job once the infrastructure works again; no change of the code helps.",
-    FailureOrigin.UNKNOWN: "Look at the evidence with get_evidence. A retry tells whether the failure is flaky.",
-}
 _GROUPS = 4  # of regions that are alike, the likeliest first
 _MARKER = re.compile(r"section_(?:start|end):\d")
 _URL = re.compile(r"/(?P<project>.+?)/-/(?P<kind>merge_requests|pipelines|jobs)/(?P<number>\d+)")
@@ -239,7 +233,7 @@ def _render_answer(gathered: GatheredFacts, known: Mapping[str, KnownFailure]) -
     seen = [known[one.fingerprint] for one in gathered.failures if one.fingerprint in known]
     tail = [f"Seen before: {_describe_known(one)}" for one in seen[:2]]
     tail += [f"Not known: {sentence}" for sentence in verdict.unseen[:_REASONS]]
-    tail.append(f"Next: {_NEXT_STEPS[verdict.origin]}")
+    tail.append(f"Next: {NEXT_STEPS[verdict.origin]}")
     spent = len("\n".join([*head, *tail]).encode())
     titles = {one.title for one in gathered.failures}
     evidence = [

@@ -440,7 +440,7 @@ class PermissionRule:
 class PermissionDecision:
     """The decision about a call.
 
-    `absolute`: no grant changes it. `command` is None when the arguments could not be judged.
+    `absolute`: no grant can override it. `command` is None when the arguments could not be judged.
     """
 
     action: PermissionAction

@@ -126,6 +126,7 @@ _READ_LATER = VerdictReason(
     text="Its log was read only in the run itself: what the report below says goes beyond these rules.",
 )
 GREEN_ON_TARGET, SEEN_ELSEWHERE = "green-on-target", "seen-in-other-merge-requests"
+NAMES_CHANGED_FILE = "names-a-changed-file"
 _PASSED_TOO, _PASSED_IN_OTHERS = 0.95, 0.8
 _SAME_THERE = 0.85  # the branch is certainly red; only the logs say that it is red in the same way
 _NAMED, _NAMED_UNSEEN, _HINT = 0.85, 0.75, 0.5
@@ -239,13 +240,11 @@ def _reasons_for_unknown(found: list[OriginSignal], job: JobFacts, changed: Chan
     if job.analysis is None and job.platform_blame is None:
         yield _unknown_reason(LOG_NOT_READ, "Its log was not read.")
     if job.target is None:
-        yield _unknown_reason("target-not-seen", "How the job does on the target branch is not known.")
+        yield _unknown_reason("target-not-seen", "There is no result of this job on the target branch to compare with.")
     if changed is None:
         yield _unknown_reason("diff-not-read", "Which files the merge request changes is not known.")
     if job.analysis is not None and changed is not None and not _has_specific_signal(found):
-        yield _unknown_reason(
-            "nothing-decides", "What failed names no file that this merge request changes, and no machine."
-        )
+        yield _unknown_reason("nothing-decides", "The failure names no file that this merge request changes.")
     if not job.tries.passed and not job.tries.passed_in_others:
         yield _unknown_reason(
             "not-tried-again", "A second run of the same commit would tell whether the failure is flaky."
@@ -259,10 +258,10 @@ def _has_specific_signal(found: list[OriginSignal]) -> bool:
 def _rule_passed_on_same_commit(job: JobFacts, _: ChangedFiles) -> OriginSignal | None:
     here, others = job.tries.passed, job.tries.passed_in_others
     if here:
-        text = f"The same commit passed it {_times_text(here)} in the same pipeline."
+        text = f"The same commit passed this job {_times_text(here)} in the same pipeline."
         return _signal("passed-on-the-same-commit", FailureOrigin.FLAKY, _PASSED_TOO, text)
     if others:
-        text = f"The same commit passed it {_times_text(others)} in another pipeline."
+        text = f"The same commit passed this job {_times_text(others)} in another pipeline."
         return _signal("passed-on-the-same-commit", FailureOrigin.FLAKY, _PASSED_IN_OTHERS, text)
     return None
 
@@ -319,7 +318,7 @@ def _rule_infrastructure_in_log(job: JobFacts, _: ChangedFiles) -> OriginSignal 
         return None
     if job.only_runner_wrote:
         return _signal(blame.rule, FailureOrigin.INFRASTRUCTURE, blame.confidence, blame.why)
-    text = f"{blame.why} The job's own commands can print such lines, so this alone proves nothing."
+    text = f"{blame.why} Not certain: the line comes from the job's own output."
     return replace(_signal(blame.rule, FailureOrigin.INFRASTRUCTURE, _HINT, text), weakens=(FailureOrigin.CHANGE,))
 
 
@@ -331,7 +330,7 @@ def _rule_change_asks_too_much(job: JobFacts, changed: ChangedFiles) -> OriginSi
         return None
     regions = job.analysis.regions if job.analysis is not None else ()
     if any(region.kind is RegionKind.MEMORY for region in regions):
-        text = "This merge request may need more memory: the target branch was not seen to run out of memory, too."
+        text = "This merge request may need more memory: no run that we saw on the target branch ran out of it."
         return OriginSignal(_unknown_reason("may-need-more-memory", text), contradicts=FailureOrigin.INFRASTRUCTURE)
     if named := next(filter(is_job_environment_file, changed or ()), ""):
         text = "This merge request changes {0}, which may say what the job asks of its machine."
@@ -372,7 +371,11 @@ def _rule_names_changed_file(job: JobFacts, changed: ChangedFiles) -> OriginSign
     else:
         sure = _NAMED_UNSEEN if there is None and _is_code_refused(job, *_PLACED) else _HINT
     return _signal(
-        "names-a-changed-file", FailureOrigin.CHANGE, sure, "It names {0}, which this merge request changes.", named
+        NAMES_CHANGED_FILE,
+        FailureOrigin.CHANGE,
+        sure,
+        "The failure names {0}, which this merge request changes.",
+        named,
     )
 
 
@@ -407,7 +410,7 @@ def _rule_green_on_target(job: JobFacts, changed: ChangedFiles) -> OriginSignal 
         changed is None or find_named_file(job.text, changed) or mentions_changed_file(_leading_text(job), changed)
     )
     if related and _is_code_refused(job, RegionKind.COMPILER) and not job.in_green_log:
-        text = "A compiler refuses the code here, and the same job is green on {0}."
+        text = "The code does not compile here, and the same job is green on {0}."
         return _signal("refused-here-alone", FailureOrigin.CHANGE, _REFUSED_HERE, text, job.target.branch)
     return _signal(GREEN_ON_TARGET, FailureOrigin.CHANGE, _HINT, "The same job is green on {0}.", job.target.branch)
 

@@ -249,7 +249,11 @@ class NoteHandler:
         """Return the order that the note asks for, or post an answer and return nothing."""
         thread = await self.forge.thread(self.note.change.iid, self.note.discussion_id)
         if isinstance(decision, ContinueDecision) and not _is_our_thread(thread):
-            self._log_skip("the thread is not ours")
+            self._log_skip(
+                "GitLab has no such thread"
+                if thread is None
+                else "no note of ours in the thread names a session (see former_bot_ids and session_marker_prefix)"
+            )
             return ()
         if thread is None or not self._is_note_genuine(thread):
             return self._handle_missing_note()

@@ -5,14 +5,14 @@ are shown as code. The reasons with the names of their rules go into a section t
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import dedent
 
 from hummingbird.config.settings import Settings
 from hummingbird.core.orders import WorkOrder
 from hummingbird.core.verdicts import CERTAIN, FailureOrigin, FailureVerdict, JobJudgement, ObservedFailure
 from hummingbird.evidence.bounds import VERDICT_JOBS_TOLD, VERDICT_NAME_CHARS, VERDICT_REASONS_TOLD, VERDICT_UNSEEN_TOLD
-from hummingbird.evidence.verdict_rules import GREEN_ON_TARGET
+from hummingbird.evidence.verdict_rules import GREEN_ON_TARGET, NAMES_CHANGED_FILE
 from hummingbird.gitlab.write.protocol import CollapsedSection
 from hummingbird.service.note_text import disagreement_text, inline_code, job_link, source_link
 
@@ -20,6 +20,7 @@ _JOBS = 3
 _MESSAGE_CHARS = 220
 _EXCERPT_LINES = 6
 _LINE_CHARS = 200
+_RUNNER_MARKER = re.compile(r"section_(?:start|end):\d")
 _KEY, _OTHER = "→ ", "  "
 # How test runners name a failed test on a line of its own: Gradle and cargo, Go, pytest.
 _FAILED_TEST = re.compile(
@@ -36,16 +37,23 @@ OWNER_WORDS = {
     FailureOrigin.TARGET: "Not yours: the target branch is red too",
     FailureOrigin.FLAKY: "Not yours: flaky",
     FailureOrigin.INFRASTRUCTURE: "Not yours: infrastructure",
-    FailureOrigin.UNKNOWN: "We could not tell whose it is",
+    FailureOrigin.UNKNOWN: "Unclear whose it is",
 }
 """What the first screen says of each origin; "Likely" stands before it unless it is certain."""
+
+_HINTS: Mapping[FailureOrigin | None, str] = {
+    FailureOrigin.INFRASTRUCTURE: ", perhaps infrastructure",
+    FailureOrigin.FLAKY: ", perhaps flaky",
+    FailureOrigin.TARGET: ", perhaps the target branch",
+    FailureOrigin.CHANGE: ", perhaps yours",
+}
 
 NEXT_STEPS = {
     FailureOrigin.CHANGE: "Fix it in this merge request.",
     FailureOrigin.TARGET: "Leave this merge request as it is; when the target branch is fixed, rebase.",
-    FailureOrigin.FLAKY: "Retry the job: the same commit has passed.",
-    FailureOrigin.INFRASTRUCTURE: "Retry the job; no change of the code helps.",
-    FailureOrigin.UNKNOWN: "Read the excerpt; a retry of the job tells whether the failure is flaky.",
+    FailureOrigin.FLAKY: "Retry the job, unless a newer run of it has passed already.",
+    FailureOrigin.INFRASTRUCTURE: "Retry the job. If it fails again like this, tell the runner's administrator.",
+    FailureOrigin.UNKNOWN: "Retry the job once. If it passes, it was hardly your change; if it fails again, open its log.",
 }
 
 
@@ -57,7 +65,10 @@ def write_summary(
     shown, more = verdict.jobs[:_JOBS], len(verdict.jobs) - _JOBS
     lines: list[str] = []
     if len(verdict.jobs) > 1:
-        lines += [f"❌ **{len(verdict.jobs)} jobs failed.** {_owner_sentence(verdict.origin, verdict.sure)}", ""]
+        together = (
+            "" if verdict.origin is FailureOrigin.UNKNOWN else f" {_owner_sentence(verdict.origin, verdict.sure)}"
+        )
+        lines += [f"❌ **{len(verdict.jobs)} jobs failed.**{together}", ""]
         for job in shown:
             lines.append(f"- {_job_line(job, by_print, order, settings)} {_owner_line(job, order, settings)}")
         lines += [f"- and {more} more"] if more > 0 else []
@@ -67,10 +78,25 @@ def write_summary(
         lines.append(_owner_sentence(verdict.origin, verdict.sure))
     if verdict.origin is FailureOrigin.UNKNOWN:
         lines += ["", *(f"Not known: {inline_code(one)}" for one in verdict.unseen[:1])] if verdict.unseen else []
-    lines += ["", f"**Next:** {NEXT_STEPS[verdict.origin]}"]
+    lines += ["", f"**Next:** {_next_step(verdict, order, settings)}"]
     if disagreement := disagreement_text(verdict, answer):
         lines += ["", disagreement]
     return "\n".join(lines)
+
+
+def _next_step(verdict: FailureVerdict, order: WorkOrder, settings: Settings) -> str:
+    step = NEXT_STEPS[verdict.origin]
+    if verdict.origin is not FailureOrigin.CHANGE:
+        return step
+    named = (
+        name
+        for job in verdict.jobs
+        for reason in job.reasons
+        if reason.sign == NAMES_CHANGED_FILE
+        for name in reason.names
+    )
+    file = next(named, "")
+    return f"{step.rstrip('.')}; start at {source_link(file, order, settings)}." if file else step
 
 
 def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) -> str:
@@ -79,11 +105,15 @@ def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) 
     found = next((by_print[one] for job in verdict.jobs for one in job.fingerprints if one in by_print), None)
     if found is None or not found.excerpt.strip():
         return ""
-    lines = [line for line in dedent(found.excerpt.expandtabs(4)).splitlines() if line.strip()]
+    lines = [
+        line
+        for line in dedent(found.excerpt.expandtabs(4)).splitlines()
+        if line.strip() and not _RUNNER_MARKER.search(line)
+    ]
     key = next((at for at, line in enumerate(lines) if found.title and found.title in line), 0)
     first = max(0, min(key - 1, len(lines) - _EXCERPT_LINES))
     rows = [
-        f"{_KEY if at == key else _OTHER}{line[:_LINE_CHARS]}"
+        f"{_KEY if at == key else _OTHER}{line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + '…'}"
         for at, line in list(enumerate(lines))[first : first + _EXCERPT_LINES]
     ]
     fence = "`" * max(3, 1 + max((len(run) for row in rows for run in re.findall("`+", row)), default=0))
@@ -106,6 +136,12 @@ def _owner_sentence(origin: FailureOrigin, sure: float) -> str:
     return f"**{f'Likely {words[0].lower()}{words[1:]}' if likely else words}.**"
 
 
+def _hinted_origin(job: JobJudgement) -> FailureOrigin | None:
+    """Return the origin that hints agree on where they prove nothing; a green target branch alone is no hint."""
+    hinted = {one.speaks_for for one in job.reasons if one.sign != GREEN_ON_TARGET} - {FailureOrigin.UNKNOWN}
+    return hinted.pop() if len(hinted) == 1 else None
+
+
 def _owner_line(job: JobJudgement, order: WorkOrder, settings: Settings) -> str:
     if job.origin is FailureOrigin.UNKNOWN:
         shown = job.reasons[:2]
@@ -114,7 +150,9 @@ def _owner_line(job: JobJudgement, order: WorkOrder, settings: Settings) -> str:
         green = [one for one in job.reasons if one.sign == GREEN_ON_TARGET and one not in decisive]
         shown = (*decisive, *green[:1])
     said = [one.render(lambda name: source_link(name, order, settings)) for one in shown]
-    return " ".join([_owner_sentence(job.origin, job.sure), *said])
+    hint = _HINTS.get(_hinted_origin(job)) if job.origin is FailureOrigin.UNKNOWN else None
+    owner = f"**{OWNER_WORDS[job.origin]}{hint}.**" if hint else _owner_sentence(job.origin, job.sure)
+    return " ".join([owner, *said])
 
 
 def _job_line(job: JobJudgement, by_print: dict[str, ObservedFailure], order: WorkOrder, settings: Settings) -> str:

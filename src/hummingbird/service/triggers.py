@@ -237,7 +237,7 @@ def _decide_note(
     can_ask: CanAsk,
 ) -> TriggerDecision:
     if note.edited:
-        return IgnoreDecision("an old note was edited")
+        return IgnoreDecision("the note was edited, and only new notes start anything")
     if note.author.id in bot_ids:
         return IgnoreDecision("we wrote the note ourselves")
     prefix = settings.session_marker_prefix

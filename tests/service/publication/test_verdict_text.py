@@ -86,7 +86,7 @@ def test_several_jobs_have_one_count_and_a_line_each() -> None:
 def test_what_cannot_be_known_is_said_plainly_with_what_was_not_seen() -> None:
     unknown = FailureVerdict(origin=FailureOrigin.UNKNOWN, unseen=("The diff could not be read.",))
     assert summary(unknown).startswith(
-        "**We could not tell whose it is.**\n\nNot known: `The diff could not be read.`\n\n**Next:** "
+        "**Unclear whose it is.**\n\nNot known: `The diff could not be read.`\n\n**Next:** "
     )
 
 

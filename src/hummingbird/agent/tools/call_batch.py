@@ -123,7 +123,7 @@ class _RunningCall:
     over: bool = False
 
     def check(self, name: str) -> None:
-        """Raise if the call has ended or is being stopped: nothing is called on its behalf any more."""
+        """Raise if this call has ended or is being cancelled: it may then call no other tool."""
         if is_being_cancelled():
             raise asyncio.CancelledError
         if self.over:
@@ -322,7 +322,9 @@ class ToolCallBatch:
         plan = self.toolbox.prepare(name, _encode_arguments(name, arguments))
         spec = plan.tool.spec
         if spec.runs_alone and not stay.spec.runs_alone:  # other calls may be running at the same time
-            raise CallDenied(f"{spec.name} must run alone, and {stay.spec.name} does not: call {spec.name} itself.")
+            raise CallDenied(
+                f"{spec.name} must run alone, so {stay.spec.name} cannot call it: call {spec.name} directly."
+            )
         plan = await self._apply_hooks(stay.call.id, spec.name, plan)
         if stay.timeout is not None:
             with stay.timeout.pause():

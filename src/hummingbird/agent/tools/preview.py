@@ -69,7 +69,7 @@ class HeadTailPreview:
 
 
 def create_head_tail_preview(_suffix: str) -> OutputPreview:
-    """Create the same preview for every kind of file."""
+    """Create a preview of the first and last lines, whatever the file's suffix."""
     return HeadTailPreview()
 
 

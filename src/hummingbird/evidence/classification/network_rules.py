@@ -118,7 +118,7 @@ NETWORK_RULES = (
         "package-mirror-failed",
         _INFRA,
         0.88,
-        "A mirror of packages did not deliver what it announced.",
+        "A package mirror could not be used: what it delivered is incomplete or fails its signature.",
         (
             r"^e: failed to fetch (?!.*\b404\b)",
             r"unable to fetch some archives",

@@ -209,7 +209,7 @@ _LEVEL_ERROR, _LEVEL_WARNING = sort_bits(LineSort.ERROR), sort_bits(LineSort.WAR
 
 
 def build_features(kept: CandidateLines, is_known: Callable[[str], bool] | None = None) -> LineFeatures:
-    """Choose the lines to score and compute their features; `is_known` tells lines of the last green log."""
+    """Choose the lines to score and compute their features; `is_known` tells whether the green log has a line."""
     prefix = _learn_prefix(list(kept.lines.values()))
     leads = count_leads(kept, prefix)
     known = _known_numbers(kept, is_known) if is_known is not None else frozenset()

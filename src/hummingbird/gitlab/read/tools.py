@@ -447,7 +447,7 @@ class RepositoryTools:
     async def get_file(self, path: str, ref: str, project: str | None = None) -> ToolOutput:
         """Stream one file.
 
-        Raises ArgumentsInvalid for a path that does not lead down from the top of the repository.
+        Raises ArgumentsInvalid for a path that is absolute or leaves the repository.
         """
         name = self._scope.resolve_project(project)
         check_path(path)

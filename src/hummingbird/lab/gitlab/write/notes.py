@@ -39,7 +39,7 @@ def note_routes(world: GitLabWorld) -> list[Route]:
 
 
 def locate_merge_request(world: GitLabWorld, request: Request) -> tuple[User, ApiCaller, LabProject, LabMergeRequest]:
-    """Return who writes where. Raises GitLabErrorResponse."""
+    """Return the user, API caller, project and merge request. Raises GitLabErrorResponse."""
     user, caller = access.require_user(world, request)
     project = access.find_project(world, request, caller)
     return user, caller, project, access.find_merge_request(world, request, caller, project, error_responses.not_found)
