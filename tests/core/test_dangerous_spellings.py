@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.core.shell.evaluation import printable_command, refusal_reason
+from hummingbird.core.shell.evaluation import refusal_reason
+from hummingbird.core.text import printable_command
 
 DISGUISED = [
     # spelling

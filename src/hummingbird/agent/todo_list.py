@@ -211,7 +211,9 @@ class TodoList:
         for number in named:
             items[number] = replace(items[number], **given)
         if sum(item.is_open for item in items.values()) > TODOS:
-            raise ArgumentsInvalid(f"At most {TODOS} items may be open; complete or cancel one before reopening another.")
+            raise ArgumentsInvalid(
+                f"At most {TODOS} items may be open; complete or cancel one before reopening another."
+            )
         self._items = items
 
     def _parse_numbers(self, arguments: Mapping[str, Any]) -> list[int]:

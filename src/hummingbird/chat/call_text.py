@@ -7,8 +7,7 @@ from typing import Any
 
 from hummingbird.chat.screen import ARGUMENT_CHARS, Screen, Tone
 from hummingbird.core.journal import ToolOutcome
-from hummingbird.core.shell.evaluation import printable_command
-from hummingbird.core.text import shorten_line
+from hummingbird.core.text import printable_command, shorten_line
 
 EDIT_TOOL, TERMINAL_TOOL = "file_edit", "terminal"
 COMMAND_TOOLS = (TERMINAL_TOOL, "sandbox_exec")

@@ -22,10 +22,10 @@ import msgspec
 from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import Delegated, JournalEntry, ToolDecided
 from hummingbird.core.limits import JUDGED_CHARS, PATTERN_CHARS
-from hummingbird.core.shell.evaluation import FILE_NAME, ShellEvaluation, evaluate_command, printable_command
+from hummingbird.core.shell.evaluation import FILE_NAME, ShellEvaluation, evaluate_command
 from hummingbird.core.shell.parser import CommandTooComplex
 from hummingbird.core.shell.values import UNKNOWN
-from hummingbird.core.text import shorten_line
+from hummingbird.core.text import printable_command, shorten_line
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 
 # Turning characters can make one command into two: shell operators, substitutions, escapes. The backslash is among

@@ -4,6 +4,7 @@ Python strings may hold lone surrogates, which UTF-8 cannot encode; terminal out
 """
 
 import re
+import unicodedata
 from codecs import utf_8_decode
 
 from hummingbird.core.limits import TERMINAL_SEQUENCE_BYTES
@@ -92,3 +93,27 @@ def _open_sequence_start(chunk: bytes) -> int:
         if before >= 0 and _OPEN_SEQUENCE.match(chunk, before):
             return before
     return last if _OPEN_SEQUENCE.match(chunk, last) else len(chunk)
+
+
+_LONG_GAP = re.compile(r" {17,}")
+_LONG_BREAK = re.compile(r"\n(?:[ ]*\n){2,}")
+
+
+def printable_command(command: str) -> str:
+    """Return the command for people who are asked about it.
+
+    Every character that a screen would not show, or show as another, is escaped; long gaps are shortened.
+    """
+    joined = command.replace("\\\n", "")
+    shown = "".join(c if c in " \n" or (c.isprintable() and not _is_lookalike(c)) else _escape_char(c) for c in joined)
+    closer = _LONG_GAP.sub(lambda gap: f" [{len(gap[0])} spaces] ", shown)
+    return _LONG_BREAK.sub("\n\n", closer).strip()
+
+
+def _is_lookalike(letter: str) -> bool:
+    """Tell whether a character looks like ASCII without being it, as full-width letters do."""
+    return not letter.isascii() and unicodedata.normalize("NFKC", letter).isascii()
+
+
+def _escape_char(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()

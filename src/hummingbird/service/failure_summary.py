@@ -53,7 +53,7 @@ NEXT_STEPS = {
     FailureOrigin.TARGET: "Leave this merge request as it is; when the target branch is fixed, rebase.",
     FailureOrigin.FLAKY: "Retry the job, unless a newer run of it has passed already.",
     FailureOrigin.INFRASTRUCTURE: "Retry the job. If it fails again like this, tell the runner's administrator.",
-    FailureOrigin.UNKNOWN: "Retry the job once. If it passes, it was hardly your change; if it fails again, open its log.",
+    FailureOrigin.UNKNOWN: "Retry the job once. If it passes, it was hardly your change; else open its log.",
 }
 
 

@@ -667,8 +667,6 @@ def _calls_itself_twice(name: str, body: Iterable[str]) -> bool:
 
 
 _TOO_COMPLEX = "It is too long or too complex to be checked; split it into several commands."
-_LONG_GAP = re.compile(r" {17,}")
-_LONG_BREAK = re.compile(r"\n(?:[ ]*\n){2,}")
 
 
 def refusal_reason(command: str, folder: str = "") -> str:
@@ -685,23 +683,3 @@ def refusal_reason(command: str, folder: str = "") -> str:
     except CommandTooComplex:
         return next((each.reason for each in readings if each.reason), _TOO_COMPLEX)
     return next((each.reason for each in readings if each.reason), "")
-
-
-def printable_command(command: str) -> str:
-    """Return the command for people who are asked about it.
-
-    Every character that a screen would not show, or show as another, is escaped; long gaps are shortened.
-    """
-    joined = command.replace("\\\n", "")
-    shown = "".join(c if c in " \n" or (c.isprintable() and not _is_lookalike(c)) else _escape_char(c) for c in joined)
-    closer = _LONG_GAP.sub(lambda gap: f" [{len(gap[0])} spaces] ", shown)
-    return _LONG_BREAK.sub("\n\n", closer).strip()
-
-
-def _is_lookalike(letter: str) -> bool:
-    """Tell whether a character looks like ASCII without being it, as full-width letters do."""
-    return not letter.isascii() and unicodedata.normalize("NFKC", letter).isascii()
-
-
-def _escape_char(letter: str) -> str:
-    return letter.encode("unicode_escape").decode()
