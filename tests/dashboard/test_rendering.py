@@ -33,7 +33,7 @@ from tests.journeys.service.stage import Stage, staged
 CANARY = "no-shape-that-gives-it-away-0123456789"
 
 
-async def billed(stage: Stage, name: str, said: str, usd: str | None = "0.125") -> None:
+async def billed(stage: Stage, name: str, said: str, usd: str | None = "0.125", quoted: str = "") -> None:
     """One call: 4,000 tokens in, 3,000 of them cached, 500 out."""
     folder, at = stage.folder / "state" / "sessions" / name, time.time()
     folder.mkdir(parents=True)
@@ -53,7 +53,14 @@ async def billed(stage: Stage, name: str, said: str, usd: str | None = "0.125") 
         ),
         ToolStarted(call_id="t", name=f"look-{said}", arguments=said, at=at),
         ToolFinished(call_id="t", name=f"look-{said}", text=said, at=at),
-        RunEnded(run_id="r", reason=EndReason.COMPLETED, text=f"```\n{said}\n```", sentence=said, answered=True, at=at),
+        RunEnded(
+            run_id="r",
+            reason=EndReason.COMPLETED,
+            text=f"```\n{said}\n{quoted}\n```",
+            sentence=said,
+            answered=True,
+            at=at,
+        ),
     ):
         journal.append(entry)
     await journal.commit()
@@ -64,20 +71,36 @@ def cells(page: str, table: str = "<tbody>") -> list[str]:
     return re.findall(r"<td[^>]*>(.*?)</td>", page.split(table, 1)[1].split("</tbody>", 1)[0], re.DOTALL)
 
 
+def bill(page: str) -> list[str]:
+    return re.findall(r"<dd>(.*?)</dd>", page)
+
+
 async def test_a_bill_has_its_calls_tokens_cached_share_and_cost_and_days_are_their_sums(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         for number in range(3):
             await billed(stage, f"billed{number}", f"question {number}", usd=None if number == 2 else "0.125")
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
             page = (await client.get("/sessions/billed0")).text
-            assert cells(page) == ["1", "4,000", "75%", "500", "$0.1250"]
+            assert bill(page) == ["1", "4,000", "75%", "500", "$0.1250"]
             unpriced = (await client.get("/sessions/billed2")).text
-            assert cells(unpriced)[-1] == "$0.0000 +?"
+            assert bill(unpriced)[-1] == "$0.0000 +?"
             runs = (await client.get("/")).text
             assert cells(runs)[5:7] == ["75%", "$0.1250"] or "$0.0000 +?" in cells(runs)
             day, sessions, cost, tokens, cached = cells((await client.get("/costs")).text)
             assert (sessions, cost, tokens, cached) == ("3", "$0.2500 +?", "12,000", "75%")
             assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", day)
+
+
+async def test_an_answer_is_shown_as_it_is_posted_above_its_timeline(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path) as stage:
+        await billed(stage, "posted", "error: the parser broke", quoted="error: nobody ever said this")
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
+            page = (await client.get("/sessions/posted")).text
+    answer = page.split('<article class="answer">')[1].split("</article>")[0]
+    assert "error: the parser broke" in answer
+    assert "nobody ever said this" not in answer
+    assert "Quoted lines: 2 checked, 1 found, 1 removed." in page
+    assert page.index("<article") < page.index('id="timeline"') < page.index("<h2>Continue</h2>")
 
 
 @pytest.mark.thorough

@@ -12,12 +12,13 @@ from uuid import uuid4
 
 from hummingbird.agent.session_sandbox import restore_archive
 from hummingbird.app.environment_secrets import all_secrets
+from hummingbird.app.investigation import link_addresses, result_from_journal
 from hummingbird.app.run_request import resolve_workflow
 from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
 from hummingbird.app.stores import StatePaths, failure_ledger, vote_ledger
 from hummingbird.config.configuration import Configuration
 from hummingbird.core.errors import CommandFailed, HummingbirdError, UsageError
-from hummingbird.core.journal import JournalEntry
+from hummingbird.core.journal import JournalEntry, RunEnded
 from hummingbird.core.limits import REMOVAL_S
 from hummingbird.core.orders import OrderCause, WorkOrder, encode_envelope, order_id_for
 from hummingbird.core.protocols.observer import Clock
@@ -41,6 +42,7 @@ from hummingbird.dashboard.queries import (
 )
 from hummingbird.dashboard.rendering import format_size as shown_size
 from hummingbird.dashboard.views import PageRenderer
+from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode
 from hummingbird.sandboxes.registry import SandboxRegistry
 
 # The archive of a session's sandbox comes from untrusted commands: it is unpacked in another sandbox, never on this
@@ -220,7 +222,7 @@ class StoredDashboardQueries:
         """Queue the message as an order like any other, so that it waits its turn and survives a crash."""
         begun = find_subject(await self._catalog.load_entries(session_id))
         if not begun.project or not begun.workflow:
-            raise UsageError(f"Go on with it in a terminal: hummingbird chat --resume {session_id}")
+            raise UsageError(f"Continue it in a terminal: hummingbird chat --resume {session_id}")
         resolve_workflow(self._configuration(), begun.workflow, begun.project)
         order = WorkOrder(
             id=order_id_for(session_id, f"page {once or uuid4().hex}"),
@@ -244,6 +246,21 @@ class StoredDashboardQueries:
             if time.monotonic() >= self._fresh_until:
                 await self._catalog.catch_up()
                 self._fresh_until = time.monotonic() + REFRESH_S
+
+
+def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEntry]) -> CheckedAnswer:
+    """Return the newest answer of a session as it is posted, with the counts that its note tells; else an empty one."""
+    ends = [number for number, one in enumerate(entries, 1) if isinstance(one, RunEnded) and one.answered]
+    if not ends:
+        return CheckedAnswer("")
+    begun = find_subject(entries)
+    try:
+        mode = CitationMode(resolve_workflow(configuration, begun.workflow, begun.project).declared.citations)
+    except HummingbirdError:  # a chat, or a workflow that was removed since
+        mode = CitationMode.STRICT
+    told = entries[: ends[-1]]  # a run that goes on has no outcome yet
+    result = result_from_journal(told, known=link_addresses(configuration.settings), citations=mode)
+    return CheckedAnswer(result.outcome.text, result.tallies)
 
 
 def create_dashboard(
@@ -270,6 +287,7 @@ def create_dashboard(
     ledger = failure_ledger(places, configuration().settings)
     files, votes = SavedSandboxFiles(past.sessions, sandboxes), vote_ledger(places, configuration().settings)
     desk = StoredDashboardQueries(configuration, past, ledger, queue, files, votes=votes)
-    pages = PageRenderer(desk.gitlab, all_secrets(configuration(), environment).mask)
+    mask = all_secrets(configuration(), environment).mask
+    pages = PageRenderer(desk.gitlab, mask, lambda entries: read_posted_answer(configuration(), entries))
     live = LiveUpdates(desk.load_entries, pages.entry_fragment, pages.mask)
     return Dashboard(desk, access, live, pages, exposition), live, past

@@ -334,7 +334,7 @@ class AgentInvestigator:
         made = partial(
             result_from_journal, entries, outcome, failures=self._failures_by_order.get(order.id, ()), trouble=trouble
         )
-        known, mode = _link_addresses(configuration.settings), CitationMode(applied.declared.citations)
+        known, mode = link_addresses(configuration.settings), CitationMode(applied.declared.citations)
         # in a thread: it may take a second if the run fetched much
         done = await asyncio.to_thread(made, known=known, digested=digested, citations=mode)
         _remember_bounded(self._results, order.id, done)
@@ -423,7 +423,7 @@ class AgentInvestigator:
         return f"{prompt}\n\n{project_memory_section(known)}" if known else prompt
 
 
-def _link_addresses(settings: Settings) -> tuple[str, ...]:
+def link_addresses(settings: Settings) -> tuple[str, ...]:
     """Return the addresses of the configuration, which an answer may link to."""
     known = (settings.gitlab_url, settings.docs_url, settings.source_url, settings.slack_url)
     return tuple(filter(None, known))

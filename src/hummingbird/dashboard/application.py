@@ -258,7 +258,7 @@ class Dashboard:
             )
         begun = find_subject(entries)
         may = bool(begun.project and begun.workflow)
-        more = {"may_go_on": may, "most": MESSAGE_CHARS, "told": told, "once": secrets.token_hex(16)}
+        more = {"may_continue": may, "most": MESSAGE_CHARS, "told": told, "once": secrets.token_hex(16)}
         yield self._pages.session_page_end(session_id, visitor=visitor, **more)
 
     async def _show_entry(self, request: Request, visitor: Visitor) -> Response:
@@ -341,7 +341,7 @@ class Dashboard:
         if not message:
             return self._error_page(400, "Not sent", "The message is empty: say something.", visitor)
         await self._desk.continue_session(session_id, message, form.get("once", ""))
-        return RedirectResponse(f"/sessions/{session_id}?sent#go-on", 303, headers=with_security_headers({}))
+        return RedirectResponse(f"/sessions/{session_id}?sent#continue", 303, headers=with_security_headers({}))
 
     async def _log_out(self, request: Request, visitor: Visitor) -> Response:
         form = await _read_form(request)

@@ -255,13 +255,17 @@ def _is_shown_whole(entry: JournalEntry) -> bool:
     return isinstance(own, ToolFinished) and len(own.text) <= ENTRY_CHARS
 
 
-def answer_to_html(text: str, places: Mapping[str, ResultLocation], session_id: str) -> Markup:
+def answer_to_html(
+    text: str, places: Mapping[str, ResultLocation], session_id: str, *, checked: bool = False
+) -> Markup:
     """Render a model's answer as HTML.
 
     The answer is untrusted: no raw HTML, no images, and only http(s) links. A quoted line that `places` has links to
-    the tool result it comes from; other quoted lines are marked, so that nobody takes them for evidence.
+    the tool result it comes from. Other quoted lines are marked, so that nobody takes them for evidence, unless the
+    answer was `checked` before it was posted: what was not found is gone or marked in it by then.
     """
-    return Markup(_answer_parser().render(printable_lines(text), {"places": places, "session_id": session_id}))  # noqa: S704 - it escapes
+    env = {"places": places, "session_id": session_id, "checked": checked}
+    return Markup(_answer_parser().render(printable_lines(text), env))  # noqa: S704 - it escapes
 
 
 class _AnswerRenderer(RendererHTML):
@@ -288,7 +292,7 @@ class _AnswerRenderer(RendererHTML):
         if place is not None:
             where = f"/sessions/{escape(env['session_id'])}/entries/{place.entry}#l{place.line}"
             return f'<a class="proof" href="{where}">{escape(line)}</a>\n'
-        if proposal or wanted is None or wanted.is_short:
+        if env["checked"] or proposal or wanted is None or wanted.is_short:
             return f"{escape(line)}\n"
         return f'<span class="unseen" title="not found in any tool result">{escape(line)}</span>\n'
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from hummingbird.core.journal import JournalEntry, RunEnded
+from hummingbird.core.journal import JournalEntry
 from hummingbird.core.projections import UsageLedger
 from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS, DailyCost, SearchHit
 from hummingbird.core.protocols.storage import FailureDay, KnownFailure, RatedNote, VotableNote
@@ -39,7 +39,7 @@ from hummingbird.dashboard.rendering import (
     make_row,
     printable_lines,
 )
-from hummingbird.evidence.citations.checker import CitationCounts, check_answer, describe_citations
+from hummingbird.evidence.citations.checker import CheckedAnswer, describe_citations
 from hummingbird.evidence.citations.source_record import ResultLocation
 
 _VOTE_BAR_WIDTH, _HALF_HEIGHT = 12, 30  # in SVG user units
@@ -198,20 +198,23 @@ def render_template(template: str, **values: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SessionAnswer:
-    """A session's newest answer and the check of its quotations, which has to read the whole journal."""
+    """A session's newest answer as it was posted, and where its quoted lines stand in the journal."""
 
-    text: str
-    lines: int
+    posted: CheckedAnswer
     places: Mapping[str, ResultLocation]
-    tallies: CitationCounts
 
 
 @dataclass(frozen=True, slots=True)
 class PageRenderer:
-    """Renders all pages. `gitlab` is its address; `mask` hides known credentials."""
+    """Renders all pages.
+
+    `gitlab` is its address; `mask` hides known credentials; `read_posted` finds a session's newest answer as its note
+    has it.
+    """
 
     gitlab: str
     mask: Mask
+    read_posted: Callable[[Sequence[JournalEntry]], CheckedAnswer]
 
     def render(self, template: str, **values: Any) -> str:
         return render_template(template, mask=self.mask, **values)
@@ -244,16 +247,17 @@ class PageRenderer:
 
     def build_answer(self, entries: Sequence[JournalEntry]) -> SessionAnswer:
         """Find the newest answer and check its quotations; takes seconds for a long session."""
-        said = next((one.text for one in reversed(entries) if isinstance(one, RunEnded) and one.answered), "")
-        text = self.mask(said)
-        lines = find_quoted_lines(text)
-        fared = check_answer(text, entries, known=[self.gitlab]).tallies if text else CitationCounts()
-        return SessionAnswer(text, len(lines), locate_lines(lines, entries) if lines else {}, fared)
+        found = self.read_posted(entries)
+        posted = CheckedAnswer(self.mask(found.text), found.tallies)
+        lines = find_quoted_lines(posted.text)
+        return SessionAnswer(posted, locate_lines(lines, entries) if lines else {})
 
     def session_page_head(
         self, session_id: str, entries: Sequence[JournalEntry], answer: SessionAnswer, *, running: bool
     ) -> str:
         """Render the part of the page above the timeline."""
+        tallies = answer.posted.tallies
+        checked = bool(tallies.quoted) and not tallies.unchecked
         made, bill = summarise_session(entries, session_id), UsageLedger.from_entries(entries).bill()
         return self.render(
             "session.html",
@@ -265,12 +269,11 @@ class PageRenderer:
                 "out": f"{bill.usage.output:,}",
                 "cost": format_cost(float(bill.known_usd), bill.unknown + bill.lost),
             },
-            answer=answer_to_html(answer.text, answer.places, session_id) if answer.text else "",
-            quotes={
-                "all": answer.lines,
-                "found": len(answer.places),
-                "fared": list(describe_citations(answer.tallies)),
-            },
+            answer=answer_to_html(answer.posted.text, answer.places, session_id, checked=checked)
+            if answer.posted.text
+            else "",
+            linked=bool(answer.places),
+            checks=list(describe_citations(tallies)),
         )
 
     def session_page_end(self, session_id: str, **more: Any) -> str:
