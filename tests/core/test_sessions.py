@@ -147,6 +147,7 @@ def test_a_summary_says_what_a_list_shows() -> None:
         reason="completed",
         usd=0.25,
         last_words="Done.",
+        seconds=9.0,
     )
 
 

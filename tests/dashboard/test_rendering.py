@@ -85,7 +85,7 @@ async def test_a_bill_has_its_calls_tokens_cached_share_and_cost_and_days_are_th
             unpriced = (await client.get("/sessions/billed2")).text
             assert bill(unpriced)[-1] == "$0.0000 +?"
             runs = (await client.get("/")).text
-            assert cells(runs)[5:7] == ["75%", "$0.1250"] or "$0.0000 +?" in cells(runs)
+            assert cells(runs)[6:8] == ["75%", "$0.1250"] or "$0.0000 +?" in cells(runs)
             day, sessions, cost, tokens, cached = cells((await client.get("/costs")).text)
             assert (sessions, cost, tokens, cached) == ("3", "$0.2500 +?", "12,000", "75%")
             assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", day)
@@ -101,6 +101,31 @@ async def test_an_answer_is_shown_as_it_is_posted_above_its_timeline(tmp_path: P
     assert "nobody ever said this" not in answer
     assert "Quoted lines: 2 checked, 1 found, 1 removed." in page
     assert page.index("<article") < page.index('id="timeline"') < page.index("<h2>Continue</h2>")
+
+
+async def test_filters_of_runs_combine_with_each_other_and_with_words_that_were_said(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path) as stage:
+        for name in ("apple", "pear", "plum"):
+            await billed(stage, name, name, quoted="zebra" if name != "plum" else "")
+        await stage.begin_case()
+        _, result = await stage.notes(2)
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
+
+            async def listed(**asked: str) -> set[str]:
+                page = (await client.get("/", params=asked)).text
+                return set(re.findall(r'<tr class="row" tabindex="0"><td><a href="/sessions/([^"]+)"', page))
+
+            assert await listed() == {"apple", "pear", "plum", result.session}
+            assert await listed(text="zebra") == {"apple", "pear"}, "said, but in no title"
+            assert await listed(text="zebra", model="model-pear") == {"pear"}
+            assert await listed(state="completed", model="model-plum", text="zebra") == set()
+            assert await listed(verdict="change") == {result.session}
+            assert await listed(workflow="analyze-failures", state="completed") == {result.session}
+            assert await listed(workflow="analyze-failures", state="refused") == set()
+            page = (await client.get("/", params={"verdict": "change"})).text
+            assert "caused by this merge request</span>" in page
+            assert re.search(r'title="[-0-9: ]+ UTC">(just now|\d+ minutes? ago)<', page)
+            assert re.search(r'data-name="Took">(\d+ min )?\d+ s<', page)
 
 
 @pytest.mark.thorough

@@ -180,6 +180,8 @@ class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     `title` is what a person called it, else the subject of its order, else the first thing that a person said.
     `last_words` is how its last answer or message begins. `reason` is why its last run ended, empty while it has not.
     `usd` is the known part of its cost; `tokens` counts input tokens, `cached` those of them that came from a cache.
+    `verdict` is the origin that the rules judged last, empty if they judged nothing. `seconds` is how long its runs
+    took together, without one that has not ended.
     """
 
     session_id: str
@@ -197,6 +199,8 @@ class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int = 0
     cached: int = 0
     last_words: str = ""
+    verdict: str = ""
+    seconds: float = 0.0
 
     @property
     def state(self) -> str:
@@ -207,15 +211,16 @@ class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
 def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> SessionSummary:
     """Summarise a journal; `session_id` is for a session that has no entries yet."""
     found, ledger = list(entries), UsageLedger()
-    model = reason = said = renamed = last = ""
+    model = reason = said = renamed = last = verdict = ""
     runs = answers = 0
+    began = seconds = 0.0
     for entry in found:
         ledger.apply(entry)
         match entry:
             case SessionOpened():
                 session_id = entry.session_id
             case RunStarted():
-                model, reason, runs = entry.model, "", runs + 1
+                model, reason, runs, began = entry.model, "", runs + 1, entry.at
             case ModelSwitched():
                 model = entry.model
             case ModelAnswered(purpose=purpose) if purpose == TURN:
@@ -225,7 +230,9 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
             case UserSaid() if entry.source is not MessageSource.ORDER:
                 said, last = said or entry.text, entry.text
             case RunEnded():
-                reason = entry.reason.value
+                reason, seconds = entry.reason.value, seconds + max(0.0, entry.at - began)
+            case VerdictRecorded():
+                verdict = entry.verdict.origin.value
             case _:
                 pass
     begun, used = find_subject(found), ledger.bill().usage
@@ -248,6 +255,8 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
         tokens=used.context,
         cached=used.cache_read,
         last_words=shorten_line(" ".join(last.split()), SUMMARY_CHARS),
+        verdict=verdict,
+        seconds=seconds,
     )
 
 

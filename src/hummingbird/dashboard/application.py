@@ -36,6 +36,7 @@ from hummingbird.dashboard.queries import (
     PAGES_AT_ONCE,
     PAGES_OPEN,
     ROWS_AT_ONCE,
+    RUNS_FILTERED,
     RUNS_SHOWN,
     SEARCH_SHOWN,
     TREND_DAYS,
@@ -55,7 +56,7 @@ from hummingbird.dashboard.responses import (
     text_response,
     with_security_headers,
 )
-from hummingbird.dashboard.views import PageRenderer, SessionAnswer
+from hummingbird.dashboard.views import RUN_FILTERS, PageRenderer, RunFilter, SessionAnswer
 
 ValueT = TypeVar("ValueT")
 
@@ -176,10 +177,15 @@ class Dashboard:
     # Pages
 
     async def _show_runs(self, request: Request, visitor: Visitor) -> Response:
-        asked = {name: request.query_params.get(name, "")[:300].strip() for name in ("project", "text")}
-        sessions = await self._desk.list_sessions(RUNS_SHOWN, asked["project"], asked["text"])
+        asked = RunFilter(**{name: request.query_params.get(name, "")[:300].strip() for name in RUN_FILTERS})
+        sessions = {one.session_id: one for one in await self._desk.list_sessions(RUNS_FILTERED, asked.project)}
+        if asked.text:
+            named = await self._desk.list_sessions(RUNS_FILTERED, asked.project, asked.text)
+            hits = [hit.summary for hit in await self._desk.search(asked.text[:200], RUNS_SHOWN)]
+            told = {one.session_id for one in (*named, *hits)}
+            sessions = {name: one for name, one in sessions.items() if name in told}
         return self._page_response(
-            self._pages.runs_page(sessions, self._live.runs, visitor=visitor, here="/", **asked), visitor
+            self._pages.runs_page([*sessions.values()], self._live.runs, asked, visitor=visitor, here="/"), visitor
         )
 
     async def _show_search(self, request: Request, visitor: Visitor) -> Response:

@@ -17,6 +17,7 @@ from hummingbird.core.sessions import SessionSummary
 
 
 RUNS_SHOWN = 100  # sessions on the first page
+RUNS_FILTERED = 1_000  # newest sessions among which its filters choose
 SEARCH_SHOWN = 20
 FAILURES_SHOWN = 100
 FAILURE_PROJECTS = 500

@@ -81,6 +81,26 @@ def iso_time(at: float) -> str:
     return _format_timestamp(at, "%Y-%m-%dT%H:%M:%SZ")
 
 
+def format_ago(at: float, now: float) -> str:
+    """Say how long ago it was, in the largest unit that fits."""
+    if not at or format_datetime(at) == "–":
+        return "–"
+    passed = max(0, int(now - at))
+    for unit, seconds in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if count := passed // seconds:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def format_duration(seconds: float) -> str:
+    """Say how long something took: 48 s, 3 min 20 s, 2 h 5 min; a dash for an unknown time."""
+    if not 0 < seconds < 1e9:
+        return "–"
+    minutes, rest = divmod(max(1, round(seconds)), 60)
+    hours, left = divmod(minutes, 60)
+    return f"{hours} h {left} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def _format_timestamp(at: float, shape: str) -> str:
     try:
         return datetime.fromtimestamp(at, UTC).strftime(shape) if at else "–"

@@ -17,6 +17,7 @@ from hummingbird.core.projections import UsageLedger
 from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS, DailyCost, SearchHit
 from hummingbird.core.protocols.storage import FailureDay, KnownFailure, RatedNote, VotableNote
 from hummingbird.core.sessions import SessionSubject, SessionSummary, is_session_id, summarise_session
+from hummingbird.core.verdicts import ORIGIN_WORDS
 from hummingbird.core.votes import (
     VOTES_AGAINST_SHOWN,
     VOTES_FOR_A_FIGURE,
@@ -26,12 +27,14 @@ from hummingbird.core.votes import (
     approval_share,
 )
 from hummingbird.dashboard.live_updates import LiveRun
-from hummingbird.dashboard.queries import ENTRY_CHARS, TREND_DAYS, SandboxList
+from hummingbird.dashboard.queries import ENTRY_CHARS, RUNS_SHOWN, TREND_DAYS, SandboxList
 from hummingbird.dashboard.rendering import (
     answer_to_html,
     find_quoted_lines,
+    format_ago,
     format_cost,
     format_datetime,
+    format_duration,
     format_percentage,
     format_size,
     iso_time,
@@ -196,6 +199,25 @@ def render_template(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
 
+RUN_FILTERS = ("project", "text", "state", "workflow", "model", "verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which sessions somebody wants to see; an empty value wants all."""
+
+    project: str = ""
+    text: str = ""
+    state: str = ""
+    workflow: str = ""
+    model: str = ""
+    verdict: str = ""
+
+    def wants(self, view: Mapping[str, Any]) -> bool:
+        pairs = (("state", self.state), ("workflow", self.workflow), ("model", self.model), ("verdict", self.verdict))
+        return all(not wanted or view[name] == wanted for name, wanted in pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class SessionAnswer:
     """A session's newest answer as it was posted, and where its quoted lines stand in the journal."""
@@ -234,11 +256,25 @@ class PageRenderer:
     def running_table(self, runs: Sequence[LiveRun]) -> str:
         return self.render("running.html", runs=[self._run_view(run) for run in runs])
 
-    def runs_page(self, sessions: Sequence[SessionSummary], runs: Sequence[LiveRun], **more: Any) -> str:
+    def runs_page(
+        self, sessions: Sequence[SessionSummary], runs: Sequence[LiveRun], asked: RunFilter, **more: Any
+    ) -> str:
         now = {run.order.session_id for run in runs}
-        listed = [self._session_view(one, running=one.session_id in now) for one in sessions]
+        views = [self._session_view(one, running=one.session_id in now) for one in sessions]
+        choices = [
+            (name.capitalize(), name, getattr(asked, name), sorted({one[name] for one in views if one[name]}))
+            for name in RUN_FILTERS[2:]
+        ]
         return self.render(
-            "runs.html", title="Runs", sessions=listed, runs=[self._run_view(run) for run in runs], **more
+            "runs.html",
+            title="Runs",
+            sessions=[one for one in views if asked.wants(one)][:RUNS_SHOWN],
+            runs=[self._run_view(run) for run in runs],
+            asked=asked,
+            choices=choices,
+            words={origin.value: words for origin, words in ORIGIN_WORDS.items()},
+            filtered=asked != RunFilter(),
+            **more,
         )
 
     def session_page_start(self, made: SessionSummary, **more: Any) -> str:
@@ -383,7 +419,11 @@ class PageRenderer:
             "state": "running" if running else one.state,
             "request": _merge_request_label(about),
             "address": f"{self.gitlab}/{about.project}/-/merge_requests/{about.mr_iid}" if linked else "",
-            "model": one.model,
+            "model": self.mask(one.model),
+            "workflow": self.mask(about.workflow),
+            "verdict": one.verdict,
+            "took": format_duration(one.seconds),
+            "ago": format_ago(one.changed_at, datetime.now(UTC).timestamp()),
             "answers": one.answers,
             "entries": one.entries,
             "cached": format_percentage(one.cached, one.tokens),
