@@ -9,6 +9,7 @@ from hummingbird.core.limits import TOOL_NAME_CHARS
 from hummingbird.core.tool_spec import ToolEffect
 from hummingbird.mcp.client import tool_name
 from hummingbird.mcp.server_settings import DESCRIPTION_CHARS, MAX_TOOLS
+from hummingbird.mcp.server_text import answer_from_result
 from tests.mcp.playing import TIME_TOOLS, call, clock, misbehaving, named, opened
 
 
@@ -55,6 +56,22 @@ async def test_only_what_the_operator_calls_reading_reads_and_all_else_can_do_an
 async def test_read_tools_outside_the_allow_list_are_told() -> None:
     async with opened(misbehaving(tools=("echo",), read_tools=("env",))) as servers:
         assert "has 'env' in its `read_tools` and not in its `tools`: add it there." in servers.trouble[0]
+
+
+async def test_star_in_read_tools_means_every_tool() -> None:
+    async with opened(clock(read_tools=("*",))) as servers:
+        assert {effect for tool in servers.tools for effect in tool.spec.effects} == {ToolEffect.READ}
+        assert servers.trouble == ()
+
+
+@pytest.mark.parametrize(
+    ("structured", "text"),
+    [({"content": "of a"}, "of a"), ({"result": "of a"}, "of a"), ({"n": 1}, 'of a\n\n{"n":1}')],
+)
+def test_result_that_is_there_twice_is_read_once(structured: dict[str, object], text: str) -> None:
+    """The file server of MCP sends it as text and as `content`."""
+    result = {"content": [{"type": "text", "text": "of a"}], "structuredContent": structured}
+    assert answer_from_result(result).text == text
 
 
 async def test_a_tool_with_a_broken_schema_costs_only_itself_and_is_told() -> None:

@@ -55,7 +55,9 @@ def chat_model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[
     if wanted == DIGEST and not model:
         keys = ", ".join((CLAUDE_KEYS[0], GEMINI_KEYS[0], OPENAI_KEY))
         raise MissingSetting(
-            f"There is no model to talk to: set one of {keys}, or name one with --model or chat.model."
+            f"There is no model to talk to: set one of {keys}, or name one with --model or chat.model. A server of "
+            "your own needs its address: OPENAI_BASE_URL=http://127.0.0.1:8080/v1 hummingbird chat "
+            "--model openai-chat:NAME"
         )
     return (wanted, *fallbacks)
 

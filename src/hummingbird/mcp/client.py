@@ -77,7 +77,7 @@ def find_missing_tools(listing: Sequence[Mapping[str, Any]], settings: McpServer
     """Return complaints about names in the configuration that match no tool, phrased as in `parse_tool_list`."""
     listed = {str(raw.get("name")) for raw in listing}
     absent = [each for each in settings.tools if each != EVERY_TOOL and each not in listed]
-    stray = [each for each in settings.read_tools if not settings.wants(each)]
+    stray = [each for each in settings.read_tools if each != EVERY_TOOL and not settings.wants(each)]
     return [
         *(f"has no tool {each!r}: fix the name in `tools`, or take it out." for each in absent),
         *(f"has {each!r} in its `read_tools` and not in its `tools`: add it there." for each in stray),
@@ -94,7 +94,7 @@ def parse_tool(raw: Mapping[str, Any]) -> McpToolOffer:
 
 
 def build_spec(offer: McpToolOffer, settings: McpServerSettings, taken: Container[str]) -> ToolSpec:
-    reads = offer.name in settings.read_tools
+    reads = settings.only_reads(offer.name)
     whose = f"MCP server {to_line(settings.name, 40)}"
     return ToolSpec(
         name=tool_name(settings.name, offer.name, taken),

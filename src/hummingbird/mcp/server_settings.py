@@ -53,7 +53,8 @@ class McpServerSettings:
         env: Variables and their values; shown nowhere.
         headers: HTTP headers and their values; shown nowhere.
         tools: Exact names of wanted tools, or `*` for all.
-        read_tools: Those that change nothing, according to the operator. What a server says about that is ignored.
+        read_tools: Those that change nothing, according to the operator, or `*` for all. What a server says about that
+            is ignored.
     """
 
     name: str
@@ -68,3 +69,7 @@ class McpServerSettings:
 
     def wants(self, tool: str) -> bool:
         return tool in self.tools or EVERY_TOOL in self.tools
+
+    def only_reads(self, tool: str) -> bool:
+        """Return whether the operator says that the tool changes nothing."""
+        return tool in self.read_tools or EVERY_TOOL in self.read_tools

@@ -112,8 +112,11 @@ def _field_texts(part: object, *fields: str) -> Iterator[str]:
 
 
 def _repeats_structure(text: str, structured: object) -> bool:
-    """Return whether the text merely repeats the structure, as many servers do, sometimes wrapped in `result`."""
-    if structured == {"result": text}:
+    """Return whether the text merely repeats the structure, as many servers do, sometimes under a name.
+
+    Python's servers call it `result`, the file server of MCP `content`.
+    """
+    if isinstance(structured, Mapping) and list(structured.values()) == [text]:
         return True
     try:
         said = msgspec.json.decode(text)
