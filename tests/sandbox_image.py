@@ -33,7 +33,7 @@ def _make_once() -> None:
     with _LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if subprocess.run(["podman", "image", "exists", NAME], check=False).returncode:
-            asyncio.run(build_image(NAME, environment=os.environ, told=_say, from_packages=True))
+            asyncio.run(build_image(NAME, environment=os.environ, report_line=_say, from_packages=True))
 
 
 def _say(line: str) -> None:

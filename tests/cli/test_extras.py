@@ -56,7 +56,7 @@ def test_a_missing_extra_is_named_with_the_command(
 def test_the_demo_needs_no_extra(tmp_path: Path) -> None:
     done = plain(tmp_path, "demo")
     assert done.returncode == 0, done.stderr
-    assert "caused by this merge request" in done.stdout
+    assert "**Likely yours.**" in done.stdout
 
 
 def test_all_is_every_extra() -> None:

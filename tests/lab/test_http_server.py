@@ -28,7 +28,7 @@ def test_each_application_answers_on_its_own_port() -> None:
 def test_a_listener_that_was_opened_before_is_the_one_that_answers() -> None:
     door = open_listener(0)
     port = door.getsockname()[1]
-    serving = LabServer({"a": saying("one")}, doors={"a": door})
+    serving = LabServer({"a": saying("one")}, listeners={"a": door})
     assert serving.url("a") == f"http://127.0.0.1:{port}"
     with serving:
         assert httpx2.get(f"http://127.0.0.1:{port}").text == "one True"

@@ -87,7 +87,7 @@ async def test_without_a_registry_the_image_is_made_of_packages_and_runs_as_the_
     """The registry is a port of this machine on which nobody listens."""
     lines: list[str] = []
     environment = {**quick, **_registry(tmp_path, "127.0.0.1:9")}
-    await build_image(name, environment=environment, told=lines.append)
+    await build_image(name, environment=environment, report_line=lines.append)
     assert _made(name) == {"User": "65532:65532", "WorkingDir": "/tmp"}
     told = "\n".join(lines)
     assert "comes from a container registry" in told
@@ -107,7 +107,7 @@ async def test_a_registry_that_never_answers_is_given_up_on(tmp_path: Path, quic
     async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
         environment = {**quick, **_registry(tmp_path, f"{host}:{port}")}
-        await build_image(name, environment=environment, told=lines.append, registry_stall_s=1)
+        await build_image(name, environment=environment, report_line=lines.append, registry_stall_s=1)
     assert any("`podman build` wrote nothing for 1 s" in line for line in lines)
     assert _made(name)["User"] == "65532:65532"
 
@@ -119,13 +119,13 @@ async def test_with_neither_registry_nor_packages_both_reasons_are_told(
     (tmp_path / "bin/mmdebstrap").write_text("#!/bin/sh\necho 'E: no packages either' >&2\nexit 25\n")
     environment = {**quick, **_registry(tmp_path, "127.0.0.1:9")}
     with pytest.raises(SandboxUnavailable, match=r"`podman build` .*Without a registry.*E: no packages either"):
-        await build_image(name, environment=environment, told=lambda _: None, registry_stall_s=1)
+        await build_image(name, environment=environment, report_line=lambda _: None, registry_stall_s=1)
 
 
 @pytest.mark.thorough
 async def test_asked_for_packages_no_registry_is_tried(tmp_path: Path, quick: dict[str, str], name: str) -> None:
     lines: list[str] = []
-    await build_image(name, environment=quick, told=lines.append, from_packages=True)
+    await build_image(name, environment=quick, report_line=lines.append, from_packages=True)
     assert lines[0] == "I: quick"
     assert not [line for line in lines if "registry" in line]
 
@@ -133,7 +133,7 @@ async def test_asked_for_packages_no_registry_is_tried(tmp_path: Path, quick: di
 async def test_a_name_that_podman_will_not_take_is_refused_before_any_work(quick: dict[str, str]) -> None:
     lines: list[str] = []
     with pytest.raises(SandboxUnavailable, match="invalid reference format"):
-        await build_image("NOT A NAME", environment=quick, told=lines.append)
+        await build_image("NOT A NAME", environment=quick, report_line=lines.append)
     assert not lines
 
 
@@ -143,12 +143,12 @@ async def test_an_image_that_cannot_be_stored_is_told_in_podmans_words(
 ) -> None:
     (tmp_path / "bin/mmdebstrap").write_text(QUICK_MMDEBSTRAP.replace("tar -cf", "echo no tarball >"))
     with pytest.raises(SandboxUnavailable, match="could not import the image: Error: "):
-        await build_image(name, environment=quick, told=lambda _: None, from_packages=True)
+        await build_image(name, environment=quick, report_line=lambda _: None, from_packages=True)
 
 
 async def test_without_podman_nothing_is_made(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="Podman is not installed"):
-        await build_image("any", environment={"PATH": str(tmp_path)}, told=lambda _: None)
+        await build_image("any", environment={"PATH": str(tmp_path)}, report_line=lambda _: None)
 
 
 @pytest.mark.thorough

@@ -287,8 +287,8 @@ class EditorAgent:
             raise RequestError(code, self.backend.mask(replace_surrogates(str(error)))) from error
         except Exception as error:  # border: one request; the other conversations go on
             _log.exception("A request of the editor failed")
-            told = self.backend.mask(replace_surrogates(f"unexpected {type(error).__name__}: {error}"))
-            raise RequestError(INTERNAL_ERROR, told) from error
+            sentence = self.backend.mask(replace_surrogates(f"unexpected {type(error).__name__}: {error}"))
+            raise RequestError(INTERNAL_ERROR, sentence) from error
 
     def _client(self) -> Client:
         assert self._editor is not None

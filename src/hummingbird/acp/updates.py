@@ -400,9 +400,9 @@ class SessionUpdates:
         for call_id in tuple(self._open_calls):
             yield from self._finish_call(call_id, ENDED_EARLY_TEXT, good=False)
         self._reset_answer()
-        told, text = self._last_answer.strip(), entry.text.strip()
+        shown_text, text = self._last_answer.strip(), entry.text.strip()
         self._last_answer = ""
-        if text and text != told and entry.text != entry.sentence:
+        if text and text != shown_text and entry.text != entry.sentence:
             yield message_chunk(entry.text)
         if entry.reason not in {EndReason.COMPLETED, *FAILED_REASONS} and entry.sentence:
             yield thought_chunk(f"\n\n{self.mask(entry.sentence)}\n\n")

@@ -101,55 +101,55 @@ class SummaryRange:
         return max(self.since, self.earlier_compaction.until + 1) if self.earlier_compaction else self.since
 
 
-def build_summary_request(told: SummaryRange, room: int, focus: str = "") -> str:
+def build_summary_request(span: SummaryRange, room: int, focus: str = "") -> str:
     """Return the text for the summarizing model, at most `room` characters.
 
     Results are cut first, then the oldest lines are dropped.
     """
-    lines, most = [*_earlier_notes(told), *_record_lines(told, SUMMARISED_RESULT_CHARS)], SUMMARISED_RESULT_CHARS
+    lines, most = [*_earlier_notes(span), *_record_lines(span, SUMMARISED_RESULT_CHARS)], SUMMARISED_RESULT_CHARS
     while sum(map(len, lines)) > room and most > _LEAST_SHOWN:
         most //= 4
-        lines = [*_earlier_notes(told), *_record_lines(told, most)]
+        lines = [*_earlier_notes(span), *_record_lines(span, most)]
     while len(lines) > 1 and sum(map(len, lines)) > room:
         del lines[: max(1, len(lines) // 8)]
     record = fence_untrusted("\n".join(lines)[-room:], "record")
-    wish = f"The user wants this kept above all: {focus}\n\n" if focus else ""
-    return f"{wish}The record; a line begins with the number of its entry.\n\n{record}"
+    instruction = f"The user wants this kept above all: {focus}\n\n" if focus else ""
+    return f"{instruction}The record; a line begins with the number of its entry.\n\n{record}"
 
 
-def _earlier_notes(told: SummaryRange) -> Iterator[str]:
-    if told.earlier_summary:
-        yield f"[notes on what was before]\n{told.earlier_summary}"
+def _earlier_notes(span: SummaryRange) -> Iterator[str]:
+    if span.earlier_summary:
+        yield f"[notes on what was before]\n{span.earlier_summary}"
 
 
-def _record_lines(told: SummaryRange, most: int) -> Iterator[str]:
-    for number, who, text in told.texts:
-        if number >= told.first_new:
-            result = isinstance(told.entries[number - 1], ToolFinished)
+def _record_lines(span: SummaryRange, most: int) -> Iterator[str]:
+    for number, who, text in span.texts:
+        if number >= span.first_new:
+            result = isinstance(span.entries[number - 1], ToolFinished)
             yield f"[{number}] {who.value}: {_head_and_tail(text, most if result else SUMMARISED_TEXT_CHARS)}"
 
 
-def compose_summary(told: SummaryRange, prose: str, *, recall: bool, why_none: str = "") -> str:
+def compose_summary(span: SummaryRange, prose: str, *, recall: bool, why_none: str = "") -> str:
     """Return the summary.
 
     `why_none` says why no model wrote notes; the summary then holds only what the journal says.
     """
-    asked = (_requests_section(told), _answers_section(told))
-    notes = why_none or _notes_section(told, prose)
-    parts = [_heading(told, recall=recall), *asked, _open_items_section(told), _names_section(told), notes]
+    asked = (_requests_section(span), _answers_section(span))
+    notes = why_none or _notes_section(span, prose)
+    parts = [_heading(span, recall=recall), *asked, _open_items_section(span), _names_section(span), notes]
     return "\n\n".join(filter(None, parts))
 
 
-def _heading(told: SummaryRange, *, recall: bool) -> str:
+def _heading(span: SummaryRange, *, recall: bool) -> str:
     how = (
         ' Nothing is lost: recall with session "current" searches them, and reads them by number.'
         if recall
         else " They are kept in the journal."
     )
-    return f"To make room, entries {told.since} to {told.until} of this conversation are not shown any more.{how}"
+    return f"To make room, entries {span.since} to {span.until} of this conversation are not shown any more.{how}"
 
 
-def _requests_section(told: SummaryRange) -> str:
+def _requests_section(span: SummaryRange) -> str:
     """List the user's requests and what became of them.
 
     Requests in the replaced part are quoted; those that stay in the conversation are only named. One that is worked on
@@ -158,11 +158,11 @@ def _requests_section(told: SummaryRange) -> str:
     """
     budget, room = SUMMARY_ASKS_CHARS, SUMMARY_LISTED_CHARS
     lines, folded = list[str](), list[int]()
-    for ask in reversed(told.requests):
+    for ask in reversed(span.requests):
         if room <= 0 and not ask.open:
             folded.append(ask.number)
             continue
-        stays = not told.since <= ask.number <= told.until
+        stays = not span.since <= ask.number <= span.until
         most = 80 if stays or budget <= 0 else SUMMARY_ASK_CHARS
         most = len(ask.text) if ask.open and not stays else most
         quoted = "\n".join(f"> {line}" for line in _head_and_tail(ask.text, most).splitlines() or [""])
@@ -178,9 +178,9 @@ def _requests_section(told: SummaryRange) -> str:
     )
 
 
-def _answers_section(told: SummaryRange) -> str:
+def _answers_section(span: SummaryRange) -> str:
     """Quote how answers begin, in a fence: they are a model's words, and a log may have influenced them."""
-    lines = [f"[{ask.number}] {ask.answer}" for ask in told.requests if ask.answer]
+    lines = [f"[{ask.number}] {ask.answer}" for ask in span.requests if ask.answer]
     return (
         f"How the answers to them begin:\n{fence_untrusted(chr(10).join(lines[-SUMMARY_ANSWERS:]), 'answers')}"
         if lines
@@ -188,19 +188,19 @@ def _answers_section(told: SummaryRange) -> str:
     )
 
 
-def _open_items_section(told: SummaryRange) -> str:
-    items = [f"{todo.number}. {todo.text} ({todo.state.value})" for todo in TodoList.from_entries(told.entries).open]
+def _open_items_section(span: SummaryRange) -> str:
+    items = [f"{todo.number}. {todo.text} ({todo.state.value})" for todo in TodoList.from_entries(span.entries).open]
     return "Open items of the todo list:\n" + "\n".join(items) if items else ""
 
 
-def _names_section(told: SummaryRange) -> str:
+def _names_section(span: SummaryRange) -> str:
     """List the names that people, the model and its calls mentioned, with the last entry that did so, newest first."""
     last: dict[str, int] = {}
     size = 0
-    for number, _, text in reversed(told.texts):
+    for number, _, text in reversed(span.texts):
         if size > SUMMARY_NAMES_CHARS:
             break
-        if not isinstance(told.entries[number - 1], ToolFinished):
+        if not isinstance(span.entries[number - 1], ToolFinished):
             new = dict.fromkeys(find_names(_head_and_tail(text, SUMMARISED_TEXT_CHARS)), number).keys() - last.keys()
             size += sum(map(len, new)) + len(new) * _BESIDE_NAME
             last |= dict.fromkeys(sorted(new), number)
@@ -208,8 +208,8 @@ def _names_section(told: SummaryRange) -> str:
     return f"Names that occurred: {listed}" if last else ""
 
 
-def _notes_section(told: SummaryRange, prose: str) -> str:
-    kept, dropped = _drop_unknown_names(prose, told.searchable_text)
+def _notes_section(span: SummaryRange, prose: str) -> str:
+    kept, dropped = _drop_unknown_names(prose, span.searchable_text)
     said = f" {dropped} lines with names that occur nowhere were left out." if dropped else ""
     return f"Notes on it, written by a model; check before you rely on them.{said}\n{fence_untrusted(kept, 'summary')}"
 
@@ -278,20 +278,20 @@ class CompactEngine:
         first, last = _find_middle(messages, protected, _protected_chars(material))
         _check_savings(count_chars(messages[first:last]), material)
         since, until = await asyncio.to_thread(_entry_range, messages, first, last, material.entries)
-        told = SummaryRange(material.entries, since, until)
-        summary = await self._summarise(told, material)
+        span = SummaryRange(material.entries, since, until)
+        summary = await self._summarise(span, material)
         saved = count_chars(messages[first:last]) - len(summary)
         _check_savings(saved, material)
         after = material.tokens - round(material.tokens * saved / _total_weight(material))
         return CompactionProposal(first, last, summary, since, until, material.tokens, max(0, after))
 
-    async def _summarise(self, told: SummaryRange, material: CompactionInput) -> str:
+    async def _summarise(self, span: SummaryRange, material: CompactionInput) -> str:
         """Write the summary in a thread, because a session may be long and a person may type meanwhile.
 
         If there is no money for notes, the summary holds only what the journal says.
         """
-        made = partial(compose_summary, told, recall="recall" in material.tools)
-        request = await asyncio.to_thread(build_summary_request, told, material.room, material.focus)
+        made = partial(compose_summary, span, recall="recall" in material.tools)
+        request = await asyncio.to_thread(build_summary_request, span, material.room, material.focus)
         try:
             prose = await material.summarise(SUMMARY_RULES, request)
         except CompactionUnaffordable as error:

@@ -169,8 +169,8 @@ class ModelCaller:
         return request
 
     async def _record_answer(self, model: Model, request: ModelRequest, reply: ModelReply) -> None:
-        told = mask_reply(reply.message, self.secrets.mask_known)
-        message = _make_ids_unique(told, self.recorder.state.conversation.call_ids, request.call_id)
+        masked = mask_reply(reply.message, self.secrets.mask_known)
+        message = _make_ids_unique(masked, self.recorder.state.conversation.call_ids, request.call_id)
         entry = answer_entry(model, request, reply, message, kept=_is_kept(message, reply.finish))
         self.recorder.record(entry)
         await charge_spending(self.spending, self.project, entry.cost_usd)

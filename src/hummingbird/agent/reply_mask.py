@@ -23,9 +23,9 @@ MaskText = Callable[[str], str]
 def mask_reply(message: AssistantMessage, mask: MaskText) -> AssistantMessage:
     """Return the answer without known credentials; an echo that holds one is dropped, because it cannot be replayed."""
     calls = tuple(ToolCall(call.id, mask(call.name), _mask_arguments(call.arguments, mask)) for call in message.calls)
-    told = AssistantMessage(mask(message.text), mask(message.reasoning), calls, paused=message.paused)
-    same = (told.text, told.reasoning, told.calls) == (message.text, message.reasoning, message.calls)
-    return message if same and not _echo_has_secret(message.echo, mask) else told
+    masked = AssistantMessage(mask(message.text), mask(message.reasoning), calls, paused=message.paused)
+    same = (masked.text, masked.reasoning, masked.calls) == (message.text, message.reasoning, message.calls)
+    return message if same and not _echo_has_secret(message.echo, mask) else masked
 
 
 def _mask_arguments(text: str, mask: MaskText) -> str:

@@ -233,8 +233,8 @@ class SessionSandbox:
 
     def take_news(self) -> str:
         """Return the news about its files that the model must read; each is returned once."""
-        told, self._news = "\n".join(self._news), []
-        return told
+        news, self._news = "\n".join(self._news), []
+        return news
 
     async def finish(self, success: bool) -> None:
         """Save what is not saved, then let the sandbox linger after a success, else remove it.

@@ -109,7 +109,7 @@ class Callbacks:
             "status": _StatusObserver,
         }
         given = {name: getattr(self, name) for name in views}
-        return [(name, views[name](told)) for name, told in given.items() if told is not None]
+        return [(name, views[name](callback)) for name, callback in given.items() if callback is not None]
 
 
 def _entry_observer(observe: Callable[[JournalEntry], None]) -> RunObserver:

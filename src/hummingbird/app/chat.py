@@ -81,8 +81,8 @@ _LISTED_SESSIONS = 10_000  # that are looked through for the newest one of a fol
 class ChatPartner:
     """Implements `chat.partner.Partner` with an `Agent` per session."""
 
-    def __init__(self, desk: ChatContext, past: SessionCatalog | None, subject: ChatSubject) -> None:
-        self._context, self._catalog, self._subject = desk, past, subject
+    def __init__(self, context: ChatContext, past: SessionCatalog | None, subject: ChatSubject) -> None:
+        self._context, self._catalog, self._subject = context, past, subject
         self._new_session_subject = subject
         self._switch_session(uuid4().hex, RunState(), (), subject)
         self._agent: Agent | None = None
@@ -542,14 +542,14 @@ def _subject_of_session(entries: Sequence[JournalEntry]) -> ChatSubject:
 
 
 def _check_resumed_subject(session_id: str, is_about: ChatSubject, named: ChatSubject) -> None:
-    for option, theirs, ours in (
+    for option, stored, requested in (
         ("--project", is_about.project, named.project),
         ("--workflow", is_about.workflow, named.workflow),
     ):
-        if ours and ours.casefold() != theirs.casefold():
+        if requested and requested.casefold() != stored.casefold():
             raise UsageError(
-                f"Session {session_id[:8]} is about {theirs or 'none'}, and {option} says {ours}: leave {option} out "
-                "to go on with it, or leave the session out to begin one."
+                f"Session {session_id[:8]} is about {stored or 'none'}, and {option} says {requested}: leave {option} "
+                "out to go on with it, or leave the session out to begin one."
             )
 
 
@@ -583,8 +583,8 @@ async def create_partner(
 
     parts = replace(parts, on_trouble=tell)
     past = _open_catalog(parts)
-    desk = _create_context(parts, past)
-    partner = ChatPartner(desk, past, subject)
+    context = _create_context(parts, past)
+    partner = ChatPartner(context, past, subject)
     try:
         if resume or newest:
             wanted = subject if named else None

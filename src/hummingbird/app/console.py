@@ -75,7 +75,7 @@ class JsonLineFormatter(logging.Formatter):
         work = current_log_context()
         ids = {"session": work.session, "order": work.order, "event": work.event}
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "time": at.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -85,12 +85,12 @@ class JsonLineFormatter(logging.Formatter):
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             stack = "".join(traceback.format_exception(error))
-            told["exception"] = {
+            fields["exception"] = {
                 "type": type(error).__qualname__,
                 "message": self._mask_text(_safe_error_text(error)),
                 "stack": self._mask_text(stack),
             }
-        return json.dumps(told)
+        return json.dumps(fields)
 
     def _mask_text(self, text: str) -> str:
         return self._masking(replace_surrogates(text))

@@ -286,8 +286,8 @@ def create_dashboard(
         return None
     ledger = failure_ledger(places, configuration().settings)
     files, votes = SavedSandboxFiles(past.sessions, sandboxes), vote_ledger(places, configuration().settings)
-    desk = StoredDashboardQueries(configuration, past, ledger, queue, files, votes=votes)
+    queries = StoredDashboardQueries(configuration, past, ledger, queue, files, votes=votes)
     mask = all_secrets(configuration(), environment).mask
-    pages = PageRenderer(desk.gitlab, mask, lambda entries: read_posted_answer(configuration(), entries))
-    live = LiveUpdates(desk.load_entries, pages.entry_fragment, pages.mask)
-    return Dashboard(desk, access, live, pages, exposition), live, past
+    pages = PageRenderer(queries.gitlab, mask, lambda entries: read_posted_answer(configuration(), entries))
+    live = LiveUpdates(queries.load_entries, pages.entry_fragment, pages.mask)
+    return Dashboard(queries, access, live, pages, exposition), live, past

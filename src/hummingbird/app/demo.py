@@ -79,7 +79,7 @@ async def run_demo(
     folder: Path,
     environment: Mapping[str, str],
     *,
-    told: ProgressReporter,
+    report: ProgressReporter,
     on_event: RunObserver | None = None,
     patience_s: float,
 ) -> DemoResult:
@@ -102,9 +102,9 @@ async def run_demo(
         served = asyncio.create_task(serving.run(signals=False))
         try:
             hook = f"http://127.0.0.1:{serving.port}/webhooks/gitlab"
-            told(f"GitLab's stand-in is at {scene.url('gitlab')}, hummingbird at {hook}.")
+            report(f"GitLab's stand-in is at {scene.url('gitlab')}, hummingbird at {hook}.")
             await asyncio.to_thread(partial(scene.send_event_to, hook, signing_token=signing))
-            told(f"Signed webhook delivered: {case.description['title']}.")
+            report(f"Signed webhook delivered: {case.description['title']}.")
             return await _wait_for_note(scene, served, folder, patience_s, first_event)
         finally:
             serving.stop()
@@ -234,7 +234,7 @@ def demo_command(case: str, save: str | None, *, timeout: float | None, verbose:
             chosen,
             folder,
             os.environ,
-            told=_print_progress,
+            report=_print_progress,
             on_event=RunProgress(verbose=verbose),
             patience_s=timeout or DEMO_S,
         )

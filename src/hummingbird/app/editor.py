@@ -57,8 +57,8 @@ def acp_command(
 
 
 async def _serve_editor(parts: ChatOptions, subject: ChatSubject, state: Path) -> int:
-    desk = open_session_catalog(parts.configuration, parts.environment, parts.clock)
-    return await serve_editor(ConfiguredEditorBackend(parts, subject, desk), SessionFolders(state / FOLDERS_FILE))
+    catalog = open_session_catalog(parts.configuration, parts.environment, parts.clock)
+    return await serve_editor(ConfiguredEditorBackend(parts, subject, catalog), SessionFolders(state / FOLDERS_FILE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,17 +273,17 @@ def open_listener(host: str, port: int) -> socket.socket:
     Raises UsageError.
     """
     # asyncio sends without delay only on sockets that name TCP as their protocol; others cost 40 ms an answer
-    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if door.family == socket.AF_INET6:
-            door.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        door.bind((host, port))
-        door.listen(_BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listener.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
-        door.close()
+        listener.close()
         why = getattr(error, "strerror", None) or str(error)
         raise UsageError(
             f"Port {port} of {host} cannot be served on: {why}. Name others with --port or --host."
         ) from error
-    return door
+    return listener

@@ -185,12 +185,12 @@ def result_from_journal(
     state = RunState.from_entries(entries)
     outcome = outcome or build_outcome(state)
     reported = findings_from_entries(entries, outcome.run_id)
-    told = (outcome.text, *(finding.text for finding in reported))
+    shown_texts = (outcome.text, *(finding.text for finding in reported))
     model = _last_answering_model(entries, outcome.run_id) or state.model
     ours = model == KNOWN_FAILURE
-    checked: Iterable[CheckedAnswer] = map(CheckedAnswer, told)
+    checked: Iterable[CheckedAnswer] = map(CheckedAnswer, shown_texts)
     if not ours:
-        checked = check_answers(told, entries, known=known, digested=digested, mode=citations)
+        checked = check_answers(shown_texts, entries, known=known, digested=digested, mode=citations)
     answer, *texts = checked
     verdict, coverage = find_verdict(entries, outcome.run_id), coverage_from_entries(entries)
     findings = tuple(replace(one, posted_text=text.text) for one, text in zip(reported, texts, strict=True))
@@ -210,9 +210,9 @@ def result_from_journal(
     )
 
 
-def _replace_answer(told: str, given: str, checked: str) -> str:
+def _replace_answer(text: str, given: str, checked: str) -> str:
     """Put the checked answer into the transcript, which is posted; the journal keeps the answer as it was given."""
-    return told.replace(given.strip(), checked.strip()) if given.strip() and given != checked else told
+    return text.replace(given.strip(), checked.strip()) if given.strip() and given != checked else text
 
 
 def _end_time(entries: Sequence[JournalEntry], run_id: str) -> float:

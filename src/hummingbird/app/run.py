@@ -257,7 +257,7 @@ class _RecordingInvestigator:
 RunReporter: TypeAlias = Callable[[FinishedRun | NothingToRun], None]
 
 
-async def run_orders(parts: RunEnvironment, wish: RunRequest, body: bytes | None, told: RunReporter) -> None:
+async def run_orders(parts: RunEnvironment, request: RunRequest, body: bytes | None, report: RunReporter) -> None:
     """Run what was asked for and report each order when it has ended.
 
     `body` is the content of the event file, None if there is none. After a cancellation, a session that is saved can be
@@ -265,8 +265,8 @@ async def run_orders(parts: RunEnvironment, wish: RunRequest, body: bytes | None
     """
     forges = ForgeCache(parts.environment)
     try:
-        earlier = await find_saved_session(wish.resume, _open_session_store(parts)) if wish.resume else None
-        await _RunCommand(parts, wish, body, forges, earlier).execute(told)
+        earlier = await find_saved_session(request.resume, _open_session_store(parts)) if request.resume else None
+        await _RunCommand(parts, request, body, forges, earlier).execute(report)
     finally:
         await forges.close()
 
@@ -281,32 +281,32 @@ class _RunCommand:
     forges: ForgeCache
     earlier: SavedSession | None
 
-    async def execute(self, told: RunReporter) -> None:
+    async def execute(self, report: RunReporter) -> None:
         if self.wish.execute and self.wish.model:
             await check_model(self.wish.model, self.parts)
         executing = PostingRunner(self.parts, self.forges) if self.wish.execute else None
         found = await self._find_orders(executing)
         if isinstance(found, NothingToRun):
-            told(found)
+            report(found)
             return
         for asked in found:
             folder = await asyncio.to_thread(self._prepare_session_folder, asked, several=len(found) > 1)
-            told(await (self._run_posting(executing, asked, folder) if executing else self._run_dry(asked, folder)))
+            report(await (self._run_posting(executing, asked, folder) if executing else self._run_dry(asked, folder)))
 
     async def _find_orders(self, executing: PostingRunner | None) -> Sequence[OrderRequest] | NothingToRun:
-        wish, configuration = self.wish, self.parts.configuration
+        request, configuration = self.wish, self.parts.configuration
         if self.earlier is not None:
             return (await self._create_reply(self.earlier),)
-        if wish.workflow:
-            resolve_workflow(configuration, wish.workflow, wish.project)
-            made = RunOverrides(model=wish.model)
-            return (create_order(wish.workflow, wish.project, await self._read_subject(), overrides=made),)
+        if request.workflow:
+            resolve_workflow(configuration, request.workflow, request.project)
+            made = RunOverrides(model=request.model)
+            return (create_order(request.workflow, request.project, await self._read_subject(), overrides=made),)
         assert self.body is not None, "the command line asks for one or the other"
         _check_webhook(self.body)
         if executing is not None:
-            return await executing.orders_from_webhook(self.body, wish.model)
+            return await executing.orders_from_webhook(self.body, request.model)
         can_ask = model_check(lambda: configuration, self.parts.environment)
-        return await orders_from_webhook(self.body, configuration, self._open_forge, wish.model, can_ask)
+        return await orders_from_webhook(self.body, configuration, self._open_forge, request.model, can_ask)
 
     async def _read_subject(self) -> RunSubject:
         """Return the subject from --event or from the event file, which holds the same JSON or a whole webhook.
@@ -323,29 +323,29 @@ class _RunCommand:
         return subject
 
     async def _create_reply(self, earlier: SavedSession) -> OrderRequest:
-        wish, about = self.wish, earlier.about
-        if not wish.project:
+        request, about = self.wish, earlier.about
+        if not request.project:
             _check_webhook(self.body or b"")
-        project = wish.project or project_from_webhook(self.body or b"")
-        workflow = wish.workflow or about.workflow
+        project = request.project or project_from_webhook(self.body or b"")
+        workflow = request.workflow or about.workflow
         if not workflow:
             raise UsageError(f"{_capitalize(earlier.location)} names no workflow: give --workflow and --project.")
         resolve_workflow(self.parts.configuration, workflow, project)
         subject = RunSubject(iid=about.mr_iid)
-        if wish.event is not None or (self.body is not None and not about.mr_iid):
+        if request.event is not None or (self.body is not None and not about.mr_iid):
             subject = (
                 await self._read_subject()
-                if wish.project
+                if request.project
                 else (await subject_from_webhook(self.body or b"", self._open_forge))[1]
             )
-        if wish.execute and not about.mr_iid:
+        if request.execute and not about.mr_iid:
             raise UsageError(
                 f"{_capitalize(earlier.location)} does not say for which merge request it was begun, "
                 "so it is not posted: "
                 "leave --execute out."
             )
         return create_reply_order(
-            workflow, project, subject, earlier, wish.message, overrides=RunOverrides(model=wish.model)
+            workflow, project, subject, earlier, request.message, overrides=RunOverrides(model=request.model)
         )
 
     def _open_forge(self, project: str) -> OptionalForge:
@@ -365,7 +365,7 @@ class _RunCommand:
     async def _run_dry(self, asked: OrderRequest, folder: Path | None) -> FinishedRun:
         parts, wanted = self.parts, asked.order
         applied = resolve_workflow(parts.configuration, wanted.workflow, wanted.project)
-        looking = self._open_forge(wanted.project)
+        forge = self._open_forge(wanted.project)
         spending = self._day_ledger(applied)
         with temporary_sessions(folder, wanted.session_id) as sessions:
             if self.earlier is not None:
@@ -379,16 +379,16 @@ class _RunCommand:
                 watchers=watch_every_run(parts.on_event),
                 memory=state_folder(parts.environment),
             )
-            what, bot_ids = (wanted, parts.configuration, applied), await looking.bot_ids()
-            looked = await investigating.gather_facts(*what, asked.target_branch, bot_ids=bot_ids)
+            what, bot_ids = (wanted, parts.configuration, applied), await forge.bot_ids()
+            facts = await investigating.gather_facts(*what, asked.target_branch, bot_ids=bot_ids)
             settings = parts.configuration.settings
-            opinion = await form_opinion(wanted, looked, KnownFailureTracker(None, parts.clock), settings)
+            opinion = await form_opinion(wanted, facts, KnownFailureTracker(None, parts.clock), settings)
             text, tools = (
                 task_text(wanted, asked.target_branch, opinion.verdict),
-                await looking.finding_tools(applied, wanted.mr_iid),
+                await forge.finding_tools(applied, wanted.mr_iid),
             )
-            conducted = await investigating.investigate(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
-        return FinishedRun(wanted, conducted, settings, saved=folder)
+            result = await investigating.investigate(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
+        return FinishedRun(wanted, result, settings, saved=folder)
 
     def _day_ledger(self, applied: ResolvedWorkflow) -> SpendingStore | None:
         """Return the shared record of spending if there is a daily limit, because that limit counts all runs."""
@@ -458,23 +458,23 @@ def is_webhook(body: bytes) -> bool:
     return isinstance(raw, dict) and "object_kind" in raw
 
 
-def run_command(config: str | None, wish: RunRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
+def run_command(config: str | None, request: RunRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
     """Run `hummingbird run` and return its exit code: answers go to standard output, all else to standard error.
 
     Raises HummingbirdError if it cannot start.
     """
     configuration = load_config(find_config(config, os.environ, Path.cwd()), os.environ)
     check_sandbox_choice(configuration.settings, chosen)
-    body = None if wish.event_file is None else _read_event_file(wish.event_file)
+    body = None if request.event_file is None else _read_event_file(request.event_file)
     parts = RunEnvironment(
         configuration=configuration, environment=os.environ, chosen=chosen, on_event=RunProgress(verbose=verbose)
     )
     codes: list[int] = []
     try:
         with log_to_terminal(configuration, verbose=verbose):
-            asyncio.run(run_orders(parts, wish, body, lambda done: codes.append(_print_run(done))))
+            asyncio.run(run_orders(parts, request, body, lambda done: codes.append(_print_run(done))))
     except KeyboardInterrupt:
-        _print_resume_hint(wish)
+        _print_resume_hint(request)
         raise
     return max(codes)
 
@@ -513,10 +513,10 @@ def _print_run(done: FinishedRun | NothingToRun) -> int:
     return done.exit_code
 
 
-def _print_resume_hint(wish: RunRequest) -> None:
-    if folder := wish.save:
+def _print_resume_hint(request: RunRequest) -> None:
+    if folder := request.save:
         _print_error(f"The session so far is in {folder}; go on with --resume-session {folder} --message 'Go on.'")
-    elif wish.execute:
+    elif request.execute:
         _print_error(
             "The merge request has a note of ours without a result; a reply to that note goes on with the session."
         )

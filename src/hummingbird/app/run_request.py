@@ -360,13 +360,13 @@ async def orders_from_webhook(
     event = parse_event(body)
     if isinstance(event, IgnoredEvent | EmojiChanged):
         return NothingToRun(event.reason)
-    looking = looking_at(event.project.path)
-    decision = decide_trigger(event, configuration, await looking.bot_ids(), forced=True, can_ask=can_ask)
+    forge = looking_at(event.project.path)
+    decision = decide_trigger(event, configuration, await forge.bot_ids(), forced=True, can_ask=can_ask)
     names, cause = _workflows_to_start(decision)
     if not names:
         return NothingToRun(_no_run_reason(decision))
     _log.info("%s of %s: %s.", type(event).__name__, event.project.path, decision.reason)
-    found = [_add_command_message(subject, decision) for subject in await _find_subjects(event, looking)]
+    found = [_add_command_message(subject, decision) for subject in await _find_subjects(event, forge)]
     wanted = RunOverrides(model=model).merge_over(_command_overrides(decision))
     made = [
         create_order(name, event.project.path, one, cause=cause, overrides=wanted) for one in found for name in names
@@ -426,14 +426,14 @@ def _add_command_message(subject: RunSubject, decision: TriggerDecision) -> RunS
     return RunSubject(iid=subject.iid, sha=subject.sha, target_branch=subject.target_branch, message=decision.message)
 
 
-async def _find_subjects(event: RunnableEvent, looking: OptionalForge) -> Sequence[RunSubject]:
+async def _find_subjects(event: RunnableEvent, forge: OptionalForge) -> Sequence[RunSubject]:
     """Return the merge requests that the event is about, at their heads and not at the pipeline's commit."""
     if not isinstance(event, PipelineChanged):
         change = event.change
         return (RunSubject(iid=change.iid, sha=change.head, target_branch=change.target_branch),)
     if not event.merge_request:
-        return [_subject_at_head(event, request) for request in await looking.find_merge_requests(event.sha)]
-    request = await looking.find_merge_request(event.merge_request)
+        return [_subject_at_head(event, request) for request in await forge.find_merge_requests(event.sha)]
+    request = await forge.find_merge_request(event.merge_request)
     if request is None:
         return (RunSubject(iid=event.merge_request, sha=event.sha, pipeline_id=event.pipeline_id),)
     return (_subject_at_head(event, request),)

@@ -126,13 +126,15 @@ async def check_sandbox(
 
 
 async def build_sandbox_image(
-    image: str, environment: Mapping[str, str], told: Callable[[str], None], *, from_packages: bool = False
+    image: str, environment: Mapping[str, str], report_line: Callable[[str], None], *, from_packages: bool = False
 ) -> str:
     """Build the image and return its name.
 
     Raises SandboxUnavailable.
     """
-    await build_image(image or DEFAULT_IMAGE, environment=environment, told=told, from_packages=from_packages)
+    await build_image(
+        image or DEFAULT_IMAGE, environment=environment, report_line=report_line, from_packages=from_packages
+    )
     return image or DEFAULT_IMAGE
 
 

@@ -197,7 +197,7 @@ class HummingbirdService:
                 self._gate,
                 self._ingress,
                 beside=routes,
-                told=self._metrics.count_webhook,
+                report=self._metrics.count_webhook,
                 warning=lambda: _NO_MODEL if missing_model_credentials(watch.current, environment) else "",
             ),
             host,
@@ -449,9 +449,9 @@ def _warn_of_missing_token(configuration: Configuration) -> None:
         need.purpose for need in write_token_requirements(configuration) if not need.find_set_variable(os.environ)
     ]
     if purposes:
-        told = shorten_line(", ".join(purposes), _PURPOSES_CHARS)
+        names = shorten_line(", ".join(purposes), _PURPOSES_CHARS)
         _log.warning(
-            "%s is not set, and it %s: set it, or events from there lead to nothing.", ORCHESTRATOR_VARIABLE, told
+            "%s is not set, and it %s: set it, or events from there lead to nothing.", ORCHESTRATOR_VARIABLE, names
         )
 
 

@@ -186,14 +186,14 @@ async def fork_session(sessions: SessionStore, session_id: str, new_id: str, tit
         await session.release()
 
 
-def _has_more_entries(theirs: list[JournalEntry], ours: list[JournalEntry], target: SessionStore) -> bool:
+def _has_more_entries(source: list[JournalEntry], copied: list[JournalEntry], target: SessionStore) -> bool:
     """Return whether the source has entries that the target lacks."""
-    both = min(len(theirs), len(ours))
-    if _without_times(theirs[:both]) != _without_times(ours[:both]):
+    both = min(len(source), len(copied))
+    if _without_times(source[:both]) != _without_times(copied[:both]):
         raise UsageError(
             f"The session went on in another way in {target.address}: go on with that one, or name another place."
         )
-    return len(ours) > len(theirs)
+    return len(copied) > len(source)
 
 
 def _without_times(entries: list[JournalEntry]) -> list[JournalEntry]:
@@ -332,8 +332,8 @@ class SessionCatalog:
         if not project:
             return kept
         await self.refresh()
-        theirs = {one.session_id for one in await self._index.list_sessions(len(kept) + 1_000_000, project)}
-        return [one for one in kept if one.session_id in theirs]
+        indexed = {one.session_id for one in await self._index.list_sessions(len(kept) + 1_000_000, project)}
+        return [one for one in kept if one.session_id in indexed]
 
     async def remove(self, session_id: str, stamp: str = "") -> bool:
         """Remove a session; return False if its stamp has changed, because something happened in it.
@@ -356,8 +356,8 @@ class SessionCatalog:
 class FreshSessionSearch:
     """Searches past sessions for a conversation, after a refresh, so that what was said a moment ago is found."""
 
-    def __init__(self, desk: SessionCatalog) -> None:
-        self._catalog = desk
+    def __init__(self, catalog: SessionCatalog) -> None:
+        self._catalog = catalog
 
     async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[SearchHit]:
         await self._catalog.catch_up()

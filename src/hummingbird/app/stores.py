@@ -120,30 +120,39 @@ def session_store(places: StatePaths, settings: Settings, now: Callable[[], floa
 
 
 def spending_ledger(
-    places: StatePaths, settings: Settings, now: Callable[[], float], patience: BucketCircuitBreaker | None = None
+    places: StatePaths,
+    settings: Settings,
+    now: Callable[[], float],
+    circuit_breaker: BucketCircuitBreaker | None = None,
 ) -> SpendingStore:
     """Return the record of spending, without opening it. Runs of a process share one, so that their writes are
     combined.
     """
     if not places.remote:
         return SqliteSpendingStore(places.sessions / SPENDING_FILE, now)
-    return BucketSpendingStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, now, patience)
+    return BucketSpendingStore(
+        open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, now, circuit_breaker
+    )
 
 
 def failure_ledger(
-    places: StatePaths, settings: Settings, patience: BucketCircuitBreaker | None = None
+    places: StatePaths, settings: Settings, circuit_breaker: BucketCircuitBreaker | None = None
 ) -> KnownFailureStore:
     """Return the record of known failures, without opening it."""
     if not places.remote:
         return SqliteKnownFailureStore(places.known_failures)
-    return BucketKnownFailureStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience)
+    return BucketKnownFailureStore(
+        open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, circuit_breaker
+    )
 
 
-def vote_ledger(places: StatePaths, settings: Settings, patience: BucketCircuitBreaker | None = None) -> VoteStore:
+def vote_ledger(
+    places: StatePaths, settings: Settings, circuit_breaker: BucketCircuitBreaker | None = None
+) -> VoteStore:
     """Return the record of votes, without opening it."""
     if not places.remote:
         return SqliteVoteStore(places.votes)
-    return BucketVoteStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, patience)
+    return BucketVoteStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, circuit_breaker)
 
 
 def open_queue(settings: Settings, environment: Mapping[str, str], visibility_s: int = QUEUE_TAKEN_S) -> Queue:

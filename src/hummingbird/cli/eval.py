@@ -95,7 +95,7 @@ def evaluate(
     from hummingbird.app.evaluation.runner import EvaluationRequest, eval_command
     from hummingbird.app.sandboxes import SandboxChoice
 
-    wish = EvaluationRequest(
+    request = EvaluationRequest(
         cases=cases,
         config=config,
         models=models,
@@ -110,7 +110,7 @@ def evaluate(
         as_json=as_json,
         verbose=verbose,
     )
-    sys.exit(eval_command(wish, SandboxChoice(sandbox or "", context, namespace)))
+    sys.exit(eval_command(request, SandboxChoice(sandbox or "", context, namespace)))
 
 
 def _check_options(*, record: str | None, replay: bool, recordings: str | None, max_usd: float | None) -> None:

@@ -118,8 +118,8 @@ def _open_scene(scene: Scene) -> Iterator[Scene]:
 def _serve_scene(scene: Scene, chosen: LabOptions, folder: Path) -> None:
     event_file = Path(chosen.event_file) if chosen.event_file else folder / "event.json"
     _write_event(event_file, _event_body(scene))
-    told = _scene_addresses(scene, event_file, folder)
-    click.echo(json.dumps(told) if chosen.as_json else _usage_text(scene, told))
+    addresses = _scene_addresses(scene, event_file, folder)
+    click.echo(json.dumps(addresses) if chosen.as_json else _usage_text(scene, addresses))
     if chosen.hook:
         _send_event(scene, chosen)
     _report_until_interrupt(scene, verbose=chosen.verbose)
@@ -177,58 +177,58 @@ def _scene_addresses(scene: Scene, event_file: Path, folder: Path) -> dict[str, 
     }
 
 
-def _usage_text(scene: Scene, told: dict[str, object]) -> str:
+def _usage_text(scene: Scene, addresses: dict[str, object]) -> str:
     about = scene.case.description
-    encoded = str(told["project"]).replace("/", "%2F")
-    request = f"{told['gitlab_url']}/api/v4/projects/{encoded}/merge_requests/{told['merge_request']}"
+    encoded = str(addresses["project"]).replace("/", "%2F")
+    request = f"{addresses['gitlab_url']}/api/v4/projects/{encoded}/merge_requests/{addresses['merge_request']}"
     lines = [
         f"{about['title']}",
         "",
         click.wrap_text(str(about["shows"]), 100),
         "",
-        f"GitLab         {told['gitlab_url']}   {told['project']} !{told['merge_request']}",
-        f"  reads        {told['read_token']}",
-        f"  writes       {told['write_token']}",
-        f"  a developer  {told['developer_token']}",
+        f"GitLab         {addresses['gitlab_url']}   {addresses['project']} !{addresses['merge_request']}",
+        f"  reads        {addresses['read_token']}",
+        f"  writes       {addresses['write_token']}",
+        f"  a developer  {addresses['developer_token']}",
     ]
     if scene.case.list_files("konflux"):
         lines += [
-            f"Konflux        {told['cluster_url']}   KUBECONFIG={told['kubeconfig']}",
-            f"KubeArchive    {told['kubearchive_url']}",
+            f"Konflux        {addresses['cluster_url']}   KUBECONFIG={addresses['kubeconfig']}",
+            f"KubeArchive    {addresses['kubearchive_url']}",
         ]
     if scene.case.list_files("testing_farm"):
-        lines += [f"Testing Farm   {told['testing_farm_url']}", f"  artifacts    {told['artifacts_url']}/"]
+        lines += [f"Testing Farm   {addresses['testing_farm_url']}", f"  artifacts    {addresses['artifacts_url']}/"]
     lines += [
-        f"Event          {told['event_file']}",
+        f"Event          {addresses['event_file']}",
         "",
         "Try:",
-        f"  curl -H 'PRIVATE-TOKEN: {told['read_token']}' {request}",
-        f"  curl -H 'PRIVATE-TOKEN: {told['developer_token']}' {request}/notes -d body='/hummingbird help'",
-        f"  gitlab --server-url {told['gitlab_url']} --private-token {told['read_token']} project-merge-request get "
-        f"--project-id {told['project']} --iid {told['merge_request']}",
+        f"  curl -H 'PRIVATE-TOKEN: {addresses['read_token']}' {request}",
+        f"  curl -H 'PRIVATE-TOKEN: {addresses['developer_token']}' {request}/notes -d body='/hummingbird help'",
+        f"  gitlab --server-url {addresses['gitlab_url']} --private-token {addresses['read_token']} "
+        f"project-merge-request get --project-id {addresses['project']} --iid {addresses['merge_request']}",
     ]
     if scene.case.list_files("konflux"):
-        lines.append(f"  kubectl --kubeconfig {told['kubectl_config']} get pipelineruns")
+        lines.append(f"  kubectl --kubeconfig {addresses['kubectl_config']} get pipelineruns")
     return "\n".join([*lines, "", "Press Ctrl-C to stop."])
 
 
 def _report_until_interrupt(scene: Scene, *, verbose: bool) -> None:
     """Print the outcome of each webhook and, with `verbose`, each request, until Ctrl-C."""
-    told = [0] * 4
+    printed = [0] * 4
     while True:
         threading.Event().wait(_LOOK_EVERY_S)
-        for at, lines in enumerate(scene.run_in_server(partial(_new_lines, tuple(told)))):
-            told[at] += len(lines)
+        for at, lines in enumerate(scene.run_in_server(partial(_new_lines, tuple(printed)))):
+            printed[at] += len(lines)
             for line in lines if verbose or at == 0 else ():
                 click.echo(line, err=True)
 
 
-def _new_lines(told: Sequence[int], worlds: LabWorlds) -> list[list[str]]:
+def _new_lines(printed: Sequence[int], worlds: LabWorlds) -> list[list[str]]:
     """Return the new lines about webhooks, then those about requests to each server.
 
-    `told` says how many of each kind were printed before.
+    `printed` says how many of each kind were printed before.
     """
-    sent, gitlab, konflux, farm = told
+    sent, gitlab, konflux, farm = printed
     deliveries = webhook_sender(worlds.gitlab).deliveries[sent:]
     done = list(takewhile(lambda each: each.status is not None or each.problem, deliveries))
     return [

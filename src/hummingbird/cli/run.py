@@ -83,7 +83,7 @@ def run(
     from hummingbird.app.run_request import RunRequest
     from hummingbird.app.sandboxes import SandboxChoice
 
-    wish = RunRequest(
+    request = RunRequest(
         workflow=workflow or "",
         project=project or "",
         event=event,
@@ -94,7 +94,7 @@ def run(
         message=message or "",
         model=model,
     )
-    sys.exit(run_command(config, wish, SandboxChoice(sandbox or "", context, namespace), verbose=verbose))
+    sys.exit(run_command(config, request, SandboxChoice(sandbox or "", context, namespace), verbose=verbose))
 
 
 def _check_options(

@@ -310,24 +310,24 @@ _PLAIN = ("**", "**")
 
 
 def print_sessions(config: str | None, *, project: str, limit: int, as_json: bool) -> int:
-    async def work(desk: SessionCatalog) -> int:
-        await desk.refresh(_print_progress)
-        found = await desk.list_sessions(limit, project)
+    async def work(catalog: SessionCatalog) -> int:
+        await catalog.refresh(_print_progress)
+        found = await catalog.list_sessions(limit, project)
         if as_json:
             _print_json([msgspec.to_builtins(one) for one in found])
         elif found:
             print_text("\n".join(session_line(one, time.time()) for one in found))
         else:
-            click.echo(f"There is no session in {desk.sessions.address}{' of ' + project if project else ''}.")
+            click.echo(f"There is no session in {catalog.sessions.address}{' of ' + project if project else ''}.")
         return 0
 
     return _run_with_catalog(config, work)
 
 
 def print_session(config: str | None, session: str, *, as_json: bool) -> int:
-    async def work(desk: SessionCatalog) -> int:
-        session_id = await desk.find_session_id(session)
-        entries = await desk.load_entries(session_id)
+    async def work(catalog: SessionCatalog) -> int:
+        session_id = await catalog.find_session_id(session)
+        entries = await catalog.load_entries(session_id)
         if as_json:
             _print_bytes(b"".join(map(dump_entry, entries)))
         else:
@@ -340,9 +340,9 @@ def print_session(config: str | None, session: str, *, as_json: bool) -> int:
 
 
 def print_hits(config: str | None, words: Sequence[str], *, project: str, limit: int, as_json: bool) -> int:
-    async def work(desk: SessionCatalog) -> int:
-        await desk.refresh(_print_progress)
-        hits = await desk.search(" ".join(words), limit, project)
+    async def work(catalog: SessionCatalog) -> int:
+        await catalog.refresh(_print_progress)
+        hits = await catalog.search(" ".join(words), limit, project)
         if as_json:
             _print_json([msgspec.to_builtins(hit) for hit in hits])
             return 0 if hits else 1
@@ -358,8 +358,8 @@ def print_hits(config: str | None, words: Sequence[str], *, project: str, limit:
 
 
 def replay_session(config: str | None, session: str, *, speed: float) -> int:
-    async def work(desk: SessionCatalog) -> int:
-        entries = await desk.load_entries(await desk.find_session_id(session))
+    async def work(catalog: SessionCatalog) -> int:
+        entries = await catalog.load_entries(await catalog.find_session_id(session))
         began = before = entries[0].at if entries else 0.0
         for entry in entries:
             if speed:
@@ -372,17 +372,17 @@ def replay_session(config: str | None, session: str, *, speed: float) -> int:
 
 
 def export_session(config: str | None, session: str, folder: str, form: str) -> int:
-    async def work(desk: SessionCatalog) -> int:
-        session_id = await desk.find_session_id(session)
+    async def work(catalog: SessionCatalog) -> int:
+        session_id = await catalog.find_session_id(session)
         if form == "folder":
             if folder == "-":
                 raise UsageError("A folder cannot be written to standard output: name one, or another --format.")
-            place = await desk.export_session(session_id, Path(folder))
+            place = await catalog.export_session(session_id, Path(folder))
             click.echo(
                 f"Session {session_id} is in {place}; continue it with --resume-session and --message.", err=True
             )
             return 0
-        content = _export_content(form, await desk.load_entries(session_id))
+        content = _export_content(form, await catalog.load_entries(session_id))
         if folder == "-":
             _print_bytes(content)
         else:
@@ -393,9 +393,9 @@ def export_session(config: str | None, session: str, folder: str, form: str) -> 
 
 
 def rebuild_index(config: str | None) -> int:
-    async def work(desk: SessionCatalog) -> int:
-        count = await desk.rebuild(_print_progress)
-        click.echo(f"The index has {count} session{'' if count == 1 else 's'} of {desk.sessions.address}.")
+    async def work(catalog: SessionCatalog) -> int:
+        count = await catalog.rebuild(_print_progress)
+        click.echo(f"The index has {count} session{'' if count == 1 else 's'} of {catalog.sessions.address}.")
         return 0
 
     return _run_with_catalog(config, work)
@@ -410,11 +410,11 @@ def remove_sessions(
         raise UsageError("--project goes with --older-than: ids say which sessions they are.")
     moment = _cutoff_time(older_than) if older_than is not None else 0.0
 
-    async def work(desk: SessionCatalog) -> int:
+    async def work(catalog: SessionCatalog) -> int:
         if ids:
-            wanted = {await desk.find_session_id(one): "" for one in dict.fromkeys(ids)}
+            wanted = {await catalog.find_session_id(one): "" for one in dict.fromkeys(ids)}
         else:
-            wanted = {one.session_id: one.stamp for one in await desk.list_older_than(moment, project)}
+            wanted = {one.session_id: one.stamp for one in await catalog.list_older_than(moment, project)}
         if not wanted:
             click.echo("There is nothing to remove.")
             return 0
@@ -422,18 +422,18 @@ def remove_sessions(
             print_text("\n".join(f"{one} would be removed" for one in wanted))
             return 0
         if not yes:
-            _confirm_removal(f"{len(wanted)} session{'' if len(wanted) == 1 else 's'} of {desk.sessions.address}")
-        return await _remove_each(desk, wanted)
+            _confirm_removal(f"{len(wanted)} session{'' if len(wanted) == 1 else 's'} of {catalog.sessions.address}")
+        return await _remove_each(catalog, wanted)
 
     return _run_with_catalog(config, work)
 
 
-async def _remove_each(desk: SessionCatalog, wanted: Mapping[str, str]) -> int:
+async def _remove_each(catalog: SessionCatalog, wanted: Mapping[str, str]) -> int:
     """Remove the sessions in `wanted` (id → stamp); report one that cannot be removed and go on with the others."""
     left = False
     for session_id, stamp in wanted.items():
         try:
-            gone = await desk.remove(session_id, stamp)
+            gone = await catalog.remove(session_id, stamp)
             click.echo(f"{session_id} {'is removed' if gone else 'changed meanwhile, or is removed already'}")
         except SessionTaken:
             click.echo(f"hummingbird: {session_id} is in use and was left alone.", err=True)

@@ -213,8 +213,8 @@ def _find_unset_variables(document: ConfigDocument, environment: Mapping[str, st
     if not wanted:
         return ()
     first = next(iter(wanted.values()))[0]
-    told = ", ".join(f"{name} ({_format_locations(paths, document)})" for name, paths in wanted.items())
-    return (ConfigFault(first, document.position(first), f"expected these environment variables to be set: {told}"),)
+    names = ", ".join(f"{name} ({_format_locations(paths, document)})" for name, paths in wanted.items())
+    return (ConfigFault(first, document.position(first), f"expected these environment variables to be set: {names}"),)
 
 
 def _format_locations(paths: list[KeyPath], document: ConfigDocument) -> str:

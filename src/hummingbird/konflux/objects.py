@@ -87,8 +87,8 @@ def _describe_failing_result(value: object) -> str:
     if output.get("result") not in _FAILING_RESULTS:
         return ""
     counts = {name: output.get(name) for name in ("failures", "warnings", "successes")}
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if isinstance(count, int))
-    return f"{output['result']} ({told})" if told else str(output["result"])
+    counted = ", ".join(f"{count} {name}" for name, count in counts.items() if isinstance(count, int))
+    return f"{output['result']} ({counted})" if counted else str(output["result"])
 
 
 def _parse_json(value: object) -> object:

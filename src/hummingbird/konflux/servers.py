@@ -314,15 +314,15 @@ async def check_servers(settings: KonfluxSettings, environment: Mapping[str, str
     """
     servers = KonfluxConnections(settings, parse_tenant(settings), environment, UrlFetcher)
     try:
-        return {door.name: await _check_server(door) for door in (await servers.connect()).live_first}
+        return {server.name: await _check_server(server) for server in (await servers.connect()).live_first}
     finally:
         await servers.close()
 
 
-async def _check_server(door: KonfluxServer) -> str:
+async def _check_server(server: KonfluxServer) -> str:
     gaps: list[str] = []
     try:
-        async with aclosing(door.list_items("pipelineruns", _MATCHES_NOTHING, gaps)) as items:
+        async with aclosing(server.list_items("pipelineruns", _MATCHES_NOTHING, gaps)) as items:
             async for _ in items:
                 break
     except HummingbirdError as error:

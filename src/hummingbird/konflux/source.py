@@ -139,18 +139,21 @@ TOOL_TEMPLATES: Mapping[str, KonfluxToolTemplate] = {
 def build_specs(ui: str) -> list[ToolSpec]:
     """Return the tools for a tenant. `ui` is the address of its web interface; empty if unknown."""
     notes = NOTES + (_LINKS.format(ui=ui) if ui else "")
-    return [_build_spec(name, told, notes, {"konflux_ui": ui} if ui else {}) for name, told in TOOL_TEMPLATES.items()]
+    return [
+        _build_spec(name, template, notes, {"konflux_ui": ui} if ui else {})
+        for name, template in TOOL_TEMPLATES.items()
+    ]
 
 
-def _build_spec(name: str, told: KonfluxToolTemplate, notes: str, metadata: Mapping[str, str]) -> ToolSpec:
+def _build_spec(name: str, template: KonfluxToolTemplate, notes: str, metadata: Mapping[str, str]) -> ToolSpec:
     return ToolSpec(
         name=name,
-        description=told.description,
-        schema=arguments_schema(told.required, told.optional),
+        description=template.description,
+        schema=arguments_schema(template.required, template.optional),
         toolset=NAME,
-        timeout_s=told.timeout_s,
+        timeout_s=template.timeout_s,
         notes=notes,
-        mentions=told.mentions,
+        mentions=template.mentions,
         source=NAME,
         metadata=metadata,
     )
@@ -199,7 +202,7 @@ class LabelSelection:
 
 
 async def stream_objects(
-    doors: Sequence[KonfluxServer], resource: str, selections: Sequence[LabelSelection], nothing: str
+    servers: Sequence[KonfluxServer], resource: str, selections: Sequence[LabelSelection], nothing: str
 ) -> AsyncGenerator[bytes, None]:
     """Yield the objects of both servers as lines of JSON, each object once.
 
@@ -209,8 +212,8 @@ async def stream_objects(
     Raises CredentialRefused, ClusterUnusable or a SourceError before the first line, if no server could be asked.
     """
     listing = _ObjectListing()
-    for door in doors:
-        async with aclosing(listing.list_new_items(door, resource, selections)) as items:
+    for server in servers:
+        async with aclosing(listing.list_new_items(server, resource, selections)) as items:
             async for item in items:
                 yield encode_line(prepare_object(item, "Pod" if resource == "pods" else ""))
     if listing.nobody_answered:
@@ -239,11 +242,11 @@ class _ObjectListing:
         return bool(self.troubles) and not self._answered
 
     async def list_new_items(
-        self, door: KonfluxServer, resource: str, selections: Sequence[LabelSelection]
+        self, server: KonfluxServer, resource: str, selections: Sequence[LabelSelection]
     ) -> AsyncGenerator[JsonObject, None]:
         for place, selection in enumerate(selections):
             try:
-                async with aclosing(door.list_items(resource, str(selection), self.gaps)) as items:
+                async with aclosing(server.list_items(resource, str(selection), self.gaps)) as items:
                     async for item in items:
                         if self._is_new(item):
                             yield item
@@ -253,7 +256,7 @@ class _ObjectListing:
                 lasting = is_lasting_error(error)
                 lost = selections[place:] if lasting else [selection]  # the following ones would fail the same way
                 words = " and no ".join(each.words for each in lost)
-                self.gaps.append(f"No {words} could be read from {door.name}: {error}")
+                self.gaps.append(f"No {words} could be read from {server.name}: {error}")
                 if lasting:
                     return
 
@@ -274,8 +277,8 @@ class PodLogs:
     A log that is missing or breaks off is reported in its place, and the others still follow.
     """
 
-    def __init__(self, doors: Sequence[KonfluxServer], pod: str) -> None:
-        self._servers = doors
+    def __init__(self, servers: Sequence[KonfluxServer], pod: str) -> None:
+        self._servers = servers
         self._pod = pod
         self._server_errors: dict[str, HummingbirdError] = {}
 
@@ -285,13 +288,13 @@ class PodLogs:
         Raises CredentialRefused, ClusterUnusable or a SourceError when no server has it.
         """
         troubles: list[HummingbirdError] = []
-        for door in self._servers:
-            if door.name in self._server_errors:
-                troubles.append(self._server_errors[door.name])
+        for server in self._servers:
+            if server.name in self._server_errors:
+                troubles.append(self._server_errors[server.name])
                 continue
             came = False
             try:
-                async with aclosing(self._stream_from(door, container)) as chunks:
+                async with aclosing(self._stream_from(server, container)) as chunks:
                     async for chunk in chunks:
                         came = True
                         yield chunk
@@ -301,7 +304,7 @@ class PodLogs:
                     return
                 troubles.append(error)
                 if is_lasting_error(error):
-                    self._server_errors[door.name] = error
+                    self._server_errors[server.name] = error
             if came:
                 return
         if len(troubles) == len(self._servers):
@@ -326,8 +329,8 @@ class PodLogs:
         if len(names) > KONFLUX_CONTAINERS:
             yield f"[{len(names) - KONFLUX_CONTAINERS} more containers were not asked for: name one.]\n".encode()
 
-    async def _stream_from(self, door: KonfluxServer, container: str) -> AsyncGenerator[bytes, None]:
-        async with door.open_log(self._pod, container) as answer, aclosing(answer.chunks()) as chunks:
+    async def _stream_from(self, server: KonfluxServer, container: str) -> AsyncGenerator[bytes, None]:
+        async with server.open_log(self._pod, container) as answer, aclosing(answer.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -386,9 +389,9 @@ class KonfluxSource:
         if len(chosen) != 1:
             raise ArgumentsInvalid(f"Give exactly one of {', '.join(given)}.")
         selections = _label_selections(resource, *chosen[0])
-        doors = await self._connections.connect()
+        servers = await self._connections.connect()
         lines = stream_objects(
-            doors.live_first, resource, selections, self._nothing_found_text(resource, *chosen[0], doors)
+            servers.live_first, resource, selections, self._nothing_found_text(resource, *chosen[0], servers)
         )
         return await _start_stream(lines, "jsonl")
 
@@ -396,12 +399,12 @@ class KonfluxSource:
         return await self._read_pod(await self._connections.connect(), pod)
 
     async def _get_pod_log(self, pod: str, container: str = "") -> ToolOutput:
-        doors = await self._connections.connect()
-        logs = PodLogs(doors.archive_first, pod)
+        servers = await self._connections.connect()
+        logs = PodLogs(servers.archive_first, pod)
         if container:
             return await _start_stream(logs.stream_container(container), "log", terminal=True)
         try:
-            found = await self._read_pod(doors, pod)
+            found = await self._read_pod(servers, pod)
         except SERVER_ERRORS as error:
             return await self._default_log(logs, error)
         return await _start_stream(logs.stream_all(found), "log", terminal=True)
@@ -413,11 +416,11 @@ class KonfluxSource:
         except SERVER_ERRORS:
             raise unknown from None
 
-    async def _read_pod(self, doors: KonfluxServers, name: str) -> JsonObject:
+    async def _read_pod(self, servers: KonfluxServers, name: str) -> JsonObject:
         troubles: list[HummingbirdError] = []
-        for door in doors.live_first:
+        for server in servers.live_first:
             try:
-                found = prepare_object(await door.get_object("pods", name), "Pod")
+                found = prepare_object(await server.get_object("pods", name), "Pod")
             except SERVER_ERRORS as error:
                 troubles.append(error)
                 continue
@@ -425,9 +428,9 @@ class KonfluxSource:
             return {**found, INCOMPLETE: " ".join([*asked_in_vain, _ARCHIVED_COPY])} if asked_in_vain else found
         raise combine_errors(troubles)
 
-    def _nothing_found_text(self, resource: str, name: str, value: str, doors: KonfluxServers) -> str:
+    def _nothing_found_text(self, resource: str, name: str, value: str, servers: KonfluxServers) -> str:
         sentence = f"There are no {resource} of the {_NAMES[name]} {value} in the tenant {self._tenant.namespace}, "
-        if doors.archive:
+        if servers.archive:
             sentence += "neither in the cluster nor in KubeArchive."
         else:
             sentence += "at least not in the cluster: no archive is configured, which could have older ones."

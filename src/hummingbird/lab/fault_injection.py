@@ -253,11 +253,11 @@ async def _play_fault(fault: Fault | None, application: ASGIApp, scope: Scope, r
         case StreamedBody(pieces, headers, status):
             await _send_pieces(send, status, _lower_names(headers), pieces())
         case Slow(delay_s):
-            if heard := await wait_while_connected(asyncio.sleep(delay_s), receive):
-                await application(scope, heard, send)
+            if replayed := await wait_while_connected(asyncio.sleep(delay_s), receive):
+                await application(scope, replayed, send)
         case Hold(until, then):
-            if heard := await wait_while_connected(until.wait_until_open(), receive):
-                await _play_fault(then, application, scope, heard, send)
+            if replayed := await wait_while_connected(until.wait_until_open(), receive):
+                await _play_fault(then, application, scope, replayed, send)
 
 
 async def _record_response(application: ASGIApp, scope: Scope, receive: Receive) -> ASGIApp:
@@ -326,18 +326,18 @@ def _end_after(send: Send, after: int) -> Send:
 
 async def wait_while_connected(meanwhile: Coroutine[Any, Any, None], receive: Receive) -> Receive | None:
     """Wait for `meanwhile`, then return a receive that replays what the client sent; None if it left first."""
-    heard: list[Message] = []
-    waiting, leaving = asyncio.ensure_future(meanwhile), asyncio.ensure_future(wait_for_disconnect(receive, heard))
+    received: list[Message] = []
+    waiting, leaving = asyncio.ensure_future(meanwhile), asyncio.ensure_future(wait_for_disconnect(receive, received))
     await asyncio.wait([waiting, leaving], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     leaving.cancel()
     await asyncio.gather(waiting, leaving, return_exceptions=True)
-    return None if waiting.cancelled() else _replay_messages(heard, receive)
+    return None if waiting.cancelled() else _replay_messages(received, receive)
 
 
-def _replay_messages(heard: list[Message], receive: Receive) -> Receive:
+def _replay_messages(received: list[Message], receive: Receive) -> Receive:
     async def again() -> Message:
-        return heard.pop(0) if heard else await receive()
+        return received.pop(0) if received else await receive()
 
     return again
 
@@ -384,8 +384,8 @@ async def reset_connection(scope: Scope, receive: Receive) -> None:
     await wait_for_disconnect(receive)
 
 
-async def wait_for_disconnect(receive: Receive, heard: list[Message] | None = None) -> None:
-    """Wait until the client has left; keep what it sends before that in `heard`."""
+async def wait_for_disconnect(receive: Receive, received: list[Message] | None = None) -> None:
+    """Wait until the client has left; keep what it sends before that in `received`."""
     while (message := await receive())["type"] != "http.disconnect":
-        if heard is not None:
-            heard.append(message)
+        if received is not None:
+            received.append(message)

@@ -34,12 +34,15 @@ class LabServer:
         applications: Mapping[str, Any],
         ports: Mapping[str, int] | None = None,
         *,
-        doors: Mapping[str, socket.socket] | None = None,
+        listeners: Mapping[str, socket.socket] | None = None,
         name: str = "lab",
     ) -> None:
         self._applications = dict(applications)
-        self._listeners = dict(doors or {})
-        self._ports = {**(ports or {}), **{each: door.getsockname()[1] for each, door in self._listeners.items()}}
+        self._listeners = dict(listeners or {})
+        self._ports = {
+            **(ports or {}),
+            **{each: listener.getsockname()[1] for each, listener in self._listeners.items()},
+        }
         self._name = name
         self._ready = threading.Event()
         self._thread: threading.Thread | None = None

@@ -113,14 +113,14 @@ class Scene:
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
-            doors = {
+            listeners = {
                 name: opened.enter_context(open_listener(self._port_number(at))) for at, name in enumerate(SERVER_NAMES)
             }
-            case = replace(self._case, addresses={name: _socket_url(door) for name, door in doors.items()})
+            case = replace(self._case, addresses={name: _socket_url(listener) for name, listener in listeners.items()})
             self._worlds = LabWorlds(
                 gitlab_loading.load_world(case), konflux.load_konflux(case), testing_farm.load_testing_farm(case)
             )
-            self._server = LabServer(_create_applications(self._worlds), doors=doors, name="lab").__enter__()
+            self._server = LabServer(_create_applications(self._worlds), listeners=listeners, name="lab").__enter__()
             opened.pop_all()  # the server owns the sockets now and closes them
         return self
 
@@ -136,8 +136,8 @@ class Scene:
         return self._port + at if self._port else 0
 
 
-def _socket_url(door: socket.socket) -> str:
-    return f"http://127.0.0.1:{door.getsockname()[1]}"
+def _socket_url(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 def _create_applications(worlds: LabWorlds) -> dict[str, object]:

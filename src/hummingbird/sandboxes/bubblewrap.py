@@ -231,15 +231,15 @@ class BubblewrapBackend:
     async def start(self) -> None:
         if sys.platform != "linux":
             raise SandboxUnavailable("bubblewrap works on Linux only; use the podman sandbox.")
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        self._control = ours
+        own_end, child_end = socket.socketpair()
+        own_end.setblocking(False)
+        self._control = own_end
         try:
-            with closing(theirs):
+            with closing(child_end):
                 await run_to_completion(
-                    self._launch(theirs.fileno())
+                    self._launch(child_end.fileno())
                 )  # a cancelled asyncio start would lose the process
-            if not await self._wait_until_ready(ours):
+            if not await self._wait_until_ready(own_end):
                 raise SandboxUnavailable(explain_start_failure(await self._final_stderr()))
             await run_to_completion(self._bound_memory())  # or a cancelled start would lose the group
         except BaseException:
@@ -251,15 +251,15 @@ class BubblewrapBackend:
         if control is None or (self._process is not None and self._process.returncode is not None):
             raise SandboxBroken(f"The bubblewrap sandbox is not running. {RESTART_HINT}")
         oom_kills = await _count_oom_kills(self._group)
-        ours, theirs = socket.socketpair()
-        with closing(theirs):
+        own_end, child_end = socket.socketpair()
+        with closing(child_end):
             try:
-                socket.send_fds(control, [b"c"], [theirs.fileno()])
+                socket.send_fds(control, [b"c"], [child_end.fileno()])
             except OSError as error:
-                ours.close()
+                own_end.close()
                 raise SandboxBroken(f"The bubblewrap sandbox has ended ({error.strerror}). {RESTART_HINT}") from error
-        ours.setblocking(False)
-        return SocketLink(*await asyncio.open_connection(sock=ours, limit=FRAME_BYTES), self._group, oom_kills)
+        own_end.setblocking(False)
+        return SocketLink(*await asyncio.open_connection(sock=own_end, limit=FRAME_BYTES), self._group, oom_kills)
 
     async def remove(self) -> None:
         if self._control is not None:

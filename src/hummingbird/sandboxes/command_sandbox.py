@@ -311,8 +311,8 @@ class CommandSandbox:
         wanted: Mapping[bytes, int | None],
         timeout_s: float | None = None,
     ) -> AsyncIterator[RunnerCall]:
-        patience = None if timeout_s is None else timeout_s + KILL_GRACE_S + CLIENT_SLACK_S
-        talk = RunnerCall(await self._backend.connect(), patience, wanted)
+        answer_timeout_s = None if timeout_s is None else timeout_s + KILL_GRACE_S + CLIENT_SLACK_S
+        talk = RunnerCall(await self._backend.connect(), answer_timeout_s, wanted)
         talk.send_request(request, chunks)
         try:
             yield talk

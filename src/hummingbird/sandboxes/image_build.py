@@ -32,7 +32,7 @@ def read_packages() -> list[str]:
 
 
 async def build_root_file_system(
-    tarball: Path, environment: Mapping[str, str], told: LineCallback, etc: Path = Path("/etc")
+    tarball: Path, environment: Mapping[str, str], report_line: LineCallback, etc: Path = Path("/etc")
 ) -> None:
     """Build a root file system from this system's packages and write it to `tarball`.
 
@@ -43,11 +43,11 @@ async def build_root_file_system(
     mmdebstrap, debootstrap = (shutil.which(name, path=environment["PATH"]) for name in ("mmdebstrap", "debootstrap"))
     if mmdebstrap:
         options = await _apt_fetch_options(environment)
-        await _run_checked(mmdebstrap_argv(mmdebstrap, suite, sources, options, tarball), environment, told)
+        await _run_checked(mmdebstrap_argv(mmdebstrap, suite, sources, options, tarball), environment, report_line)
     elif debootstrap and os.geteuid() == 0:
         with tempfile.TemporaryDirectory(prefix="hummingbird-root-", dir=environment.get("TMPDIR")) as root:
             for argv in debootstrap_commands(debootstrap, suite, sources, Path(root), tarball):
-                await _run_checked(argv, environment, told)
+                await _run_checked(argv, environment, report_line)
     else:
         raise SandboxUnavailable(
             f"Neither mmdebstrap nor root's debootstrap is here: `apt install mmdebstrap`, or {_OFFLINE_HINT}."
@@ -88,8 +88,10 @@ def debootstrap_commands(
     ]
 
 
-async def _run_checked(argv: Sequence[str], environment: Mapping[str, str], told: LineCallback) -> None:
-    ended = await stream_program(argv, {**environment, "DEBIAN_FRONTEND": "noninteractive"}, told, PACKAGES_STALL_S)
+async def _run_checked(argv: Sequence[str], environment: Mapping[str, str], report_line: LineCallback) -> None:
+    ended = await stream_program(
+        argv, {**environment, "DEBIAN_FRONTEND": "noninteractive"}, report_line, PACKAGES_STALL_S
+    )
     if ended.code:
         raise SandboxUnavailable(
             f"{Path(argv[0]).name} could not make a root file system: {ended.error_summary} Fix that "
@@ -149,25 +151,30 @@ async def build_image(
     image: str,
     *,
     environment: Mapping[str, str],
-    told: LineCallback,
+    report_line: LineCallback,
     from_packages: bool = False,
     registry_stall_s: float = REGISTRY_STALL_S,
 ) -> None:
-    """Build the image and report progress to `told`. Raises SandboxUnavailable with the last output of what failed."""
+    """Build the image and report progress to `report_line`.
+
+    Raises SandboxUnavailable with the last output of what failed.
+    """
     podman = PodmanEngine(environment)
     known = await podman.run("image", "exists", image)
     if known.code not in (0, 1):  # podman rejects the name: say so now, not after a long build
         raise SandboxUnavailable(f"Podman will not make an image {image!r}: {known.error_summary}")
     if from_packages:
-        await _build_from_packages(podman, image, environment, told)
+        await _build_from_packages(podman, image, environment, report_line)
         return
-    told("podman build: the base image comes from a container registry, the rest from its distribution's packages.")
-    refused = await _build_from_registry(podman, image, environment, told, registry_stall_s)
+    report_line(
+        "podman build: the base image comes from a container registry, the rest from its distribution's packages."
+    )
+    refused = await _build_from_registry(podman, image, environment, report_line, registry_stall_s)
     if refused:
-        told(f"That failed: {refused}")
-        told("Making the image from this system's own packages instead, which needs no registry.")
+        report_line(f"That failed: {refused}")
+        report_line("Making the image from this system's own packages instead, which needs no registry.")
         try:
-            await _build_from_packages(podman, image, environment, told)
+            await _build_from_packages(podman, image, environment, report_line)
         except SandboxUnavailable as error:
             raise SandboxUnavailable(
                 f"Podman could not build the image: {refused} Without a registry: {error}"
@@ -175,7 +182,7 @@ async def build_image(
 
 
 async def _build_from_registry(
-    podman: PodmanEngine, image: str, environment: Mapping[str, str], told: LineCallback, stall_s: float
+    podman: PodmanEngine, image: str, environment: Mapping[str, str], report_line: LineCallback, stall_s: float
 ) -> str:
     """Return why the build failed, or an empty string."""
     argv = podman.build_argv(
@@ -191,19 +198,19 @@ async def _build_from_registry(
     )
     fetching = {**podman.environment, **filter_environment(environment, (*_FETCH_VARIABLES, *_REGISTRY_VARIABLES))}
     try:
-        built = await stream_program(argv, fetching, told, stall_s)
+        built = await stream_program(argv, fetching, report_line, stall_s)
     except SandboxBroken as error:
         return str(error)
     return (built.error_summary or f"exit code {built.code}.") if built.code else ""
 
 
 async def _build_from_packages(
-    podman: PodmanEngine, image: str, environment: Mapping[str, str], told: LineCallback
+    podman: PodmanEngine, image: str, environment: Mapping[str, str], report_line: LineCallback
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="hummingbird-image-", dir=environment.get("TMPDIR")) as folder:
         tarball = Path(folder) / "root.tar"
-        await build_root_file_system(tarball, filter_environment(environment, _FETCH_VARIABLES), told)
-        told(f"podman import: {tarball.stat().st_size / 1e6:.0f} MB.")
+        await build_root_file_system(tarball, filter_environment(environment, _FETCH_VARIABLES), report_line)
+        report_line(f"podman import: {tarball.stat().st_size / 1e6:.0f} MB.")
         argv = podman.build_argv(
             "import",
             f"--change=USER {SANDBOX_UID}:{SANDBOX_UID}",
@@ -212,7 +219,7 @@ async def _build_from_packages(
             str(tarball),
             image,
         )
-        imported = await stream_program(argv, podman.environment, told, PACKAGES_STALL_S)
+        imported = await stream_program(argv, podman.environment, report_line, PACKAGES_STALL_S)
     if imported.code:
         raise SandboxUnavailable(
             f"Podman could not import the image: {imported.error_summary} Is there space on its disk?"

@@ -113,9 +113,9 @@ async def run_program(argv: Sequence[str], environment: Mapping[str, str], timeo
 
 
 async def stream_program(
-    argv: Sequence[str], environment: Mapping[str, str], told: LineCallback, stall_s: float
+    argv: Sequence[str], environment: Mapping[str, str], report_line: LineCallback, stall_s: float
 ) -> ProgramResult:
-    """Run a program and pass each line of its stdout and stderr to `told` as it comes.
+    """Run a program and pass each line of its stdout and stderr to `report_line` as it comes.
 
     Raises SandboxBroken when the program cannot start or writes nothing for `stall_s` seconds.
     """
@@ -124,7 +124,7 @@ async def stream_program(
     last: deque[str] = deque(maxlen=_LAST_LINES)
     try:
         async for line in _read_lines(process.stdout, stall_s):
-            told(line)
+            report_line(line)
             last.append(line)
     except TimeoutError as error:
         raise SandboxBroken(f"{_command_label(argv)} wrote nothing for {stall_s:g} s.") from error

@@ -20,19 +20,17 @@ _FAILED = "failed"
 _JOB = "/-/jobs/"
 
 
-async def add_failed_checks(
-    conducted: InvestigationResult, order: WorkOrder, forge: GitLabWriter
-) -> InvestigationResult:
+async def add_failed_checks(result: InvestigationResult, order: WorkOrder, forge: GitLabWriter) -> InvestigationResult:
     """Add failed checks that the run did not read to the coverage of a pipeline's order.
 
     If GitLab does not answer, the result is returned unchanged.
     """
     if order.cause is not OrderCause.PIPELINE or not order.sha:
-        return conducted
+        return result
     with suppress(GitLabWriteError):
         checks = await forge.checks(order.sha, order.pipeline_id)
-        return replace(conducted, coverage=_add_unread_jobs(conducted.coverage, checks))
-    return conducted
+        return replace(result, coverage=_add_unread_jobs(result.coverage, checks))
+    return result
 
 
 def _add_unread_jobs(coverage: Coverage, checks: Sequence[CommitCheck]) -> Coverage:
@@ -40,28 +38,28 @@ def _add_unread_jobs(coverage: Coverage, checks: Sequence[CommitCheck]) -> Cover
 
     Checks of other systems count only if no result of another system was read: it is not known which of them that was.
     """
-    told = {*coverage.logs, *coverage.unread}
-    failed = [one for one in checks if one.status == _FAILED and not one.allow_failure and one.name not in told]
+    named = {*coverage.logs, *coverage.unread}
+    failed = [one for one in checks if one.status == _FAILED and not one.allow_failure and one.name not in named]
     more = dict.fromkeys(one.name for one in failed if _JOB in one.url or not coverage.elsewhere)
     return replace(coverage, unread=(*coverage.unread, *more))
 
 
-def evidence_paragraph(conducted: InvestigationResult) -> tuple[str, ...]:
+def evidence_paragraph(result: InvestigationResult) -> tuple[str, ...]:
     """Return the last paragraph of a note; empty if there is nothing to say or the analysis is in another note."""
-    lines = () if conducted.is_known_failure else coverage_lines(conducted)
+    lines = () if result.is_known_failure else coverage_lines(result)
     return ("<br>\n".join(f"<sub>{line}</sub>" for line in lines),) if lines else ()
 
 
-def coverage_lines(conducted: InvestigationResult) -> tuple[str, ...]:
+def coverage_lines(result: InvestigationResult) -> tuple[str, ...]:
     """Return the lines about what was looked at, what was not, and the citations."""
-    coverage = conducted.coverage
-    looked, missed = list(_parts_read(coverage)), list(_parts_missing(coverage))
+    coverage = result.coverage
+    read, missed = list(_parts_read(coverage)), list(_parts_missing(coverage))
     lines = []
-    if looked:
-        lines.append(f"Looked at: {'; '.join(looked)}.")
+    if read:
+        lines.append(f"Looked at: {'; '.join(read)}.")
     if missed:
         lines.append(f"Not looked at: {'; '.join(missed)}.")
-    return (*lines, *describe_citations(conducted.tallies))
+    return (*lines, *describe_citations(result.tallies))
 
 
 def _parts_read(coverage: Coverage) -> Iterator[str]:
@@ -94,5 +92,5 @@ def _parts_missing(coverage: Coverage) -> Iterator[str]:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    told = ", ".join(map(inline_code, names[:COVERED_NAMES]))
-    return f"{told} and {len(names) - COVERED_NAMES} more" if len(names) > COVERED_NAMES else told
+    listed = ", ".join(map(inline_code, names[:COVERED_NAMES]))
+    return f"{listed} and {len(names) - COVERED_NAMES} more" if len(names) > COVERED_NAMES else listed

@@ -223,9 +223,9 @@ def findings_summary(published: PublishedFindings) -> str:
         rows = (f"- {_finding_heading(finding)} {_first_line(finding)}" for finding in published.inline)
         parts.append("\n".join(["Findings, each on its line of the diff:", "", *rows]))
     if published.listed:
-        told = (f"- {_finding_heading(finding)} {_indent_item(_full_text(finding))}" for finding in published.listed)
+        items = (f"- {_finding_heading(finding)} {_indent_item(_full_text(finding))}" for finding in published.listed)
         title = "Further findings:" if published.inline else "Findings:"
-        parts.append("\n".join([title, "", *told]))
+        parts.append("\n".join([title, "", *items]))
     return "\n\n".join(parts)
 
 
@@ -301,8 +301,8 @@ class FindingsStatus:
         if not self.tracked:
             return ""
         url = merge_request_url(settings, order.project, order.mr_iid)
-        told = [f"{new} new" if new else "nothing new", *self._state_counts(url)]
-        return f"Findings: {', '.join(told)}."
+        counts = [f"{new} new" if new else "nothing new", *self._state_counts(url)]
+        return f"Findings: {', '.join(counts)}."
 
     def _state_counts(self, url: str) -> Iterator[str]:
         for state in _STATES_SHOWN:

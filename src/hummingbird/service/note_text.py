@@ -215,17 +215,15 @@ def refusal_text() -> str:
     return "This can only be asked for by members of this project with the role Developer or higher."
 
 
-def build_footer(
-    order: WorkOrder, conducted: InvestigationResult, settings: Settings, trouble: Sequence[str] = ()
-) -> str:
+def build_footer(order: WorkOrder, result: InvestigationResult, settings: Settings, trouble: Sequence[str] = ()) -> str:
     """Return the end of a run's note; only the first result says how to continue."""
-    outcome = conducted.outcome
+    outcome = result.outcome
     turns = "1 iteration" if outcome.iterations == 1 else f"{outcome.iterations} iterations"
     bill = str(outcome.bill).replace("$", "\\$")  # GitLab would turn $2 in $2.50 into a link to snippet 2
-    took = format_duration(conducted.seconds)
+    took = format_duration(result.seconds)
     used = f"{took}, the session so far: {bill}" if order.cause is OrderCause.REPLY else f"{bill}, {took}"
-    facts = f"{inline_code(conducted.model)}, {turns}, {used}, {session_label(order)}"
-    return _join_footer(order, continue_hint(settings), (*conducted.trouble, *trouble), facts)
+    facts = f"{inline_code(result.model)}, {turns}, {used}, {session_label(order)}"
+    return _join_footer(order, continue_hint(settings), (*result.trouble, *trouble), facts)
 
 
 def build_bare_footer(order: WorkOrder, settings: Settings, trouble: Sequence[str] = ()) -> str:
@@ -244,10 +242,10 @@ def _join_footer(order: WorkOrder, how: str, trouble: Sequence[str], facts: str)
 
 def _trouble_lines(sentences: Iterable[str]) -> tuple[str, ...]:
     """List what could not be stored or looked up, each sentence once."""
-    told = list(dict.fromkeys(sentences))[:NOTE_TROUBLE]
-    if not told:
+    shown = list(dict.fromkeys(sentences))[:NOTE_TROUBLE]
+    if not shown:
         return ()
-    return ("Not everything went as it should:", "\n".join(f"- {inline_code(sentence)}" for sentence in told))
+    return ("Not everything went as it should:", "\n".join(f"- {inline_code(sentence)}" for sentence in shown))
 
 
 def transcript_folds(text: str) -> tuple[CollapsedSection, ...]:

@@ -222,8 +222,8 @@ class ResultPublisher:
         order: WorkOrder,
         place: ThreadLocation,
         applied: ResolvedWorkflow,
-        conducted: InvestigationResult,
-        told: KnownFailureText = NO_KNOWN_FAILURE_TEXT,
+        result: InvestigationResult,
+        known: KnownFailureText = NO_KNOWN_FAILURE_TEXT,
         *,
         batch: DraftBatch | None = None,
         reviewed: ReviewSummary = NO_REVIEW_SUMMARY,
@@ -232,7 +232,7 @@ class ResultPublisher:
 
         Return None if nothing is posted. The note is released together with what `batch` holds, if there is one.
         """
-        outcome = conducted.outcome
+        outcome = result.outcome
         nothing = (
             note_text.is_nothing_found(outcome.text) and outcome.answered and not note_text.early_end_text(outcome)
         )
@@ -241,19 +241,19 @@ class ResultPublisher:
             return None
         marker = marker_for_order(order, NoteKind.RESULT if outcome.answered else NoteKind.FAILED)
         draft = NoteDraft(
-            text=_result_text(conducted, nothing=nothing),
+            text=_result_text(result, nothing=nothing),
             above="\n\n".join(
-                filter(None, ("" if nothing else self._first_screen(order, conducted, told), reviewed.line))
+                filter(None, ("" if nothing else self._first_screen(order, result, known), reviewed.line))
             ),
             below="\n\n".join(
                 (
-                    *evidence_paragraph(conducted),
-                    note_text.build_footer(order, conducted, self._configuration.settings, told.trouble),
+                    *evidence_paragraph(result),
+                    note_text.build_footer(order, result, self._configuration.settings, known.trouble),
                 )
             ),
             folds=(
-                *(() if nothing else _result_sections(conducted, told)),
-                *note_text.transcript_folds(conducted.transcript),
+                *(() if nothing else _result_sections(result, known)),
+                *note_text.transcript_folds(result.transcript),
             ),
             marker=msgspec.structs.replace(marker, patch=reviewed.patch),
         )
@@ -412,20 +412,20 @@ def _find_thread(threads: Threads, discussion_id: str) -> MergeRequestThread | N
     return next((thread for thread in threads if thread.id == discussion_id), None) if discussion_id else None
 
 
-def _result_text(conducted: InvestigationResult, *, nothing: bool) -> str:
+def _result_text(result: InvestigationResult, *, nothing: bool) -> str:
     """Return the text below the first screen: the decisive lines and the answer.
 
     The report that rules wrote repeats the first screen at length, so it is folded.
     """
-    outcome = conducted.outcome
+    outcome = result.outcome
     answer = note_text.NOTHING_TO_REPORT if nothing else outcome.text
     last = answer if outcome.answered else note_text.findings_so_far_text(answer)
-    first = [note_text.no_model_text(conducted.no_model_because), note_text.early_end_text(outcome)]
-    if conducted.verdict is not None and not nothing and not conducted.is_known_failure:
-        first.append(write_excerpt(conducted.verdict, conducted.failures))
-    if _read_no_log(conducted):
+    first = [note_text.no_model_text(result.no_model_because), note_text.early_end_text(outcome)]
+    if result.verdict is not None and not nothing and not result.is_known_failure:
+        first.append(write_excerpt(result.verdict, result.failures))
+    if _read_no_log(result):
         first.insert(0, _NO_LOG_READ)
-    return "\n\n".join(filter(None, (*first, "" if _fold_title(conducted) else last)))
+    return "\n\n".join(filter(None, (*first, "" if _fold_title(result) else last)))
 
 
 _NO_LOG_READ = "The model read none of the failed logs: what stands here is by rules, and its answer is folded below."

@@ -254,7 +254,7 @@ class _OrderRun:
         _log.info("Order %s, session %s: %s started on %s!%d.", *what)
         try:
             review = await self._prepare_review(threads)
-            conducted = await self._investigate(review)
+            result = await self._investigate(review)
         except (GitLabRateLimited, SessionTaken):
             raise
         except OperatorError as error:  # a retry would not help, and the operator has to know
@@ -263,7 +263,7 @@ class _OrderRun:
             if not last_try:
                 raise
             return await self._publish_failure(publication, place, error)
-        await self._publish_result(publication, place, review, conducted)
+        await self._publish_result(publication, place, review, result)
         return None
 
     async def _has_session(self, *, last_try: bool) -> bool:
@@ -292,10 +292,8 @@ class _OrderRun:
         """
         investigator, settings, change = self.stage.investigator, self.configuration.settings, self.request.change
         what, bot_ids = (self.order, self.configuration, self.applied), await self.forge.bot_ids()
-        looked = await investigator.gather_facts(*what, change.target_branch, bot_ids=bot_ids)
-        opinion = await form_opinion(
-            self.order, looked, self.stage.known_failures, settings, author_id=change.author_id
-        )
+        facts = await investigator.gather_facts(*what, change.target_branch, bot_ids=bot_ids)
+        opinion = await form_opinion(self.order, facts, self.stage.known_failures, settings, author_id=change.author_id)
         text = task_text(self.order, change.target_branch, opinion.verdict, review.model_context if review else None)
         tools: Sequence[Tool] = ()
         if review is not None:
@@ -308,26 +306,26 @@ class _OrderRun:
         publication: ResultPublisher,
         place: ThreadLocation,
         review: ReviewContext | None,
-        conducted: InvestigationResult,
+        result: InvestigationResult,
     ) -> None:
         order, request = self.order, self.request
         marker = marker_for_order(order, NoteKind.FINDING)
         public = not (place.internal or self.applied.internal_notes)
-        fresh = review.new_findings(conducted.findings) if review else conducted.findings
+        fresh = review.new_findings(result.findings) if review else result.findings
         published = await publish_findings(
             self.forge, request, fresh, marker, public=public, begin=publication.start_batch
         )
-        reviewed = await self._finish_review(publication, place, review, conducted)
+        reviewed = await self._finish_review(publication, place, review, result)
         known = await self.stage.known_failures.remember_and_describe(
-            order, request, conducted.failures, self.forge, self.configuration
+            order, request, result.failures, self.forge, self.configuration
         )
-        conducted = await add_failed_checks(conducted, order, self.forge)
-        whole, batch = _with_findings(conducted, findings_summary(published)), published.batch
+        result = await add_failed_checks(result, order, self.forge)
+        whole, batch = _with_findings(result, findings_summary(published)), published.batch
         posted = await publication.post_result(order, place, self.applied, whole, known, batch=batch, reviewed=reviewed)
-        what = (order.id, order.session_id, conducted.outcome.reason.value, order.project, order.mr_iid)
+        what = (order.id, order.session_id, result.outcome.reason.value, order.project, order.mr_iid)
         _log.info("Order %s, session %s: %s, result posted on %s!%d.", *what)
-        if posted is not None and conducted.outcome.answered:
-            await self._remember_result(posted, conducted)
+        if posted is not None and result.outcome.answered:
+            await self._remember_result(posted, result)
         if left := await repost_lost_findings(self.forge, request, published, marker):
             await publication.post_afterthought(
                 order, place, findings_summary(PublishedFindings(listed=left)), mark=f"{len(left)} lost"
@@ -338,18 +336,18 @@ class _OrderRun:
         publication: ResultPublisher,
         place: ThreadLocation,
         review: ReviewContext | None,
-        conducted: InvestigationResult,
+        result: InvestigationResult,
     ) -> ReviewSummary:
-        if review is None or not conducted.outcome.answered or self.order.cause.continues_session:
+        if review is None or not result.outcome.answered or self.order.cause.continues_session:
             return NO_REVIEW_SUMMARY
         end = ReviewFinisher(self.forge, self.order, self.request, self.configuration.settings)
-        return await end.finish(publication, review, conducted.findings, place.note_id)
+        return await end.finish(publication, review, result.findings, place.note_id)
 
-    async def _remember_result(self, posted: PostedNoteRef, conducted: InvestigationResult) -> None:
+    async def _remember_result(self, posted: PostedNoteRef, result: InvestigationResult) -> None:
         """Remember the answer for votes on it, and for other merge requests with the same failure."""
         if self.stage.votes is not None:
-            await self.stage.votes.remember_note(self.order, posted.note_id, conducted.model)
-        if explained := failures_explained_by(conducted):
+            await self.stage.votes.remember_note(self.order, posted.note_id, result.model)
+        if explained := failures_explained_by(result):
             await self.stage.known_failures.remember_analysis(self.order, explained, posted.note_id, self.configuration)
 
     async def _publish_failure(
@@ -372,7 +370,7 @@ def task_text(
     """
     if order.cause.continues_session:
         return order.message or CONTINUE_MESSAGE
-    told = {
+    fields = {
         "project": order.project,
         "iid": order.mr_iid,
         "sha": order.sha,
@@ -384,16 +382,16 @@ def task_text(
         "message": order.message,
         "judged_by_rules": verdict_for_model(verdict) if verdict is not None else None,
     }
-    return json.dumps({name: value for name, value in told.items() if value}, ensure_ascii=False)
+    return json.dumps({name: value for name, value in fields.items() if value}, ensure_ascii=False)
 
 
-def _with_findings(conducted: InvestigationResult, findings: str) -> InvestigationResult:
+def _with_findings(result: InvestigationResult, findings: str) -> InvestigationResult:
     """Add the summary of the findings on diff lines to the answer."""
     if not findings:
-        return conducted
-    outcome = conducted.outcome
+        return result
+    outcome = result.outcome
     answer = "" if is_nothing_found(outcome.text) else outcome.text
-    return replace(conducted, outcome=replace(outcome, text="\n\n".join(filter(None, (answer, findings)))))
+    return replace(result, outcome=replace(outcome, text="\n\n".join(filter(None, (answer, findings)))))
 
 
 def _log_skip(order: WorkOrder, reason: str) -> Skipped:

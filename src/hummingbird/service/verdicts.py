@@ -20,34 +20,32 @@ from hummingbird.service.protocols import NO_OPINION, InvestigationResult, RuleI
 
 
 async def form_opinion(
-    order: WorkOrder, looked: RuleInput, known: KnownFailureTracker, settings: Settings, *, author_id: int = 0
+    order: WorkOrder, facts: RuleInput, known: KnownFailureTracker, settings: Settings, *, author_id: int = 0
 ) -> RuleOpinion:
     """Return the opinion on an order; `author_id` is the merge request's author, 0 if not known.
 
     An order that is delivered again gets the same opinion: the verdict in its journal is not judged again.
     """
-    prints = _failure_fingerprints(looked)
+    prints = _failure_fingerprints(facts)
     before = await known.load_known(order, prints)
-    verdict = looked.verdict
-    if verdict is None and looked.facts is not None and looked.facts.jobs:
-        verdict = judge_failures(
-            _add_known_failures(looked.facts, author_digest(author_id), f"!{order.mr_iid}", before)
-        )
+    verdict = facts.verdict
+    if verdict is None and facts.facts is not None and facts.facts.jobs:
+        verdict = judge_failures(_add_known_failures(facts.facts, author_digest(author_id), f"!{order.mr_iid}", before))
     if verdict is None:
         return NO_OPINION
     where = _find_analyses(order, verdict, before, known.clock.now())
     if not where:
-        return RuleOpinion(verdict=verdict, failures=looked.failures)
-    failures = looked.failures or tuple(_failure_from_known(before[one]) for one in prints if one in before)
+        return RuleOpinion(verdict=verdict, failures=facts.failures)
+    failures = facts.failures or tuple(_failure_from_known(before[one]) for one in prints if one in before)
     return RuleOpinion(verdict=verdict, instead=elsewhere_text(order, where, settings), failures=failures)
 
 
-def _failure_fingerprints(looked: RuleInput) -> list[str]:
+def _failure_fingerprints(facts: RuleInput) -> list[str]:
     """Return all fingerprints of all failed jobs."""
-    if looked.verdict is not None:
-        found = [job.fingerprints for job in looked.verdict.jobs]
+    if facts.verdict is not None:
+        found = [job.fingerprints for job in facts.verdict.jobs]
     else:
-        found = [job.fingerprints for job in looked.facts.jobs] if looked.facts is not None else []
+        found = [job.fingerprints for job in facts.facts.jobs] if facts.facts is not None else []
     return list(dict.fromkeys(one for prints in found for one in prints))
 
 
@@ -87,22 +85,19 @@ def _find_analyses(
     return tuple(found.values())
 
 
-def failures_explained_by(conducted: InvestigationResult) -> Sequence[ObservedFailure]:
+def failures_explained_by(result: InvestigationResult) -> Sequence[ObservedFailure]:
     """Return the failures that the note explains to others.
 
     They are among those that rules judged, and the result must be an analysis and a complete one.
     """
-    outcome, verdict = conducted.outcome, conducted.verdict
+    outcome, verdict = result.outcome, result.verdict
     part = (
-        conducted.is_known_failure
-        or conducted.no_model_because
-        or is_nothing_found(outcome.text)
-        or early_end_text(outcome)
+        result.is_known_failure or result.no_model_because or is_nothing_found(outcome.text) or early_end_text(outcome)
     )
     if verdict is None or part:
         return ()
     judged = {one for job in verdict.jobs for one in job.fingerprints}
-    return [failure for failure in conducted.failures if failure.fingerprint in judged]
+    return [failure for failure in result.failures if failure.fingerprint in judged]
 
 
 def _may_be_caused_here(job: JobJudgement) -> bool:

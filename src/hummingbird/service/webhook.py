@@ -41,7 +41,7 @@ def create_webhook_app(
     ingress: EventIngress,
     *,
     beside: Sequence[BaseRoute] = (),
-    told: Callable[[str], None] = _ignore_outcome,
+    report: Callable[[str], None] = _ignore_outcome,
     warning: Callable[[], str] = _report_nothing,
     body_s: float = EVENT_BODY_S,
     held_bytes: int = EVENTS_HELD_BYTES,
@@ -49,13 +49,16 @@ def create_webhook_app(
     """Create the HTTP application.
 
     If `gate.is_open`, the caller must serve it on loopback only. `beside` are further routes at the same address.
-    `told` is called with what became of each delivery: queued, ignored, refused or failed. `warning` returns what
+    `report` is called with what became of each delivery: queued, ignored, refused or failed. `warning` returns what
     `/readyz` says besides that the service is ready, for everybody to read.
     """
-    door, health = _WebhookReceiver(gate, ingress, told, body_s, held_bytes), _HealthChecks(ingress.queue, warning)
+    receiver, health = (
+        _WebhookReceiver(gate, ingress, report, body_s, held_bytes),
+        _HealthChecks(ingress.queue, warning),
+    )
     made = Starlette(
         routes=[
-            Route(WEBHOOK_PATH, door.receive, methods=["POST"]),
+            Route(WEBHOOK_PATH, receiver.receive, methods=["POST"]),
             Route("/healthz", health.report_alive, methods=["GET"]),
             Route("/readyz", health.report_ready, methods=["GET"]),
             *beside,
@@ -68,11 +71,11 @@ def create_webhook_app(
 
 class _WebhookReceiver:
     def __init__(
-        self, gate: WebhookAuth, ingress: EventIngress, told: Callable[[str], None], body_s: float, most_bytes: int
+        self, gate: WebhookAuth, ingress: EventIngress, report: Callable[[str], None], body_s: float, most_bytes: int
     ) -> None:
         self._auth = gate
         self._ingress = ingress
-        self._report = told
+        self._report = report
         self._body_s = body_s
         self._most_bytes = most_bytes
         self._held_bytes = 0

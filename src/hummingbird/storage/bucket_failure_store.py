@@ -318,10 +318,10 @@ class BucketKnownFailureStore:
     """A `KnownFailureStore` in a bucket. Belongs to one event loop."""
 
     def __init__(
-        self, objects: VersionedObjectStore, address: str, patience: BucketCircuitBreaker | None = None
+        self, objects: VersionedObjectStore, address: str, circuit_breaker: BucketCircuitBreaker | None = None
     ) -> None:
         self._objects, self._address = objects, address.rstrip("/")
-        self._circuit_breaker = patience or BucketCircuitBreaker()
+        self._circuit_breaker = circuit_breaker or BucketCircuitBreaker()
         self._what = f"The ledger of known failures in {self._address}"
         self._cache: OrderedDict[str, VersionedContent] = OrderedDict()
         self._locks = WeakValueDictionary[str, asyncio.Lock]()  # changes of this process do not compete with each other
@@ -498,10 +498,10 @@ class BucketKnownFailureStore:
         async with self._circuit_breaker.guard(self._what):
             found = await asyncio.gather(*map(self._read_object, names))
         failures: dict[str, StoredFailure] = {}
-        for name, looked in zip(names, found, strict=True):
-            if looked is not None:
-                shard = await asyncio.to_thread(self._parse_shard, name, looked.content, project)
-                self._remember(name, looked)
+        for name, versioned in zip(names, found, strict=True):
+            if versioned is not None:
+                shard = await asyncio.to_thread(self._parse_shard, name, versioned.content, project)
+                self._remember(name, versioned)
                 failures.update(shard.failures)
         return failures
 
@@ -509,8 +509,8 @@ class BucketKnownFailureStore:
         async with self._slots:
             return await self._objects.get_versioned(name, KNOWN_SHARD_BYTES)
 
-    def _remember(self, name: str, looked: VersionedContent) -> None:
-        self._cache[name] = looked
+    def _remember(self, name: str, versioned: VersionedContent) -> None:
+        self._cache[name] = versioned
         self._cache.move_to_end(name)
         while len(self._cache) > SHARED_HELD:
             self._cache.popitem(last=False)

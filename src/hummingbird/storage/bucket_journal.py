@@ -284,15 +284,17 @@ class BucketJournal:
         head = msgspec.structs.replace(tail.head, first=tail.head.first + sealed)
         self._tail = JournalTail(head, tail.lines[sealed:])
 
-    async def _swap_tail(self, told: Mapping[str, Any]) -> None:
+    async def _swap_tail(self, attributes: Mapping[str, Any]) -> None:
         count = len(self._pending)
         head = self._tail.head
-        head = msgspec.structs.replace(head, **{"serial": head.serial + 1, "until": self._now() + LEASE_S, **told})
+        head = msgspec.structs.replace(
+            head, **{"serial": head.serial + 1, "until": self._now() + LEASE_S, **attributes}
+        )
         tail = JournalTail(head, (*self._tail.lines, *self._pending[:count]))
         version = await swap_and_verify(self._objects, f"{self._prefix}/{TAIL_NAME}", encode_tail(tail), self._version)
         if version is None:
             await self._resolve_conflict()
-            await self._swap_tail(told)
+            await self._swap_tail(attributes)
             return
         self._tail, self._version = tail, version
         del self._pending[:count]

@@ -151,7 +151,7 @@ class BucketSessionStore:
             if is_session_id(session_id):
                 found.setdefault(session_id, []).append(one)
         there = [(session_id, some) for session_id, some in found.items() if not await self._is_being_removed(some)]
-        kept = [told for session_id, some in there if (told := _describe_session(session_id, some))]
+        kept = [described for session_id, some in there if (described := _describe_session(session_id, some))]
         return sorted(kept, key=lambda one: (-one.changed_at, one.session_id))
 
     async def remove(self, session_id: str, stamp: str = "") -> bool:
@@ -230,11 +230,11 @@ def _parse_head(content: bytes) -> TailHead:
 
 def _describe_session(session_id: str, some: Sequence[ObjectInfo]) -> StoredSession | None:
     named = {one.name.removeprefix(f"{SESSIONS_PREFIX}/{session_id}/"): one for one in some}
-    told = named.get(TAIL_NAME) or named.get(CONTEXT)
-    if told is None:
+    newest = named.get(TAIL_NAME) or named.get(CONTEXT)
+    if newest is None:
         return None
     journal = sum(one.size for name, one in named.items() if name.startswith("journal/"))
-    return StoredSession(session_id, f"{journal}-{told.changed_at}", sum(one.size for one in some), told.changed_at)
+    return StoredSession(session_id, f"{journal}-{newest.changed_at}", sum(one.size for one in some), newest.changed_at)
 
 
 async def _read_archive(objects: VersionedObjectStore, session_id: str) -> SandboxArchive | None:

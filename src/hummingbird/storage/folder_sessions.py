@@ -346,11 +346,11 @@ def _has_stamp(folder: Path, stamp: str) -> bool:
 def _describe_folder(folder: Path) -> StoredSession | None:
     """Describe a session; return None for a folder without one, also for one that is just being removed."""
     found = _stat_files(folder)
-    told = found.get(JOURNAL) or found.get(CONTEXT)
-    if told is None:
+    newest = found.get(JOURNAL) or found.get(CONTEXT)
+    if newest is None:
         return None
     size = sum(one.st_size for one in found.values())
-    return StoredSession(folder.name, f"{told.st_size}-{told.st_mtime_ns}", size, told.st_mtime)
+    return StoredSession(folder.name, f"{newest.st_size}-{newest.st_mtime_ns}", size, newest.st_mtime)
 
 
 def _stat_files(folder: Path) -> dict[str, os.stat_result]:

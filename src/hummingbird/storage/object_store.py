@@ -49,12 +49,12 @@ def open_store(address: str, *, endpoint: str, region: str, ca_bundle: str) -> C
     """
     place = {"endpoint": endpoint, "region": region} if address.startswith("s3://") else {}
     given: Any = {name: value for name, value in place.items() if value}
-    patience: Any = {"max_retries": OBJECT_RETRIES, "retry_timeout": timedelta(seconds=OBJECT_ANSWER_S)}
+    retry_settings: Any = {"max_retries": OBJECT_RETRIES, "retry_timeout": timedelta(seconds=OBJECT_ANSWER_S)}
     if address.startswith("gs://"):  # Google allows one write per second and name, and answers 429 otherwise
         first, most = timedelta(seconds=GOOGLE_PAUSE_S), timedelta(seconds=GOOGLE_PAUSE_CAP_S)
-        patience["backoff"] = {"init_backoff": first, "max_backoff": most, "base": 2}
+        retry_settings["backoff"] = {"init_backoff": first, "max_backoff": most, "base": 2}
     options = _client_options(_uses_plain_http(address, endpoint), ca_bundle)
-    store = from_url(address, config=given, client_options=options, retry_config=patience)
+    store = from_url(address, config=given, client_options=options, retry_config=retry_settings)
     assert isinstance(store, S3Store | GCSStore | AzureStore), "the caller has checked the address"
     return store
 
@@ -165,8 +165,8 @@ class BucketObjectStore:
         await self._translate_errors(obstore.put_async(await self._get_store(), name, content))
 
     async def get(self, name: str) -> bytes | None:
-        looked = await self.get_versioned(name)
-        return None if looked is None else looked.content
+        versioned = await self.get_versioned(name)
+        return None if versioned is None else versioned.content
 
     async def list_names(self, prefix: str) -> Sequence[str]:
         return [one.name for one in await self.list_objects(prefix)]
@@ -294,13 +294,13 @@ def _put_mode(known: ObjectVersion | None) -> Any:
     return {name: value for name, value in both.items() if value}
 
 
-def _version_from_metadata(told: Any) -> ObjectVersion:
-    return ObjectVersion(told["e_tag"] or "", told["version"] or "")
+def _version_from_metadata(metadata: Any) -> ObjectVersion:
+    return ObjectVersion(metadata["e_tag"] or "", metadata["version"] or "")
 
 
 def _safe_error_text(said: str) -> str:
     """Shorten an error to its status, code and message: a response body may repeat signed headers."""
     plain = _QUERY.sub("?…", _MORE.sub("", said))
-    told = [found[1] for pattern in (_CODE, _MESSAGE) if (found := pattern.search(plain))]
-    head = ": ".join((_BODY.sub(r"\1", plain), *told))
+    parts = [found[1] for pattern in (_CODE, _MESSAGE) if (found := pattern.search(plain))]
+    head = ": ".join((_BODY.sub(r"\1", plain), *parts))
     return shorten_line("".join(char if char.isprintable() else " " for char in head), ERROR_TEXT_CHARS)

@@ -310,9 +310,9 @@ class IndexUpdate:
         index.executemany(_ADD, ((number, session, *row) for number, row in numbered))
         index.execute(_ADD_WORDS, (session, self.start))
         made, content = seen.summary, dump_summary(seen.summary)
-        told = " ".join((seen.session_id, made.title, made.about.project, made.model)).casefold()
+        searched = " ".join((seen.session_id, made.title, made.about.project, made.model)).casefold()
         ends = (len(seen.entries), seen.first, seen.last)
-        index.execute(_RENEW, (seen.stamp, seen.place, made.changed_at, *ends, told, content, session))
+        index.execute(_RENEW, (seen.stamp, seen.place, made.changed_at, *ends, searched, content, session))
         return True
 
 

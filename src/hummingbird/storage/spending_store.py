@@ -211,10 +211,10 @@ class BucketSpendingStore:
         objects: VersionedObjectStore,
         address: str,
         now: Callable[[], float],
-        patience: BucketCircuitBreaker | None = None,
+        circuit_breaker: BucketCircuitBreaker | None = None,
     ) -> None:
         self._objects, self._address, self._now = objects, address.rstrip("/"), now
-        self._circuit_breaker = patience or BucketCircuitBreaker()
+        self._circuit_breaker = circuit_breaker or BucketCircuitBreaker()
         self._days: dict[str, _ProjectDay] = {}
         self._paused_until = 0.0
         self._complaint = ""
@@ -234,12 +234,12 @@ class BucketSpendingStore:
 
     async def add(self, project: str, usd: Decimal) -> None:
         day = self._project_day(project)
-        mine = day.add(to_micro_usd(usd))
+        added = day.add(to_micro_usd(usd))
         if self._is_paused:
             raise JournalWriteDelayed(self._complaint)
         self._circuit_breaker.raise_if_open(day.where)
         async with self._pause_on_outage(day), day.lock:
-            if day.recorded >= mine:
+            if day.recorded >= added:
                 return  # another call has written our amount too
             if self._is_paused:  # the write we waited for timed out: do not start another
                 raise JournalWriteDelayed(self._complaint)

@@ -307,10 +307,10 @@ class BucketVoteStore:
     """
 
     def __init__(
-        self, objects: VersionedObjectStore, address: str, patience: BucketCircuitBreaker | None = None
+        self, objects: VersionedObjectStore, address: str, circuit_breaker: BucketCircuitBreaker | None = None
     ) -> None:
         self._objects, self._address = objects, address.rstrip("/")
-        self._circuit_breaker = patience or BucketCircuitBreaker()
+        self._circuit_breaker = circuit_breaker or BucketCircuitBreaker()
         self._what = f"The record of votes on notes in {self._address}"
         self._slots = asyncio.Semaphore(SEGMENTS_AT_ONCE)
 

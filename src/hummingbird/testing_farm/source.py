@@ -87,14 +87,14 @@ class FarmTools:
 
     async def get_status(self, request_id: str) -> ToolOutput:
         request = await self._client.get_request(request_id)
-        told: dict[str, Any] = dict(request.fields_for_model)
+        fields: dict[str, Any] = dict(request.fields_for_model)
         try:
-            told["artifacts"] = self._client.artifacts_folder(request)
+            fields["artifacts"] = self._client.artifacts_folder(request)
         except SourceError as error:
-            told["note"] = str(error)
+            fields["note"] = str(error)
         if other := self._client.other_base(request):
-            told["artifacts_base"] = other
-        return told
+            fields["artifacts_base"] = other
+        return fields
 
     async def get_results(self, request_id: str) -> ToolOutput:
         """Return the report from results.xml, else from the API's own answer, else from results-junit.xml."""
@@ -189,11 +189,11 @@ async def _list_folder(url: str, beginning: bytes, chunks: AsyncIterator[bytes])
         if cut := len(page) > FARM_LISTING_BYTES:
             break
     names, more = await asyncio.to_thread(parse_folder_listing, bytes(page[:FARM_LISTING_BYTES]), url)  # up to a second
-    told: dict[str, Any] = {"directory": url, "entries": names}
-    told["note"] = "This is a directory. Put one of its entries behind its address to read it."
+    listing: dict[str, Any] = {"directory": url, "entries": names}
+    listing["note"] = "This is a directory. Put one of its entries behind its address to read it."
     if more or cut:
-        told["note"] += f" {more or 'Some'} more entries are not listed here."
-    return told
+        listing["note"] += f" {more or 'Some'} more entries are not listed here."
+    return listing
 
 
 async def _split_content(content: bytes) -> AsyncGenerator[bytes, None]:

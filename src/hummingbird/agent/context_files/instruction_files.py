@@ -196,39 +196,39 @@ class SkillFolders:
         self._folders = tuple(folders)
 
     def list_skills(self) -> SkillIndex:
-        looked = self._scan_folders()
-        return SkillIndex(tuple(skill for skill, _ in looked.found.values()), tuple(looked.faults))
+        scan = self._scan_folders()
+        return SkillIndex(tuple(skill for skill, _ in scan.found.values()), tuple(scan.faults))
 
     def load(self, name: str) -> LoadedSkill:
-        looked = self._scan_folders()
-        if name not in looked.found:
-            there = ", ".join(looked.found) or "none"
+        scan = self._scan_folders()
+        if name not in scan.found:
+            there = ", ".join(scan.found) or "none"
             raise SourceNotFound(f"There is no skill {shorten_line(name, 80)!r}. There are: {there}.")
-        folder = looked.found[name][1]
+        folder = scan.found[name][1]
         return LoadedSkill(name, _read_skill(folder).body, str(folder), tuple(_list_other_files(folder)))
 
     def _scan_folders(self) -> _SkillScan:
-        looked = _SkillScan()
+        scan = _SkillScan()
         for root in self._folders:
-            for folder in _list_folders(root, looked.faults):
-                self._add_skill(root, folder, looked)
-        return looked
+            for folder in _list_folders(root, scan.faults):
+                self._add_skill(root, folder, scan)
+        return scan
 
-    def _add_skill(self, root: Path, folder: Path, looked: _SkillScan) -> None:
+    def _add_skill(self, root: Path, folder: Path, scan: _SkillScan) -> None:
         if not os.path.lexists(folder / SKILL_FILE_NAME):
             return
         try:
             if not Path(os.path.realpath(folder / SKILL_FILE_NAME)).is_relative_to(os.path.realpath(root)):
                 raise InputUnreadable("it is a link that leads out of the folder of skills")
             page = _read_skill(folder)
-            if page.name in looked.found:
-                raise InputUnreadable(f"there is another skill {page.name} in {looked.found[page.name][1]}")
-            if len(looked.found) == SKILLS:
+            if page.name in scan.found:
+                raise InputUnreadable(f"there is another skill {page.name} in {scan.found[page.name][1]}")
+            if len(scan.found) == SKILLS:
                 raise InputUnreadable(f"there are {SKILLS} others already")
         except InputUnreadable as error:
-            looked.faults.append(f"The skill in {folder} was left out: {str(error).rstrip('.')}.")
+            scan.faults.append(f"The skill in {folder} was left out: {str(error).rstrip('.')}.")
             return
-        looked.found[page.name] = (Skill(page.name, page.description), folder)
+        scan.found[page.name] = (Skill(page.name, page.description), folder)
 
 
 def _list_folders(root: Path, faults: list[str]) -> list[Path]:

@@ -93,17 +93,17 @@ async def _check_webhook_secret(patient: DoctorContext) -> CheckOutcomes:
         yield CheckStatus.SKIP, "Not needed, and none is set: events come from a queue."
         return
     try:
-        door = create_webhook_auth(time.time, secret, signing)
+        auth = create_webhook_auth(time.time, secret, signing)
     except MissingSetting as error:
         yield CheckStatus.FAIL, f"{SIGNING_VARIABLE} cannot be used: {error}"
         return
-    if door.is_open:
+    if auth.is_open:
         yield (
             CheckStatus.FAIL,
             f"Set {SECRET_VARIABLE} to a long random text, and the webhook's secret token in GitLab to the same: "
             "without it anybody could send events.",
         )
-    elif not door.requires_signature and len(secret) < _SECRET_CHARS:
+    elif not auth.requires_signature and len(secret) < _SECRET_CHARS:
         yield CheckStatus.WARN, f"{SECRET_VARIABLE} is short: use {_SECRET_CHARS} random characters or more."
     else:
         names = " and ".join(name for name in (SECRET_VARIABLE, SIGNING_VARIABLE) if patient.value(name))

@@ -235,8 +235,8 @@ def _usd_cell(cost: Decimal | None) -> str:
 
 def results_json_lines(results: Sequence[TrialResult]) -> str:
     """Return one JSON object per run, then one per model; `kind` tells them apart."""
-    told = [*map(_run_object, results), *map(_model_object, summarize_models(results))]
-    return "\n".join(json.dumps(one, ensure_ascii=True) for one in told)
+    objects = [*map(_run_object, results), *map(_model_object, summarize_models(results))]
+    return "\n".join(json.dumps(one, ensure_ascii=True) for one in objects)
 
 
 def _run_object(result: TrialResult) -> dict[str, Any]:

@@ -39,7 +39,7 @@ TrialReporter = Callable[[TrialResult], None]
 async def run_trials(
     trials: Sequence[Trial],
     setting: TrialSettings,
-    told: TrialReporter,
+    report: TrialReporter,
     *,
     jobs: int = 1,
     max_usd: Decimal | None = None,
@@ -55,12 +55,12 @@ async def run_trials(
         async with slots:
             with purse.share() as share:
                 if share is not None and share <= 0:
-                    told(TrialResult(trial=trial, failed="It was not run: what --max-usd allows is spent."))
+                    report(TrialResult(trial=trial, failed="It was not run: what --max-usd allows is spent."))
                     return
                 done = await run_trial(trial, setting, share)
                 if trial.recording is None:
                     purse.pay(done.bill.known_usd)
-                told(done)
+                report(done)
 
     async with asyncio.TaskGroup() as group:
         for trial in trials:
@@ -153,60 +153,60 @@ class EvaluationRequest:
     verbose: bool = False
 
 
-def eval_command(wish: EvaluationRequest, chosen: SandboxChoice) -> int:
+def eval_command(request: EvaluationRequest, chosen: SandboxChoice) -> int:
     """Run `hummingbird eval` and return its exit code.
 
     Raises HummingbirdError if it cannot start.
     """
     configuration = load_config(
-        find_config(wish.config, os.environ, Path.cwd()), None
+        find_config(request.config, os.environ, Path.cwd()), None
     )  # of no real GitLab is a token needed
     check_sandbox_choice(configuration.settings, chosen)
-    if wish.workflow and wish.workflow not in configuration.workflows:
+    if request.workflow and request.workflow not in configuration.workflows:
         known = ", ".join(configuration.workflows) or "none"
-        raise UsageError(f"There is no workflow {wish.workflow!r} in {configuration.name}. There are: {known}.")
-    trials = _plan_from_request(wish, configuration)
+        raise UsageError(f"There is no workflow {request.workflow!r} in {configuration.name}. There are: {known}.")
+    trials = _plan_from_request(request, configuration)
     setting = TrialSettings(
         configuration=configuration,
         environment=os.environ,
         chosen=chosen,
-        on_event=RunProgress(verbose=True) if wish.verbose else None,
+        on_event=RunProgress(verbose=True) if request.verbose else None,
     )
     results: list[TrialResult] = []
     try:
-        with log_to_terminal(configuration, verbose=wish.verbose):
-            asyncio.run(_run_and_report(trials, setting, wish, results))
+        with log_to_terminal(configuration, verbose=request.verbose):
+            asyncio.run(_run_and_report(trials, setting, request, results))
     except KeyboardInterrupt:
         _print_error(f"Interrupted: {len(results)} of {len(trials)} runs had ended.")
-        _print_results(results, wish)
+        _print_results(results, request)
         raise
-    return _print_results(results, wish)
+    return _print_results(results, request)
 
 
-def _plan_from_request(wish: EvaluationRequest, configuration: Configuration) -> Sequence[Trial]:
-    cases = chosen_cases(wish.cases)
-    if not wish.replay:
-        record = Path(wish.record) if wish.record else None
-        models = list(dict.fromkeys(wish.models)) or [configuration.settings.model or default_model(os.environ)]
+def _plan_from_request(request: EvaluationRequest, configuration: Configuration) -> Sequence[Trial]:
+    cases = chosen_cases(request.cases)
+    if not request.replay:
+        record = Path(request.record) if request.record else None
+        models = list(dict.fromkeys(request.models)) or [configuration.settings.model or default_model(os.environ)]
         for model in models:
             asyncio.run(check_model(model, RunEnvironment(configuration=configuration, environment=os.environ)))
-        return plan_trials(cases, models, workflow=wish.workflow, repeat=wish.repeat, record=record)
-    folder = Path(wish.recordings) if wish.recordings else None
-    trials, without = plan_replays(cases, folder, wish.models, workflow=wish.workflow, repeat=wish.repeat)
+        return plan_trials(cases, models, workflow=request.workflow, repeat=request.repeat, record=record)
+    folder = Path(request.recordings) if request.recordings else None
+    trials, without = plan_replays(cases, folder, request.models, workflow=request.workflow, repeat=request.repeat)
     if without:
         _print_error(f"Without a recording, and left out: {', '.join(without)}.")
     return trials
 
 
 async def _run_and_report(
-    trials: Sequence[Trial], setting: TrialSettings, wish: EvaluationRequest, results: list[TrialResult]
+    trials: Sequence[Trial], setting: TrialSettings, request: EvaluationRequest, results: list[TrialResult]
 ) -> None:
     def report(result: TrialResult) -> None:
         results.append(result)
         _print_error(f"[{len(results)}/{len(trials)}] {_result_line(result)}")
 
-    ceiling = None if wish.max_usd is None else Decimal(str(wish.max_usd))
-    await run_trials(trials, setting, report, jobs=wish.jobs, max_usd=ceiling)
+    ceiling = None if request.max_usd is None else Decimal(str(request.max_usd))
+    await run_trials(trials, setting, report, jobs=request.jobs, max_usd=ceiling)
 
 
 def _result_line(result: TrialResult) -> str:
@@ -216,19 +216,19 @@ def _result_line(result: TrialResult) -> str:
     return f"{trial.case.name}{repeat}, {trial.model}: {how}"
 
 
-def _print_results(results: Sequence[TrialResult], wish: EvaluationRequest) -> int:
+def _print_results(results: Sequence[TrialResult], request: EvaluationRequest) -> int:
     """Print the results and return the exit code."""
     if results:
-        print_text(results_json_lines(results) if wish.as_json else results_markdown(results))
+        print_text(results_json_lines(results) if request.as_json else results_markdown(results))
     if all(result.scores is None for result in results):
         _print_error("hummingbird: No case could be run.")
         return 1
     score = worst_mean_score(results)
     if score is None:
         _print_error("hummingbird: Nothing was scored: say in `expected` of a case.json what a good answer finds.")
-        return int(wish.fail_under is not None)
-    if wish.fail_under is not None and score < wish.fail_under:
-        _print_error(f"hummingbird: The score {score:.3f} is below --fail-under {wish.fail_under:g}.")
+        return int(request.fail_under is not None)
+    if request.fail_under is not None and score < request.fail_under:
+        _print_error(f"hummingbird: The score {score:.3f} is below --fail-under {request.fail_under:g}.")
         return 1
     return 0
 

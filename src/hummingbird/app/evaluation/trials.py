@@ -322,8 +322,8 @@ def _name_recording(sentence: str, trial: Trial, folder: Path) -> str:
     """Name the recording itself in the sentence, not the copy that was replayed."""
     if trial.recording is None or not sentence:
         return sentence
-    told = sentence.replace(f"replay:{folder / PLAYED_FILE}", str(trial.recording.journal))
-    return f"{told} Record it again with --record."
+    named = sentence.replace(f"replay:{folder / PLAYED_FILE}", str(trial.recording.journal))
+    return f"{named} Record it again with --record."
 
 
 async def _run_workflow(
@@ -343,12 +343,12 @@ async def _run_workflow(
         on_event=setting.on_event,
     )
     project = scene.worlds.gitlab.project.path
-    wish = RunRequest(
+    request = RunRequest(
         workflow=workflow, project=project, event=_event_option(scene), save=str(folder / SESSION_FOLDER), model=model
     )
-    told: list[FinishedRun | NothingToRun] = []
-    await run_orders(parts, wish, None, told.append)
-    (done,) = told
+    reported: list[FinishedRun | NothingToRun] = []
+    await run_orders(parts, request, None, reported.append)
+    (done,) = reported
     if isinstance(done, NothingToRun):
         raise UsageError(done.sentence)
     return done
@@ -357,13 +357,13 @@ async def _run_workflow(
 def _event_option(scene: Scene) -> str:
     """Return what would be the value of `--event`."""
     request = scene.worlds.gitlab.merge_request
-    told = {
+    fields = {
         "iid": request.iid,
         "sha": request.sha,
         "pipeline_id": scene.case.description["event"].get("pipeline"),
         "target_branch": request.target_branch,
     }
-    return json.dumps({name: value for name, value in told.items() if value})
+    return json.dumps({name: value for name, value in fields.items() if value})
 
 
 def _failure_reason(trial: Trial, ran: FinishedRun, entries: Sequence[JournalEntry]) -> str:

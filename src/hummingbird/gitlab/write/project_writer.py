@@ -74,18 +74,18 @@ class GitLabProjectReader:
 
     def __init__(
         self,
-        door: GitLabConnection,
+        connection: GitLabConnection,
         token: OrchestratorToken,
         project: str,
         markers: NoteMarkers,
         former: frozenset[int],
     ) -> None:
-        self._client = GitLabWriteClient(door, token, project)
+        self._client = GitLabWriteClient(connection, token, project)
         self._project = project
         self._project_path = f"/projects/{quote(project, safe='')}"
         self._markers = markers
         self._former_bot_ids = former
-        self._now = door.now
+        self._now = connection.now
         self._own_id = 0
         self._own_id_lock = asyncio.Lock()
         self._access: dict[int, tuple[float, int]] = {}
@@ -288,7 +288,7 @@ class GitLabProjectWriter(GitLabProjectReader):
 
     def __init__(
         self,
-        door: GitLabConnection,
+        connection: GitLabConnection,
         token: OrchestratorToken,
         project: str,
         markers: NoteMarkers,
@@ -296,7 +296,7 @@ class GitLabProjectWriter(GitLabProjectReader):
         *,
         secrets: Secrets,
     ) -> None:
-        super().__init__(door, token, project, markers, former)
+        super().__init__(connection, token, project, markers, former)
         self._secrets = secrets
 
     async def open_thread(self, iid: int, draft: NoteDraft, *, internal: bool) -> PostedNoteRef:

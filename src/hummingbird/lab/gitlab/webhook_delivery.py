@@ -78,8 +78,8 @@ def _json_fragment(value: Any) -> str:
     """Return the value as it stands inside quotation marks; one that is not text needs none."""
     if value is None:
         return ""
-    told = json.dumps(value, ensure_ascii=False)
-    return told[1:-1] if isinstance(value, str) else told
+    encoded = json.dumps(value, ensure_ascii=False)
+    return encoded[1:-1] if isinstance(value, str) else encoded
 
 
 PAYLOAD_BYTES = 25 * 1024 * 1024  # GitLab's limit
