@@ -118,6 +118,8 @@ async def test_filters_of_runs_combine_with_each_other_and_with_words_that_were_
             assert await listed() == {"apple", "pear", "plum", result.session}
             assert await listed(text="zebra") == {"apple", "pear"}, "said, but in no title"
             assert await listed(text="zebra", model="model-pear") == {"pear"}
+            assert await listed(text="zebra", project="a/b") == set()
+            assert await listed(text="LogDifferTest", project="Labri-progress/cidiff") == {result.session}
             assert await listed(state="completed", model="model-plum", text="zebra") == set()
             assert await listed(verdict="change") == {result.session}
             assert await listed(workflow="analyze-failures", state="completed") == {result.session}

@@ -178,14 +178,15 @@ class Dashboard:
 
     async def _show_runs(self, request: Request, visitor: Visitor) -> Response:
         asked = RunFilter(**{name: request.query_params.get(name, "")[:300].strip() for name in RUN_FILTERS})
-        sessions = {one.session_id: one for one in await self._desk.list_sessions(RUNS_FILTERED, asked.project)}
+        sessions = await self._desk.list_sessions(RUNS_FILTERED, asked.project, asked.text)
         if asked.text:
-            named = await self._desk.list_sessions(RUNS_FILTERED, asked.project, asked.text)
+            place = asked.project.casefold()
             hits = [hit.summary for hit in await self._desk.search(asked.text[:200], RUNS_SHOWN)]
-            told = {one.session_id for one in (*named, *hits)}
-            sessions = {name: one for name, one in sessions.items() if name in told}
+            said = [one for one in hits if not place or one.about.project.casefold() == place]
+            found = {one.session_id: one for one in (*sessions, *said)}
+            sessions = sorted(found.values(), key=lambda one: one.changed_at, reverse=True)
         return self._page_response(
-            self._pages.runs_page([*sessions.values()], self._live.runs, asked, visitor=visitor, here="/"), visitor
+            self._pages.runs_page(sessions, self._live.runs, asked, visitor=visitor, here="/"), visitor
         )
 
     async def _show_search(self, request: Request, visitor: Visitor) -> Response:
