@@ -23,7 +23,7 @@ from hummingbird.gitlab.write import client as write_client
 from hummingbird.gitlab.write import project_writer
 from hummingbird.lab.gitlab.case_loader import WRITE_TOKEN
 from hummingbird.queues import sqs
-from hummingbird.service.protocols import RetryLater, RunFailed, Skipped
+from hummingbird.service.protocols import FailedOrder, RetryLater, Skipped
 from hummingbird.service.worker import Worker
 from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore
 from hummingbird.storage.bucket_journal import BucketJournal
@@ -107,8 +107,8 @@ def simulated_parts(services: Services) -> Iterator[None]:
                 services.event_outcomes.append((event, outcome))
                 return outcome
 
-            async def observed(order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | RunFailed | None:
-                outcome: RetryLater | Skipped | RunFailed | None = await process_order(order, last_try=last_try)
+            async def observed(order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | FailedOrder | None:
+                outcome: RetryLater | Skipped | FailedOrder | None = await process_order(order, last_try=last_try)
                 services.outcomes.append((network.loop.time(), PROCESS.get(), order, outcome))
                 return outcome
 

@@ -70,12 +70,12 @@ from hummingbird.service.failure_history import KnownFailureTracker
 from hummingbird.service.note_text import merge_request_url
 from hummingbird.service.protocols import (
     NO_OPINION,
+    FailedOrder,
     InvestigationResult,
     Investigator,
     RetryLater,
     RuleInput,
     RuleOpinion,
-    RunFailed,
     Skipped,
 )
 from hummingbird.service.publisher import ResultPublisher
@@ -164,7 +164,7 @@ class PostingRunner:
             if isinstance(done, Skipped):
                 return NothingToRun(done.reason)
             if done is not None:
-                failure = done.error if isinstance(done, RunFailed) else _retry_later_error(done)
+                failure = done.error if isinstance(done, FailedOrder) else _retry_later_error(done)
         if self._investigator.result is None:
             assert failure is not None, "an order runs, fails or is skipped"
             raise failure

@@ -252,7 +252,7 @@ class RunFailed(HummingbirdError):
     `reason` is the `EndReason` by name, `sentence` says what happened, `text` is what there was of an answer.
     """
 
-    def __init__(self, sentence: str, reason: str, text: str = "") -> None:
+    def __init__(self, sentence: str, reason: str = "", text: str = "") -> None:
         super().__init__(sentence)
         self.sentence, self.reason, self.text = sentence, str(reason), text
 

@@ -33,7 +33,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFailed:
+class FailedOrder:
     """The run of an order ended with an error, which was reported to whoever waits for it."""
 
     error: HummingbirdError
@@ -57,7 +57,7 @@ class OrderProcessor(Protocol):
     Raises HummingbirdError if another try may succeed, as the first stage does.
     """
 
-    async def __call__(self, order: WorkOrder, /, *, last_try: bool) -> RetryLater | Skipped | RunFailed | None:
+    async def __call__(self, order: WorkOrder, /, *, last_try: bool) -> RetryLater | Skipped | FailedOrder | None:
         """Run the order, or return when to look at it again.
 
         With `last_try` there will be no other try, so a failure has to be posted in the thread. Cancelling it parks the

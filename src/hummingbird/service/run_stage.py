@@ -43,7 +43,7 @@ from hummingbird.service.findings import (
 from hummingbird.service.note_commands import CanAsk, can_ask_nothing, choice_fault_text, find_override_fault
 from hummingbird.service.note_text import is_nothing_found, verdict_for_model
 from hummingbird.service.pipeline_settle import SettleWait, check_settled, has_recovered
-from hummingbird.service.protocols import InvestigationResult, Investigator, RetryLater, RunFailed, Skipped
+from hummingbird.service.protocols import FailedOrder, InvestigationResult, Investigator, RetryLater, Skipped
 from hummingbird.service.publisher import ResultPublisher, ThreadLocation
 from hummingbird.service.thread_history import find_end_note, has_started, last_reviewed_patch, run_refusal_reason
 from hummingbird.service.verdicts import failures_explained_by, form_opinion
@@ -139,7 +139,7 @@ class RunStage:
     votes: VoteTracker | None = None
     can_ask: CanAsk = can_ask_nothing
 
-    async def process(self, order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | RunFailed | None:
+    async def process(self, order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | FailedOrder | None:
         """Run the order; return when to look at it again, why it does not run, how it failed, or None.
 
         Raises HummingbirdError if another try may succeed.
@@ -150,7 +150,7 @@ class RunStage:
             _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
             return RetryLater(BUSY_PAUSE_S, order, "GitLab's rate limit is reached")
 
-    async def _run_order(self, order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | RunFailed | None:
+    async def _run_order(self, order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | FailedOrder | None:
         configuration = self.configuration()
         here = configuration.resolve_project(order.project)
         applied = next((one for one in here if one.workflow == order.workflow), None)
@@ -187,7 +187,7 @@ class RunStage:
 
     async def _run_page_order(
         self, order: WorkOrder, configuration: Configuration, applied: ResolvedWorkflow, *, last_try: bool
-    ) -> RetryLater | RunFailed | None:
+    ) -> RetryLater | FailedOrder | None:
         """Continue a session from the dashboard; the answer appears there and not in a note."""
         what = (order.id, order.session_id, order.workflow)
         _log.info("Order %s, session %s: %s continues from the dashboard.", *what)
@@ -204,7 +204,7 @@ class RunStage:
                 raise
             _log.error("Order %s, session %s: %s", order.id, order.session_id, error)
             self.notify_page(order.session_id, f"It was not answered. {error}")
-            return RunFailed(error)
+            return FailedOrder(error)
         self.notify_page(order.session_id, "")
         _log.info("Order %s, session %s: %s.", order.id, order.session_id, done.outcome.reason.value)
         return None
@@ -243,7 +243,7 @@ class _OrderRun:
     forge: GitLabWriter
     request: MergeRequestDetails
 
-    async def execute(self, threads: Sequence[MergeRequestThread], *, last_try: bool) -> Skipped | RunFailed | None:
+    async def execute(self, threads: Sequence[MergeRequestThread], *, last_try: bool) -> Skipped | FailedOrder | None:
         """Post the placeholder, investigate, and post the result or the failure."""
         order, publication = self.order, self.stage.publisher(self.forge, self.configuration)
         if order.cause is OrderCause.REPLY and not await self._has_session(last_try=last_try):
@@ -352,10 +352,10 @@ class _OrderRun:
 
     async def _publish_failure(
         self, publication: ResultPublisher, place: ThreadLocation, error: HummingbirdError
-    ) -> RunFailed:
+    ) -> FailedOrder:
         _log.error("Order %s, session %s: %s", self.order.id, self.order.session_id, error)
         await publication.post_failure(self.order, place, str(error))
-        return RunFailed(error)
+        return FailedOrder(error)
 
 
 def task_text(

@@ -53,7 +53,7 @@ from hummingbird.service.envelopes import (
 from hummingbird.service.event_ingress import EventIngress
 from hummingbird.service.message_lease import MessageLease
 from hummingbird.service.outage_retry import OutageRetry, run_unless_stopped
-from hummingbird.service.protocols import EventProcessor, OrderProcessor, RetryLater, RunFailed, Skipped
+from hummingbird.service.protocols import EventProcessor, FailedOrder, OrderProcessor, RetryLater, Skipped
 
 
 class RunSlots:
@@ -348,7 +348,7 @@ class Worker:
         else:
             await holding.complete()
 
-    async def _run_in_slot(self, order: WorkOrder, tries: int) -> RetryLater | Skipped | RunFailed | None:
+    async def _run_in_slot(self, order: WorkOrder, tries: int) -> RetryLater | Skipped | FailedOrder | None:
         """Run the order, or return RetryLater if no slot is free.
 
         An order that was received before waits patiently, to keep its place: given back once more, it might be replaced

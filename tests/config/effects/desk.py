@@ -23,7 +23,7 @@ from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.lab.scene import Scene
 from hummingbird.service.event_stage import EventStage
 from hummingbird.service.failure_history import KnownFailureTracker
-from hummingbird.service.protocols import RetryLater, RunFailed, Skipped
+from hummingbird.service.protocols import FailedOrder, RetryLater, Skipped
 from hummingbird.service.publisher import ResultPublisher
 from hummingbird.service.run_stage import RunStage
 from tests.service.answered import Answered
@@ -93,11 +93,11 @@ class Desk:
         orders = await arrivals.process(event)
         return () if isinstance(orders, Skipped) else orders
 
-    async def comes(self, declared: Mapping[str, Any] | None = None) -> list[RetryLater | Skipped | RunFailed | None]:
+    async def comes(self, declared: Mapping[str, Any] | None = None) -> list[RetryLater | Skipped | FailedOrder | None]:
         """Both stages."""
         return [await self.carries_out(order) for order in await self.orders(declared)]
 
-    async def carries_out(self, order: WorkOrder) -> RetryLater | Skipped | RunFailed | None:
+    async def carries_out(self, order: WorkOrder) -> RetryLater | Skipped | FailedOrder | None:
         """The second stage."""
         known, now = KnownFailureTracker(None, self.clock), self.clock.now
         runs = RunStage(
@@ -106,7 +106,7 @@ class Desk:
         )
         return await runs.process(order, last_try=True)
 
-    async def commands(self, text: str) -> list[RetryLater | Skipped | RunFailed | None]:
+    async def commands(self, text: str) -> list[RetryLater | Skipped | FailedOrder | None]:
         return await self.comes({"kind": "note", "note": self.writes(text, AUTHOR)})
 
     def writes(self, text: str, by: str) -> int:

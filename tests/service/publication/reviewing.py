@@ -8,7 +8,7 @@ from hummingbird.core.orders import OrderCause, WorkOrder
 from hummingbird.gitlab.write.protocol import GitLabWriter, NoteKind
 from hummingbird.lab.gitlab.world import GitLabWorld
 from hummingbird.service.failure_history import KnownFailureTracker
-from hummingbird.service.protocols import RetryLater, RunFailed
+from hummingbird.service.protocols import FailedOrder, RetryLater
 from hummingbird.service.publisher import ResultPublisher
 from hummingbird.service.run_stage import RunStage
 from tests.service.answered import Answered
@@ -53,7 +53,7 @@ async def reviewed(
         room.clock.now,
     )
     done = await runs.process(order, last_try=False)
-    assert not isinstance(done, RetryLater | RunFailed), done
+    assert not isinstance(done, RetryLater | FailedOrder), done
 
 
 def on_lines(room: Room) -> list[Said]:
