@@ -170,3 +170,11 @@ def test_verbose_shows_decisions_and_results(tmp_path: Path) -> None:
     assert "somebody replays the pipeline" in done.err
     assert here.evidence in done.err
     assert here.evidence in done.out
+
+
+def test_a_run_that_could_read_nothing_says_so_and_fails(config: Path) -> None:
+    text = config.read_text().replace("projects: {'*': {}}}", "projects: {'*': {}}, data_sources: {gitlab: {}}}", 1)
+    config.write_text(text)
+    done = run(config, *NAMED, *EVENT, "--model", "digest")
+    assert done.code == 1
+    assert "Nothing could be read, so this answer says nothing" in done.err

@@ -228,6 +228,12 @@ class RunRequest:
     model: str = ""
 
 
+_READ_NOTHING = (
+    "Nothing could be read, so this answer says nothing: check gitlab_url, the token and the network, "
+    "or run `hummingbird doctor`."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
     """A run that has ended.
@@ -245,7 +251,13 @@ class FinishedRun:
 
     @property
     def exit_code(self) -> int:
-        return self.conducted.outcome.exit_code or (1 if self.failure else 0)
+        return self.conducted.outcome.exit_code or (1 if self.failure or self.has_read_nothing else 0)
+
+    @property
+    def has_read_nothing(self) -> bool:
+        """Return whether every source failed: such an answer says nothing about the merge request."""
+        read = self.conducted.coverage
+        return bool(read.failed) and not (read.logs or read.elsewhere or read.report or read.diff or read.previewed)
 
     @property
     def text(self) -> str:
@@ -271,7 +283,8 @@ class FinishedRun:
         """Return sentences about an early end and about what could not be saved or posted."""
         failed = f"This could not be posted. {self.failure}" if self.failure else ""
         first = no_model_text(self.conducted.no_model_because), early_end_text(self.conducted.outcome)
-        return tuple(filter(None, (*first, *self.conducted.trouble, failed)))
+        nothing = _READ_NOTHING if self.has_read_nothing else ""
+        return tuple(filter(None, (nothing, *first, *self.conducted.trouble, failed)))
 
 
 # A run that posts nothing reads from GitLab with the write token if there happens to be one.
