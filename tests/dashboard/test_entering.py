@@ -209,7 +209,7 @@ async def test_a_message_that_is_sent_twice_is_one_and_a_failure_is_told_on_the_
             given = {**form, "message": "Again?"}
             sent = [await client.post(f"/sessions/{result.session}/messages", data=given) for _ in range(2)]
             assert [one.status_code for one in sent] == [303, 303]
-            assert "It is queued" in (await client.get(sent[0].headers["location"])).text
+            assert "Your message is queued" in (await client.get(sent[0].headers["location"])).text
             await stage.idle()
             said = [one.text for one in stage.entries(result.session) if isinstance(one, UserSaid)]
             assert said[1:] == ["Again?"]
