@@ -60,7 +60,7 @@ async def test_the_verdict_is_in_the_journal_and_in_the_order_before_the_model_s
         asked = str(stage.lab.requests[0].body) if stage.lab else ""
     kinds = [type(one) for one in entries]
     assert kinds.index(VerdictRecorded) < kinds.index(UserSaid) < kinds.index(ModelAnswered)
-    assert "The same commit passed it once in the same pipeline." in asked
+    assert "The same commit passed this job once in the same pipeline." in asked
     assert judged(entries)[0].origin is FailureOrigin.FLAKY
 
 

@@ -41,7 +41,7 @@ async def test_it_finds_the_failed_job_by_itself_and_says_what_is_to_blame(
 async def test_a_failure_in_a_file_that_the_merge_request_changes_is_laid_at_its_door() -> None:
     forge = forge_with(COMPILE)
     played = await play(forge.order, forge.tools())
-    assert "likely. It names `src/engine.c`, which this merge request changes." in played.text
+    assert "likely. The failure names `src/engine.c`, which this merge request changes." in played.text
 
     elsewhere = forge_with(COMPILE)
     elsewhere.changed = ("docs/other.md",)

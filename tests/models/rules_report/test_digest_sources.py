@@ -82,7 +82,7 @@ async def test_a_test_report_names_the_tests_where_the_log_does_not() -> None:
     assert calls == [("gitlab_get_test_report", {"project": "acme/rocket", "pipeline_id": 500})]
     assert "**Verdict: test** (fairly sure), in `unit 1/2`" in played.text
     assert "- `flight: climbs`" in played.text
-    assert "This merge request may have caused it. It names `src/climb.py`" in played.text
+    assert "This merge request may have caused it. The failure names `src/climb.py`" in played.text
 
 
 async def test_a_red_target_branch_raises_doubt() -> None:
