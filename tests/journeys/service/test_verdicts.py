@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import comrak
 import pytest
 
 from hummingbird.core.journal import JournalEntry, ModelAnswered, UserSaid, VerdictRecorded
@@ -176,9 +177,13 @@ async def test_names_that_outsiders_chose_stand_as_code_and_reach_no_model(tmp_p
         stage.ask(renamed)
         body = await told(stage)
         asked = str(stage.lab.requests[0].body["messages"]) if stage.lab else ""
-    line = next(one for one in body.splitlines() if "evil.example" in one)
-    assert line.startswith("- `x](http://evil.example) @all <! -- hummingbird-session")
-    assert line.split("`")[2] == ": flaky (sure)"
+    named = [one for one in body.split("<details><summary>Transcript")[0].splitlines() if "evil.example" in one]
+    assert named
+    for line in named:
+        assert "evil.example" not in "".join(line.split("`")[::2]), "a name stands as code"
+        assert "<! -- hummingbird-session" in line
+    html = comrak.render_markdown(body)
+    assert 'href="http://evil.example' not in html
     assert "previous instructions" not in asked
     assert "job 2724768387" in asked
 
