@@ -169,10 +169,10 @@ class Misplaced:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._forge, name)
 
-    async def hold(self, merge_request: Any, place: Any, draft: NoteDraft) -> None:
+    async def add_pending_note(self, merge_request: Any, place: Any, draft: NoteDraft) -> None:
         await self._forge.add_pending_note(merge_request, _beside(place), draft)
 
-    async def comment(self, merge_request: Any, spot: DiffPosition, draft: NoteDraft) -> Any:
+    async def open_line_thread(self, merge_request: Any, spot: DiffPosition, draft: NoteDraft) -> Any:
         return await self._forge.open_line_thread(merge_request, _beside(spot), draft)
 
 
@@ -308,7 +308,7 @@ async def test_a_thread_that_somebody_resolved_stays_resolved(room: Room) -> Non
         (placeholder,) = room.ours(NoteKind.PLACEHOLDER)
         await room.forge.resolve(IID, placeholder.thread.id)
 
-    await reviewed(room, Between(room, "held", resolve))
+    await reviewed(room, Between(room, "pending_notes", resolve))
     as_it_should_be(room)
     assert room.ours(NoteKind.RESULT)[0].thread.resolved
 

@@ -136,7 +136,7 @@ async def test_a_process_that_dies_in_silence_leaves_nothing_half_done(room: Roo
     way = Way(automatic, internal=False, text="Nothing to report.", nothing_found="silence")
     whole = Mortal(room.forge)
     await way.gone(room, way.make(room, "whole"), alive(whole))
-    assert whole.calls == ["threads", "open_thread", "award", "resolve"]
+    assert whole.calls == ["threads", "open_thread", "add_emoji", "resolve"]
     for last in range(len(whole.calls)):
         order = way.make(room, f"order {last}")
         with pytest.raises(Died):
