@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hummingbird.app.failure_answers import _LineWindow
 from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
 from tests.cli.typing_in import typed
@@ -193,6 +194,17 @@ async def test_over_http_only_who_shows_the_token_is_answered(scene: Scene, tmp_
         if server.returncode is None:
             server.kill()
             await server.wait()
+
+
+def test_a_log_of_one_endless_line_is_not_kept_whole() -> None:
+    window = _LineWindow(2, 1, "")
+    for _ in range(400):
+        window.feed(b"x" * 256 * 1024)
+        assert len(window._rest) <= 64 * 1024
+    window.feed(b"\nsecond\nthird\nfourth\n")
+    assert [(line.number, line.text[:6]) for line in window.lines] == [(1, "xxxxxx"), (2, "second"), (3, "third")]
+    assert max(len(line.text) for line in window.lines) <= 64 * 1024
+    assert window.count == 4
 
 
 def test_it_does_not_open_a_port_to_others_without_a_token(scene: Scene, tmp_path: Path) -> None:

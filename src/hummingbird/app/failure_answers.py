@@ -41,6 +41,7 @@ _JOBS = 4
 _REASONS = 3
 _AROUND = 200  # lines at most on each side of a line
 _LINE_CHARS = 500
+_LINE_BYTES = 64 * 1024  # of a line; more is not shown anyway
 _FILE_BYTES = 64 * 1024 * 1024
 _KNOWN = 10
 _HITS = 8
@@ -352,10 +353,12 @@ class _LineWindow:
         self.lines: deque[EvidenceLine] = deque(maxlen=2 * _AROUND + 1)
 
     def feed(self, chunk: bytes) -> None:
-        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        *whole, rest = (self._rest + chunk).split(b"\n")
+        self._rest = rest[:_LINE_BYTES]  # or a log of one endless line would be copied with every chunk
         for raw in whole:
             self.count += 1
-            text = clean_log_line(raw)
-            near = self._first <= self.count <= self._last if not self._search else self._search in text.casefold()
-            if near and (not self._search or len(self.lines) < _AROUND):
+            if not self._search and not self._first <= self.count <= self._last:
+                continue
+            text = clean_log_line(raw[:_LINE_BYTES])
+            if not self._search or (self._search in text.casefold() and len(self.lines) < _AROUND):
                 self.lines.append(EvidenceLine(self.count, text))

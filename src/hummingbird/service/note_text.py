@@ -27,7 +27,7 @@ from hummingbird.service.protocols import InvestigationResult
 NOTHING_TO_REPORT = "Nothing to report."  # a model's whole answer when it finds nothing; the prompts ask for it
 _DECORATION = "*_`. \t\r\n"
 _SHA_CHARS = 8
-_SOURCE_PATH = re.compile(r"(?!/)(?:[\w.+-]+/)+[\w.+-]+\.\w+", re.ASCII)
+_SOURCE_PATH = re.compile(r"(?!/)(?!.*\.\./)(?:[\w.+-]+/)+[\w.+-]+\.\w+", re.ASCII)
 _IN_ADDRESSES = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "\\": "%5C", "`": "%60", '"': "%22"})
 _IN_LABELS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>~@#!$%&|"})
 _EARLY = {

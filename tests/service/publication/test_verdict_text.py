@@ -17,7 +17,7 @@ from hummingbird.core.verdicts import (
     VerdictReason,
 )
 from hummingbird.service.failure_summary import reasons_section, write_excerpt, write_summary
-from hummingbird.service.note_text import disagreement_text, parse_origin, verdict_for_model
+from hummingbird.service.note_text import disagreement_text, parse_origin, source_link, verdict_for_model
 from hummingbird.service.run_stage import task_text
 from tests.service.publication.stage import ordered
 
@@ -71,6 +71,15 @@ def test_the_first_screen_says_what_failed_whose_it_is_and_what_to_do() -> None:
         "→     java.lang.IllegalArgumentException at LogDifferTest.java:61",
         "```",
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["src/../../../-/settings/x.y", "/etc/passwd.txt", "main", "a b/c.py", "src/x.py](http://evil.example)"]
+)
+def test_what_is_no_path_of_the_repository_is_not_linked(name: str) -> None:
+    shown = source_link(name, ordered(), Settings(gitlab_url="https://gitlab.example"))
+    assert shown.startswith("`")
+    assert shown.endswith("`")
 
 
 def test_several_jobs_have_one_count_and_a_line_each() -> None:
