@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 
-from hummingbird.app.failure_answers import FailureAnswers
+from hummingbird.app.mcp_server import FailureAnswers
 from hummingbird.config.loader import load_config
 from hummingbird.lab.case import LabCase, case_names, find_case
 from hummingbird.lab.scene import Scene

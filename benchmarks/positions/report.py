@@ -18,7 +18,7 @@ from typing import TypeAlias
 from benchmarks.positions.cases import Case, cases, sources
 from benchmarks.positions.ways import OURS, WAYS, Answer, as_shown
 from hummingbird.core.diffs import Diff
-from hummingbird.lab.gitlab.write.note_changes import diff_lines
+from hummingbird.lab.gitlab.write.notes import diff_lines
 
 CASES, FEW, PART = 1_000, 40, 20
 ALL = "all"

@@ -20,7 +20,7 @@ from hummingbird.lab.gitlab.webhook_events import (
     events_for_change,
 )
 from hummingbird.lab.gitlab.world import GitLabWorld
-from hummingbird.lab.gitlab.write import note_changes
+from hummingbird.lab.gitlab.write import notes
 from hummingbird.lab.scene import LabWorlds, Scene
 from tests.standins.vendors.script import Call, Fault, Script, Turn
 
@@ -145,9 +145,7 @@ def _failure(world: GitLabWorld, run: int) -> Hook:
 
 def _reply(world: GitLabWorld, mr: LabMergeRequest, thread: Discussion | None, text: str) -> Hook:
     author = world.user(mr.author_id)
-    note = note_changes.create_note(
-        world, mr, author, note_changes.NewNote(body=text, thread=thread, individual=False)
-    ).note
+    note = notes.create_note(world, mr, author, notes.NewNote(body=text, thread=thread, individual=False)).note
     assert note is not None
     return _hook(world, WorldChange("note", "create", note, author, world.project, mr), mr.iid)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.reply_mask import MaskedDeltas
+from hummingbird.agent.model_call import MaskedDeltas
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.masking import Secrets
 

@@ -12,7 +12,7 @@ from hummingbird.app.clock import SystemClock
 from hummingbird.app.gitlab_write import ForgeCache, write_token
 from hummingbird.app.model_choice import price_overrides
 from hummingbird.app.sandboxes import SandboxChoice, choose_for_service, resolve_sandbox, sandbox_sentence
-from hummingbird.app.source_settings import build_source_settings
+from hummingbird.app.source_registry import build_source_settings
 from hummingbird.core.errors import MissingSetting, UsageError
 from hummingbird.core.journal import EndReason, ToolFinished
 from hummingbird.core.tool_spec import ToolSpec

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hummingbird.core.diffs import Diff, DiffLine, DiffPosition, FileDiff, parse_diff_lines
 from hummingbird.lab.case import case_names, find_case
 from hummingbird.lab.gitlab.repository import parse_diff
-from hummingbird.lab.gitlab.write import note_changes
+from hummingbird.lab.gitlab.write import notes
 
 HUNK = "@@ -10,4 +10,4 @@ def run():\n keep\n-old\n+new\n also\n last\n"
 LINES = st.lists(
@@ -129,5 +129,5 @@ def test_every_place_of_a_cases_diff_is_one_that_gitlab_takes(name: str) -> None
     case = find_case(name)
     patch = (case.list_files("gitlab") and case.read_text("gitlab/diff.patch")) or ""
     for file in parse_diff(patch):
-        taken = {(old or 0, new or 0) for old, new in note_changes.diff_lines(file)}
+        taken = {(old or 0, new or 0) for old, new in notes.diff_lines(file)}
         assert {(line.old, line.new) for line in parse_diff_lines(file.diff)} == taken

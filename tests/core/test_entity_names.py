@@ -2,7 +2,7 @@
 
 import pytest
 
-from hummingbird.agent.entity_names import find_names
+from hummingbird.agent.compaction import find_names
 from tests.thoroughly import ALL
 
 

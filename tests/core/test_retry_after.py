@@ -2,7 +2,7 @@
 
 import pytest
 
-from hummingbird.core.retry_after import parse_retry_after
+from hummingbird.clients.http_clients import parse_retry_after
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hummingbird.core.errors import SourceResponseInvalid
-from hummingbird.konflux.list_page import KubernetesListPage
+from hummingbird.konflux.servers import KubernetesListPage
 from tests.thoroughly import also
 
 Raw = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.failure_answers import _LineWindow
+from hummingbird.app.mcp_server import _LineWindow
 from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
 from tests.cli.typing_in import typed

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hummingbird.core.limits import TOOL_NAME_CHARS
 from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import ModelRequest
-from hummingbird.models.tool_calls import (
+from hummingbird.models.wire_format import (
     arguments_to_object,
     arguments_to_text,
     assign_call_ids,

@@ -246,7 +246,7 @@ KEPT_OUT = (
     Mutation(
         "notes-cannot-act",
         "One part of a note may reach into the next",
-        "hummingbird/gitlab/write/note_renderer.py",
+        "hummingbird/gitlab/write/note_sanitizer.py",
         "    if parts_keep_apart(parts, body):",
         "    if True:",
         ("tests/gitlab/write/test_note_renderer.py::test_part_that_reaches_into_another_becomes_code",),
@@ -286,7 +286,7 @@ KEPT_OUT = (
     Mutation(
         "notes-cannot-act",
         "What is told below an answer is posted as it is",
-        "hummingbird/gitlab/write/note_renderer.py",
+        "hummingbird/gitlab/write/note_sanitizer.py",
         "more = [sanitize(draft.more, secrets, prefix, room // 2)]",
         "more = [draft.more]",
         (f"{_PARTS}::test_no_part_of_a_draft_that_holds_others_words_acts[more]",),
@@ -294,7 +294,7 @@ KEPT_OUT = (
     Mutation(
         "notes-cannot-act",
         "The title of what folds out is posted as it is",
-        "hummingbird/gitlab/write/note_renderer.py",
+        "hummingbird/gitlab/write/note_sanitizer.py",
         "title = html.escape(shorten_line(strip_invisible(fold.title), FORGE_TITLE_CHARS))",
         "title = fold.title",
         ("tests/gitlab/write/test_note_renderer.py::test_a_note_is_marker_words_text_folds_rule_and_footer",),

@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 
 from hummingbird.core.errors import CommandFailed, SandboxBroken
-from hummingbird.sandboxes import bubblewrap, cgroup
+from hummingbird.sandboxes import bubblewrap
 from hummingbird.sandboxes.backend import LinkEnd
-from hummingbird.sandboxes.bubblewrap import BubblewrapBackend, BubblewrapLimits, SocketLink
-from hummingbird.sandboxes.cgroup import MemoryGroup, enclose_process
+from hummingbird.sandboxes.bubblewrap import (
+    BubblewrapBackend,
+    BubblewrapLimits,
+    MemoryGroup,
+    SocketLink,
+    enclose_process,
+)
 from hummingbird.sandboxes.command_sandbox import CommandSandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="control groups are Linux only")
@@ -68,13 +73,13 @@ def machine(tmp_path: Path) -> Machine:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What was written to the kernel's files, in order: a file of a folder keeps the last value only."""
     found: list[tuple[str, str]] = []
-    write = cgroup._write
+    write = bubblewrap._write
 
     def record(file: Path, value: int | str) -> None:
         found.append((f"{file.parent.name.partition('-')[0]}/{file.name}", str(value)))
         write(file, value)
 
-    monkeypatch.setattr(cgroup, "_write", record)
+    monkeypatch.setattr(bubblewrap, "_write", record)
     return found
 
 
@@ -151,7 +156,7 @@ def refuse(name: str, code: int, write: Callable[[Path, int | str], None]) -> Ca
 
 def test_we_move_back_when_others_are_in_our_group(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     own = delegate(machine.join_v2())
-    monkeypatch.setattr(cgroup, "_write", refuse("cgroup.subtree_control", errno.EBUSY, cgroup._write))
+    monkeypatch.setattr(bubblewrap, "_write", refuse("cgroup.subtree_control", errno.EBUSY, bubblewrap._write))
     assert machine.enclose() is None
     assert (own / "cgroup.procs").read_text() == f"{os.getpid()}\n"
     assert not list(own.glob("sandbox-*"))
@@ -159,7 +164,7 @@ def test_we_move_back_when_others_are_in_our_group(machine: Machine, monkeypatch
 
 def test_a_group_that_takes_no_limit_is_removed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     own = delegate(machine.join_v1())
-    monkeypatch.setattr(cgroup, "_write", refuse("memory.limit_in_bytes", errno.EINVAL, cgroup._write))
+    monkeypatch.setattr(bubblewrap, "_write", refuse("memory.limit_in_bytes", errno.EINVAL, bubblewrap._write))
     assert machine.enclose() is None
     assert not list(own.glob("sandbox-*"))
 
@@ -190,7 +195,7 @@ def test_removal_kills_and_waits_for_processes(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_group_that_stays_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "_REMOVAL_S", 0)
+    monkeypatch.setattr(bubblewrap, "_REMOVAL_S", 0)
     (tmp_path / "process").touch()
     with pytest.raises(SandboxBroken, match="could not be removed"):
         MemoryGroup(tmp_path, is_v2=False).remove()

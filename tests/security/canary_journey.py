@@ -30,7 +30,7 @@ from hummingbird.lab.gitlab.records import AccessToken
 from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
 from hummingbird.lab.gitlab.world import GitLabWorld
 from hummingbird.lab.konflux.world import READ_RULES, reader_account
-from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.kubernetes_api import access
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 from tests.journeys.service.stage import Ours, Stage, staged
 from tests.security.canaries import TIERS, ways
@@ -151,7 +151,7 @@ def armed(stage: Stage, patch: pytest.MonkeyPatch) -> None:
     stage.ask(_known_to_gitlab)
     cluster = stage.scene.worlds.konflux
     cluster.access.accounts[TIERS["konflux"]] = reader_account(cluster.namespace, READ_RULES)
-    kubeconfig.write_kubeconfig(
+    access.write_kubeconfig(
         stage.folder / "kubeconfig", stage.scene.url("konflux"), TIERS["konflux"], cluster.namespace
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.reply_mask import mask_reply
+from hummingbird.agent.model_call import mask_reply
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.console import OneLineFormatter

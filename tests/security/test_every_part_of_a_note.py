@@ -11,7 +11,7 @@ import pytest
 import hummingbird
 from hummingbird.core.masking import Secrets
 from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.note_renderer import render_note
+from hummingbird.gitlab.write.note_sanitizer import render_note
 from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarker
 from tests.gitlab.write.hostile import ATTACKS, COMMANDS, MARKER
 from tests.gitlab.write.note_judge import commands, effects

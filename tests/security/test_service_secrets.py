@@ -20,7 +20,7 @@ from hummingbird.app.source_registry import create_sources
 from hummingbird.core.journal import ToolFinished
 from hummingbird.core.masking import Secrets
 from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.note_renderer import render_note
+from hummingbird.gitlab.write.note_sanitizer import render_note
 from hummingbird.gitlab.write.protocol import NoteDraft
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.error_responses import server_error_fault

@@ -20,8 +20,7 @@ from hummingbird.lab.http_server import LabServer
 from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.service.envelopes import parse_envelope
 from hummingbird.service.event_ingress import EventIngress
-from hummingbird.service.webhook import WEBHOOK_PATH, create_webhook_app
-from hummingbird.service.webhook_auth import create_webhook_auth
+from hummingbird.service.webhook import WEBHOOK_PATH, create_webhook_app, create_webhook_auth
 from hummingbird.storage.folder_objects import FolderObjectStore
 
 WEBHOOKS = Path(__file__).parent.parent / "fixtures" / "gitlab" / "webhooks"

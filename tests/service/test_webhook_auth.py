@@ -9,7 +9,7 @@ import pytest
 
 from hummingbird.core.errors import MissingSetting
 from hummingbird.core.limits import SIGNATURE_AGE_S
-from hummingbird.service.webhook_auth import WebhookAuth, create_webhook_auth
+from hummingbird.service.webhook import WebhookAuth, create_webhook_auth
 
 VECTOR = json.loads(
     (Path(__file__).parent.parent / "fixtures" / "gitlab" / "webhooks" / "signing_token_vector.json").read_text()

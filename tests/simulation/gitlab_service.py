@@ -28,7 +28,7 @@ from hummingbird.lab.gitlab.server import gitlab_application
 from hummingbird.lab.gitlab.webhook_events import NEWER_RELEASE, delivery_headers, events_for_change
 from hummingbird.lab.gitlab.write.ci import finish_pipeline
 from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit, apply_edit, push
-from hummingbird.lab.gitlab.write.note_changes import NewNote, create_note, edit_note, remove_note, resolve_notes
+from hummingbird.lab.gitlab.write.notes import NewNote, create_note, edit_note, remove_note, resolve_notes
 from tests.simulation.network import AnswerLostError, BusyError, Network, NotDoneError
 from tests.simulation.virtual_time import EPOCH
 

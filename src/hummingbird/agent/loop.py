@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from hummingbird.agent import prompts
 from hummingbird.agent.bounds import DELEGATED_BYTES, PROGRESS_CHARS
 from hummingbird.agent.budget import BudgetUsage, context_ceiling
-from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import InterruptibleWork, WorkInterrupted, is_being_cancelled
 from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.agent.model_call import ModelCaller
@@ -41,7 +40,7 @@ from hummingbird.agent.steps import (
 from hummingbird.agent.tools.call_batch import ToolCallBatch
 from hummingbird.agent.tools.permission_gate import PermissionGate
 from hummingbird.agent.tools.results import InlineShape
-from hummingbird.core.errors import JournalUnwritable, SessionTaken, UsageError
+from hummingbird.core.errors import JournalUnwritable, SessionTaken, UsageError, describe_error
 from hummingbird.core.events import RunOutcome, ToolProgress
 from hummingbird.core.journal import (
     Delegated,

@@ -14,8 +14,7 @@ from hummingbird.agent.bounds import SUMMARISED_SHARE, SUMMARY_OUTPUT_TOKENS
 from hummingbird.agent.budget import RunLimits, context_ceiling, money_exhausted_reason
 from hummingbird.agent.journal_views import find_active_compactions, find_user_requests
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.model_call import answer_entry, charge_spending, failure_entry
-from hummingbird.agent.reply_mask import mask_reply
+from hummingbird.agent.model_call import answer_entry, charge_spending, failure_entry, mask_reply
 from hummingbird.agent.run_state import RunRecorder
 from hummingbird.core.errors import (
     CompactionFailed,

@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hummingbird.agent import prompts
-from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import run_within
-from hummingbird.core.errors import ArchiveUnusable, CommandFailed, SandboxBroken, SandboxUnavailable
+from hummingbird.core.errors import ArchiveUnusable, CommandFailed, SandboxBroken, SandboxUnavailable, describe_error
 from hummingbird.core.journal import JournalEntry, ToolFinished
 from hummingbird.core.limits import ARCHIVE_REST, ARCHIVING_S, LAST_ARCHIVE_S, REMOVAL_S
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, ArchiveStore, Sandbox, SandboxArchive

@@ -1,17 +1,29 @@
-"""Holds `AgentConfig`, the settings of an `Agent` that most programs leave at their defaults."""
+"""Holds `AgentConfig`, the settings of an `Agent` that most programs leave at their defaults, and what they switch on.
 
-from collections.abc import Callable, Mapping, Sequence
+An agent gets what a chat has, if it asks: a todo list, memory, recall, skills, files of a project, a personality.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
+from hummingbird.agent.context_files.instruction_files import SkillFolders, find_context_files
+from hummingbird.agent.context_files.memory_files import FileMemory
+from hummingbird.agent.context_files.memory_pages import render_memory_prompt
+from hummingbird.agent.prompts import BASE_RULES, PromptParts, build_chat_prompt, build_system_prompt
+from hummingbird.agent.tools.chat_tools import MEMORY_NAME, MemoryTool, SkillTool, TodoTool
 from hummingbird.agent.tools.permission_gate import SessionPermissions
+from hummingbird.agent.tools.recall import RecallTool
+from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS
 from hummingbird.agent.tools.spill import LineDigests
-from hummingbird.app.callbacks import Callbacks
+from hummingbird.app.callbacks import CallbackAsker, Callbacks
 from hummingbird.app.session_holder import SessionHolder
 from hummingbird.core.errors import UsageError
+from hummingbird.core.journal import JournalEntry
 from hummingbird.core.limits import (
     CHAT_ITERATIONS,
     EXEC_TIMEOUT_S,
@@ -19,11 +31,13 @@ from hummingbird.core.limits import (
     MAX_INLINE_BYTES,
     SUBAGENT_ITERATIONS,
 )
-from hummingbird.core.permissions import PermissionQuestion
+from hummingbird.core.masking import Secrets
+from hummingbird.core.permissions import PermissionAction, PermissionQuestion, PermissionRule
 from hummingbird.core.protocols.context_engine import ContextEngine
 from hummingbird.core.protocols.observer import Clock, RunObserver
-from hummingbird.core.protocols.tools import ToolHook
+from hummingbird.core.protocols.tools import Tool, ToolHook
 from hummingbird.core.sessions import SessionSubject
+from hummingbird.core.tool_spec import ToolEffect
 from hummingbird.core.verdicts import FailureVerdict
 from hummingbird.models.prices import PriceOverride
 
@@ -205,3 +219,69 @@ class AgentConfig:
 
 def _to_decimal(usd: Decimal | float | None) -> Decimal | None:
     return None if usd is None else Decimal(str(usd))
+
+
+def create_own_tools(
+    config: AgentConfig, entries: Callable[[], Sequence[JournalEntry]], now: Callable[[], float], secrets: Secrets
+) -> list[Tool]:
+    """Return the built-in tools that the configuration asks for."""
+    tools: list[Tool] = []
+    if config.todo:
+        tools.append(TodoTool(entries))
+    if config.recall:
+        tools.append(RecallTool(None, entries, secrets))
+    if config.memory is not None:
+        tools.append(MemoryTool(FileMemory(Path(config.memory)), now, secrets=secrets))
+    skills = SkillFolders([Path(folder) for folder in config.skills])
+    if found := skills.list_skills().skills:
+        tools.append(SkillTool(skills, tuple(found)))
+    return tools
+
+
+def choose_prompt(config: AgentConfig, instructions: str, secrets: Secrets) -> Callable[[str], str]:
+    """Return what makes the system prompt of the notes of the tools. Reads the files that belong into it, once."""
+    if config.build_prompt is not None:
+        return config.build_prompt
+    if not (config.skills or config.personality or config.memory or config.context_files):
+        return partial(build_system_prompt, workflow=instructions)
+    remembered = None if config.memory is None else FileMemory(Path(config.memory)).read()
+    parts = PromptParts(
+        base=build_system_prompt("", instructions, BASE_RULES),
+        personality=config.personality,
+        memory="" if remembered is None else render_memory_prompt(remembered, secrets=secrets).text,
+        context_files=() if config.context_files is None else find_context_files(Path(config.context_files)).files,
+        skills=tuple(SkillFolders([Path(folder) for folder in config.skills]).list_skills().skills),
+    )
+    return lambda notes: build_chat_prompt(replace(parts, tools=notes))
+
+
+# What happens in the sandbox changes nothing outside of it.
+# The memory is a folder that the user has named for it.
+_UNASKED = frozenset((*SANDBOX_TOOLS, MEMORY_NAME))
+_ALLOWED_RULES = tuple(PermissionRule(PermissionAction.ALLOW, name) for name in sorted(_UNASKED))
+
+
+def choose_permissions(config: AgentConfig, callbacks: Callbacks, tools: Iterable[Tool]) -> SessionPermissions | None:
+    """Return the permissions of an agent with these tools; None if every call may run.
+
+    Raises UsageError for a tool that does more than read, if nobody was named who approves its calls.
+    """
+    approve = config.approve or callbacks.approval
+    given = config.permissions
+    if approve == APPROVE_ALL:
+        return given
+    if callable(approve):
+        if given is not None and given.asker is not None:
+            return given
+        return replace(given or SessionPermissions(_ALLOWED_RULES), asker=CallbackAsker(approve))
+    if approve is not None:
+        raise UsageError(f'approve is {approve!r}; give a function that answers questions, or "{APPROVE_ALL}".')
+    if given is not None:
+        return given
+    for tool in tools:
+        if tool.spec.name not in _UNASKED and (beyond := sorted(tool.spec.effects - {ToolEffect.READ})):
+            raise UsageError(
+                f"The tool {tool.spec.name} does more than read ({', '.join(beyond)}), and nobody approves its calls: "
+                f'give AgentConfig a function as approve, or approve="{APPROVE_ALL}" if every call may run.'
+            )
+    return None

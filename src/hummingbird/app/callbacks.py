@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.tools.permission_gate import SessionPermissions
-from hummingbird.core.errors import UsageError
+from hummingbird.core.errors import UsageError, describe_error
 from hummingbird.core.events import CallDelta, EntryRecorded, ReasoningDelta, RunEvent, TextDelta, ToolProgress
 from hummingbird.core.journal import (
     TURN,
@@ -24,7 +23,11 @@ from hummingbird.core.journal import (
     ToolFinished,
     ToolStarted,
 )
-from hummingbird.core.permissions import GrantScope, PermissionAnswer, PermissionQuestion
+from hummingbird.core.permissions import (
+    GrantScope,
+    PermissionAnswer,
+    PermissionQuestion,
+)
 from hummingbird.core.projections import RunStatus, compute_status
 from hummingbird.core.protocols.observer import RunObserver
 

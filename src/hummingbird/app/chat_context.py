@@ -36,8 +36,7 @@ from hummingbird.app.plugins import load_context_engine, plugin_hooks, plugin_to
 from hummingbird.app.sandboxes import SandboxChoice, resolve_sandbox
 from hummingbird.app.session_catalog import FreshSessionSearch, SessionCatalog
 from hummingbird.app.session_holder import TurnSessionHolder
-from hummingbird.app.source_registry import create_sources
-from hummingbird.app.source_settings import build_source_settings, mcp_server_settings
+from hummingbird.app.source_registry import build_source_settings, create_sources, mcp_server_settings
 from hummingbird.app.stores import StatePaths, state_paths
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
 from hummingbird.config.settings import ChatSettings

@@ -30,8 +30,7 @@ from hummingbird.app.library import Agent
 from hummingbird.app.model_choice import model_chain, price_overrides
 from hummingbird.app.sandboxes import SandboxChoice, resolve_sandbox
 from hummingbird.app.session_holder import OpenSession, OpenSessionHolder, SessionHolder, open_session
-from hummingbird.app.source_registry import create_sources
-from hummingbird.app.source_settings import build_source_settings
+from hummingbird.app.source_registry import build_source_settings, create_sources
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import HummingbirdError, JournalDamaged, SessionUnreadable, UsageError

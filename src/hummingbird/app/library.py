@@ -25,9 +25,13 @@ from hummingbird.agent.tools.registry import Toolbox, select_tools
 from hummingbird.agent.tools.results import InlineShape
 from hummingbird.agent.tools.sandbox_tools import SandboxToolset
 from hummingbird.agent.tools.typed_function import as_tool
-from hummingbird.app.agent_config import AgentConfig, check_sequence
-from hummingbird.app.agent_knowledge import choose_prompt, create_own_tools
-from hummingbird.app.approval import choose_permissions
+from hummingbird.app.agent_config import (
+    AgentConfig,
+    check_sequence,
+    choose_permissions,
+    choose_prompt,
+    create_own_tools,
+)
 from hummingbird.app.callbacks import Callbacks, ObserverGuard
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets

@@ -61,8 +61,7 @@ from hummingbird.service.protocols import Skipped
 from hummingbird.service.publisher import ResultPublisher
 from hummingbird.service.run_stage import RunStage
 from hummingbird.service.votes import VotePoller, VoteTracker
-from hummingbird.service.webhook import create_webhook_app
-from hummingbird.service.webhook_auth import WebhookAuth, create_webhook_auth
+from hummingbird.service.webhook import WebhookAuth, create_webhook_app, create_webhook_auth
 from hummingbird.service.worker import Worker
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
 from hummingbird.storage.registry import open_object_store

@@ -4,9 +4,15 @@ import sys
 
 import click
 
-from hummingbird.app.evaluation.bounds import EVAL_JOBS, EVAL_REPEATS
-from hummingbird.cli.completion import complete_case, complete_model, complete_workflow
-from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
+from hummingbird.app.evaluation.cases import EVAL_JOBS, EVAL_REPEATS
+from hummingbird.cli.options import (
+    check_sandbox_options,
+    complete_case,
+    complete_model,
+    complete_workflow,
+    config_option,
+    sandbox_options,
+)
 
 
 @click.command("eval")

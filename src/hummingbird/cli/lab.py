@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from hummingbird.cli.completion import complete_case
+from hummingbird.cli.options import complete_case
 from hummingbird.core.errors import UsageError
 from hummingbird.core.text import shorten_line
 from hummingbird.lab.case import CaseNotFound, LabCase, case_names, find_case

@@ -4,8 +4,14 @@ import sys
 
 import click
 
-from hummingbird.cli.completion import complete_model, complete_session, complete_workflow
-from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
+from hummingbird.cli.options import (
+    check_sandbox_options,
+    complete_model,
+    complete_session,
+    complete_workflow,
+    config_option,
+    sandbox_options,
+)
 
 
 @click.command()

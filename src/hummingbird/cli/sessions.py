@@ -16,8 +16,7 @@ import msgspec
 from hummingbird.app.clock import SystemClock
 from hummingbird.app.console import LogMasker, OneLineFormatter, print_text
 from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
-from hummingbird.cli.completion import complete_session
-from hummingbird.cli.options import config_option, json_option, verbose_option
+from hummingbird.cli.options import complete_session, config_option, json_option, verbose_option
 from hummingbird.config.loader import find_config, load_config
 from hummingbird.core.context_json import encode_context_json
 from hummingbird.core.errors import ObjectStoreUnusable, SessionTaken, UsageError

@@ -1,13 +1,16 @@
-"""Create httpx2 clients with the configured certificates, and explain broken environment settings.
+"""Create httpx2 clients with the configured certificates, explain broken environment settings, parse Retry-After.
 
 with explain_client_errors():
-        httpx2.AsyncClient(verify=load_ssl_context(ca_bundle))
+    httpx2.AsyncClient(verify=load_ssl_context(ca_bundle))
 """
 
+import math
 import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -85,3 +88,19 @@ def _file_state(path: str) -> object:
 
 def _error_text(error: Exception) -> str:
     return shorten_line(str(error) or type(error).__name__, 200)
+
+
+def parse_retry_after(value: str, now: float) -> float | None:
+    """Return the seconds from `now`, or None for a value that is neither a number nor a date."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        pass
+    else:
+        return seconds if 0 <= seconds < math.inf else None
+    try:
+        date = parsedate_to_datetime(value)
+        moment = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+        return max(0.0, moment.timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

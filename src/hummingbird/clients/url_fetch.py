@@ -18,6 +18,7 @@ import anyio
 import httpx2
 
 from hummingbird.clients.address_policy import describe_site, printable_url
+from hummingbird.clients.http_clients import parse_retry_after
 from hummingbird.core.errors import (
     CallDenied,
     CredentialRefused,
@@ -41,7 +42,6 @@ from hummingbird.core.limits import (
     SOURCE_STALL_S,
     SOURCE_WAIT_S,
 )
-from hummingbird.core.retry_after import parse_retry_after
 from hummingbird.core.text import replace_surrogates, shorten_line
 
 ACCEPT_ENCODING = "gzip, deflate"

@@ -27,7 +27,7 @@ from hummingbird.lab.http_server import LabServer, open_listener
 from hummingbird.lab.konflux import world as konflux
 from hummingbird.lab.konflux.cluster import cluster_application
 from hummingbird.lab.konflux.kubearchive import archive_application
-from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.kubernetes_api import access
 from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX
 from hummingbird.lab.testing_farm import artifacts_application, testing_farm_application
 
@@ -85,12 +85,12 @@ class Scene:
 
     def write_kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig for our own clients, with the token beside the address."""
-        return kubeconfig.write_kubeconfig(path, self.url("konflux"), self.konflux_token, self.worlds.konflux.namespace)
+        return access.write_kubeconfig(path, self.url("konflux"), self.konflux_token, self.worlds.konflux.namespace)
 
     def write_kubectl_config(self, path: Path) -> Path:
         """Write a kubeconfig for kubectl, which sends no token over plain HTTP, so the address contains the token."""
         carrying = f"{self.url('konflux')}{TOKEN_PREFIX}{self.konflux_token}"
-        return kubeconfig.write_kubeconfig(path, carrying, self.konflux_token, self.worlds.konflux.namespace)
+        return access.write_kubeconfig(path, carrying, self.konflux_token, self.worlds.konflux.namespace)
 
     def webhook_event(self) -> tuple[dict[str, str], bytes]:
         """Return headers and body of the webhook that begins the case, as GitLab would send it."""

@@ -45,8 +45,13 @@ from hummingbird.models.response_json import (
     text_or_empty,
     token_count,
 )
-from hummingbird.models.tool_calls import arguments_to_object, arguments_to_text, assign_call_ids, to_legal_name
-from hummingbird.models.wire_format import ModelProfile
+from hummingbird.models.wire_format import (
+    ModelProfile,
+    arguments_to_object,
+    arguments_to_text,
+    assign_call_ids,
+    to_legal_name,
+)
 
 # Errors
 

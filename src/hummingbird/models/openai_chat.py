@@ -35,8 +35,13 @@ from hummingbird.models.openai_api import (
 )
 from hummingbird.models.prefix_cache import extend_prefix
 from hummingbird.models.response_json import list_or_empty, reply_usage, text_or_empty, usage_from_openai
-from hummingbird.models.tool_calls import arguments_to_object, arguments_to_text, derive_call_id, to_legal_name
-from hummingbird.models.wire_format import ModelProfile
+from hummingbird.models.wire_format import (
+    ModelProfile,
+    arguments_to_object,
+    arguments_to_text,
+    derive_call_id,
+    to_legal_name,
+)
 
 # Requests: many chat templates accept one system message, at the start. So a notice is user text marked as such.
 

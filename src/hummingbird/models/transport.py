@@ -16,7 +16,12 @@ import anyio
 import httpx2
 import msgspec
 
-from hummingbird.clients.http_clients import default_ssl_context, explain_client_errors, load_ssl_context
+from hummingbird.clients.http_clients import (
+    default_ssl_context,
+    explain_client_errors,
+    load_ssl_context,
+    parse_retry_after,
+)
 from hummingbird.core.errors import (
     HummingbirdError,
     MissingSetting,
@@ -36,7 +41,6 @@ from hummingbird.core.limits import (
     STALL_TIMEOUT_S,
     STREAM_TIMEOUT_S,
 )
-from hummingbird.core.retry_after import parse_retry_after
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.models.endpoints import is_local
 

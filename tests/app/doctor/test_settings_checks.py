@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from hummingbird.app.doctor.check import CheckFinding
-from hummingbird.app.doctor.config_checks import check_config as settings_of
-from hummingbird.app.doctor.config_checks import environment_checks
-from hummingbird.app.doctor.runner import examine
+from hummingbird.app.doctor.runner import check_config as settings_of
+from hummingbird.app.doctor.runner import environment_checks, examine
 from tests.app.doctor.examining import FAIL, OK, SKIP, WARN, patient, tried, written
 
 READS = "data_sources:\n  gitlab: {token_env: READING}\nprojects:\n  group/one:\n  group/two:\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.evaluation import bounds
+from hummingbird.app.evaluation import cases
 from hummingbird.app.evaluation.cases import select_cases
 from hummingbird.app.evaluation.report import summarize_models, worst_mean_score
 from hummingbird.app.evaluation.runner import SharedBudget, plan_trials
@@ -129,7 +129,7 @@ def test_the_event_of_a_case_decides_which_workflow_it_is_for() -> None:
 
 
 async def test_a_case_that_is_far_too_long_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "case.json").write_text(" " * (bounds.CASE_BYTES + 1))
+    (tmp_path / "case.json").write_text(" " * (cases.CASE_BYTES + 1))
     done = await run_trial(
         Trial(case=LabCase(tmp_path), model="digest"),
         TrialSettings(configuration=load_config(None, None), environment={}),
@@ -139,5 +139,5 @@ async def test_a_case_that_is_far_too_long_is_one_sentence(tmp_path: Path) -> No
 
 
 def test_the_bounds_hold_together() -> None:
-    assert FINDING_NEAR_LINES < bounds.CASE_LINES
-    assert bounds.CASE_BYTES < bounds.RECORDING_BYTES
+    assert FINDING_NEAR_LINES < cases.CASE_LINES
+    assert cases.CASE_BYTES < cases.RECORDING_BYTES

@@ -18,7 +18,7 @@ from hummingbird.lab.case import find_case
 from hummingbird.lab.gitlab.records import Discussion, Note
 from hummingbird.lab.gitlab.webhook_events import event_from_declaration
 from hummingbird.lab.gitlab.world import GitLabWorld
-from hummingbird.lab.gitlab.write import note_changes
+from hummingbird.lab.gitlab.write import notes
 from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.lab.scene import Scene
 from hummingbird.service.event_stage import EventStage
@@ -115,8 +115,8 @@ class Desk:
         def write(world: GitLabWorld) -> int:
             author = world.find_user(by)
             assert author is not None
-            note, _ = note_changes.store_note(
-                world, world.merge_request, author, note_changes.NewNote(body=text, individual=False), text
+            note, _ = notes.store_note(
+                world, world.merge_request, author, notes.NewNote(body=text, individual=False), text
             )
             return note.id
 

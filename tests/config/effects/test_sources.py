@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.source_registry import create_sources
-from hummingbird.app.source_settings import build_source_settings
+from hummingbird.app.source_registry import build_source_settings, create_sources
 from hummingbird.config.loader import load_config
 from hummingbird.core.errors import CallDenied, CredentialRefused, HummingbirdError, MissingSetting, UsageError
 from hummingbird.core.protocols.tools import ByteStream, ToolContext

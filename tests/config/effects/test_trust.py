@@ -10,8 +10,7 @@ import pytest
 
 from hummingbird.app.gitlab_write import ForgeCache
 from hummingbird.app.service import open_event_inbox
-from hummingbird.app.source_registry import create_sources
-from hummingbird.app.source_settings import build_source_settings
+from hummingbird.app.source_registry import build_source_settings, create_sources
 from hummingbird.app.stores import open_queue, state_paths
 from hummingbird.config.configuration import Configuration
 from hummingbird.core.errors import HummingbirdError

@@ -13,8 +13,8 @@ import pytest
 from hummingbird.core.errors import ArgumentsInvalid, CallDenied, SourceNotFound, SourceRefused, SourceResponseInvalid
 from hummingbird.core.limits import ARTIFACT_FILES
 from hummingbird.core.protocols.tools import ByteStream
-from hummingbird.gitlab.read import artifacts
-from hummingbird.gitlab.read.artifacts import read_directory
+from hummingbird.gitlab.read import source
+from hummingbird.gitlab.read.source import read_directory
 from hummingbird.lab.case import LabCase
 from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.gitlab.world import GitLabWorld
@@ -126,7 +126,7 @@ async def test_an_archive_that_is_kept_elsewhere_is_fetched_without_our_token(
         return httpx2.Response(200, content=streamed(packed(FILES)))
 
     monkeypatch.setattr(
-        artifacts, "create_guarded_client", lambda **_: httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+        source, "create_guarded_client", lambda **_: httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
     )
     stage.answers = [Answer(302, b"", {"Location": "https://objects.example/artifacts.zip?signed"})]
     with source_at(stage.url) as ask:
@@ -201,7 +201,7 @@ def test_a_bomb_is_listed_and_does_not_go_off() -> None:
 
 
 async def test_an_archive_that_is_too_large_is_not_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifacts, "GITLAB_ARTIFACTS_BYTES", 100_000)
+    monkeypatch.setattr(source, "GITLAB_ARTIFACTS_BYTES", 100_000)
     stage.answers = [Answer(body=lambda: iter([b"x" * 50_000] * 5), kind="application/zip")]
     with source_at(stage.url) as ask, pytest.raises(SourceResponseInvalid):
         await ask.output("list_job_artifacts", job_id=7)

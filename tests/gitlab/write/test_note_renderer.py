@@ -5,10 +5,10 @@ import pytest
 from hummingbird.core.limits import NOTE_CHARS
 from hummingbird.core.masking import MASK, Secrets
 from hummingbird.gitlab.read.discussion_filter import TRANSCRIPT_REMOVED, extract_report
-from hummingbird.gitlab.write import note_renderer
+from hummingbird.gitlab.write import note_sanitizer
 from hummingbird.gitlab.write.markdown_rebuild import CUT_NOTICE as TEXT_CUT
 from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.note_renderer import LEFT_OUT, render_note
+from hummingbird.gitlab.write.note_sanitizer import LEFT_OUT, render_note
 from hummingbird.gitlab.write.project_writer import GitLabProjectWriter
 from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarker
 from hummingbird.lab.gitlab.server import GitLabLab
@@ -113,7 +113,7 @@ def test_what_is_folded_is_shown_letter_for_letter(text: str, shown: str) -> Non
 
 
 def test_part_that_reaches_into_another_becomes_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(note_renderer, "sanitize_markdown", lambda *_: "```\nleft open")
+    monkeypatch.setattr(note_sanitizer, "sanitize_markdown", lambda *_: "```\nleft open")
     body = made(NoteDraft(text="```\nleft open", below=FOOTER))
     assert body == f"````text\n```\nleft open\n````\n\n---\n{FOOTER}"
 

@@ -8,8 +8,7 @@ from markdown_it.common.utils import unescapeAll
 
 from hummingbird.core.masking import Secrets
 from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.note_renderer import render_note
-from hummingbird.gitlab.write.note_sanitizer import sanitize_markdown, write_suggestion
+from hummingbird.gitlab.write.note_sanitizer import render_note, sanitize_markdown, write_suggestion
 from hummingbird.gitlab.write.protocol import NoteDraft
 from tests.gitlab.write.hostile import MARKER, notes
 from tests.gitlab.write.note_judge import BEGINS_WITH_SLASH, commands, effects

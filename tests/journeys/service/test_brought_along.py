@@ -28,7 +28,7 @@ from hummingbird.config.template import load_embedded
 from hummingbird.gitlab.write.protocol import NoteKind
 from hummingbird.lab.case import find_case
 from hummingbird.lab.gitlab.world import GitLabWorld
-from hummingbird.lab.gitlab.write.note_changes import NewNote, store_note
+from hummingbird.lab.gitlab.write.notes import NewNote, store_note
 from hummingbird.lab.http_server import LabServer
 from hummingbird.lab.scene import Scene
 from hummingbird.models.google_credentials import GoogleToken

@@ -9,7 +9,7 @@ from hummingbird.gitlab.write.protocol import NoteKind
 from hummingbird.lab.gitlab.error_responses import server_error_fault
 from hummingbird.lab.gitlab.world import GitLabWorld
 from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit, apply_edit
-from hummingbird.lab.gitlab.write.note_changes import resolve_notes
+from hummingbird.lab.gitlab.write.notes import resolve_notes
 from tests.journeys.service.stage import Stage, staged
 from tests.standins.vendors.script import Call, Step, Turn
 

@@ -15,10 +15,10 @@ from hummingbird.lab.gitlab.case_loader import load_world
 from hummingbird.lab.gitlab.records import Commit, CommitStatus, WorldChange
 from hummingbird.lab.gitlab.webhook_events import OLDER_RELEASE, event_from_declaration, events_for_change
 from hummingbird.lab.gitlab.world import GitLabWorld
-from hummingbird.lab.gitlab.write import ci, merge_request_changes, note_changes
+from hummingbird.lab.gitlab.write import ci, merge_request_changes, notes
 from hummingbird.lab.gitlab.write.ci import StatusReport
 from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit
-from hummingbird.lab.gitlab.write.note_changes import NewNote
+from hummingbird.lab.gitlab.write.notes import NewNote
 from tests.lab.gitlab.written_case import HEAD, ROOT, folder_of
 
 CAPTURED = Path(__file__).parents[2] / "fixtures/gitlab/webhooks"
@@ -100,9 +100,7 @@ def test_a_note_event_says_all_that_captured_ones_say(world: GitLabWorld, name: 
     place = {"base_sha": ROOT, "start_sha": ROOT, "head_sha": HEAD, "position_type": "text"}
     lines = {"old_path": "src/app.py", "new_path": "src/app.py", "old_line": None, "new_line": 11}
     diff = theirs["object_attributes"]["type"] == "DiffNote"
-    posted = note_changes.create_note(
-        world, mr, world.user(91), NewNote(body="x", position=place | lines if diff else None)
-    )
+    posted = notes.create_note(world, mr, world.user(91), NewNote(body="x", position=place | lines if diff else None))
     assert posted.note is not None
     assert posted.thread is not None
     ours = of_note.note_event(world, mr, posted.thread, posted.note, action="create")
@@ -136,7 +134,7 @@ def test_a_pipeline_that_a_status_opened_is_external_and_of_no_merge_request(
 
 def test_an_internal_note_is_told_as_confidential_and_older_servers_leave_out_internal(world: GitLabWorld) -> None:
     mr, bot = world.merge_request, world.user(91)
-    note = note_changes.create_note(world, mr, bot, NewNote(body="psst", internal=True)).note
+    note = notes.create_note(world, mr, bot, NewNote(body="psst", internal=True)).note
     change = WorldChange("note", "create", note, bot, world.project, mr)
     (event,) = events_for_change(world, change)
     assert (event.flag, event.name) == ("confidential_note_events", "Confidential Note Hook")
@@ -219,7 +217,7 @@ def test_open_is_sent_once_the_diff_is_ready_and_lists_that(world: GitLabWorld) 
 
 def test_a_notes_description_has_whole_addresses_of_images(world: GitLabWorld) -> None:
     body = "see ![shot](/uploads/0f/a.png) and [text](/uploads/0f/b.txt)"
-    posted = note_changes.create_note(world, world.merge_request, world.user(91), NewNote(body=body))
+    posted = notes.create_note(world, world.merge_request, world.user(91), NewNote(body=body))
     assert posted.note is not None
     assert posted.thread is not None
     said = of_note.note_event(world, world.merge_request, posted.thread, posted.note, action="create")

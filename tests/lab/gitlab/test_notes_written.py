@@ -12,7 +12,7 @@ from hummingbird.lab.gitlab.records import Note, WorldChange
 from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.gitlab.webhook_events import events_for_change
 from hummingbird.lab.gitlab.world import WrongLinePolicy
-from hummingbird.lab.gitlab.write.note_changes import BODY_CHARS, MAX_NOTES
+from hummingbird.lab.gitlab.write.notes import BODY_CHARS, MAX_NOTES
 from tests.lab.gitlab.written_case import HEAD, ROOT, Person, served
 
 Makes = Callable[[str], Person]

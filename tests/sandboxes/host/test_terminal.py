@@ -21,8 +21,7 @@ from hummingbird.core.shell.values import (
     PROCESS_READ_BYTES,
 )
 from hummingbird.core.tool_spec import ToolEffect
-from hummingbird.sandboxes.host.host_command import OutputBuffer
-from hummingbird.sandboxes.host.terminal import HostTerminal
+from hummingbird.sandboxes.host.terminal import HostTerminal, OutputBuffer
 from hummingbird.sandboxes.host.workspace import Workspace
 from tests.sandboxes.host.hosting import ENVIRONMENT, called, context, processes_with, seen_soon
 

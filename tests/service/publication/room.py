@@ -24,7 +24,7 @@ from hummingbird.lab.case import find_case
 from hummingbird.lab.gitlab.records import Discussion, Note
 from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.gitlab.world import GitLabWorld
-from hummingbird.lab.gitlab.write import note_changes
+from hummingbird.lab.gitlab.write import notes
 from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.service.publisher import ResultPublisher
 from tests.service.publication.stage import IID, PROJECT, SHA
@@ -91,7 +91,7 @@ class Room:
             request = world.merge_request
             note = next(each for each in request.notes if each.id == note_id)
             author = next(user for user in world.users if user.id == note.author_id)
-            note_changes.remove_note(world, request, author, note)
+            notes.remove_note(world, request, author, note)
 
         self.lab.run_in_server(remove)
 
@@ -192,8 +192,8 @@ def _written(world: GitLabWorld, comment: str, by: str, internal: bool, thread_i
     request = world.merge_request
     author = next(user for user in world.users if user.username == by)
     thread = next((each for each in request.discussions if each.id == thread_id), None)
-    posted = note_changes.store_note(
-        world, request, author, note_changes.NewNote(body=comment, internal=internal, thread=thread), comment
+    posted = notes.store_note(
+        world, request, author, notes.NewNote(body=comment, internal=internal, thread=thread), comment
     )
     note, discussion = posted
     return NoteWritten(

@@ -31,7 +31,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import RemoteProtocolError
 
-from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.kubernetes_api import access
 from hummingbird.lab.kubernetes_api.requests import Raw
 from tests.standins.kubernetes import channels
 
@@ -62,7 +62,7 @@ def _from_server(status: Raw) -> Failed:
 
 
 class Server:
-    def __init__(self, access: kubeconfig.ClusterEndpoint) -> None:
+    def __init__(self, access: access.ClusterEndpoint) -> None:
         self.address: SplitResult = urlsplit(access.server)
         self.headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
 
@@ -189,12 +189,12 @@ def _exit_code(status: Raw) -> int:
 
 def execute(options: argparse.Namespace, command: list[str]) -> int:
     try:
-        access = kubeconfig.read_kubeconfig(kubeconfig.kubeconfig_path(options.kubeconfig), options.context)
-    except kubeconfig.KubeconfigUnusable as unusable:
+        cluster_access = access.read_kubeconfig(access.kubeconfig_path(options.kubeconfig), options.context)
+    except access.KubeconfigUnusable as unusable:
         raise Failed(f"error: {unusable}") from unusable
-    server = Server(access)
+    server = Server(cluster_access)
     name = options.pod.removeprefix("pods/").removeprefix("pod/")
-    path = f"/api/v1/namespaces/{quote(options.namespace or access.namespace or 'default')}/pods/{quote(name)}"
+    path = f"/api/v1/namespaces/{quote(options.namespace or cluster_access.namespace or 'default')}/pods/{quote(name)}"
     pod = server.get(path)
     phase = pod["status"]["phase"]
     if phase in {"Succeeded", "Failed"}:

@@ -26,7 +26,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from hummingbird.lab.http_server import close_connections, open_listener, protocol_factory, uvicorn_config
-from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.kubernetes_api import access
 from hummingbird.lab.kubernetes_api.access import SANDBOX_RULES, AccessControl, RecordedRequest, Rules, ServiceAccount
 from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX, Raw
 from tests.standins.kubernetes import deployments, pod_security
@@ -105,7 +105,7 @@ class KubernetesLab:
         self._ask(lambda cluster: cluster.access.narrow(token, rules))
 
     def kubeconfig(self, path: Path, token: str, namespace: str | None = None) -> Path:
-        return kubeconfig.write_kubeconfig(path, self.url_for(token), token, namespace)
+        return access.write_kubeconfig(path, self.url_for(token), token, namespace)
 
     def deployment(self, namespace: str, manifest: Raw) -> Raw:
         return self._ask(lambda cluster: cluster.store.create("deployments", deployments.newborn(manifest, namespace)))

@@ -17,12 +17,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import is_being_cancelled, is_outside_interrupt, run_within
 from hummingbird.agent.tools.permission_gate import PermissionGate, PermissionRuling
 from hummingbird.agent.tools.registry import PreparedCall, Toolbox
 from hummingbird.agent.tools.results import InlineShape, ResultShape, fence_untrusted, limit_text, tool_failure_text
-from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake
+from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake, describe_error
 from hummingbird.core.journal import JournalEntry, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S, PARTIAL_OUTPUT_BYTES
 from hummingbird.core.messages import UNKNOWN_OUTCOME, ToolCall

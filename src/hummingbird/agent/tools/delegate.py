@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from hummingbird.agent.bounds import ARTEFACTS, DELEGATED_S, DELEGATED_S_CAP, FINDINGS_CHARS, PROGRESS_CHARS, TASKS
-from hummingbird.agent.entity_names import find_names
+from hummingbird.agent.compaction import find_names
 from hummingbird.agent.prompts import NO_ANSWER
 from hummingbird.agent.tools.permission_gate import asked_on_behalf
 from hummingbird.core.errors import UsageError

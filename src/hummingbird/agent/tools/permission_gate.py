@@ -9,9 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
-from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.interrupts import is_being_cancelled, is_outside_interrupt, run_within
-from hummingbird.core.errors import CommandFailed, HummingbirdError
+from hummingbird.core.errors import CommandFailed, HummingbirdError, describe_error
 from hummingbird.core.journal import JournalEntry
 from hummingbird.core.limits import ERROR_TEXT_CHARS, GRANT_SHOWN_CHARS, PERSON_TIMEOUT_S
 from hummingbird.core.permissions import (

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hummingbird.agent.error_text import describe_error
 from hummingbird.agent.tools.preview import clip_bytes
-from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.errors import HummingbirdError, describe_error
 from hummingbird.core.limits import INLINE_RESULT_BYTES, METADATA_BYTES, RESULT_FRAME_BYTES
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, Json

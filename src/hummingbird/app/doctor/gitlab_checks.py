@@ -4,22 +4,52 @@ The write token is checked through the write side and the read token through the
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 
 from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
 from hummingbird.config.configuration import ORCHESTRATOR_VARIABLE, orchestrator_variables, token_variable
 from hummingbird.config.env_requirements import EVERY_PROJECT, EnvRequirement, list_projects
 from hummingbird.config.env_requirements import write_token_requirements as writers
-from hummingbird.core.errors import CredentialRefused, GitLabNotFound
+from hummingbird.core.errors import CredentialRefused, GitLabNotFound, SourceNotFound, SourceResponseInvalid
 from hummingbird.core.limits import DOCTOR_EXPIRY_DAYS, DOCTOR_SKEW_CAP_S, DOCTOR_SKEW_S
 from hummingbird.core.protocols.tools import ToolToken
-from hummingbird.gitlab.access import READING_SCOPES, WRITING_SCOPE, TokenFacts
-from hummingbird.gitlab.read.self_check import can_see_project, read_token_facts
+from hummingbird.gitlab.access import READING_SCOPES, WRITING_SCOPE, TokenFacts, parse_token_facts
+from hummingbird.gitlab.read.client import GitLabReader, GitLabSourceClient
 from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.gitlab.write.protocol import DEVELOPER, OrchestratorToken
 from hummingbird.gitlab.write.self_check import GitLabSelfCheck, WebhookInfo
+
+Answer = TypeVar("Answer")
+
+
+async def read_token_facts(settings: GitLabSettings) -> TokenFacts:
+    """Return what GitLab says about the settings' token. Raises SourceError, CredentialRefused."""
+    facts = parse_token_facts(await _ask_gitlab(settings, lambda reader: reader.get("/personal_access_tokens/self")))
+    if facts is None:
+        raise SourceResponseInvalid("GitLab does not say what the token may do: use a personal or project one.")
+    return facts
+
+
+async def can_see_project(settings: GitLabSettings) -> bool:
+    """Return whether the settings' project is visible, with the settings' token or without one.
+
+    Raises SourceError, CredentialRefused.
+    """
+    try:
+        await _ask_gitlab(settings, lambda reader: reader.get_object(settings.project, ""))
+    except SourceNotFound:
+        return False
+    return True
+
+
+async def _ask_gitlab(settings: GitLabSettings, question: Callable[[GitLabReader], Awaitable[Answer]]) -> Answer:
+    async with aclosing(GitLabSourceClient(settings)) as client:
+        return await client.fetch("GitLab's answer", question)
+
 
 # GitLab itself: does it answer, and do its clock and ours agree?
 

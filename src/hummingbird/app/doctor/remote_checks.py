@@ -9,7 +9,7 @@ from hummingbird.app.clock import SystemClock
 from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
 from hummingbird.app.environment_secrets import all_secrets, environment_secrets, split_environment
 from hummingbird.app.model_choice import model_chain, price_overrides
-from hummingbird.app.source_settings import konflux_settings, mcp_server_settings, testing_farm_settings
+from hummingbird.app.source_registry import konflux_settings, mcp_server_settings, testing_farm_settings
 from hummingbird.config.configuration import read_token_variable
 from hummingbird.config.settings import KonfluxSourceSettings, TestingFarmSourceSettings
 from hummingbird.core.errors import HummingbirdError, MissingSetting, OperatorError, SourceUnavailable

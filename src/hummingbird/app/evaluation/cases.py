@@ -5,12 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hummingbird.app.evaluation.bounds import CASE_LINES, EVAL_CASES
 from hummingbird.core.errors import UsageError
 from hummingbird.core.limits import FINDING_NEAR_LINES
 from hummingbird.core.verdicts import FailureOrigin
 from hummingbird.evidence.regions import FailureClass
 from hummingbird.lab.case import CASES_FOLDER, LabCase, case_names
+
+EVAL_JOBS = 16  # runs at once; each has a GitLab of its own on this machine, and a sandbox
+EVAL_REPEATS = 100
+EVAL_CASES = 1_000
+CASE_BYTES = 1024 * 1024  # of a case.json
+CASE_LINES = 200  # of evidence, findings or forbidden words that one case expects
+RECORDING_BYTES = 64 * 1024 * 1024
+FAILED_CHARS = 300  # of the sentence why a case could not be run, in a table
+
 
 CASE_FILE = "case.json"
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
-from hummingbird.app.evaluation.bounds import FAILED_CHARS
+from hummingbird.app.evaluation.cases import FAILED_CHARS
 from hummingbird.app.evaluation.scores import TrialScores, VerdictGrade
 from hummingbird.app.evaluation.trials import TrialResult
 from hummingbird.core.text import shorten_line

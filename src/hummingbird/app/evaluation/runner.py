@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from hummingbird.app.console import RunProgress, log_to_terminal, print_text
-from hummingbird.app.evaluation.bounds import FAILED_CHARS
+from hummingbird.app.evaluation.cases import FAILED_CHARS
 from hummingbird.app.evaluation.cases import select_cases as chosen_cases
 from hummingbird.app.evaluation.report import results_json_lines, results_markdown, worst_mean_score
 from hummingbird.app.evaluation.trials import (

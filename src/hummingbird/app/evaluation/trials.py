@@ -17,8 +17,7 @@ from types import MappingProxyType
 import msgspec
 
 from hummingbird.agent.tools.results import fence_untrusted
-from hummingbird.app.evaluation.bounds import CASE_BYTES, RECORDING_BYTES
-from hummingbird.app.evaluation.cases import CASE_FILE, parse_expected
+from hummingbird.app.evaluation.cases import CASE_BYTES, CASE_FILE, RECORDING_BYTES, parse_expected
 from hummingbird.app.evaluation.scores import TrialScores, count_claims, score_answer
 from hummingbird.app.investigation import result_from_journal as conducted_of
 from hummingbird.app.run import run_orders

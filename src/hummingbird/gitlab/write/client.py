@@ -1,6 +1,6 @@
 """Send requests to GitLab with the write token, and turn failures into errors for whoever operates the service.
 
-Redirects are not followed, and a write that GitLab may have processed is never repeated: see `gitlab.retry_policy`.
+Redirects are not followed, and a write that GitLab may have processed is never repeated: see `gitlab.http_client`.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from hummingbird.gitlab.http_client import (
     JsonObject,
     Params,
     RequestFailed,
+    RetryPolicy,
     create_http_client,
 )
-from hummingbird.gitlab.retry_policy import RetryPolicy
 from hummingbird.gitlab.write import api_response
 from hummingbird.gitlab.write.api_response import GitLabResponse
 from hummingbird.gitlab.write.protocol import OrchestratorToken

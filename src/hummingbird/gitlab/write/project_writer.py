@@ -40,7 +40,7 @@ from hummingbird.gitlab.http_client import GitLabConnection, JsonObject
 from hummingbird.gitlab.write.api_response import GitLabResponse, positive_int, text_or_empty
 from hummingbird.gitlab.write.client import GitLabWriteClient, create_connection
 from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.note_renderer import render_note
+from hummingbird.gitlab.write.note_sanitizer import render_note
 from hummingbird.gitlab.write.parsers import (
     find_dismissing_users,
     is_internal,

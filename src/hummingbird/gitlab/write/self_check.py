@@ -30,9 +30,9 @@ from hummingbird.gitlab.http_client import (
     GitLabHttpClient,
     GitLabRequest,
     RequestFailed,
+    RetryPolicy,
     create_http_client,
 )
-from hummingbird.gitlab.retry_policy import RetryPolicy
 from hummingbird.gitlab.write.protocol import OrchestratorToken
 
 _CHECK_URL = "check settings.gitlab_url"

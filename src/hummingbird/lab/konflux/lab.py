@@ -25,7 +25,7 @@ from hummingbird.lab.konflux.world import (
     fill_world,
     reader_account,
 )
-from hummingbird.lab.kubernetes_api import kubeconfig
+from hummingbird.lab.kubernetes_api import access
 from hummingbird.lab.kubernetes_api.access import Rules
 from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX, Raw
 
@@ -78,11 +78,11 @@ class KonfluxLab:
 
     def write_kubeconfig(self, path: Path, token: str = KONFLUX_TOKEN) -> Path:
         """Write a kubeconfig for our own clients, with the token beside the address."""
-        return kubeconfig.write_kubeconfig(path, self.cluster_url, token, self.namespace)
+        return access.write_kubeconfig(path, self.cluster_url, token, self.namespace)
 
     def write_kubectl_config(self, path: Path, token: str = KONFLUX_TOKEN) -> Path:
         """Write a kubeconfig for kubectl, with the token in the address."""
-        return kubeconfig.write_kubeconfig(path, self.url_with_token(token), token, self.namespace)
+        return access.write_kubeconfig(path, self.url_with_token(token), token, self.namespace)
 
     def restrict_token(self, rules: Rules) -> None:
         """Replace the token's rules from now on."""

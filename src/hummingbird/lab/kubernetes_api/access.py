@@ -1,12 +1,16 @@
 """Authenticate and authorise requests: bearer tokens, roles in one namespace, and a record of every request.
 
 A role is a table of resources and verbs. Beyond it, every known user may read discovery, version and health, as in a
-real Kubernetes.
+real Kubernetes. The kubeconfig files that lead a client here are JSON, which is also YAML.
 """
 
+import json
+import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from hummingbird.lab.kubernetes_api.requests import ApiRequest, ApiStatusError, credential_error, forbidden_error
 
@@ -103,3 +107,66 @@ def _forbidden_error(user: str, ask: ApiRequest) -> ApiStatusError:
     what = f'cannot {ask.verb} resource "{ask.full_resource}" in API group "{ask.group}" {where}'
     qualified = f"{ask.resource}.{ask.group}" if ask.group else ask.resource
     return forbidden_error(qualified, ask.name, f'User "{user}" {what}')
+
+
+CONTEXT = "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEndpoint:
+    """Where a context points to, and with which token."""
+
+    server: str
+    token: str
+    namespace: str
+
+
+class KubeconfigUnusable(Exception):
+    """The kubeconfig cannot be used; the message is worded like kubectl's."""
+
+    pass
+
+
+def write_kubeconfig(path: Path, server: str, token: str, namespace: str | None = None) -> Path:
+    """Write a kubeconfig with one context and return its path."""
+    context = {"cluster": CONTEXT, "user": CONTEXT, **({"namespace": namespace} if namespace else {})}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CONTEXT, "cluster": {"server": server}}],
+        "users": [{"name": CONTEXT, "user": {"token": token}}],
+        "contexts": [{"name": CONTEXT, "context": context}],
+        "current-context": CONTEXT,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(document, indent=2))
+    return path
+
+
+def read_kubeconfig(path: Path, context: str = "") -> ClusterEndpoint:
+    """Read one context, by default the current one. Raises `Unusable`."""
+    try:
+        document = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise KubeconfigUnusable(f"stat {path}: no such file or directory") from None
+    except ValueError as problem:
+        raise KubeconfigUnusable(
+            f'error loading config file "{path}": this double reads JSON alone: {problem}'
+        ) from problem
+    wanted = context or document.get("current-context", "")
+    chosen = _find_item(document, "contexts", wanted).get("context")
+    if chosen is None:
+        raise KubeconfigUnusable(f'context "{wanted}" does not exist')
+    server = _find_item(document, "clusters", chosen["cluster"])["cluster"]["server"]
+    token = _find_item(document, "users", chosen["user"]).get("user", {}).get("token", "")
+    return ClusterEndpoint(server, token, chosen.get("namespace", ""))
+
+
+def kubeconfig_path(given: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the path to read: the flag, then KUBECONFIG, then kubectl's default."""
+    return Path(given or environment.get("KUBECONFIG", "").split(os.pathsep)[0] or Path.home() / ".kube" / "config")
+
+
+def _find_item(document: Any, kind: str, name: str) -> dict[str, Any]:
+    return next((each for each in document.get(kind) or [] if each.get("name") == name), {})

@@ -33,7 +33,7 @@ from hummingbird.models.rules_report.findings import ConversationEvidence, Rules
 from hummingbird.models.rules_report.records import facts_from_message
 from hummingbird.models.rules_report.report import GREETING, NO_REVIEW, answer_question, write_report
 from hummingbird.models.rules_report.tool_results import PartialLog, ShownOutput
-from hummingbird.models.tool_calls import assign_call_ids
+from hummingbird.models.wire_format import assign_call_ids
 
 _REVIEW = re.compile(
     r"(?i)\b(?:code[ -]?review\w*|review(?:s|ing)? (?:this|the|a|an|my|our|of)\b|review it\b|reviewer\b)"
