@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hummingbird.core.background import RunBackground
 from hummingbird.core.context_json import migrate_context_json
 from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import (
@@ -21,12 +22,14 @@ from hummingbird.core.journal import (
     RunStarted,
     SessionOpened,
     UserSaid,
+    VerdictRecorded,
 )
 from hummingbird.core.limits import JOURNAL_FORMAT
 from hummingbird.core.messages import AssistantMessage
 from hummingbird.core.sessions import (
     SESSION_ID_CHARS,
     SUMMARY_CHARS,
+    FailedJob,
     SessionSubject,
     SessionSummary,
     check_session_id,
@@ -35,6 +38,7 @@ from hummingbird.core.sessions import (
     load_summary,
     summarise_session,
 )
+from hummingbird.core.verdicts import FailureOrigin, FailureVerdict, JobJudgement, ObservedFailure
 from tests.core.journals import journals
 
 OPENED = SessionOpened(at=10.0, session_id="abc", system="Be brief.", format=JOURNAL_FORMAT)
@@ -148,6 +152,31 @@ def test_a_summary_says_what_a_list_shows() -> None:
         usd=0.25,
         last_words="Done.",
         seconds=9.0,
+        answer_s=9.0,
+    )
+
+
+def test_a_summary_says_what_failed_and_how_long_the_first_answer_took() -> None:
+    seen = ObservedFailure(fingerprint="f2", kind="test", class_="TestFailure", title="assert 1 == 2")
+    background = RunBackground(cause="pipeline", asked_at=5.0, title="A title", branch="b", failures=(seen,))
+    judged = (
+        JobJudgement(job="test", origin=FailureOrigin.FLAKY, job_id=9, fingerprints=("f1", "f2")),
+        JobJudgement(job="lint", origin=FailureOrigin.UNKNOWN, fingerprints=("f3",)),
+    )
+    made = summarise_session(
+        [
+            OPENED,
+            RunStarted(at=11.0, run_id="r", model="m", background=background),
+            VerdictRecorded(run_id="r", verdict=FailureVerdict(origin=FailureOrigin.UNKNOWN, jobs=judged)),
+            ended(EndReason.COMPLETED),
+            RunStarted(at=30.0, run_id="s", model="m", background=RunBackground(cause="reply", asked_at=29.0)),
+            RunEnded(at=40.0, run_id="s", reason=EndReason.COMPLETED, text="", answered=True),
+        ]
+    )
+    assert (made.cause, made.request, made.branch, made.answer_s) == ("pipeline", "A title", "b", 15.0)
+    assert made.jobs == (
+        FailedJob("test", 9, "flaky", "f2", "assert 1 == 2", "TestFailure"),
+        FailedJob("lint", 0, "unknown", "f3"),
     )
 
 

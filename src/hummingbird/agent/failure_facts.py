@@ -12,6 +12,7 @@ from typing import Any
 
 from hummingbird.agent.external_evidence import ExternalEvidence
 from hummingbird.agent.failed_logs import FailedLog, RawRecord, ToolReader, read_green_log, read_log
+from hummingbird.core.background import BACKGROUND_JOBS, JobStatus, PipelineStatus, plain_name
 from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import (
     LOOK_ARTIFACT_BYTES,
@@ -46,6 +47,7 @@ class TargetBranch:
     branch: str
     excluded_pipeline_id: int
     pipelines: list[tuple[int, dict[str, RawRecord]]] = field(default_factory=list)  # newest first; jobs by name
+    statuses: list[PipelineStatus] = field(default_factory=list)  # the same, for lists and grids
 
     async def read(self) -> None:
         if not self.branch:
@@ -63,6 +65,7 @@ class TargetBranch:
             if jobs is None:
                 return  # older pipelines alone would be misleading
             self.pipelines.append((number, {str(job.get("name")): job for job in jobs if not job.get("retried")}))
+            self.statuses.append(pipeline_status(number, jobs, branch=self.branch, sha=_text_field(one, "sha")))
 
     def job_history(self, name: str) -> TargetHistory | None:
         """Return the job's history on the branch, or None if it did not run there."""
@@ -79,6 +82,26 @@ class TargetBranch:
         job = next(jobs[name] for number, jobs in self.pipelines if number == there.pipeline_id)
         seen = await read_log(self.reads, job["id"]) if isinstance(job.get("id"), int) else None
         return there if seen is None else replace(there, fingerprints=seen.fingerprints)
+
+
+def pipeline_status(
+    number: int, jobs: Sequence[RawRecord], *, branch: str = "", mr_iid: int = 0, sha: str = ""
+) -> PipelineStatus:
+    """Return how the jobs of a pipeline ended, for lists and grids."""
+    again = {_text_field(job, "name") for job in jobs if job.get("retried")}
+    kept = [job for job in jobs if not job.get("retried")][:BACKGROUND_JOBS]
+    ended = (
+        JobStatus(
+            name=plain_name(_text_field(job, "name")),
+            status=plain_name(_text_field(job, "status")),
+            id=_number_field(job, "id"),
+            retried=_text_field(job, "name") in again,
+        )
+        for job in kept
+    )
+    return PipelineStatus(
+        pipeline_id=number, branch=plain_name(branch), mr_iid=mr_iid, sha=plain_name(sha), jobs=tuple(ended)
+    )
 
 
 def has_report(job: RawRecord) -> bool:
@@ -107,10 +130,11 @@ class FailureSubject:
 
 @dataclass(frozen=True, slots=True)
 class GatheredFacts:
-    """The facts, and the failures that the logs show, for the ledger of known failures."""
+    """The facts, the failures in the logs, for the ledger of known failures, and the pipelines that were listed."""
 
     facts: FailureFacts
     failures: tuple[ObservedFailure, ...] = ()
+    pipelines: tuple[PipelineStatus, ...] = ()
 
 
 async def gather_facts(reads: ToolReader, subject: FailureSubject) -> GatheredFacts:
@@ -122,7 +146,7 @@ async def gather_facts(reads: ToolReader, subject: FailureSubject) -> GatheredFa
     except TimeoutError:
         reads.add_missing(_SLOW)
     facts = FailureFacts(jobs=tuple(gathering.jobs), changed=gathering.changed, missing_facts=tuple(reads.missing))
-    return GatheredFacts(facts if facts.jobs else FailureFacts(), tuple(gathering.failures))
+    return GatheredFacts(facts if facts.jobs else FailureFacts(), tuple(gathering.failures), tuple(gathering.pipelines))
 
 
 @dataclass
@@ -132,6 +156,7 @@ class _FactCollector:
     jobs: list[JobFacts] = field(default_factory=list)
     changed: tuple[str, ...] | None = None
     failures: list[ObservedFailure] = field(default_factory=list)
+    pipelines: list[PipelineStatus] = field(default_factory=list)
     reporting: set[int] = field(default_factory=set)  # jobs that uploaded a test report
     external: dict[str, RawRecord] = field(default_factory=dict)  # failed statuses of other systems, by name
     uploading: set[int] = field(default_factory=set)  # jobs that uploaded other files
@@ -147,6 +172,7 @@ class _FactCollector:
         self.changed = await self._list_diff_paths()
         target = TargetBranch(self.reads, self.subject.target_branch, self.subject.pipeline_id)
         await target.read()
+        self.pipelines += target.statuses
         for place, job in enumerate(self.jobs):
             there = target.job_history(job.name)
             lacks = there is not None and there.has_report and job.id not in self.reporting
@@ -182,6 +208,8 @@ class _FactCollector:
         if pipeline:
             what = f"The list of jobs of pipeline {pipeline}"
             raw = await self.reads.read_list("gitlab_get_pipeline_jobs", what, pipeline_id=pipeline) or []
+        if raw:
+            self.pipelines.append(pipeline_status(pipeline, raw, mr_iid=self.subject.mr_iid, sha=sha))
         self.reporting = {_number_field(one, "id") for one in raw if has_report(one)}
         self.uploading = {_number_field(one, "id") for one in raw if _number_field(one, "artifacts_bytes")}
         on_commit: list[RawRecord] = []

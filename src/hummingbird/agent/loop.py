@@ -219,7 +219,8 @@ class AgentLoop:
         self._open_session(history)
         # an order comes to a session only while no run of it has answered, so there is nothing to reply to
         goes_on = resumed and source is not MessageSource.ORDER
-        self._recorder.record(RunStarted(run_id=run_id, model=self._chain[0], resumed=goes_on))
+        about = self._config.background
+        self._recorder.record(RunStarted(run_id=run_id, model=self._chain[0], resumed=goes_on, background=about))
         if self._config.verdict is not None:
             self._recorder.record(VerdictRecorded(run_id=run_id, verdict=self._config.verdict))
         self._choose_model()

@@ -11,6 +11,7 @@ from hummingbird.agent.compaction import WrapUpEngine
 from hummingbird.agent.tools.permission_gate import PermissionGate, SessionPermissions
 from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.agent.tools.results import ResultShape
+from hummingbird.core.background import RunBackground
 from hummingbird.core.journal import SessionOpened
 from hummingbird.core.limits import INTERRUPT_GRACE_S, JOURNAL_FORMAT, MAX_OUTPUT_TOKENS
 from hummingbird.core.masking import Secrets
@@ -39,6 +40,7 @@ class LoopConfig:
     - `grace_s`: how long an interrupt waits for work to end before it is left behind.
     - `gate`: the permission gate of the parent agent, in place of one made from `permissions`.
     - `about`: what a new conversation is about, for whoever continues it.
+    - `background`: what is known about the subject; it is recorded with the start of each run.
     - `verdict`: what rules say about the subject; it is recorded in the journal before a model is asked.
     """
 
@@ -65,6 +67,7 @@ class LoopConfig:
     grace_s: float = INTERRUPT_GRACE_S
     random: Random = field(default_factory=Random)
     about: SessionSubject = field(default_factory=SessionSubject)
+    background: RunBackground | None = None
     verdict: FailureVerdict | None = None
 
     def session_opened_entry(self, session_id: str) -> SessionOpened:

@@ -22,6 +22,7 @@ from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS
 from hummingbird.agent.tools.spill import LineDigests
 from hummingbird.app.callbacks import CallbackAsker, Callbacks
 from hummingbird.app.session_holder import SessionHolder
+from hummingbird.core.background import RunBackground
 from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import JournalEntry
 from hummingbird.core.limits import (
@@ -115,6 +116,7 @@ class AgentConfig:
         subject: What the session is about, recorded for whoever resumes it.
         session_holder: Keeps sessions in place of `sessions_dir`.
         build_prompt: Makes the system prompt from the notes of the tools, in place of base rules and `instructions`.
+        background: What is known about the subject, recorded for lists and pages; the model is not told.
         verdict: What the rules say about the failure that the runs are about.
         line_digests: Collects digests of the lines that go to files of the sandbox, to check quotations later.
     """
@@ -171,6 +173,7 @@ class AgentConfig:
     subject: SessionSubject | None = None
     session_holder: SessionHolder | None = None
     build_prompt: Callable[[str], str] | None = None
+    background: RunBackground | None = None
     verdict: FailureVerdict | None = None
     line_digests: LineDigests | None = None
 

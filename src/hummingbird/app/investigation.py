@@ -162,7 +162,7 @@ async def gather_failure_facts(
     finally:
         for source in found:
             await source.close()
-    return RuleInput(facts=seen.facts, failures=seen.failures)
+    return RuleInput(facts=seen.facts, failures=seen.failures, pipelines=seen.pipelines)
 
 
 def result_from_journal(
@@ -410,6 +410,7 @@ class AgentInvestigator:
                 clock=self._clock,
                 project=order.project,
                 session_holder=session_holder,
+                background=run.opinion.background,
                 verdict=run.opinion.verdict,
                 line_digests=line_digests,
             ),

@@ -203,6 +203,7 @@ class Agent:
             engine=load_context_engine(context) if isinstance(context, str) else context,
             side_models=list(map(self._models.resolve, config.auxiliary.get(SUMMARY_PURPOSE, ()))),
             grace_s=config.grace_s,
+            background=config.background,
             verdict=config.verdict,
         )
         self._equipment = self._setup, list(self._tools)

@@ -79,7 +79,7 @@ from hummingbird.service.protocols import (
     Skipped,
 )
 from hummingbird.service.publisher import ResultPublisher
-from hummingbird.service.run_stage import RunStage, task_text
+from hummingbird.service.run_stage import RunStage, describe_background, task_text
 from hummingbird.service.verdicts import form_opinion
 from hummingbird.service.votes import VoteTracker
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
@@ -383,6 +383,7 @@ class _RunCommand:
             facts = await investigating.gather_facts(*what, asked.target_branch, bot_ids=bot_ids)
             settings = parts.configuration.settings
             opinion = await form_opinion(wanted, facts, KnownFailureTracker(None, parts.clock), settings)
+            opinion = replace(opinion, background=describe_background(wanted, facts, opinion.failures))
             text, tools = (
                 task_text(wanted, asked.target_branch, opinion.verdict),
                 await forge.finding_tools(applied, wanted.mr_iid),

@@ -25,6 +25,7 @@ from hummingbird.core.context_json import migrate_context_json
 from hummingbird.core.errors import HummingbirdError, JournalDamaged, ObjectStoreUnusable, SessionUnreadable, UsageError
 from hummingbird.core.journal import JournalEntry, SessionOpened, SessionRenamed
 from hummingbird.core.protocols.observer import Clock
+from hummingbird.core.protocols.run_figures import RunFiguresSource
 from hummingbird.core.protocols.sessions import (
     DailyCost,
     IndexedText,
@@ -287,6 +288,11 @@ class SessionCatalog:
         await self._index.clear()
         await self.refresh(on_progress)
         return len(await self._index.stamps())
+
+    @property
+    def figures(self) -> RunFiguresSource:
+        """Return what answers questions about many runs."""
+        return self._index
 
     async def list_sessions(self, limit: int, project: str = "", text: str = "") -> Sequence[SessionSummary]:
         return await self._index.list_sessions(limit, project, text)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from hummingbird.core.background import RunBackground
 from hummingbird.core.errors import JournalDamaged, SessionUnreadable
 from hummingbird.core.limits import JOURNAL_FORMAT
 from hummingbird.core.messages import AssistantMessage, NoticeKind
@@ -103,11 +104,12 @@ class SessionOpened(_EntryBase, frozen=True, kw_only=True, tag="session_opened")
 
 
 class RunStarted(_EntryBase, frozen=True, kw_only=True, tag="run_started"):
-    """A run started, or resumed after an interruption."""
+    """A run started, or resumed after an interruption; `background` is not part of the conversation."""
 
     run_id: str
     model: str
     resumed: bool = False
+    background: RunBackground | None = None
 
 
 class HistoryImported(_EntryBase, frozen=True, kw_only=True, tag="history_imported"):

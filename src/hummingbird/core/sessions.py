@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hummingbird.core.background import RunBackground
 from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import (
     TURN,
@@ -32,7 +33,7 @@ from hummingbird.core.journal import (
 from hummingbird.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, messages_from_chat
 from hummingbird.core.projections import UsageLedger
 from hummingbird.core.text import replace_surrogates, shorten_line
-from hummingbird.core.verdicts import render_verdict
+from hummingbird.core.verdicts import FailureVerdict, render_verdict
 
 # Size of a session
 SESSION_ID_CHARS = 128
@@ -42,6 +43,7 @@ SEGMENTS_AT_ONCE = 16  # sealed segments that are read at the same time
 SESSIONS_AT_ONCE = 4  # sessions that are read for the index at the same time: each may be as long as a journal can be
 CONTEXT_BYTES = 64 * 1024 * 1024  # largest context.json that is migrated
 SUMMARY_CHARS = 120  # length of a session's title
+JOBS_SUMMARISED = 30  # failed jobs in a summary
 
 # Lease of a session in a bucket. Only waiting times depend on these: every write there is conditional.
 LEASE_S = 60.0  # how long a holder that gives no sign of life keeps the lease
@@ -123,6 +125,7 @@ class SessionSubject(msgspec.Struct, frozen=True, omit_defaults=True):
     mr_iid: int = 0
     sha: str = ""
     folder: str = ""
+    pipeline_id: int = 0
 
     def is_for(self, project: str, mr_iid: int) -> bool:
         """Tell whether the session was started for that very merge request; False when that is unknown."""
@@ -168,10 +171,21 @@ def _iter_order_texts(entries: Iterable[JournalEntry]) -> Iterator[str]:
 
 
 def _parse_order_fields(said: dict[str, Any]) -> dict[str, Any]:
-    kinds = {"workflow": str, "project": str, "mr_iid": int, "sha": str}
+    kinds = {"workflow": str, "project": str, "mr_iid": int, "sha": str, "pipeline_id": int}
     named = {"mr_iid": said.get("iid"), **said}  # sessions of older formats call it iid
     found = {name: named[name] for name, kind in kinds.items() if type(named.get(name)) is kind}
     return {name: replace_surrogates(value) if isinstance(value, str) else value for name, value in found.items()}
+
+
+class FailedJob(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A failed job as the rules judged it, with its likeliest failure; `title` is the line that says what happened."""
+
+    name: str
+    job_id: int = 0
+    origin: str = ""
+    fingerprint: str = ""
+    title: str = ""
+    class_: str = ""
 
 
 class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -180,8 +194,9 @@ class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     `title` is what a person called it, else the subject of its order, else the first thing that a person said.
     `last_words` is how its last answer or message begins. `reason` is why its last run ended, empty while it has not.
     `usd` is the known part of its cost; `tokens` counts input tokens, `cached` those of them that came from a cache.
-    `verdict` is the origin that the rules judged last, empty if they judged nothing. `seconds` is how long its runs
-    took together, without one that has not ended.
+    `verdict` is the origin that the rules judged last, empty if they judged nothing, `jobs` what failed. `seconds` is
+    how long its runs took together, without one that has not ended; `answer_s` is the time from the event to the first
+    answer. `cause`, `request` (the title of the merge request) and `branch` are those of the first run.
     """
 
     session_id: str
@@ -201,6 +216,12 @@ class SessionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     last_words: str = ""
     verdict: str = ""
     seconds: float = 0.0
+    output: int = 0
+    cause: str = ""
+    request: str = ""
+    branch: str = ""
+    answer_s: float = 0.0
+    jobs: tuple[FailedJob, ...] = ()
 
     @property
     def state(self) -> str:
@@ -213,13 +234,16 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
     found, ledger = list(entries), UsageLedger()
     model = reason = said = renamed = last = verdict = ""
     runs = answers = 0
-    began = seconds = 0.0
+    began = seconds = answer_s = 0.0
+    jobs: tuple[FailedJob, ...] = ()
+    background = RunBackground()
     for entry in found:
         ledger.apply(entry)
         match entry:
             case SessionOpened():
                 session_id = entry.session_id
             case RunStarted():
+                background = background if runs else entry.background or background
                 model, reason, runs, began = entry.model, "", runs + 1, entry.at
             case ModelSwitched():
                 model = entry.model
@@ -231,8 +255,10 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
                 said, last = said or entry.text, entry.text
             case RunEnded():
                 reason, seconds = entry.reason.value, seconds + max(0.0, entry.at - began)
+                if entry.answered and not answer_s:
+                    answer_s = max(0.0, entry.at - (min(background.asked_at, began) or began))
             case VerdictRecorded():
-                verdict = entry.verdict.origin.value
+                verdict, jobs = entry.verdict.origin.value, _failed_jobs(entry.verdict, background)
             case _:
                 pass
     begun, used = find_subject(found), ledger.bill().usage
@@ -257,7 +283,25 @@ def summarise_session(entries: Iterable[JournalEntry], session_id: str = "") -> 
         last_words=shorten_line(" ".join(last.split()), SUMMARY_CHARS),
         verdict=verdict,
         seconds=seconds,
+        output=used.output,
+        cause=background.cause,
+        request=background.title,
+        branch=background.branch,
+        answer_s=answer_s,
+        jobs=jobs,
     )
+
+
+def _failed_jobs(verdict: FailureVerdict, background: RunBackground) -> tuple[FailedJob, ...]:
+    by_print = {one.fingerprint: one for one in background.failures}
+    made = []
+    for job in verdict.jobs[:JOBS_SUMMARISED]:
+        known = next((by_print[one] for one in job.fingerprints if one in by_print), None)
+        first = known.fingerprint if known else next(iter(job.fingerprints), "")
+        title, class_ = (known.title or known.kind, known.class_) if known else ("", "")
+        name = replace_surrogates(job.job)
+        made.append(FailedJob(name, job.job_id, job.origin.value, first, replace_surrogates(title), class_))
+    return tuple(made)
 
 
 def _subject_title(begun: SessionSubject) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
+from hummingbird.core.background import PipelineStatus, RunBackground
 from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.events import RunOutcome
 from hummingbird.core.findings import ReviewFinding
@@ -74,12 +75,13 @@ class RuleInput:
     """What rules may weigh before a model is asked.
 
     `verdict` is the one that the order's journal holds already; then nothing is gathered or judged again. `failures`
-    are those that the logs show.
+    are those that the logs show, `pipelines` those whose jobs were listed.
     """
 
     facts: FailureFacts | None = None
     verdict: FailureVerdict | None = None
     failures: tuple[ObservedFailure, ...] = ()
+    pipelines: tuple[PipelineStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +89,13 @@ class RuleOpinion:
     """What rules say about an order before the agent investigates it.
 
     `verdict` is None if no failure is known. `instead` is the text to post in place of an analysis, because the same
-    failure was analysed before; empty otherwise.
+    failure was analysed before; empty otherwise. `background` is what the journal keeps about the subject.
     """
 
     verdict: FailureVerdict | None = None
     instead: str = ""
     failures: tuple[ObservedFailure, ...] = ()
+    background: RunBackground | None = None
 
 
 NO_OPINION = RuleOpinion()

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from hummingbird.agent.tools.finding_report import ReportFindingTool
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
 from hummingbird.config.settings import Settings
+from hummingbird.core.background import BACKGROUND_FAILURES, BACKGROUND_PIPELINES, RunBackground, plain_name
 from hummingbird.core.errors import GitLabNotFound, GitLabRateLimited, HummingbirdError, OperatorError, SessionTaken
 from hummingbird.core.limits import BUSY_PAUSE_S, TAKEN_PAUSE_S
 from hummingbird.core.orders import OrderCause, WorkOrder
 from hummingbird.core.protocols.tools import Tool
-from hummingbird.core.verdicts import FailureVerdict
+from hummingbird.core.verdicts import FailureVerdict, ObservedFailure
 from hummingbird.gitlab.write.protocol import (
     DEVELOPER,
     GitLabWriter,
@@ -43,7 +44,14 @@ from hummingbird.service.findings import (
 from hummingbird.service.note_commands import CanAsk, can_ask_nothing, choice_fault_text, find_override_fault
 from hummingbird.service.note_text import is_nothing_found, verdict_for_model
 from hummingbird.service.pipeline_settle import SettleWait, check_settled, has_recovered
-from hummingbird.service.protocols import FailedOrder, InvestigationResult, Investigator, RetryLater, Skipped
+from hummingbird.service.protocols import (
+    FailedOrder,
+    InvestigationResult,
+    Investigator,
+    RetryLater,
+    RuleInput,
+    Skipped,
+)
 from hummingbird.service.publisher import ResultPublisher, ThreadLocation
 from hummingbird.service.thread_history import find_end_note, has_started, last_reviewed_patch, run_refusal_reason
 from hummingbird.service.verdicts import failures_explained_by, form_opinion
@@ -294,6 +302,7 @@ class _OrderRun:
         what, bot_ids = (self.order, self.configuration, self.applied), await self.forge.bot_ids()
         facts = await investigator.gather_facts(*what, change.target_branch, bot_ids=bot_ids)
         opinion = await form_opinion(self.order, facts, self.stage.known_failures, settings, author_id=change.author_id)
+        opinion = replace(opinion, background=describe_background(self.order, facts, opinion.failures, self.request))
         text = task_text(self.order, change.target_branch, opinion.verdict, review.model_context if review else None)
         tools: Sequence[Tool] = ()
         if review is not None:
@@ -356,6 +365,25 @@ class _OrderRun:
         _log.error("Order %s, session %s: %s", self.order.id, self.order.session_id, error)
         await publication.post_failure(self.order, place, str(error))
         return FailedOrder(error)
+
+
+def describe_background(
+    order: WorkOrder,
+    facts: RuleInput,
+    failures: Sequence[ObservedFailure],
+    request: MergeRequestDetails | None = None,
+) -> RunBackground:
+    """Return what the journal keeps about the subject of the order, for lists and pages."""
+    change = request.change if request else None
+    return RunBackground(
+        cause=order.cause.value,
+        asked_at=order.made_at,
+        title=plain_name(request.title) if request else "",
+        branch=plain_name(change.source_branch) if change else "",
+        target_branch=plain_name(change.target_branch) if change else "",
+        pipelines=facts.pipelines[:BACKGROUND_PIPELINES],
+        failures=tuple(failures[:BACKGROUND_FAILURES]),
+    )
 
 
 def task_text(

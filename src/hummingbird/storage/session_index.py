@@ -15,18 +15,27 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from hashlib import blake2b
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from hummingbird.core.background import PipelineStatus
 from hummingbird.core.journal import JournalEntry, dump_entry
+from hummingbird.core.protocols.run_figures import (
+    FailureRun,
+    RunChoices,
+    RunFigures,
+    RunQuery,
+    SeenPipeline,
+    SpendingTables,
+)
 from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS, DailyCost, IndexedText, SearchHit
 from hummingbird.core.sessions import (
     INDEXED_CHARS,
@@ -53,9 +62,23 @@ from hummingbird.core.sessions import (
     texts_from_entry,
 )
 from hummingbird.core.text import replace_surrogates, shorten_line
+from hummingbird.storage.run_index import (
+    RUN_TABLES,
+    clear_runs,
+    failure_runs,
+    find_runs,
+    forget_run,
+    list_pipelines,
+    pipelines_from_entries,
+    record_run,
+    run_choices,
+    run_figures,
+    spending_tables,
+)
 from hummingbird.storage.sqlite_ledger import RebuildableSqliteFile
 
 Mask = Callable[[str], str]
+AnswerT = TypeVar("AnswerT")
 
 _JOINER = "\u2060"  # word joiner: invisible, and a word boundary for SQLite
 _CUT = "\n…\n"
@@ -111,6 +134,14 @@ def mask_summary(made: SessionSummary, entries: Sequence[JournalEntry], mask: Ma
         model=mask(clean_text(made.model)),
         reason=mask(clean_text(made.reason)),
         last_words=last,
+        request=mask(clean_text(made.request)),
+        branch=mask(clean_text(made.branch)),
+        jobs=tuple(
+            msgspec.structs.replace(
+                job, name=mask(clean_text(job.name)), title=mask(clean_text(job.title)), class_=clean_text(job.class_)
+            )
+            for job in made.jobs
+        ),
     )
 
 
@@ -237,6 +268,7 @@ def forget_session(index: sqlite3.Connection, session_id: str) -> None:
     """Delete a session from the index."""
     session = find_session(index, session_id).id
     _drop_texts(index, session)
+    forget_run(index, session)
     index.execute("DELETE FROM sessions WHERE id = ?", (session,))
 
 
@@ -244,6 +276,7 @@ def clear_index(index: sqlite3.Connection) -> None:
     """Delete everything from the index."""
     index.execute("INSERT INTO words (words) VALUES ('delete-all')")
     index.execute("DELETE FROM texts")
+    clear_runs(index)
     index.execute("DELETE FROM sessions")
 
 
@@ -258,14 +291,22 @@ class SessionSnapshot:
     entries: Sequence[JournalEntry]
     first: bytes
     last: bytes
+    pipelines: tuple[PipelineStatus, ...] = ()
 
     @classmethod
     def from_entries(
-        cls, session_id: str, stamp: str, summary: SessionSummary, place: str, entries: Sequence[JournalEntry]
+        cls,
+        session_id: str,
+        stamp: str,
+        summary: SessionSummary,
+        place: str,
+        entries: Sequence[JournalEntry],
+        *,
+        pipelines: tuple[PipelineStatus, ...] = (),
     ) -> "SessionSnapshot":
-        """Return a snapshot with the digests of its first and last entry."""
+        """Return a snapshot with the digests of its first and last entry; `pipelines` are masked already."""
         ends = (_entry_digest(entries[0]), _entry_digest(entries[-1])) if entries else (b"", b"")
-        return cls(session_id, stamp, summary, place, entries, *ends)
+        return cls(session_id, stamp, summary, place, entries, *ends, pipelines)
 
     def plan_update(self, there: IndexedSession, mask: Mask) -> "IndexUpdate | None":
         """Return the update that the index needs; None if the index holds a later state of the session."""
@@ -313,6 +354,7 @@ class IndexUpdate:
         searched = " ".join((seen.session_id, made.title, made.about.project, made.model)).casefold()
         ends = (len(seen.entries), seen.first, seen.last)
         index.execute(_RENEW, (seen.stamp, seen.place, made.changed_at, *ends, searched, content, session))
+        record_run(index, session, seen.place, made, seen.pipelines)
         return True
 
 
@@ -379,7 +421,7 @@ class SqliteSessionIndex:
     """A `SessionIndex` in a SQLite file. `mask` is applied to every text before it is stored."""
 
     def __init__(self, path: Path, mask: Mask, on_trouble: Callable[[str], None]) -> None:
-        self._file = RebuildableSqliteFile(path, _WHAT, _MARK, (_FIRST_VERSION,), on_trouble)
+        self._file = RebuildableSqliteFile(path, _WHAT, _MARK, (_FIRST_VERSION, RUN_TABLES), on_trouble)
         self._mask = mask
 
     def check_readable(self) -> None:
@@ -401,6 +443,32 @@ class SqliteSessionIndex:
     async def daily_costs(self, since: date) -> Sequence[DailyCost]:
         return await asyncio.to_thread(self._count_days, since)
 
+    async def find_runs(self, query: RunQuery, limit: int) -> Sequence[SessionSummary]:
+        matches = [one.match for one in build_queries(query.text, limit)] if query.text else []
+        asked = replace(query, text=clean_text(query.text).casefold())
+        place = self._project_word(query.project)
+        return await self._ask(partial(find_runs, query=asked, place=place, matches=matches, limit=_clamp(limit)))
+
+    async def run_choices(self) -> RunChoices:
+        return await self._ask(run_choices)
+
+    async def run_figures(self, since: float, project: str = "") -> RunFigures:
+        return await self._ask(partial(run_figures, since=since, place=self._project_word(project)))
+
+    async def spending_tables(self, since: float) -> SpendingTables:
+        return await self._ask(partial(spending_tables, since=since))
+
+    async def list_pipelines(self, project: str, limit: int, *, of_branches: bool) -> Sequence[SeenPipeline]:
+        place = self._project_word(project)
+        return await self._ask(partial(list_pipelines, place=place, limit=_clamp(limit), of_branches=of_branches))
+
+    async def failure_runs(self, project: str, fingerprints: Sequence[str], limit: int) -> Sequence[FailureRun]:
+        place = self._project_word(project)
+        return await self._ask(partial(failure_runs, place=place, fingerprints=fingerprints, limit=_clamp(limit)))
+
+    async def _ask(self, question: Callable[[sqlite3.Connection], AnswerT]) -> AnswerT:
+        return await asyncio.to_thread(self._file.read, question)
+
     async def search(self, query: str, limit: int = SEARCH_HITS, project: str = "") -> Sequence[SearchHit]:
         return await asyncio.to_thread(self._search, query, max(0, min(limit, SEARCH_HITS)), project)
 
@@ -421,7 +489,9 @@ class SqliteSessionIndex:
     def _put(self, session_id: str, stamp: str, summary: SessionSummary, entries: Sequence[JournalEntry]) -> None:
         """Index the session. Texts are masked before the file is locked; repeated if another writer was faster."""
         made = mask_summary(summary, entries, self._mask)
-        seen = SessionSnapshot.from_entries(session_id, stamp, made, self._project_word(summary.about.project), entries)
+        place = self._project_word(summary.about.project)
+        pipelines = pipelines_from_entries(entries, lambda text: self._mask(clean_text(text)))
+        seen = SessionSnapshot.from_entries(session_id, stamp, made, place, entries, pipelines=pipelines)
         while change := seen.plan_update(self._file.read(partial(find_session, session_id=session_id)), self._mask):
             if self._file.write(change.apply):
                 return

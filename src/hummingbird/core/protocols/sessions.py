@@ -10,6 +10,7 @@ from datetime import date
 from typing import Protocol
 
 from hummingbird.core.journal import JournalEntry
+from hummingbird.core.protocols.run_figures import RunFiguresSource
 from hummingbird.core.protocols.sandbox import ArchiveStore, SandboxArchive
 from hummingbird.core.sessions import SEARCH_HITS, SessionSummary, Speaker
 
@@ -193,7 +194,7 @@ class DailyCost:
     cached: int
 
 
-class SessionIndex(Protocol):
+class SessionIndex(RunFiguresSource, Protocol):
     """Find what was said in sessions by words.
 
     The index is built from journals and can be rebuilt at any time; its methods answer without opening a journal. A
