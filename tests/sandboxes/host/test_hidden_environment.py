@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -24,11 +23,15 @@ print(before, after)
 def test_a_command_of_the_same_user_cannot_read_our_environment() -> None:
     """And could before: or the test shows nothing."""
     became = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
-    program = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
     environment = {"PATH": "/usr/bin:/bin", "OPEN_TOKEN": "SESAME", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [*became, *program], env=environment, capture_output=True, text=True, timeout=30, check=False, cwd="/"
-    )
-    if "Permission denied" in done.stderr:
-        pytest.skip("nobody else may run this interpreter here")
+
+    def run(program: str) -> subprocess.CompletedProcess[str]:
+        command = [*became, sys.executable, "-c", program]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60, check=False, cwd="/"
+        )
+
+    if run("import hummingbird").returncode:  # as in a clone below /root
+        pytest.skip("nobody else may read this installation")
+    done = run(PROGRAM)
     assert done.stdout.split() == ["1", "0"], done.stderr
