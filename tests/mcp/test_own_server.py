@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.mcp_server import _LineWindow
+from hummingbird.app.mcp_server import _HttpGuard, _LineWindow
 from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
 from tests.cli.typing_in import typed
@@ -157,12 +157,9 @@ async def test_each_case_of_the_lab_gets_an_answer_within_its_size(case: str, tm
     assert len(said) <= ANSWER_CHARS
 
 
-async def test_over_http_only_who_shows_the_token_is_answered(scene: Scene, tmp_path: Path) -> None:
-    import httpx2
-    from mcp import ClientSession
-    from mcp.client.streamable_http import streamable_http_client
-
-    given = environment(scene, tmp_path, HUMMINGBIRD_MCP_TOKEN=TOKEN)
+@asynccontextmanager
+async def served(given: dict[str, str]) -> AsyncIterator[tuple[str, Any]]:
+    """Run the server over HTTP; give its address and the stream of its further words."""
     server = await asyncio.create_subprocess_exec(
         *[sys.executable, "-m", "hummingbird", "mcp", "--http", "--port", "0"],
         env=given,
@@ -171,7 +168,21 @@ async def test_over_http_only_who_shows_the_token_is_answered(scene: Scene, tmp_
     try:
         assert server.stderr is not None
         async with asyncio.timeout(60):
-            url = (await server.stderr.readline()).decode().split()[-1]
+            yield (await server.stderr.readline()).decode().split()[-1], server.stderr
+            server.terminate()
+            assert await server.wait() == 0
+    finally:
+        if server.returncode is None:
+            server.kill()
+            await server.wait()
+
+
+async def test_over_http_only_who_shows_the_token_is_answered(scene: Scene, tmp_path: Path) -> None:
+    import httpx2
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with served(environment(scene, tmp_path, HUMMINGBIRD_MCP_TOKEN=TOKEN)) as (url, _):
         async with httpx2.AsyncClient(headers={"Authorization": "Bearer wrong"}) as client:
             assert (await client.post(url, json={})).status_code == 401
         async with (
@@ -187,13 +198,55 @@ async def test_over_http_only_who_shows_the_token_is_answered(scene: Scene, tmp_
             assert (failed, said.startswith("Verdict: ")) == (False, True)
             refused, failed = await ask(session, "explain_log", file="/etc/passwd")
             assert (failed, "This server reads no files" in refused) == (True, True)
-        server.terminate()
-        async with asyncio.timeout(60):
-            assert await server.wait() == 0
-    finally:
-        if server.returncode is None:
-            server.kill()
-            await server.wait()
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+async def test_without_a_token_of_ours_it_makes_one_and_asks_for_it(scene: Scene, tmp_path: Path) -> None:
+    import httpx2
+
+    async with served(environment(scene, tmp_path)) as (url, words), httpx2.AsyncClient(headers=ACCEPT) as client:
+        token = (await words.readline()).decode().split()[-1]
+        assert (await client.post(url, json=INITIALIZE)).status_code == 401
+        shown = {"Authorization": f"Bearer {token}"}
+        assert (await client.post(url, json=INITIALIZE, headers=shown)).status_code == 200
+    assert len(token) >= 32
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Origin", "http://evil.example", 403),
+        ("Origin", "null", 403),
+        ("Host", "evil.example", 403),
+        ("Host", "127.0.0.1.evil.example:8090", 403),
+        ("Origin", "http://localhost:6274", 200),
+        ("Host", "localhost:8090", 200),
+        ("Host", "[::1]:8090", 200),
+    ],
+)
+async def test_pages_of_other_machines_reach_nothing_even_with_the_token(header: str, value: str, status: int) -> None:
+    reached: list[object] = []
+    sent: list[dict[str, Any]] = []
+
+    async def application(_scope: object, _receive: object, _send: object) -> None:
+        reached.append(1)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    given = {"host": "127.0.0.1:8090", "authorization": f"Bearer {TOKEN}", header.lower(): value}
+    headers = [(name.encode(), text.encode()) for name, text in given.items()]
+    await _HttpGuard(application, TOKEN, loopback_only=True)({"headers": headers}, None, send)
+    assert bool(reached) is (status == 200)
+    assert [each["status"] for each in sent if "status" in each] == ([] if status == 200 else [status])
 
 
 def test_a_log_of_one_endless_line_is_not_kept_whole() -> None:

@@ -20,7 +20,8 @@ def mcp(*, config: str | None, http: bool, host: str, port: int, verbose: bool) 
 
     Coding agents start it and call its tools: why_did_pipeline_fail, explain_log, get_evidence, known_failures and
     search_sessions. No model takes part, and nothing is changed. It reads the projects of the configured workflows with
-    their read tokens. Over HTTP on another address than 127.0.0.1, clients must show HUMMINGBIRD_MCP_TOKEN.
+    their read tokens. Over HTTP, clients must show HUMMINGBIRD_MCP_TOKEN; on 127.0.0.1 a token is made up and printed
+    if that is not set.
 
     \b
     Examples:

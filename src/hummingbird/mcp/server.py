@@ -30,9 +30,14 @@ def create_mcp_server(tools: Sequence[ServerTool], instructions: str, version: s
     return server
 
 
-def create_mcp_application(server: "MCPServer[Any]", host: str) -> Any:
-    """Return the server as an ASGI application that keeps no state between requests."""
-    return server.streamable_http_app(streamable_http_path=ENDPOINT, json_response=True, stateless_http=True, host=host)
+def create_mcp_application(server: "MCPServer[Any]") -> Any:
+    """Return the server as an ASGI application that keeps no state between requests; it refuses nobody."""
+    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
+
+    open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    return server.streamable_http_app(
+        streamable_http_path=ENDPOINT, json_response=True, stateless_http=True, transport_security=open_to_all
+    )
 
 
 def _with_sentences(tool: ServerTool) -> ServerTool:
