@@ -176,7 +176,7 @@ def test_state_and_configuration_are_mounted_where_the_image_looks(base: list[Ra
 
 @FOLDERS
 def test_the_agent_may_do_in_the_sandboxes_namespace_what_the_code_does(folder: Path) -> None:
-    """And what O2 lists; the code's own role is what every test of sandboxes runs with."""
+    """No more and no less; the code's own role is what every test of sandboxes runs with."""
     made = rendered(folder)
     own = found(made, "Role", SANDBOXES)
     assert own["rules"] == build_role()["rules"]

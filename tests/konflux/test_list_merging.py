@@ -61,7 +61,7 @@ async def test_tasks_are_found_by_their_run_and_pods_by_run_or_task(lab: Konflux
         pods = await asked.lines("list_pods", taskrun="task")
         (live,) = await asked.lines("list_pods", pipelinerun="run")
     assert [pod["metadata"]["name"] for pod in pods] == ["pod-of-task"]
-    assert (live["kind"], live["apiVersion"]) == ("Pod", "v1")  # facts 4: the cluster leaves it out
+    assert (live["kind"], live["apiVersion"]) == ("Pod", "v1")  # the cluster leaves it out
 
 
 @pytest.mark.parametrize("given", [{}, {"sha": SHA, "pipelinerun": "run"}])
@@ -86,7 +86,7 @@ async def test_pages_are_followed_on_both_servers(lab: KonfluxLab, tmp_path: Pat
 
 @pytest.mark.thorough
 async def test_nothing_at_all_is_said_and_a_shortened_commit_is_blamed(lab: KonfluxLab, tmp_path: Path) -> None:
-    lab.world.old_archive = True  # facts 4: items is null
+    lab.world.old_archive = True  # items is null there
     async with before(lab, tmp_path) as asked:
         (told,) = await asked.lines("list_pipelineruns", sha=SHA)
         (short,) = await asked.lines("list_pipelineruns", sha=SHA[:8])

@@ -1,4 +1,4 @@
-"""The lab's GitLab refuses in GitLab's words: every shape of facts 2.8 that a reader or writer can meet.
+"""The lab's GitLab refuses in GitLab's words: every shape of an error that a reader or writer can meet.
 
 Those that no request of ours brings about are planned as faults, and must look the same.
 """

@@ -1,4 +1,4 @@
-"""A server that cannot be started, dies, hangs or talks nonsense costs itself alone (C5, bad input)."""
+"""A server that cannot be started, dies, hangs or talks nonsense costs itself alone."""
 
 import asyncio
 import sys

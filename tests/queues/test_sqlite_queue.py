@@ -11,7 +11,7 @@ import pytest
 
 from hummingbird.core.errors import InvalidRequest, QueueUnusable, ReceiptExpired
 from hummingbird.core.limits import QUEUE_DEDUP_S, QUEUE_HELD_S, QUEUE_RECEIVES
-from hummingbird.queues import sqlite_queue
+from hummingbird.queues import queue_rules, sqlite_queue
 from hummingbird.queues.sqlite_queue import SqliteQueue
 
 _SENDER = """
@@ -194,6 +194,7 @@ async def test_in_one_process_nobody_has_to_look(
 ) -> None:
     """The second look would come far too late."""
     monkeypatch.setattr(sqlite_queue, "QUEUE_LOOK_S", 1_000.0)
+    monkeypatch.setattr(queue_rules, "QUEUE_WAIT_S", 60.0)
     await queue.send("dead", group="d", dedup_id="d")
     for _ in range(QUEUE_RECEIVES):
         await queue.postpone((await queue.receive(1, 0))[0], 0)
@@ -201,7 +202,7 @@ async def test_in_one_process_nobody_has_to_look(
     await queue.send("1", group="a", dedup_id="1")
     await queue.send("2", group="a", dedup_id="2")
     (held,) = await queue.receive(1, 0)
-    waiting = asyncio.create_task(queue.receive(1, 20))
+    waiting = asyncio.create_task(queue.receive(1, 60))
     await asyncio.sleep(0.1)  # for its first look; should it take longer, the case is only easier
     deeds: dict[str, tuple[Callable[[], Awaitable[object]], str]] = {
         "send": (lambda: queue.send("3", group="b", dedup_id="3"), "3"),
@@ -211,7 +212,7 @@ async def test_in_one_process_nobody_has_to_look(
     }
     deed, body = deeds[verb]
     await deed()
-    async with asyncio.timeout(10):  # the look at the end of the wait would find it too
+    async with asyncio.timeout(30):  # the look at the end of the wait would find it too
         assert [message.body for message in await waiting] == [body]
 
 

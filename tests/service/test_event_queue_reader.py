@@ -25,7 +25,7 @@ from tests.contracts.queues.backends.ministack import REGION, Ministack
 WEBHOOKS = Path(__file__).parent.parent / "fixtures" / "gitlab" / "webhooks"
 NOTE = (WEBHOOKS / "derived_note_mr_internal_reply_17x.json").read_text()
 PIPELINE = (WEBHOOKS / "pipeline_failed_merge_request_event.json").read_text()
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 
 
 class Inbox:

@@ -1,6 +1,7 @@
 """What `make test` and its siblings add to pytest: costs, the slowest tests, short failures, cheap collection."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,3 +88,23 @@ def _imported(module: ast.Module) -> set[str]:
         elif isinstance(statement, ast.ImportFrom) and statement.module:
             names |= {statement.module, *(f"{statement.module}.{alias.name}" for alias in statement.names)}
     return {sdk for sdk in SDKS for name in names if f"{name}.".startswith(f"{sdk}.")}
+
+
+def test_no_code_points_to_a_document_that_readers_do_not_have() -> None:
+    """Such as a letter with a number in parentheses, or the numbered facts somebody once collected."""
+    files = subprocess.run(
+        ["git", "ls-files", "*.py", "*.md", "*.yaml", "*.toml", "*.html"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\n")
+    code = re.compile(r"\((?!S3)(?:[A-Z]\d{1,2}[,;:)]|facts \d)|\bfacts \d")
+    found = [
+        f"{file}:{number}: {line.strip()[:80]}"
+        for file in filter(None, files)
+        if "lab/cases" not in file and file != "tests/tooling/test_running_tests.py"
+        for number, line in enumerate((ROOT / file).read_text(encoding="utf-8").splitlines(), 1)
+        if code.search(line)
+    ]
+    assert found == []

@@ -27,7 +27,7 @@ ENVIRONMENT = {
     "GOOGLE_CLOUD_PROJECT": "birds",
     "SENTRY_DSN": "https://0123456789abcdef@sentry.example/7",
 }
-G8 = """
+KEYS = """
 gitlab_url image namespace active_deadline_seconds linger_seconds max_lingering_pods metadata resources
 max_concurrent_agents sqs_queue_url sqs_fifo_queue_url s3_session_bucket model model_regions max_iterations
 max_runs_per_mr internal_notes docs_url source_url slack_url slack_label trigger_prefix session_marker_prefix
@@ -39,7 +39,7 @@ kubeconfig_env kubearchive_url projects tokens
 
 def test_together_the_examples_have_every_key_that_must_go_on_working() -> None:
     text = CONTINUITY.read_text() + OLDER.read_text()
-    assert set(G8.split()) - set(re.findall(r"^\s*([a-z_0-9]+):", text, re.MULTILINE)) == set()
+    assert set(KEYS.split()) - set(re.findall(r"^\s*([a-z_0-9]+):", text, re.MULTILINE)) == set()
 
 
 @pytest.mark.parametrize("file", [CONTINUITY, OLDER], ids=["newer", "older"])

@@ -8,11 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from hummingbird.core.limits import QUEUE_WAIT_S
 from hummingbird.core.protocols.queues import Queue, QueueMessage
 
-LONGEST_CASE_S = 60.0
-LONG_S = 60  # in flight for as long as a case lasts
-PATIENCE_S = 15.0  # with what has to come; whoever waits for it returns as soon as it does
+LONGEST_CASE_S = 120.0
+LONG_S = 120  # in flight for as long as a case lasts
+PATIENCE_S = QUEUE_WAIT_S  # with what has to come; whoever waits for it returns as soon as it does
 _WORKER = Path(__file__).with_name("worker.py")
 
 

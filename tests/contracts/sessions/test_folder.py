@@ -124,7 +124,7 @@ async def test_a_journal_that_was_removed_before_it_could_be_locked_is_somebody_
     assert await stage.entries() == list(said(1))
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 async def test_a_commit_that_meets_a_flush_which_has_just_ended_does_not_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,7 +151,7 @@ async def test_an_answer_that_trickles_in_for_ever_is_not_waited_for() -> None:
         async with forging(stage.url, answer_s=0.3) as bench:
             with pytest.raises(GitLabWriteUncertain, match="in time"):
                 await bench.forge.open_thread(7, DRAFT, internal=False)
-        assert stage.left.wait(10)
+        assert stage.left.wait(30)
 
 
 async def test_a_write_to_a_gitlab_that_is_not_there_is_tried_again_and_then_down() -> None:

@@ -1,4 +1,4 @@
-"""Threads, replies, comments, emoji at the lab's GitLab (N1, N2, facts 2.3 and 2.4)."""
+"""Threads, replies, comments, emoji at the lab's GitLab."""
 
 import asyncio
 import time
@@ -49,7 +49,7 @@ async def test_event_loop_goes_on_while_a_hostile_text_is_written(forge: GitLabP
         await asyncio.sleep(0.001)
         longest, turns, last = max(longest, time.monotonic() - last), turns + 1, time.monotonic()
     await writing
-    assert longest < 10, "far below half a minute, and far above what a busy machine needs"
+    assert longest < 30, "the event loop stood still"
     assert turns > 50, "the note is rendered outside the event loop"
 
 

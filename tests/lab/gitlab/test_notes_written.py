@@ -1,4 +1,4 @@
-"""Notes and discussions, written over HTTP and with python-gitlab (facts 2.3, 2.4)."""
+"""Notes and discussions, written over HTTP and with python-gitlab."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Statuses posted, jobs and pipelines retried, the merge request edited (facts 1.1, 2.5, 3)."""
+"""Statuses posted, jobs and pipelines retried, the merge request edited."""
 
 from collections.abc import Iterator
 from pathlib import Path

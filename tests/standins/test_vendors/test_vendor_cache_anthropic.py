@@ -1,4 +1,4 @@
-"""Anthropic's simulated cache, rule by rule: what is written, what is found, and what it costs (M3, DESIGN: cheap)."""
+"""Anthropic's simulated cache, rule by rule: what is written, what is found, and what it costs."""
 
 from collections.abc import Callable
 from copy import deepcopy

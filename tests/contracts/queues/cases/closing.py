@@ -1,4 +1,4 @@
-"""Closing ends all waiting, and a closed queue says so (E4: stop taking)."""
+"""Closing ends all waiting, and a closed queue says so."""
 
 import asyncio
 

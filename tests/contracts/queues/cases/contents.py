@@ -1,4 +1,4 @@
-"""Bodies, groups and ids that are large or odd (E1: larger ones travel by reference)."""
+"""Bodies, groups and ids that are large or odd: larger ones travel by reference."""
 
 import pytest
 

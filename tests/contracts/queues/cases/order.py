@@ -1,4 +1,4 @@
-"""Order within a group, and groups beside each other (E3; the FIFO rules of SQS)."""
+"""Order within a group, and groups beside each other: the FIFO rules of SQS."""
 
 from tests.contracts.queues.stage import Stage, bodies, nothing, one, sent
 

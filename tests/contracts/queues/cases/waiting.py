@@ -4,14 +4,16 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from hummingbird.core.limits import QUEUE_RECEIVES
 from hummingbird.core.protocols.queues import Queue, QueueMessage
+from hummingbird.queues import queue_rules
 from tests.contracts.queues.stage import PATIENCE_S, Stage, bodies, one, sent
 
 Received = TypeVar("Received")
-_WAIT_S = 20.0
-_SOON_S = 12.0  # far below the wait, far above what any queue needs
+_WAIT_S = 90.0  # longer than the product allows: a busy machine wakes in less
+_SOON_S = 30.0  # far below the wait, far above what any queue needs
 
 
 async def a_receive_without_a_wait_returns_at_once(stage: Stage) -> None:
@@ -106,9 +108,10 @@ async def _waiting(queue: Queue) -> "asyncio.Task[QueueMessage]":
 
 
 async def _begun(receiving: Coroutine[Any, Any, Received]) -> "asyncio.Task[Received]":
-    task = asyncio.create_task(receiving)
-    for _ in range(5):
-        await asyncio.sleep(0)
+    with patch.object(queue_rules, "QUEUE_WAIT_S", _WAIT_S):
+        task = asyncio.create_task(receiving)
+        for _ in range(5):
+            await asyncio.sleep(0)
     return task
 
 

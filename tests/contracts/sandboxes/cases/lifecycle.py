@@ -143,6 +143,6 @@ async def under_way(sandbox: Sandbox) -> "Sequence[asyncio.Task[object]]":
 
 async def _left(stage: Stage, before: set[str]) -> None:
     """Returns once only that is there which was there before; what stays, the case's own limit complains about."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(45):
         while (await stage.backend.traces()) - before:  # noqa: ASYNC110 - kernels and clusters set no event of ours
             await asyncio.sleep(0.05)

@@ -188,7 +188,7 @@ async def a_sign_of_life_is_given_without_anybody_asking(stage: Stage) -> None:
     await committed(session, OPENED)
     stage.leases_run_out()
     before = await stage.stored()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(45):
         while await stage.stored() == before:  # noqa: ASYNC110 - nobody tells; the store is asked
             await asyncio.sleep(0.05)
     with pytest.raises(SessionTaken):
