@@ -10,7 +10,7 @@ from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.agent.tools.registry import FunctionTool, Toolbox
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.models.registry import ModelRegistry

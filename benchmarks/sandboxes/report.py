@@ -6,7 +6,7 @@ import shutil
 
 from benchmarks.sandboxes.contenders import Contender, Ours, Plain
 from benchmarks.sandboxes.measure import Amounts, Figures, figures
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.core.protocols.sandbox import Sandbox
 from hummingbird.sandboxes.registry import PODMAN, SandboxOptions, SandboxRegistry
 from tests.sandbox_image import sandbox_image

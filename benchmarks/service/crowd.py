@@ -9,8 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.gitlab.write.protocol import NoteKind, NoteMarkers
 from hummingbird.lab.gitlab.case_loader import add_merge_requests
 from hummingbird.lab.gitlab.records import Discussion, LabMergeRequest, WorldChange
 from hummingbird.lab.gitlab.webhook_events import (

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from hummingbird.agent.session_sandbox import SessionSandbox
 from hummingbird.agent.tools.sandbox_tools import FetchRequest, FetchTool
 from hummingbird.agent.tools.spill import SpillShape
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import DataSource, ToolContext, ToolOutput, ToolToken
 from hummingbird.gitlab.read.settings import GitLabSettings

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.bounds import SKILL_INDEX_CHARS
 from hummingbird.agent.context_files.protocol import ContextFile, Skill
 from hummingbird.agent.prompts import (
     BASE_RULES,
     CHAT_RULES,
     SHARED_RULES,
+    SKILL_INDEX_CHARS,
     PromptParts,
     build_chat_prompt,
     build_skill_index,

@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.bounds import SUMMARY_ASK_CHARS, SUMMARY_ASKS_CHARS, SUMMARY_LISTED_CHARS, SUMMARY_NAMES_CHARS
 from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
-from hummingbird.agent.compaction import CompactEngine, SummaryRange, WrapUpEngine, compose_summary
+from hummingbird.agent.compaction import (
+    SUMMARY_ASK_CHARS,
+    SUMMARY_ASKS_CHARS,
+    SUMMARY_LISTED_CHARS,
+    SUMMARY_NAMES_CHARS,
+    CompactEngine,
+    SummaryRange,
+    WrapUpEngine,
+    compose_summary,
+)
 from hummingbird.core.conversation import count_chars
 from hummingbird.core.errors import ContextOverflow, ProviderRequestRefused, ProviderUnavailable
 from hummingbird.core.journal import (

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.bounds import RECALL_BYTES
-from hummingbird.agent.tools.recall import RecallTool, _entry_text, search_entries, texts_around
+from hummingbird.agent.tools.recall import RECALL_BYTES, RecallTool, _entry_text, search_entries, texts_around
 from hummingbird.core.errors import ArgumentsInvalid, HummingbirdError, JournalUnwritable, SourceNotFound
 from hummingbird.core.journal import (
     Compacted,

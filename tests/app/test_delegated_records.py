@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hummingbird.agent.bounds import DELEGATED_BYTES
+from hummingbird.agent.loop import DELEGATED_BYTES
 from hummingbird.agent.run_state import RunState
 from hummingbird.agent.todo_list import TodoList
 from hummingbird.agent.tools.chat_tools import TodoTool

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.run_request import FinishedRun, NothingToRun, RunRequest
 from hummingbird.core.errors import EventUnreadable, UsageError
 from hummingbird.core.journal import EndReason

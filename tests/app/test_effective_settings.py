@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hummingbird.agent.tools.registry import FunctionTool
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.gitlab_write import ForgeCache, write_token
 from hummingbird.app.model_choice import price_overrides
 from hummingbird.app.sandboxes import SandboxChoice, choose_for_service, resolve_sandbox, sandbox_sentence

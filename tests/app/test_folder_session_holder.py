@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.session_holder import FolderSessionHolder, OpenSessionHolder
 from hummingbird.core.errors import JournalUnwritable, SessionTaken, UsageError
 from hummingbird.core.journal import RunStarted

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.bounds import FINDINGS_CHARS, PROMPT_GRACE_S
 from hummingbird.agent.budget import CHAT_LIMITS
+from hummingbird.agent.interrupts import PROMPT_GRACE_S
 from hummingbird.agent.tools.chat_tools import TodoTool
+from hummingbird.agent.tools.delegate import FINDINGS_CHARS
 from hummingbird.agent.tools.permission_gate import SessionPermissions
 from hummingbird.agent.tools.recall import RecallTool
 from hummingbird.app.chat_permissions import PLAN_RULE, DangerousCommandHook

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.agent.bounds import STORING_LOOK_S
-from hummingbird.app.session_holder import TurnSessionHolder
+from hummingbird.app.session_holder import STORING_LOOK_S, TurnSessionHolder
 from hummingbird.core.errors import JournalUnwritable, ObjectStoreUnusable, SessionTaken
 from hummingbird.core.journal import SessionOpened, UserSaid
 from hummingbird.core.limits import JOURNAL_FORMAT

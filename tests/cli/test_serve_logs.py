@@ -13,8 +13,8 @@ import pytest
 from hummingbird.app.console import JsonLineFormatter, OneLineFormatter
 from hummingbird.app.sandboxes import SandboxChoice
 from hummingbird.app.service import HummingbirdService, serve_command
-from hummingbird.core.log_context import bind_log_context, current_log_context
 from hummingbird.core.masking import MASK
+from hummingbird.core.work_context import bind_log_context, current_log_context
 from tests.cli.typing_in import typed
 from tests.telemetry.collecting import collecting
 

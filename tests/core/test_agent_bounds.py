@@ -1,11 +1,15 @@
 """How the bounds of what the agent keeps in mind relate to each other, and to those of results and prompts."""
 
-from hummingbird.agent import bounds
-from hummingbird.agent.bounds import (
+from hummingbird.agent.context_files.instruction_files import (
     CONTEXT_FILE_BYTES,
     CONTEXT_FILES_BYTES,
-    MEMORY_ENTRY_CHARS,
     PAPER_BYTES,
+    SKILL_BYTES,
+    SKILL_FRONT_CHARS,
+)
+from hummingbird.agent.context_files.memory_files import MEMORY_ENTRY_CHARS
+from hummingbird.agent.todo_list import TODO_CHARS, TODO_CUT_CHARS, TODOS, TODOS_SHOWN_CHARS
+from hummingbird.agent.tools.recall import (
     RECALL_AROUND,
     RECALL_AROUND_CAP,
     RECALL_BYTES,
@@ -13,12 +17,6 @@ from hummingbird.agent.bounds import (
     RECALL_PER_SESSION,
     RECALL_SESSIONS,
     RECALL_TEXT_CHARS,
-    SKILL_BYTES,
-    SKILL_FRONT_CHARS,
-    TODO_CHARS,
-    TODO_CUT_CHARS,
-    TODOS,
-    TODOS_SHOWN_CHARS,
 )
 from hummingbird.core.limits import INLINE_RESULT_BYTES, MEMORY_CHARS, RESULT_FRAME_BYTES, TOOL_TIMEOUT_S, USER_CHARS
 from hummingbird.core.sessions import FRESH_S, SEARCH_HITS, SEARCH_PER_SESSION
@@ -26,12 +24,6 @@ from hummingbird.core.sessions import FRESH_S, SEARCH_HITS, SEARCH_PER_SESSION
 
 def test_an_index_that_is_being_brought_up_to_date_leaves_time_to_search_what_is_there() -> None:
     assert 0 < FRESH_S < RECALL_INDEX_S / 2
-
-
-def test_every_limit_is_more_than_nothing() -> None:
-    for name, value in vars(bounds).items():
-        if name.isupper() and isinstance(value, int | float):
-            assert value > 0, name
 
 
 def test_the_list_is_as_long_as_was_asked_for_and_fits_into_a_result() -> None:

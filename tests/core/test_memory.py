@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.bounds import MEMORY_ENTRY_CHARS
-from hummingbird.agent.context_files.memory_pages import (
+from hummingbird.agent.context_files.memory_files import (
+    MEMORY_ENTRY_CHARS,
     MemoryBudget,
     MemoryKind,
     MemoryPage,

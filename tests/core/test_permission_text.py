@@ -2,8 +2,8 @@
 
 import pytest
 
+from hummingbird.app.chat_permissions import rules_from_text, suggest_rule
 from hummingbird.core.errors import UsageError
-from hummingbird.core.permission_text import rules_from_text, suggest_rule
 from hummingbird.core.permissions import PermissionAction, judge_call
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.bounds import TODO_CHARS, TODOS, TODOS_SHOWN_CHARS
-from hummingbird.agent.todo_list import Todo, TodoList, TodoState
+from hummingbird.agent.todo_list import TODO_CHARS, TODOS, TODOS_SHOWN_CHARS, Todo, TodoList, TodoState
 from hummingbird.core.errors import ArgumentsInvalid
 from hummingbird.core.journal import (
     JournalEntry,

@@ -18,7 +18,7 @@ import yaml
 from click.testing import CliRunner
 
 from hummingbird import __version__
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.http_server import check_exposure
 from hummingbird.app.service import create_webhook_gate
 from hummingbird.cli.main import commands

@@ -13,8 +13,7 @@ from hummingbird.models.anthropic import AnthropicWire
 from hummingbird.models.gemini import GeminiWire
 from hummingbird.models.openai_chat import OpenAIChatWire
 from hummingbird.models.openai_responses import OpenAIResponsesWire
-from hummingbird.models.prefix_cache import extend_prefix
-from hummingbird.models.wire_format import ModelProfile, WireFormat
+from hummingbird.models.wire_format import ModelProfile, WireFormat, extend_prefix
 from tests.wire.asked import asked
 from tests.wire.conversations import conversations
 

@@ -270,7 +270,7 @@ KEPT_OUT = (
     Mutation(
         "notes-cannot-act",
         "A marker counts in anybody's note",
-        "hummingbird/gitlab/write/parsers.py",
+        "hummingbird/gitlab/write/api_response.py",
         'body = written if author in bot_ids else ""',
         "body = written",
         ("tests/gitlab/write/test_threads.py::test_only_the_bots_own_words_count",),

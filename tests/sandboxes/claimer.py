@@ -7,7 +7,7 @@ python -m tests.sandboxes.claimer KUBECONFIG reclaim SESSION
 import asyncio
 import sys
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.sandboxes.kubernetes_api import ClusterOptions, PodApi, find_cluster
 from hummingbird.sandboxes.kubernetes_pool import PodPool
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.core.errors import SandboxBroken, SandboxUnavailable
 from hummingbird.sandboxes.command_sandbox import CommandSandbox
 from hummingbird.sandboxes.kubernetes_pod import KubernetesBackend

@@ -12,8 +12,7 @@ from lightkube.models.apps_v1 import Deployment
 from lightkube.models.core_v1 import Pod
 from lightkube.models.rbac_v1 import Role
 
-from hummingbird.lab.kubernetes_api.access import SANDBOX_RULES
-from hummingbird.lab.kubernetes_api.requests import ApiStatusError
+from hummingbird.lab.kubernetes_api.access import SANDBOX_RULES, ApiStatusError
 from hummingbird.sandboxes.kubernetes_manifest import PodSettings, build_deployment, build_pod, build_role
 from hummingbird.sandboxes.runner_client import init_process_argv
 from tests.standins.kubernetes import pod_security

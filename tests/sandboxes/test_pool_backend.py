@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.core.errors import CommandFailed, SandboxBroken, SandboxUnavailable
 from hummingbird.sandboxes.command_sandbox import CommandSandbox
 from hummingbird.sandboxes.kubernetes_api import PodApi, PodStatus, find_cluster

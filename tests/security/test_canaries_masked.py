@@ -11,8 +11,7 @@ from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.agent.model_call import mask_reply
 from hummingbird.agent.tools.registry import Toolbox
-from hummingbird.app.clock import SystemClock
-from hummingbird.app.console import OneLineFormatter
+from hummingbird.app.console import OneLineFormatter, SystemClock
 from hummingbird.app.environment_secrets import environment_secrets
 from hummingbird.cli.error_output import report_error
 from hummingbird.core.journal import MessageSource, UserSaid

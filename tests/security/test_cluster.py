@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.sandboxes.kubernetes_pod import KubernetesBackend
 from tests.sandboxes.kube import environment, real_stage, shape
 from tests.security.attempt import Verdict

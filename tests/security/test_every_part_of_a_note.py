@@ -10,9 +10,8 @@ import pytest
 
 import hummingbird
 from hummingbird.core.masking import Secrets
-from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.note_sanitizer import render_note
-from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarker
+from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarker, NoteMarkers
 from tests.gitlab.write.hostile import ATTACKS, COMMANDS, MARKER
 from tests.gitlab.write.note_judge import commands, effects
 

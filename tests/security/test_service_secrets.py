@@ -19,9 +19,8 @@ from hummingbird.app.library import Agent
 from hummingbird.app.source_registry import create_sources
 from hummingbird.core.journal import ToolFinished
 from hummingbird.core.masking import Secrets
-from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.note_sanitizer import render_note
-from hummingbird.gitlab.write.protocol import NoteDraft
+from hummingbird.gitlab.write.protocol import NoteDraft, NoteMarkers
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.error_responses import server_error_fault
 from hummingbird.lab.gitlab.records import AccessToken

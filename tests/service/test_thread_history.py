@@ -7,8 +7,14 @@ import msgspec
 import pytest
 
 from hummingbird.core.orders import OrderCause, RunOverrides, WorkOrder, session_id_for
-from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.protocol import MergeRequestDetails, MergeRequestThread, NoteKind, NoteMarker, ThreadNote
+from hummingbird.gitlab.write.protocol import (
+    MergeRequestDetails,
+    MergeRequestThread,
+    NoteKind,
+    NoteMarker,
+    NoteMarkers,
+    ThreadNote,
+)
 from hummingbird.service.thread_history import (
     find_end_note,
     find_placeholder,

@@ -10,8 +10,7 @@ from typing import Any
 
 import httpx2
 
-from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker
+from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker, NoteMarkers
 from hummingbird.lab.case import LabCase, find_case
 from hummingbird.lab.gitlab.case_loader import READ_TOKEN, WRITE_TOKEN, load_world
 from hummingbird.lab.gitlab.records import (

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from hummingbird.core.errors import GitLabUnavailable, MissingSetting
-from hummingbird.core.log_context import bind_log_context
 from hummingbird.core.masking import MASK, Secrets
+from hummingbird.core.work_context import bind_log_context
 from hummingbird.telemetry.registry import create_sentry as made
 from hummingbird.telemetry.sentry import SentryReporter
 from tests.telemetry.collecting import Collector

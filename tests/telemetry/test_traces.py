@@ -27,10 +27,9 @@ from hummingbird.core.journal import (
 )
 from hummingbird.core.masking import MASK, Secrets
 from hummingbird.core.orders import session_id_for
-from hummingbird.telemetry import span_attributes
 from hummingbird.telemetry.delivery import header_secrets
 from hummingbird.telemetry.registry import create_traces as made
-from hummingbird.telemetry.traces import Traces, trace_id_from_order
+from hummingbird.telemetry.traces import SpanAttribute, Traces, provider_and_model, trace_id_from_order
 from tests.telemetry.collecting import ORDER, Collector, a_run, attributes, called, mistaken, named, order, see
 
 CANARY = "canary-of-a-secret-0123456789"
@@ -107,13 +106,11 @@ def test_every_name_of_the_conventions_is_one_that_is_installed() -> None:
     modules = (gen_ai_attributes, error_attributes)
     known = {value for module in modules for name, value in vars(module).items() if name.isupper()}
     known |= {one.value for one in gen_ai_attributes.GenAiOperationNameValues}
-    ours = {name: value for name, value in vars(span_attributes).items() if name.isupper() and isinstance(value, str)}
+    ours = {name: value for name, value in vars(SpanAttribute).items() if name.isupper() and isinstance(value, str)}
     assert len(ours) > 20
     foreign = {value for value in ours.values() if not value.startswith("hummingbird")}
     assert foreign - known == set()
-    providers = {
-        span_attributes.provider_and_model(f"{name}:m")[0] for name in ("anthropic", "vertex-gemini", "gemini")
-    }
+    providers = {provider_and_model(f"{name}:m")[0] for name in ("anthropic", "vertex-gemini", "gemini")}
     assert providers <= {one.value for one in gen_ai_attributes.GenAiProviderNameValues}
 
 
@@ -127,7 +124,7 @@ def test_every_name_of_the_conventions_is_one_that_is_installed() -> None:
     ],
 )
 def test_a_models_provider_is_told_by_its_usual_name(name: str, told: tuple[str, str]) -> None:
-    assert span_attributes.provider_and_model(name) == told
+    assert provider_and_model(name) == told
 
 
 async def test_the_service_and_its_version_are_told_and_the_environment_has_the_last_word(

@@ -10,20 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from hummingbird.agent.bounds import (
-    GROWN,
-    LEAST_SAVED,
-    PROTECTED_SHARE,
-    PROTECTED_WHEN_ASKED,
-    SUMMARISED_RESULT_CHARS,
-    SUMMARISED_TEXT_CHARS,
-    SUMMARY_ANSWERS,
-    SUMMARY_ASK_CHARS,
-    SUMMARY_ASKS_CHARS,
-    SUMMARY_LISTED_CHARS,
-    SUMMARY_NAMES_CHARS,
-    SUMMARY_PROSE_CHARS,
-)
 from hummingbird.agent.journal_views import (
     UserRequest,
     find_active_compactions,
@@ -48,6 +34,18 @@ from hummingbird.core.messages import AssistantMessage, Message, ToolMessage, Us
 from hummingbird.core.protocols.context_engine import CompactionInput, CompactionProposal, ContextLoad
 from hummingbird.core.sessions import Speaker, texts_from_entry
 
+PROTECTED_SHARE = 0.4  # of the ceiling: the most that the end of a conversation may have which is never compacted
+PROTECTED_WHEN_ASKED = 4  # the last messages that stay when a person asks for a compaction
+LEAST_SAVED = 0.1  # share of the context that a compaction has to save, or nothing is dropped
+GROWN = 1.1  # growth of the context since a compaction in vain, before the next try
+SUMMARY_PROSE_CHARS = 8_000  # of what the summarizing model wrote
+SUMMARY_ASKS_CHARS = 12_000  # of the user's requests, word for word
+SUMMARY_LISTED_CHARS = 24_000  # of the list of all requests; older ones are given by their numbers only
+SUMMARY_ASK_CHARS = 2_000  # of one request that is settled; the rest is in the journal
+SUMMARY_ANSWERS = 60  # the newest answers, whose beginnings are quoted
+SUMMARY_NAMES_CHARS = 3_000
+SUMMARISED_RESULT_CHARS = 1_600  # of one tool result that the summarizing model reads
+SUMMARISED_TEXT_CHARS = 6_000  # of one message of a person or the model that it reads
 _QUOTED = re.compile(r"`([^`\n]{2,120})`")  # what somebody put in back-ticks
 _NAME = re.compile(
     r"""

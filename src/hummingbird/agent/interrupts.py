@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from hummingbird.core.limits import INTERRUPT_GRACE_S
 
+PROMPT_GRACE_S = 0.15  # that the prompt waits for interrupted work before it is left to end by itself
 T = TypeVar("T")
 
 

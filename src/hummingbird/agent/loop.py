@@ -16,7 +16,6 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from hummingbird.agent import prompts
-from hummingbird.agent.bounds import DELEGATED_BYTES, PROGRESS_CHARS
 from hummingbird.agent.budget import BudgetUsage, context_ceiling
 from hummingbird.agent.interrupts import InterruptibleWork, WorkInterrupted, is_being_cancelled
 from hummingbird.agent.loop_config import LoopConfig
@@ -62,7 +61,7 @@ from hummingbird.core.journal import (
     UserSaid,
     VerdictRecorded,
 )
-from hummingbird.core.limits import ERROR_TEXT_CHARS, PRIMARY_COOL_DOWN_S, PROGRESS_LINES
+from hummingbird.core.limits import ERROR_TEXT_CHARS, PRIMARY_COOL_DOWN_S, PROGRESS_CHARS, PROGRESS_LINES
 from hummingbird.core.messages import (
     NOT_RUN,
     UNKNOWN_OUTCOME,
@@ -76,6 +75,8 @@ from hummingbird.core.protocols.tools import CallTool, ToolContext
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.usage import Charge
 from hummingbird.models.model_names import DIGEST
+
+DELEGATED_BYTES = 4_096  # of one text of a sub-agent's call that the parent's journal keeps
 
 # Build the entries that a session's journal keeps of its sub-agents' tool calls.
 #

@@ -41,7 +41,7 @@ from hummingbird.core.protocols.model import Model, ModelReply, ModelRequest
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.core.protocols.storage import SpendingStore
 from hummingbird.core.text import shorten_line
-from hummingbird.core.work_lease import ensure_work_lease
+from hummingbird.core.work_context import ensure_work_lease
 
 MaskText = Callable[[str], str]
 

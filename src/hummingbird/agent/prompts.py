@@ -6,7 +6,6 @@ from hashlib import sha256
 
 import msgspec
 
-from hummingbird.agent.bounds import PERSONALITY_CHARS, SKILL_INDEX_CHARS, SKILL_LINE_CHARS
 from hummingbird.agent.budget import BudgetPressure
 from hummingbird.agent.context_files.protocol import ContextFile, Skill
 from hummingbird.core.journal import EndReason
@@ -14,6 +13,10 @@ from hummingbird.core.messages import NoticeKind
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.tool_spec import ToolDefinition
+
+SKILL_LINE_CHARS = 160  # of a description in the index
+SKILL_INDEX_CHARS = 4_000
+PERSONALITY_CHARS = 2_000
 
 # Rules for workflows and chats alike
 SHARED_RULES = """\

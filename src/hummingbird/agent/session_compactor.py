@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import msgspec
 
-from hummingbird.agent.bounds import SUMMARISED_SHARE, SUMMARY_OUTPUT_TOKENS
 from hummingbird.agent.budget import RunLimits, context_ceiling, money_exhausted_reason
 from hummingbird.agent.journal_views import find_active_compactions, find_user_requests
 from hummingbird.agent.loop_config import LoopConfig
@@ -43,6 +42,8 @@ from hummingbird.core.protocols.observer import Clock
 from hummingbird.core.protocols.storage import SpendingStore
 from hummingbird.core.text import replace_surrogates
 
+SUMMARY_OUTPUT_TOKENS = 4_096
+SUMMARISED_SHARE = 0.6  # of its context window that is filled
 _TRIES = 2  # for one model, if it was only unavailable
 _WAIT_S = 2.0  # between two tries; short, because a person or a run waits
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from hummingbird.agent.bounds import TODO_CHARS, TODO_CUT_CHARS, TODOS, TODOS_SHOWN_CHARS
 from hummingbird.core.errors import ArgumentsInvalid
 from hummingbird.core.journal import (
     JournalEntry,
@@ -29,6 +28,10 @@ from hummingbird.core.journal import (
 )
 from hummingbird.core.text import replace_surrogates, shorten_line
 
+TODOS = 256  # kept; when there are more, those that ended first are dropped
+TODO_CHARS = 500  # of one item
+TODOS_SHOWN_CHARS = 4_000  # of the list that a call returns
+TODO_CUT_CHARS = 80  # of one item in a list that is too long
 TODO_TOOL = "todo"
 REWRITE_PREFIX = "arguments "  # begins the reason of a decision that holds arguments rewritten by a hook
 

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hummingbird.agent.bounds import PATIENCE_S, PROMPT_GRACE_S
 from hummingbird.agent.compaction import CompactEngine
-from hummingbird.agent.context_files.memory_pages import MemoryBudget
+from hummingbird.agent.context_files.memory_files import MemoryBudget
+from hummingbird.agent.interrupts import PROMPT_GRACE_S
 from hummingbird.agent.prompts import PromptParts, build_chat_prompt
 from hummingbird.agent.tools.chat_tools import ClarifyTool, MemoryTool, SkillTool, TodoTool
 from hummingbird.agent.tools.permission_gate import SessionPermissions
@@ -28,7 +28,7 @@ from hummingbird.app.chat_permissions import (
     search_filter,
 )
 from hummingbird.app.chat_workbench import describe_surroundings
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets, split_environment, tool_secret_values
 from hummingbird.app.library import Agent
 from hummingbird.app.model_choice import chat_model_chain, model_windows, price_overrides
@@ -54,6 +54,7 @@ from hummingbird.sandboxes.host.terminal import HostTerminal, hide_process_envir
 from hummingbird.sandboxes.host.tool_specs import EDIT_SPEC
 from hummingbird.sandboxes.host.workspace import Workspace
 
+PATIENCE_S = 1.0  # that a person waits before being told what for
 WORKSPACE_SENTENCE_START = "The workspace is "
 SANDBOX, TERMINAL, WORKSPACE, DELEGATE, MCP = "sandbox", "terminal", "workspace", "delegate", "mcp"
 TOOLSETS = (

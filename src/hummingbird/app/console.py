@@ -1,14 +1,16 @@
-"""Writes to the terminal: log lines, results, and the progress of a run.
+"""Writes to the terminal: log lines, results, and the progress of a run. Holds the system's clock, too.
 
 Each log message is one line, and text of others cannot start a line or control the terminal.
 """
 
+import asyncio
 import json
 import logging
 import os
 import re
 import shutil
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,9 +22,9 @@ from hummingbird.app.environment_secrets import environment_secrets, tool_secret
 from hummingbird.config.configuration import Configuration
 from hummingbird.core.events import EntryRecorded, RunEvent
 from hummingbird.core.journal import ModelAnswered, ModelFailed, ModelSwitched, RunEnded, ToolFinished
-from hummingbird.core.log_context import current_log_context
 from hummingbird.core.masking import Secrets
 from hummingbird.core.text import replace_surrogates, shorten_line
+from hummingbird.core.work_context import current_log_context
 from hummingbird.evidence.printable import make_printable
 
 _HTML_OF_NOTES = re.compile(r"</?sub>|<br>")
@@ -180,3 +182,13 @@ class RunProgress:
                 return [f"■ {reason.value}"]
             case _:
                 return []
+
+
+class SystemClock:
+    """Implements `core.protocols.observer.Clock` with the system's time."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -22,8 +22,7 @@ from typing import Any
 import click
 import yaml
 
-from hummingbird.app.clock import SystemClock
-from hummingbird.app.console import OneLineFormatter, RunProgress, print_markdown
+from hummingbird.app.console import OneLineFormatter, RunProgress, SystemClock, print_markdown
 from hummingbird.app.investigation import watch_every_run
 from hummingbird.app.model_choice import default_model
 from hummingbird.app.service import HummingbirdService
@@ -36,8 +35,7 @@ from hummingbird.core.errors import UsageError
 from hummingbird.core.limits import DEMO_LOOK_S, DEMO_S, DEMO_WAIT_S
 from hummingbird.core.orders import WorkOrder
 from hummingbird.core.protocols.observer import RunObserver
-from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker
+from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker, NoteMarkers
 from hummingbird.lab.case import CaseNotFound, LabCase, find_case
 from hummingbird.lab.scene import LabWorlds, Scene
 from hummingbird.service.protocols import Skipped

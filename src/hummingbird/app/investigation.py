@@ -24,7 +24,7 @@ from hummingbird.agent.tools.finding_report import findings_from_entries
 from hummingbird.agent.tools.spill import LineDigests
 from hummingbird.app.agent_config import AgentConfig
 from hummingbird.app.chat_memory import project_memory_text
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets, split_environment, tool_secret_values
 from hummingbird.app.library import Agent
 from hummingbird.app.model_choice import model_chain, price_overrides

@@ -33,13 +33,19 @@ from hummingbird.app.agent_config import (
     create_own_tools,
 )
 from hummingbird.app.callbacks import Callbacks, ObserverGuard
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.environment_secrets import environment_secrets
 from hummingbird.app.plugins import load_context_engine, plugin_hooks, plugin_tools
-from hummingbird.app.run_result import RunResult, answer_text, build_run_result, chat_messages, failure_sentence
+from hummingbird.app.run_result import (
+    RunResult,
+    answer_text,
+    build_run_result,
+    chat_messages,
+    failure_sentence,
+    run_for_output,
+)
 from hummingbird.app.session_bench import LOG, FairLock, SessionBenchHolder, create_sandboxes
 from hummingbird.app.session_holder import FolderSessionHolder, check_known_session
-from hummingbird.app.structured_output import run_for_output
 from hummingbird.app.sub_agents import create_sub_agent, existing_files
 from hummingbird.config.configuration import limit_inline_bytes
 from hummingbird.core.errors import RunFailed, UsageError

@@ -24,7 +24,7 @@ from hummingbird import __version__
 from hummingbird.agent.failed_logs import ToolReader, read_log
 from hummingbird.agent.failure_facts import FailureSubject, GatheredFacts, gather_facts
 from hummingbird.agent.tools.results import fence_untrusted
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.environment_secrets import all_secrets, environment_secrets, split_environment, tool_secret_values
 from hummingbird.app.http_server import BoundedHttpServer, is_loopback
 from hummingbird.app.session_catalog import open_session_catalog

@@ -12,7 +12,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from hummingbird.agent.tools.finding_report import ReportFindingTool
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.gitlab_write import ForgeCache
 from hummingbird.app.sandboxes import SandboxChoice
 from hummingbird.app.session_catalog import SavedSession

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.clients.pod_environment import IN_POD_VARIABLE, runs_in_pod
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import SandboxBroken, SandboxUnavailable, UsageError

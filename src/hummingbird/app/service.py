@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hummingbird import __version__
-from hummingbird.app.clock import SystemClock
-from hummingbird.app.console import JsonLineFormatter, LogMasker, OneLineFormatter
+from hummingbird.app.console import JsonLineFormatter, LogMasker, OneLineFormatter, SystemClock
 from hummingbird.app.dashboard import create_dashboard
 from hummingbird.app.environment_secrets import environment_secrets, split_environment, tool_secret_values
 from hummingbird.app.gitlab_write import ForgeCache

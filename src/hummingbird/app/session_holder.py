@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from hummingbird.agent.bounds import STORING_LOOK_S, STORING_S
 from hummingbird.core.context_json import encode_context_json
 from hummingbird.core.errors import (
     ArchiveUnusable,
@@ -42,6 +41,9 @@ from hummingbird.storage.folder_sessions import FolderArchiveStore
 from hummingbird.storage.journals import NOT_KEPT, DegradingJournal, FileJournal, MemoryJournal, read_journal
 from hummingbird.storage.spending_store import SqliteSpendingStore
 
+# How long a message waits for a session that another process is storing, and the pause between two looks
+STORING_S = 1.0
+STORING_LOOK_S = 0.05
 SPENDING_FILE = "spending.sqlite"
 
 

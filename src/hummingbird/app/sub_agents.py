@@ -9,8 +9,8 @@ from dataclasses import replace
 from decimal import Decimal
 from shlex import quote
 
-from hummingbird.agent.bounds import PROMPT_GRACE_S
 from hummingbird.agent.budget import sub_agent_limits
+from hummingbird.agent.interrupts import PROMPT_GRACE_S
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.prompts import build_system_prompt
 from hummingbird.agent.tools.chat_tools import TodoTool

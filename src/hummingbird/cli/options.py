@@ -111,7 +111,7 @@ def complete_model(ctx: click.Context) -> Candidates:  # noqa: ARG001 - all comp
 @_completer
 def complete_session(ctx: click.Context) -> Candidates:
     """Offer the newest sessions by id, with their titles."""
-    from hummingbird.app.clock import SystemClock
+    from hummingbird.app.console import SystemClock
     from hummingbird.app.session_catalog import open_session_catalog
     from hummingbird.config.loader import find_config, load_config
 

@@ -13,8 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from hummingbird.app.clock import SystemClock
-from hummingbird.app.console import LogMasker, OneLineFormatter, print_text
+from hummingbird.app.console import LogMasker, OneLineFormatter, SystemClock, print_text
 from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
 from hummingbird.cli.options import complete_session, config_option, json_option, verbose_option
 from hummingbird.config.loader import find_config, load_config

@@ -138,6 +138,7 @@ JUDGED_CHARS = 256 * 1024  # of arguments; several times what one answer of a mo
 GRANT_SHOWN_CHARS = 2_000  # of a command in the grants file, for people; the key covers all of it
 PARTIAL_OUTPUT_BYTES = 8 * 1024  # of a command that was interrupted, for the model
 PROGRESS_LINES = 5  # the last lines of a running tool that its observers see
+PROGRESS_CHARS = 200  # of a progress line of a running tool
 PERSON_TIMEOUT_S = 86_400.0  # a question that nobody answers in a day means no
 LOCK_WAIT_S = 10.0  # for a file to which another process is writing one line
 

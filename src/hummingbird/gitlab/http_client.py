@@ -34,7 +34,7 @@ from hummingbird.clients.url_fetch import TRANSPORT_ERRORS, BodyDecoder, Deadlin
 from hummingbird.core.errors import InvalidRequest, SourceResponseInvalid
 from hummingbird.core.limits import FORGE_LEAVING_S, HTTP_REFUSAL_BYTES, RETRY_JITTER
 from hummingbird.core.text import shorten_line
-from hummingbird.core.work_lease import ensure_work_lease
+from hummingbird.core.work_context import ensure_work_lease
 
 
 def may_retry_status(status: int, *, repeatable: bool) -> bool:

@@ -28,7 +28,7 @@ from hummingbird.lab.konflux import world as konflux
 from hummingbird.lab.konflux.cluster import cluster_application
 from hummingbird.lab.konflux.kubearchive import archive_application
 from hummingbird.lab.kubernetes_api import access
-from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX
+from hummingbird.lab.kubernetes_api.access import TOKEN_PREFIX
 from hummingbird.lab.testing_farm import artifacts_application, testing_farm_application
 
 SERVER_NAMES = ("gitlab", "konflux", "kubearchive", "testing_farm", "artifacts")

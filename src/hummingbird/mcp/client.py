@@ -17,7 +17,7 @@ import msgspec
 
 from hummingbird.core.errors import MissingSetting, SourceRefused, SourceUnavailable, ToolDefinitionError
 from hummingbird.core.extras import require_extra
-from hummingbird.core.limits import TOOL_NAME_CHARS
+from hummingbird.core.limits import PROGRESS_CHARS, TOOL_NAME_CHARS
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 from hummingbird.mcp.connection import McpConnection, McpToolError, ToolListing
@@ -26,7 +26,6 @@ from hummingbird.mcp.server_settings import (
     DESCRIPTION_CHARS,
     EVERY_TOOL,
     MAX_TOOLS,
-    PROGRESS_CHARS,
     PROGRESS_EVERY_S,
     SCHEMA_BYTES,
     McpLimits,

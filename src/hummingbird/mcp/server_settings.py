@@ -14,7 +14,6 @@ QUOTED_CHARS = 200  # of a server's text in a sentence of ours
 STDERR_BYTES = 8 * 1024  # kept of the end of a server's standard error
 MAX_UNREADABLE_LINES = 1_000  # on stdout before we decide that the program is not an MCP server
 PROGRESS_EVERY_S = 0.1
-PROGRESS_CHARS = 200
 CANCEL_NOTICE_S = 0.05  # how long an interrupt waits until the server is told
 
 

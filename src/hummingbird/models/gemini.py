@@ -34,7 +34,6 @@ from hummingbird.core.protocols.model import ModelReply, ModelRequest
 from hummingbird.core.text import replace_surrogates
 from hummingbird.core.tool_spec import ToolDefinition
 from hummingbird.core.usage import TokenUsage
-from hummingbird.models.prefix_cache import TurnFragment, extend_prefix, join_turns
 from hummingbird.models.response_json import (
     ErrorDetails,
     ReplyUsage,
@@ -47,9 +46,12 @@ from hummingbird.models.response_json import (
 )
 from hummingbird.models.wire_format import (
     ModelProfile,
+    TurnFragment,
     arguments_to_object,
     arguments_to_text,
     assign_call_ids,
+    extend_prefix,
+    join_turns,
     to_legal_name,
 )
 

@@ -33,13 +33,13 @@ from hummingbird.models.openai_api import (
     classify_openai_error,
     error_in_answer,
 )
-from hummingbird.models.prefix_cache import extend_prefix
 from hummingbird.models.response_json import list_or_empty, reply_usage, text_or_empty, usage_from_openai
 from hummingbird.models.wire_format import (
     ModelProfile,
     arguments_to_object,
     arguments_to_text,
     derive_call_id,
+    extend_prefix,
     to_legal_name,
 )
 

@@ -32,9 +32,15 @@ from hummingbird.models.openai_api import (
     classify_openai_error,
     error_in_answer,
 )
-from hummingbird.models.prefix_cache import extend_prefix
 from hummingbird.models.response_json import list_or_empty, reply_usage, text_or_empty, usage_from_openai
-from hummingbird.models.wire_format import ModelProfile, arguments_to_text, assign_call_ids, to_legal_id, to_legal_name
+from hummingbird.models.wire_format import (
+    ModelProfile,
+    arguments_to_text,
+    assign_call_ids,
+    extend_prefix,
+    to_legal_id,
+    to_legal_name,
+)
 
 # Requests: prompt caching stays implicit, also on gpt-5.6 and later, which support explicit breakpoints. The implicit
 # breakpoint is at the end of the input, and matching looks back without limit, so each turn reads what the previous one

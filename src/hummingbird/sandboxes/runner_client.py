@@ -24,7 +24,7 @@ from hummingbird.sandboxes.seccomp import filters_json
 
 _RUNNER_FOLDER = Path(__file__).parent / "runner"
 _RUNNER_PACKAGE = "hummingbird.sandboxes.runner"
-_MODULE_ORDER = ("frames", "processes", "resource_watch", "command", "files", "main")  # each may import those before it
+_MODULE_ORDER = ("frames", "processes", "resource_watch", "command", "main")  # each may import those before it
 
 _HEADER = 8  # digits that give the length of the runner's source
 _LOADER = """\

@@ -38,10 +38,9 @@ from hummingbird.core.limits import (
     WORK_AWAY_S,
     WORK_PAUSES_S,
 )
-from hummingbird.core.log_context import bind_log_context
 from hummingbird.core.orders import EventEnvelope, QueueEnvelope, WorkOrder, encode_envelope
 from hummingbird.core.protocols.queues import Queue, QueueMessage, SuccessorMessage
-from hummingbird.core.work_lease import bind_work_lease
+from hummingbird.core.work_context import bind_log_context, bind_work_lease
 from hummingbird.service.envelopes import (
     count_postponement,
     count_tries,

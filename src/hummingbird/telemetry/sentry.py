@@ -19,8 +19,8 @@ from sentry_sdk.transport import HttpTransport
 from sentry_sdk.utils import BadDsn, event_from_exception
 
 from hummingbird.core.errors import HummingbirdError, MissingSetting
-from hummingbird.core.log_context import current_log_context
 from hummingbird.core.text import replace_surrogates
+from hummingbird.core.work_context import current_log_context
 from hummingbird.telemetry.delivery import close_within
 from hummingbird.telemetry.metric_definitions import BUG_TEXT_CHARS, BUG_WARNINGS, BUG_WARNINGS_KEPT, TELEMETRY_CLOSE_S
 

@@ -40,7 +40,6 @@ from hummingbird.core.journal import (
 )
 from hummingbird.core.orders import WorkOrder
 from hummingbird.core.text import replace_surrogates, shorten_line
-from hummingbird.telemetry import span_attributes as names
 from hummingbird.telemetry.delivery import OtlpEndpoint, close_within
 from hummingbird.telemetry.metric_definitions import (
     DELIVERY_REASON_CHARS,
@@ -50,6 +49,62 @@ from hummingbird.telemetry.metric_definitions import (
     TRACES_TRIED_S,
     safe_label,
 )
+
+
+class SpanAttribute:
+    """Names of span attributes: OpenTelemetry's GenAI semantic conventions, and our own where those have none.
+
+    They are copied because the OpenTelemetry package moves them between modules; a test compares the copies with the
+    installed package.
+    """
+
+    OPERATION = "gen_ai.operation.name"
+    PROVIDER = "gen_ai.provider.name"
+    AGENT = "gen_ai.agent.name"
+    CONVERSATION = "gen_ai.conversation.id"
+    REQUEST_MODEL = "gen_ai.request.model"
+    RESPONSE_MODEL = "gen_ai.response.model"
+    FINISH_REASONS = "gen_ai.response.finish_reasons"
+    INPUT_TOKENS = "gen_ai.usage.input_tokens"  # including cached tokens
+    OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+    CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+    CACHE_WRITE_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
+    REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens"
+    TOOL_NAME = "gen_ai.tool.name"
+    TOOL_CALL = "gen_ai.tool.call.id"
+    TOOL_TYPE = "gen_ai.tool.type"
+    ERROR_TYPE = "error.type"
+    INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_agent", "chat", "execute_tool"
+    ORDER = "hummingbird.order.id"
+    END_REASON = "hummingbird.run.end_reason"
+    RESUMED = "hummingbird.run.resumed"
+    PARKED = "hummingbird.run.parked"
+    PURPOSE = "hummingbird.call.purpose"
+    COST_USD = "hummingbird.call.cost_usd"
+    TOOL_OUTCOME = "hummingbird.tool.outcome"
+    TOKENS_BEFORE, TOKENS_AFTER = "hummingbird.compaction.tokens_before", "hummingbird.compaction.tokens_after"
+
+
+_PROVIDERS = {
+    "anthropic": "anthropic",
+    "vertex-anthropic": "gcp.vertex_ai",
+    "gemini": "gcp.gemini",
+    "vertex-gemini": "gcp.vertex_ai",
+    "openai": "openai",
+    "openai-chat": "openai",  # or a server with a compatible API
+}
+OURSELVES = "hummingbird"
+
+
+def provider_and_model(name: str) -> tuple[str, str]:
+    """Split the journal's `provider:model` into OpenTelemetry's provider name and the model.
+
+    A name without a known provider belongs to a model of our own.
+    """
+    provider, colon, model = name.partition(":")
+    known = _PROVIDERS.get(provider)
+    return (known, model) if known and colon else (OURSELVES, name)
+
 
 _log = logging.getLogger("hummingbird")
 _library = logging.getLogger("opentelemetry")
@@ -166,11 +221,11 @@ class RunTrace:
     def _record_entry(self, entry: JournalEntry) -> None:
         match entry:
             case RunStarted(model=model):
-                provider, bare = names.provider_and_model(model)
+                provider, bare = provider_and_model(model)
                 began: _Attributes = {
-                    names.PROVIDER: provider,
-                    names.REQUEST_MODEL: self._label(bare),
-                    names.RESUMED: False,
+                    SpanAttribute.PROVIDER: provider,
+                    SpanAttribute.REQUEST_MODEL: self._label(bare),
+                    SpanAttribute.RESUMED: False,
                 }
                 self._run_span(entry.at).set_attributes(began)
             case ModelCalled():
@@ -184,10 +239,10 @@ class RunTrace:
             case Delegated(call_id=call_id, task=task, entry=ToolStarted() | ToolFinished() as below):
                 self._record_tool(below, call_id, task)
             case Compacted(tokens_before=before, tokens_after=after):
-                tokens = {names.TOKENS_BEFORE: before, names.TOKENS_AFTER: after}
+                tokens = {SpanAttribute.TOKENS_BEFORE: before, SpanAttribute.TOKENS_AFTER: after}
                 self._run_span(entry.at).add_event("hummingbird.compacted", tokens, _to_nanoseconds(entry.at))
             case ModelSwitched(model=model):
-                switched = {names.REQUEST_MODEL: self._label(names.provider_and_model(model)[1])}
+                switched = {SpanAttribute.REQUEST_MODEL: self._label(provider_and_model(model)[1])}
                 self._run_span(entry.at).add_event("hummingbird.model_switched", switched, _to_nanoseconds(entry.at))
             case RunEnded(run_id=run_id) if run_id == self._order.id:
                 self._end_run(entry)
@@ -198,7 +253,7 @@ class RunTrace:
         """End the spans because this process sees nothing more of the run; it may continue in another one."""
         if self._run is not None:
             self._end_open_spans(self._last_at)
-            self._run.set_attribute(names.PARKED, True)
+            self._run.set_attribute(SpanAttribute.PARKED, True)
             self._run.end(_to_nanoseconds(self._last_at))
         self.is_over = True
 
@@ -206,61 +261,63 @@ class RunTrace:
         if self._run is None:
             workflow = self._label(self._order.workflow)
             attributes: _Attributes = {
-                names.OPERATION: names.INVOKE_AGENT,
-                names.AGENT: workflow,
-                names.CONVERSATION: self._label(self._order.session_id),
-                names.ORDER: self._label(self._order.id),
-                names.RESUMED: True,
+                SpanAttribute.OPERATION: SpanAttribute.INVOKE_AGENT,
+                SpanAttribute.AGENT: workflow,
+                SpanAttribute.CONVERSATION: self._label(self._order.session_id),
+                SpanAttribute.ORDER: self._label(self._order.id),
+                SpanAttribute.RESUMED: True,
             }
-            self._run = self._begin_run(f"{names.INVOKE_AGENT} {workflow}", attributes, _to_nanoseconds(at))
+            self._run = self._begin_run(f"{SpanAttribute.INVOKE_AGENT} {workflow}", attributes, _to_nanoseconds(at))
         return self._run
 
     def _start_model_call(self, entry: ModelCalled) -> None:
-        provider, model = names.provider_and_model(entry.model)
+        provider, model = provider_and_model(entry.model)
         model = self._label(model)
         attributes = {
-            names.OPERATION: names.CHAT,
-            names.PROVIDER: provider,
-            names.REQUEST_MODEL: model,
-            names.CONVERSATION: self._label(self._order.session_id),
-            names.PURPOSE: self._label(entry.purpose),
+            SpanAttribute.OPERATION: SpanAttribute.CHAT,
+            SpanAttribute.PROVIDER: provider,
+            SpanAttribute.REQUEST_MODEL: model,
+            SpanAttribute.CONVERSATION: self._label(self._order.session_id),
+            SpanAttribute.PURPOSE: self._label(entry.purpose),
         }
         self._start_span(
-            _model_call_key(entry.call_id), f"{names.CHAT} {model}", attributes, entry.at, kind=SpanKind.CLIENT
+            _model_call_key(entry.call_id), f"{SpanAttribute.CHAT} {model}", attributes, entry.at, kind=SpanKind.CLIENT
         )
 
     def _end_model_call(self, entry: ModelAnswered) -> None:
         usage = entry.usage
         attributes: dict[str, str | bool | int | float | list[str]] = {
-            names.RESPONSE_MODEL: self._label(names.provider_and_model(entry.model)[1]),
-            names.FINISH_REASONS: [entry.finish.value],
-            names.INPUT_TOKENS: usage.context,
-            names.OUTPUT_TOKENS: usage.output,
-            names.CACHE_READ_TOKENS: usage.cache_read,
-            names.CACHE_WRITE_TOKENS: usage.cache_write,
-            names.REASONING_TOKENS: usage.reasoning,
+            SpanAttribute.RESPONSE_MODEL: self._label(provider_and_model(entry.model)[1]),
+            SpanAttribute.FINISH_REASONS: [entry.finish.value],
+            SpanAttribute.INPUT_TOKENS: usage.context,
+            SpanAttribute.OUTPUT_TOKENS: usage.output,
+            SpanAttribute.CACHE_READ_TOKENS: usage.cache_read,
+            SpanAttribute.CACHE_WRITE_TOKENS: usage.cache_write,
+            SpanAttribute.REASONING_TOKENS: usage.reasoning,
         }
         if entry.cost_usd is not None:
-            attributes[names.COST_USD] = float(entry.cost_usd)
+            attributes[SpanAttribute.COST_USD] = float(entry.cost_usd)
         self._end_span(_model_call_key(entry.call_id), entry.at, attributes)
 
     def _record_tool(self, entry: ToolStarted | ToolFinished, above: str, task: int) -> None:
         key = _tool_call_key(entry.call_id, above, task)
         if isinstance(entry, ToolStarted):
             name = self._label(safe_label(entry.name))
-            attributes = {**self._tool_attributes(entry.call_id), names.TOOL_NAME: name}
-            self._start_span(key, f"{names.EXECUTE_TOOL} {name}", attributes, entry.at, above=above)
+            attributes = {**self._tool_attributes(entry.call_id), SpanAttribute.TOOL_NAME: name}
+            self._start_span(key, f"{SpanAttribute.EXECUTE_TOOL} {name}", attributes, entry.at, above=above)
             return
         if key not in self._open_spans:  # the call never ran, and the model may have invented the tool's name
-            self._start_span(key, names.EXECUTE_TOOL, self._tool_attributes(entry.call_id), entry.at, above=above)
+            self._start_span(
+                key, SpanAttribute.EXECUTE_TOOL, self._tool_attributes(entry.call_id), entry.at, above=above
+            )
         error = entry.outcome.value if entry.outcome in _FAILED_CALLS else ""
-        self._end_span(key, entry.at, {names.TOOL_OUTCOME: entry.outcome.value}, error=error)
+        self._end_span(key, entry.at, {SpanAttribute.TOOL_OUTCOME: entry.outcome.value}, error=error)
 
     def _tool_attributes(self, call_id: str) -> dict[str, str]:
         return {
-            names.OPERATION: names.EXECUTE_TOOL,
-            names.TOOL_CALL: self._label(call_id),
-            names.TOOL_TYPE: "function",
+            SpanAttribute.OPERATION: SpanAttribute.EXECUTE_TOOL,
+            SpanAttribute.TOOL_CALL: self._label(call_id),
+            SpanAttribute.TOOL_TYPE: "function",
         }
 
     def _start_span(
@@ -294,7 +351,7 @@ class RunTrace:
     def _end_run(self, entry: RunEnded) -> None:
         self._end_open_spans(entry.at)
         run = self._run_span(entry.at)
-        run.set_attribute(names.END_REASON, entry.reason.value)
+        run.set_attribute(SpanAttribute.END_REASON, entry.reason.value)
         _mark_failed(run, entry.reason.value if entry.reason in _FAILED else "")
         run.end(_to_nanoseconds(entry.at))
         self.is_over = True
@@ -306,7 +363,7 @@ class RunTrace:
 def _mark_failed(span: Span, error: str) -> None:
     """Mark a span as failed with the kind of error only: error messages may quote content."""
     if error:
-        span.set_attribute(names.ERROR_TYPE, error)
+        span.set_attribute(SpanAttribute.ERROR_TYPE, error)
         span.set_status(Status(StatusCode.ERROR))
 
 

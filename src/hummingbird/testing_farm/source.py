@@ -24,8 +24,7 @@ from hummingbird.core.limits import (
     URL_CHARS,
 )
 from hummingbird.core.protocols.tools import ByteStream, Tool, ToolOutput
-from hummingbird.core.source_tool import SourceTool, ToolFunction, arguments_schema
-from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.core.tool_spec import SourceTool, ToolFunction, ToolSpec, arguments_schema
 from hummingbird.testing_farm.client import FarmClient, FarmRequest
 from hummingbird.testing_farm.settings import TestingFarmSettings
 

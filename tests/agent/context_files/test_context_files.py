@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.agent.bounds import CONTEXT_FILE_BYTES, CONTEXT_FILES_BYTES, PAPER_BYTES
-from hummingbird.agent.context_files.instruction_files import find_context_files
+from hummingbird.agent.context_files.instruction_files import (
+    CONTEXT_FILE_BYTES,
+    CONTEXT_FILES_BYTES,
+    PAPER_BYTES,
+    find_context_files,
+)
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.agent.bounds import PAPER_BYTES
-from hummingbird.agent.context_files.memory_files import LOCK_FILE_NAME, FileMemory
-from hummingbird.agent.context_files.memory_pages import MemoryKind, MemoryPage
+from hummingbird.agent.context_files.instruction_files import PAPER_BYTES
+from hummingbird.agent.context_files.memory_files import LOCK_FILE_NAME, FileMemory, MemoryKind, MemoryPage
 from hummingbird.core.errors import ArgumentsInvalid, JournalUnwritable, UsageError
 
 DAY = "2026-11-16"
@@ -77,7 +76,7 @@ def test_processes_that_write_at_once_lose_nothing(folder: Path) -> None:
     code = (
         "import asyncio, sys; from pathlib import Path;"
         "from hummingbird.agent.context_files.memory_files import FileMemory;"
-        "from hummingbird.agent.context_files.memory_pages import MemoryKind;"
+        "from hummingbird.agent.context_files.memory_files import MemoryKind;"
         "memory = FileMemory(Path(sys.argv[1])); name = sys.argv[2];"
         "[asyncio.run(memory.edit(MemoryKind.MEMORY, lambda page: page.add(f'{name}-{n}', 'day'))) for n in range(20)]"
     )

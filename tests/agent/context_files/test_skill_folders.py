@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.agent.bounds import SKILL_BYTES, SKILL_FILES, SKILLS
-from hummingbird.agent.context_files.instruction_files import SkillFolders
+from hummingbird.agent.context_files.instruction_files import SKILL_BYTES, SKILL_FILES, SKILLS, SkillFolders
 from hummingbird.agent.context_files.protocol import Skill
 from hummingbird.core.errors import InputUnreadable, SourceNotFound
 

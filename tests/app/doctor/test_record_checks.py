@@ -3,7 +3,7 @@
 from decimal import Decimal
 from pathlib import Path
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.doctor.platform_checks import record_checks
 from hummingbird.app.doctor.runner import run_checks
 from hummingbird.app.session_catalog import open_session_catalog, session_index_file

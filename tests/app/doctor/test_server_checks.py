@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.doctor.gitlab_checks import server_checks
+from hummingbird.app.doctor.remote_checks import server_checks
 from hummingbird.lab.fault_injection import FaultGate, FaultResponse, Hold
 from hummingbird.lab.gitlab.server import GitLabLab
 from tests.app.doctor.examining import FAIL, OK, WARN, only, patient, tried

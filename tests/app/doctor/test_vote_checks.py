@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.doctor.gitlab_checks import vote_checks
+from hummingbird.app.doctor.remote_checks import vote_checks
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.gitlab.webhook_delivery import webhook_sender

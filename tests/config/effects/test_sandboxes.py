@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.sandboxes import SandboxChoice, resolve_sandbox
 from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.protocols.observer import Clock

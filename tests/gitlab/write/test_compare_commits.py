@@ -6,7 +6,7 @@ import pytest
 
 from hummingbird.core.diffs import CommitComparison
 from hummingbird.core.errors import GitLabNotFound, GitLabRequestRefused
-from hummingbird.gitlab.write.parsers import parse_file_diff
+from hummingbird.gitlab.write.api_response import parse_file_diff
 from hummingbird.gitlab.write.project_writer import GitLabProjectWriter
 from hummingbird.gitlab.write.protocol import NoteDraft, NoteMarker
 from hummingbird.lab.fault_injection import FaultResponse

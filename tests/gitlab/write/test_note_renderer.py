@@ -7,10 +7,9 @@ from hummingbird.core.masking import MASK, Secrets
 from hummingbird.gitlab.read.discussion_filter import TRANSCRIPT_REMOVED, extract_report
 from hummingbird.gitlab.write import note_sanitizer
 from hummingbird.gitlab.write.markdown_rebuild import CUT_NOTICE as TEXT_CUT
-from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.note_sanitizer import LEFT_OUT, render_note
 from hummingbird.gitlab.write.project_writer import GitLabProjectWriter
-from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarker
+from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarker, NoteMarkers
 from hummingbird.lab.gitlab.server import GitLabLab
 from tests.gitlab.write.hostile import ATTACKS
 from tests.gitlab.write.note_judge import OpenTags, commands, effects, html

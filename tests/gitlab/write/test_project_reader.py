@@ -10,8 +10,7 @@ from hummingbird.core.errors import GitLabRequestRefused, GitLabUnavailable, Git
 from hummingbird.core.limits import ACCESS_S
 from hummingbird.gitlab.access import DEVELOPER
 from hummingbird.gitlab.write.api_response import GitLabResponse as Told
-from hummingbird.gitlab.write.api_response import positive_int
-from hummingbird.gitlab.write.parsers import parse_time
+from hummingbird.gitlab.write.api_response import parse_time, positive_int
 from hummingbird.gitlab.write.project_writer import GitLabProjectWriter
 from hummingbird.gitlab.write.protocol import BranchStatus
 from hummingbird.lab.fault_injection import FaultResponse

@@ -7,9 +7,8 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import unescapeAll
 
 from hummingbird.core.masking import Secrets
-from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.note_sanitizer import render_note, sanitize_markdown, write_suggestion
-from hummingbird.gitlab.write.protocol import NoteDraft
+from hummingbird.gitlab.write.protocol import NoteDraft, NoteMarkers
 from tests.gitlab.write.hostile import MARKER, notes
 from tests.gitlab.write.note_judge import BEGINS_WITH_SLASH, commands, effects
 from tests.thoroughly import tries

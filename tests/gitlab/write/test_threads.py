@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hummingbird.core.orders import RunOverrides
-from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.parsers import parse_thread
+from hummingbird.gitlab.write.api_response import parse_thread
 from hummingbird.gitlab.write.project_writer import GitLabProjectWriter
-from hummingbird.gitlab.write.protocol import NoteDraft, NoteKind, NoteMarker
+from hummingbird.gitlab.write.protocol import NoteDraft, NoteKind, NoteMarker, NoteMarkers
 from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.gitlab.write.writer_stage import PREFIX, asked, forging

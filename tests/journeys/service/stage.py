@@ -25,8 +25,7 @@ from hummingbird.app.service import HummingbirdService
 from hummingbird.config.loader import ConfigWatcher
 from hummingbird.config.template import load_embedded
 from hummingbird.core.journal import JournalEntry
-from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker
+from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker, NoteMarkers
 from hummingbird.lab.case import find_case
 from hummingbird.lab.gitlab.records import AccessToken, Commit, Discussion, Member, Note, User
 from hummingbird.lab.gitlab.webhook_delivery import HookDelivery, webhook_sender

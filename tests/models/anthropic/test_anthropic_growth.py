@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hummingbird.core.messages import Message, Notice, UserMessage, find_request_problems
 from hummingbird.core.protocols.model import ModelRequest
 from hummingbird.models.anthropic import encode_blocks, encode_request
-from hummingbird.models.prefix_cache import TurnFragment
-from hummingbird.models.wire_format import ModelProfile
+from hummingbird.models.wire_format import ModelProfile, TurnFragment
 from tests.wire.anthropic_types import check
 from tests.wire.conversations import conversations
 from tests.wire.dialogue import TOOLS

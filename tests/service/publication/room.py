@@ -9,7 +9,6 @@ from hummingbird.config.configuration import Configuration
 from hummingbird.core.errors import GitLabWriteUncertain
 from hummingbird.core.masking import Secrets
 from hummingbird.gitlab.webhook_events import GitLabUser, MergeRequestState, NoteWritten, ProjectRef
-from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.project_writer import GitLabProjectWriters
 from hummingbird.gitlab.write.protocol import (
     GitLabWriter,
@@ -17,6 +16,7 @@ from hummingbird.gitlab.write.protocol import (
     NoteDraft,
     NoteKind,
     NoteMarker,
+    NoteMarkers,
     OrchestratorToken,
     PostedNoteRef,
 )

@@ -3,8 +3,8 @@
 import logging
 from pathlib import Path
 
-from hummingbird.core.log_context import LogContext, current_log_context
 from hummingbird.core.orders import EventEnvelope, WorkOrder, encode_envelope
+from hummingbird.core.work_context import LogContext, current_log_context
 from hummingbird.queues.sqlite_queue import SqliteQueue
 from tests.service.worker.deeds import done
 from tests.service.working import Play, at_work, breaks, made, order, sent

@@ -10,8 +10,9 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from hummingbird.lab.kubernetes_api import resources
-from hummingbird.lab.kubernetes_api.access import GROUPS, AccessControl
-from hummingbird.lab.kubernetes_api.requests import (
+from hummingbird.lab.kubernetes_api.access import (
+    GROUPS,
+    AccessControl,
     ApiRequest,
     ApiStatusError,
     Raw,

@@ -2,7 +2,7 @@
 
 import json
 
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import Raw
 
 V5 = "v5.channel.k8s.io"
 V4 = "v4.channel.k8s.io"

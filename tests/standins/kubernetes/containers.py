@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import Raw
 from tests.standins.kubernetes.podman import Podman
 from tests.standins.kubernetes.quantities import quantity
 

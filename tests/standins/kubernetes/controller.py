@@ -7,7 +7,7 @@ whose labels do, makes replacements, deletes the surplus, and collects pods whos
 import asyncio
 from collections.abc import Iterator
 
-from hummingbird.lab.kubernetes_api.requests import ApiStatusError, Raw
+from hummingbird.lab.kubernetes_api.access import ApiStatusError, Raw
 from hummingbird.lab.kubernetes_api.resources import LabelSelector
 from tests.standins.kubernetes.deployments import controller_of, owner_reference, replica_set
 from tests.standins.kubernetes.registry import OVER, Pods

@@ -32,7 +32,7 @@ from wsproto.events import (
 from wsproto.utilities import RemoteProtocolError
 
 from hummingbird.lab.kubernetes_api import access
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import Raw
 from tests.standins.kubernetes import channels
 
 _CHUNK = 32 * 1024

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import Raw
 from tests.standins.kubernetes.lives import Life
 from tests.standins.kubernetes.podman import Podman
 from tests.standins.kubernetes.store import Key, Store

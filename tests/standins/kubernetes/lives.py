@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import Raw
 from tests.standins.kubernetes import statuses
 from tests.standins.kubernetes.containers import Container, Ending, StartFailed, run_options
 from tests.standins.kubernetes.podman import Podman

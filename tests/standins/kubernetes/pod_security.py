@@ -5,7 +5,7 @@ The sentences are the real ones, so that a person who reads them in a log knows 
 
 from collections.abc import Iterator
 
-from hummingbird.lab.kubernetes_api.requests import Raw, forbidden_error
+from hummingbird.lab.kubernetes_api.access import Raw, forbidden_error
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 _VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import Raw
 
 LABEL = "tests.standins.kubernetes"
 OWNER = "tests.standins.kubernetes.owner"

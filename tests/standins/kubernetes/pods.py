@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
-from hummingbird.lab.kubernetes_api.requests import (
+from hummingbird.lab.kubernetes_api.access import (
     FieldFault,
     Raw,
     bad_request_error,

@@ -27,8 +27,15 @@ from uvicorn.server import ServerState
 
 from hummingbird.lab.http_server import close_connections, open_listener, protocol_factory, uvicorn_config
 from hummingbird.lab.kubernetes_api import access
-from hummingbird.lab.kubernetes_api.access import SANDBOX_RULES, AccessControl, RecordedRequest, Rules, ServiceAccount
-from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX, Raw
+from hummingbird.lab.kubernetes_api.access import (
+    SANDBOX_RULES,
+    TOKEN_PREFIX,
+    AccessControl,
+    Raw,
+    RecordedRequest,
+    Rules,
+    ServiceAccount,
+)
 from tests.standins.kubernetes import deployments, pod_security
 from tests.standins.kubernetes.api import Api
 from tests.standins.kubernetes.controller import Controller, is_ready

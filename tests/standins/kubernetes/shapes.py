@@ -6,7 +6,7 @@ played here, is refused, so that no test passes on the strength of a setting tha
 
 from typing import Any
 
-from hummingbird.lab.kubernetes_api.requests import Raw, bad_request_error
+from hummingbird.lab.kubernetes_api.access import Raw, bad_request_error
 
 STRING, INTEGER, BOOLEAN, QUANTITY, ANYTHING = "string", "int64", "bool", "quantity", "anything"
 WORDS = {"*": STRING}  # a map from any key to a string

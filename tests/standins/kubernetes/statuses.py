@@ -1,6 +1,6 @@
 """What a pod's status says at each station of its life. Dictionaries in, dictionaries out."""
 
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import Raw
 from tests.standins.kubernetes.containers import Ending
 from tests.standins.kubernetes.store import timestamp
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hummingbird.lab.kubernetes_api.access import GROUPS
-from hummingbird.lab.kubernetes_api.requests import (
+from hummingbird.lab.kubernetes_api.access import (
+    GROUPS,
     ApiStatusError,
     Raw,
     already_exists_error,

@@ -22,23 +22,22 @@ from pathlib import Path
 
 import yaml
 
-from hummingbird.agent.bounds import (
-    CONTEXT_DEPTH,
-    CONTEXT_FILE_BYTES,
-    CONTEXT_FILES_BYTES,
-    PAPER_BYTES,
-    SKILL_BYTES,
-    SKILL_FILES,
-    SKILL_FRONT_CHARS,
-    SKILL_FRONT_LISTS,
-    SKILL_LOOKED_AT,
-    SKILL_NAME_CHARS,
-    SKILLS,
-)
 from hummingbird.agent.context_files.injection_scan import find_suspicion, strip_comments
 from hummingbird.agent.context_files.protocol import ContextFile, ContextFiles, LoadedSkill, Skill, SkillIndex
 from hummingbird.core.errors import InputUnreadable, SourceNotFound
 from hummingbird.core.text import shorten_line
+
+PAPER_BYTES = 64 * 1024  # of a memory or instruction file that is read; a longer memory is not written either
+SKILLS = 64
+SKILL_BYTES = 16 * 1024
+SKILL_NAME_CHARS = 64
+SKILL_FRONT_CHARS = 2_000
+SKILL_FRONT_LISTS = 64  # lists in the front matter; a thousand nested ones keep a YAML parser busy for a second
+SKILL_FILES = 32  # beside SKILL.md that are named
+SKILL_LOOKED_AT = 512  # entries of a folder that are examined
+CONTEXT_FILE_BYTES = 8 * 1024
+CONTEXT_FILES_BYTES = 16 * 1024  # together
+CONTEXT_DEPTH = 32  # directories above the start
 
 
 @dataclass(frozen=True, slots=True)

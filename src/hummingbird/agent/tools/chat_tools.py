@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hummingbird.agent.bounds import CHOICE_CHARS, CHOICES, QUESTION_CHARS, SKILL_NAME_CHARS, TODO_CHARS, TODOS
-from hummingbird.agent.context_files.memory_pages import (
+from hummingbird.agent.context_files.instruction_files import SKILL_NAME_CHARS
+from hummingbird.agent.context_files.memory_files import (
     MemoryBudget,
     MemoryKind,
     MemoryPage,
@@ -15,7 +15,7 @@ from hummingbird.agent.context_files.memory_pages import (
     rejection_reason,
 )
 from hummingbird.agent.context_files.protocol import LoadedSkill, MemoryStore, Skill, SkillStore
-from hummingbird.agent.todo_list import ACTIONS, TODO_TOOL, TodoList, TodoState
+from hummingbird.agent.todo_list import ACTIONS, TODO_CHARS, TODO_TOOL, TODOS, TodoList, TodoState
 from hummingbird.core.errors import ArgumentsInvalid
 from hummingbird.core.journal import JournalEntry
 from hummingbird.core.limits import INLINE_RESULT_BYTES, PERSON_TIMEOUT_S
@@ -25,6 +25,9 @@ from hummingbird.core.protocols.tools import ToolContext, ToolOutput
 from hummingbird.core.text import replace_surrogates
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 
+CHOICES = 4
+CHOICE_CHARS = 200
+QUESTION_CHARS = 2_000
 CLARIFY_NAME = "clarify"
 NO_ANSWER_GIVEN = "[The user would rather not say. Decide for yourself, and say in your answer what you assumed.]"
 CLARIFY_SPEC = ToolSpec(

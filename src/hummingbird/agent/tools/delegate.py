@@ -15,20 +15,24 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hummingbird.agent.bounds import ARTEFACTS, DELEGATED_S, DELEGATED_S_CAP, FINDINGS_CHARS, PROGRESS_CHARS, TASKS
 from hummingbird.agent.compaction import find_names
 from hummingbird.agent.prompts import NO_ANSWER
 from hummingbird.agent.tools.permission_gate import asked_on_behalf
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome
 from hummingbird.core.journal import EndReason, JournalEntry, ToolFinished, ToolOutcome, ToolStarted
-from hummingbird.core.limits import SUBAGENTS, TOOL_TIMEOUT_S
+from hummingbird.core.limits import PROGRESS_CHARS, SUBAGENTS, TOOL_TIMEOUT_S
 from hummingbird.core.projections import RunStatus, UsageLedger, compute_status
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.tools import ToolContext, ToolOutput
 from hummingbird.core.text import shorten_line
 from hummingbird.core.tool_spec import ToolSpec
 
+TASKS = 8  # of one call; the configuration says how many run at once
+DELEGATED_S = 600.0
+DELEGATED_S_CAP = 3_600.0
+FINDINGS_CHARS = 8_000
+ARTEFACTS = 50  # files that a sub-agent named and whose existence is checked
 NAME = "delegate"
 ASKER_TASK_CHARS = 60  # of the task that is named when a sub-agent's call is asked about
 WITHHELD = frozenset(

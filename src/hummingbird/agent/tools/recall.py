@@ -13,19 +13,6 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 from unicodedata import normalize
 
-from hummingbird.agent.bounds import (
-    RECALL_AROUND,
-    RECALL_AROUND_CAP,
-    RECALL_BESIDE_CHARS,
-    RECALL_BYTES,
-    RECALL_HERE,
-    RECALL_INDEX_S,
-    RECALL_PER_SESSION,
-    RECALL_SESSIONS,
-    RECALL_SNIPPET_CHARS,
-    RECALL_TEXT_CHARS,
-    RECALL_WORDS,
-)
 from hummingbird.agent.interrupts import run_within
 from hummingbird.agent.tools.results import ReadyText, frame_result, limit_text
 from hummingbird.core.errors import ArgumentsInvalid, HummingbirdError, SourceNotFound
@@ -37,6 +24,18 @@ from hummingbird.core.protocols.tools import ToolContext, ToolOutput
 from hummingbird.core.sessions import SEARCH_HITS, SessionSummary, Speaker, SpokenText, texts_from_entry
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.tool_spec import ToolSpec
+
+RECALL_SESSIONS = 5
+RECALL_PER_SESSION = 2  # snippets
+RECALL_HERE = 5  # places in the session itself
+RECALL_SNIPPET_CHARS = 240
+RECALL_WORDS = 16  # of a query
+RECALL_AROUND = 5  # messages before and after, by default
+RECALL_AROUND_CAP = 20
+RECALL_TEXT_CHARS = 3_000  # of the message that was asked for, at once
+RECALL_BESIDE_CHARS = 400  # of each message around it
+RECALL_BYTES = 10_000  # of one answer
+RECALL_INDEX_S = 10.0  # for the index to answer, before the session itself is searched without it
 
 
 class SessionText(NamedTuple):

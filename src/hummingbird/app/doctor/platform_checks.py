@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
 from hummingbird.app.sandboxes import cluster_api, resolve_sandbox, sandbox_sentence
 from hummingbird.app.session_catalog import session_index_file

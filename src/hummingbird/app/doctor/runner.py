@@ -22,15 +22,17 @@ from hummingbird.app.doctor.check import (
     DoctorCheck,
     DoctorContext,
 )
-from hummingbird.app.doctor.gitlab_checks import (
+from hummingbird.app.doctor.platform_checks import platform_checks, record_checks
+from hummingbird.app.doctor.remote_checks import (
+    model_checks,
     project_token_variables,
     read_token_checks,
     server_checks,
+    source_checks,
+    telemetry_checks,
     vote_checks,
     write_token_checks,
 )
-from hummingbird.app.doctor.platform_checks import platform_checks, record_checks
-from hummingbird.app.doctor.remote_checks import model_checks, source_checks, telemetry_checks
 from hummingbird.app.environment_secrets import environment_secrets, tool_secret_values
 from hummingbird.app.http_server import is_loopback
 from hummingbird.app.sandboxes import SandboxChoice, choose_for_service

@@ -51,7 +51,6 @@ LEFT_RUNNING_S = 0.2  # grace for a command's child processes before they are re
 TERM_GRACE_S = 0.05  # between SIGTERM and SIGKILL: everything is gone 0.2 s after a stop is requested
 ENDING_S = 2.0  # for all processes to end before the guardian itself is killed
 PROGRESS_S = 0.5  # between two lines of progress
-PROGRESS_CHARS = 200
 OUTPUT_CHUNK_BYTES = 64 * 1024
 OUTPUT_UNHURRIED_BYTES = 8 * 1024 * 1024  # after this much, output is read with pauses that leave time for others
 OUTPUT_PAUSE_S = 0.005

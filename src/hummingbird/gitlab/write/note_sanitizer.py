@@ -22,9 +22,8 @@ from hummingbird.core.masking import Secrets
 from hummingbird.core.text import shorten_line
 from hummingbird.gitlab.write.markdown_rebuild import CUT_NOTICE, fit_code
 from hummingbird.gitlab.write.markdown_text import JOINER, code_block, decode_entities, fence_for, strip_invisible
-from hummingbird.gitlab.write.note_markers import NoteMarkers
 from hummingbird.gitlab.write.note_worker import parts_keep_apart, rebuild_note
-from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft
+from hummingbird.gitlab.write.protocol import CollapsedSection, NoteDraft, NoteMarkers
 
 _GAP = "\n\n"
 _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|<[^<>\n]*>")

@@ -37,11 +37,8 @@ from hummingbird.core.masking import Secrets
 from hummingbird.core.votes import REACTIONS_READ, EmojiReaction
 from hummingbird.gitlab.access import PLANNER, active_access_level
 from hummingbird.gitlab.http_client import GitLabConnection, JsonObject
-from hummingbird.gitlab.write.api_response import GitLabResponse, positive_int, text_or_empty
-from hummingbird.gitlab.write.client import GitLabWriteClient, create_connection
-from hummingbird.gitlab.write.note_markers import NoteMarkers
-from hummingbird.gitlab.write.note_sanitizer import render_note
-from hummingbird.gitlab.write.parsers import (
+from hummingbird.gitlab.write.api_response import (
+    GitLabResponse,
     find_dismissing_users,
     is_internal,
     parse_checks,
@@ -51,7 +48,11 @@ from hummingbird.gitlab.write.parsers import (
     parse_merge_request,
     parse_reaction,
     parse_thread,
+    positive_int,
+    text_or_empty,
 )
+from hummingbird.gitlab.write.client import GitLabWriteClient, create_connection
+from hummingbird.gitlab.write.note_sanitizer import render_note
 from hummingbird.gitlab.write.protocol import (
     DEVELOPER,
     BranchStatus,
@@ -59,6 +60,7 @@ from hummingbird.gitlab.write.protocol import (
     MergeRequestDetails,
     MergeRequestThread,
     NoteDraft,
+    NoteMarkers,
     OrchestratorToken,
     PendingNote,
     PostedNoteRef,

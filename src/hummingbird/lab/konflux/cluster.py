@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hummingbird.lab.fault_injection import FaultMiddleware, allow_break_off
 from hummingbird.lab.konflux.world import GROUPS, KINDS, TEKTON, ContainerLogs, KonfluxItem, KonfluxWorld, compact_json
 from hummingbird.lab.kubernetes_api import resources
-from hummingbird.lab.kubernetes_api.requests import (
+from hummingbird.lab.kubernetes_api.access import (
     ApiRequest,
     ApiStatusError,
     FieldFault,

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hummingbird.lab.fault_injection import FaultMiddleware, FaultResponse, allow_break_off
 from hummingbird.lab.konflux.cluster import compress_responses, last_lines, stream_parts
 from hummingbird.lab.konflux.world import GROUPS, KonfluxItem, KonfluxWorld, compact_json
-from hummingbird.lab.kubernetes_api.requests import ApiRequest, ApiStatusError, Raw, parse_request
+from hummingbird.lab.kubernetes_api.access import ApiRequest, ApiStatusError, Raw, parse_request
 from hummingbird.lab.kubernetes_api.resources import LabelSelector
 
 DEFAULT_LIMIT = 100

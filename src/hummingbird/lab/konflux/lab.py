@@ -26,8 +26,7 @@ from hummingbird.lab.konflux.world import (
     reader_account,
 )
 from hummingbird.lab.kubernetes_api import access
-from hummingbird.lab.kubernetes_api.access import Rules
-from hummingbird.lab.kubernetes_api.requests import TOKEN_PREFIX, Raw
+from hummingbird.lab.kubernetes_api.access import TOKEN_PREFIX, Raw, Rules
 
 
 class KonfluxLab:

@@ -12,8 +12,7 @@ from typing import Any
 
 from hummingbird.lab.case import LabCase
 from hummingbird.lab.fault_injection import Faults, ReceivedRequest
-from hummingbird.lab.kubernetes_api.access import AccessControl, Rules, ServiceAccount
-from hummingbird.lab.kubernetes_api.requests import Raw
+from hummingbird.lab.kubernetes_api.access import AccessControl, Raw, Rules, ServiceAccount
 
 TEKTON = "tekton.dev"
 GROUPS = {"pipelineruns": TEKTON, "taskruns": TEKTON, "pods": ""}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hummingbird.lab.kubernetes_api.requests import Raw, bad_request_error, no_such_path_error
+from hummingbird.lab.kubernetes_api.access import Raw, bad_request_error, no_such_path_error
 
 Labels = Mapping[str, str]
 Requirement = Callable[[Labels], bool]

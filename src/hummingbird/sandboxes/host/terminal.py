@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CommandFailed, UsageError
-from hummingbird.core.limits import PROGRESS_LINES
+from hummingbird.core.limits import PROGRESS_CHARS, PROGRESS_LINES
 from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
 from hummingbird.core.shell.evaluation import refusal_reason
 from hummingbird.core.shell.values import (
@@ -39,7 +39,6 @@ from hummingbird.core.shell.values import (
     OUTPUT_PAUSE_S,
     OUTPUT_UNHURRIED_BYTES,
     PROCESS_READ_BYTES,
-    PROGRESS_CHARS,
     PROGRESS_S,
     STANDING_CHARS,
     TERM_GRACE_S,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from hummingbird.app.clock import SystemClock
+from hummingbird.app.console import SystemClock
 from hummingbird.core.protocols.sandbox import Sandbox
 from hummingbird.sandboxes.command_sandbox import CommandSandbox
 from hummingbird.sandboxes.kubernetes_manifest import ACTIVE, DEFAULT_LIMITS, ROLE_LABEL, SESSION_LABEL
