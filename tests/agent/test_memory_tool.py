@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.context_files.memory_files import FileMemory, MemoryBudget
+from hummingbird.agent.context_files.memory_files import FileMemory
+from hummingbird.agent.context_files.memory_pages import MemoryBudget
 from hummingbird.agent.tools.chat_tools import MEMORY_SPEC, MemoryTool
 from hummingbird.core.errors import ArgumentsInvalid
 from hummingbird.core.masking import Secrets

@@ -9,7 +9,7 @@ from typing import Never
 import msgspec
 import pytest
 
-from hummingbird.agent.context_files.memory_files import MemoryKind, MemoryPage
+from hummingbird.agent.context_files.memory_pages import MemoryKind, MemoryPage
 from hummingbird.app.chat_memory import open_memory
 from hummingbird.app.environment_secrets import split_environment
 from hummingbird.app.investigation import AgentInvestigator

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.agent.context_files.memory_files import MemoryKind
+from hummingbird.agent.context_files.memory_pages import MemoryKind
 from hummingbird.app.chat import create_partner
 from hummingbird.app.chat_context import ChatSubject
 from hummingbird.core.errors import UsageError

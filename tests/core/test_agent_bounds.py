@@ -7,7 +7,7 @@ from hummingbird.agent.context_files.instruction_files import (
     SKILL_BYTES,
     SKILL_FRONT_CHARS,
 )
-from hummingbird.agent.context_files.memory_files import MEMORY_ENTRY_CHARS
+from hummingbird.agent.context_files.memory_pages import MEMORY_ENTRY_CHARS
 from hummingbird.agent.todo_list import TODO_CHARS, TODO_CUT_CHARS, TODOS, TODOS_SHOWN_CHARS
 from hummingbird.agent.tools.recall import (
     RECALL_AROUND,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.context_files.memory_files import (
+from hummingbird.agent.context_files.memory_pages import (
     MEMORY_ENTRY_CHARS,
     MemoryBudget,
     MemoryKind,

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from hummingbird.agent.budget import CHAT_LIMITS, RunLimits
 from hummingbird.agent.context_files.instruction_files import SkillFolders, find_context_files
-from hummingbird.agent.context_files.memory_files import FileMemory, render_memory_prompt
+from hummingbird.agent.context_files.memory_files import FileMemory
+from hummingbird.agent.context_files.memory_pages import render_memory_prompt
 from hummingbird.agent.prompts import BASE_RULES, PromptParts, build_chat_prompt, build_system_prompt
 from hummingbird.agent.tools.chat_tools import MEMORY_NAME, MemoryTool, SkillTool, TodoTool
 from hummingbird.agent.tools.permission_gate import SessionPermissions

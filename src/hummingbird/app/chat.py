@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from hummingbird.agent.budget import context_ceiling
-from hummingbird.agent.context_files.memory_files import MemoryKind
+from hummingbird.agent.context_files.memory_pages import MemoryKind
 from hummingbird.agent.interrupts import PROMPT_GRACE_S, InterruptibleWork, WorkInterrupted
 from hummingbird.agent.journal_views import find_user_requests
 from hummingbird.agent.prompts import CHAT_RULES, prompt_sizes

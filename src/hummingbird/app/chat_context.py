@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hummingbird.agent.compaction import CompactEngine
-from hummingbird.agent.context_files.memory_files import MemoryBudget
+from hummingbird.agent.context_files.memory_pages import MemoryBudget
 from hummingbird.agent.interrupts import PROMPT_GRACE_S
 from hummingbird.agent.prompts import PromptParts, build_chat_prompt
 from hummingbird.agent.tools.chat_tools import ClarifyTool, MemoryTool, SkillTool, TodoTool

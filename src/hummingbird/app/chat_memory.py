@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hummingbird.agent.context_files.instruction_files import SkillFolders, find_context_files, read_text_file
-from hummingbird.agent.context_files.memory_files import (
-    FileMemory,
+from hummingbird.agent.context_files.memory_files import FileMemory
+from hummingbird.agent.context_files.memory_pages import (
     MemoryBudget,
     MemoryKind,
     MemoryPage,

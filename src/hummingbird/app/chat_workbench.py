@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hummingbird.agent.context_files.instruction_files import read_text_file
-from hummingbird.agent.context_files.memory_files import (
+from hummingbird.agent.context_files.memory_pages import (
     MemoryBudget,
     MemoryKind,
     MemoryPage,

@@ -1,12 +1,11 @@
-"""Define the frozen specification of a tool, and the tools of data sources, which are little more than that."""
+"""Define the frozen specification of a tool; the function behind it is elsewhere."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 from hummingbird.core.limits import TOOL_TIMEOUT_S
-from hummingbird.core.protocols.tools import ToolContext, ToolOutput
 
 
 class ToolEffect(StrEnum):
@@ -64,33 +63,3 @@ class ToolSpec:
         """Tell whether the tool makes its batch sequential."""
         harmless = self.effects <= {ToolEffect.READ}
         return self.interactive or (not harmless if self.exclusive is None else self.exclusive)
-
-
-ToolFunction: TypeAlias = Callable[..., Awaitable[ToolOutput]]
-JsonSchema: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTool:
-    """A tool that calls `function(**arguments)`."""
-
-    spec: ToolSpec
-    function: ToolFunction
-
-    def is_available(self) -> bool:
-        return True
-
-    async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-        return await self.function(**arguments)
-
-
-def arguments_schema(
-    required: Mapping[str, JsonSchema], optional: Mapping[str, JsonSchema] | None = None
-) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments, which allows no others."""
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-        "additionalProperties": False,
-    }

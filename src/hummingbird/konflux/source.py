@@ -19,8 +19,8 @@ from hummingbird.core.errors import (
     SourceUnavailable,
 )
 from hummingbird.core.limits import KONFLUX_CONTAINERS, KONFLUX_LIST_S, KONFLUX_LOGS_S, TOOL_TIMEOUT_S
-from hummingbird.core.protocols.tools import ByteStream, ToolOutput
-from hummingbird.core.tool_spec import SourceTool, ToolFunction, ToolSpec, arguments_schema
+from hummingbird.core.protocols.tools import ByteStream, SourceTool, ToolFunction, ToolOutput, arguments_schema
+from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.konflux.objects import (
     NOTE,
     JsonObject,

@@ -23,8 +23,8 @@ from hummingbird.core.limits import (
     HTTP_PIECE_BYTES,
     URL_CHARS,
 )
-from hummingbird.core.protocols.tools import ByteStream, Tool, ToolOutput
-from hummingbird.core.tool_spec import SourceTool, ToolFunction, ToolSpec, arguments_schema
+from hummingbird.core.protocols.tools import ByteStream, SourceTool, Tool, ToolFunction, ToolOutput, arguments_schema
+from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.testing_farm.client import FarmClient, FarmRequest
 from hummingbird.testing_farm.settings import TestingFarmSettings
 

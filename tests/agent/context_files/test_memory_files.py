@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from hummingbird.agent.context_files.instruction_files import PAPER_BYTES
-from hummingbird.agent.context_files.memory_files import LOCK_FILE_NAME, FileMemory, MemoryKind, MemoryPage
+from hummingbird.agent.context_files.memory_files import LOCK_FILE_NAME, FileMemory
+from hummingbird.agent.context_files.memory_pages import MemoryKind, MemoryPage
 from hummingbird.core.errors import ArgumentsInvalid, JournalUnwritable, UsageError
 
 DAY = "2026-11-16"

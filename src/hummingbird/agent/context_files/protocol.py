@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hummingbird.agent.context_files.memory_files import MemoryKind, MemoryPage, MemoryPages
+from hummingbird.agent.context_files.memory_pages import MemoryKind, MemoryPage, MemoryPages
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hummingbird.agent.context_files.instruction_files import SKILL_NAME_CHARS
-from hummingbird.agent.context_files.memory_files import (
+from hummingbird.agent.context_files.memory_pages import (
     MemoryBudget,
     MemoryKind,
     MemoryPage,

@@ -34,9 +34,9 @@ from hummingbird.core.limits import (
     PATH_BYTES,
     TOOL_TIMEOUT_S,
 )
-from hummingbird.core.protocols.tools import Tool, ToolOutput
+from hummingbird.core.protocols.tools import JsonSchema, SourceTool, Tool, ToolFunction, ToolOutput, arguments_schema
 from hummingbird.core.text import shorten_line
-from hummingbird.core.tool_spec import JsonSchema, SourceTool, ToolFunction, ToolSpec, arguments_schema
+from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.gitlab.http_client import JsonObject, RequestFailed, url_origin
 from hummingbird.gitlab.read.client import GitLabReader, GitLabSourceClient
 from hummingbird.gitlab.read.discussion_filter import WITHHELD
