@@ -13,12 +13,13 @@ from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.agent.tools.results import fence_untrusted
 from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS, create_sandbox_tools, resolve_path
 from hummingbird.core.errors import ArgumentsInvalid, ProviderRequestRefused
-from hummingbird.core.journal import ToolFinished, ToolOutcome
+from hummingbird.core.journal import ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.limits import CONCURRENT_TOOLS, FETCHES
 from hummingbird.core.masking import Secrets
 from hummingbird.core.permissions import PermissionAction, PermissionRule
 from hummingbird.core.protocols.sandbox import SPILL_FOLDER
 from hummingbird.core.protocols.tools import ByteStream, Tool
+from hummingbird.evidence.citations.source_record import calls_from_entries
 from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.benches import Delegating, content, in_pieces, kill, shell, start, workbench
 from tests.agent.stage import stage, tool
@@ -76,7 +77,7 @@ async def test_the_whole_output_is_in_the_file_and_the_model_gets_its_measures(
     """Metadata only, and what the source says of itself."""
     async with workbench() as bench:
         finished = await fetch(bench, [source(giving(output))], wants("/tmp/data/logs/it.log"))
-        said, fields, ui = finished.text.split("\n")
+        said, ui, fields = finished.text.split("\n")
         assert (said, ui) == (f"/tmp/data/logs/it.log: {told}", UI_LINE)
         saved = json.loads(fields)
         assert (saved["saved_to"], saved["bytes"]) == ("/tmp/data/logs/it.log", len(kept))
@@ -171,8 +172,15 @@ async def test_several_are_fetched_at_once_and_each_is_reported_for_itself() -> 
                 "get_log broke off after 5 bytes, 1 lines (ConnectionResetError). What came, not the whole, is in "
                 "/tmp/data/broken.log.part",
                 UI_LINE,
+                finished.text.splitlines()[-1],
             ]
         )
+        good, refused, hostile, half = json.loads(finished.text.splitlines()[-1])["results"]
+        assert good == {"saved_to": "/tmp/data/good.log", "bytes": len(LOG), "lines": 10_000}
+        assert refused == {"error": "get_log failed: GitLab says 404."}
+        assert hostile == {"error": "get_log failed: ValueError."}, "an outsider's words stay in the fence"
+        assert (half["saved_to"], half["bytes"], half["lines"]) == ("/tmp/data/broken.log.part", 5, 1)
+        assert half["error"].startswith("get_log broke off after 5 bytes")
         assert await shell(bench, "ls") == "broken.log.part\ngood.log\n"
 
 
@@ -313,3 +321,33 @@ async def test_spilled_and_fetched_results_of_a_source_say_the_same_of_it() -> N
         spilled = await equipment.shape(tools[0].spec, LOG)
         assert f"{SPILL_FOLDER}/get_log_1.txt" in spilled
         assert spilled.endswith(UI_LINE)
+
+
+async def test_a_batch_by_the_names_of_older_prompts_is_fetched_and_journaled_by_our_names() -> None:
+    """`requests`, `args` and `iid`: what reads the journal, such as the check of quotations, knows only ours."""
+
+    async def get_details(mr_iid: int) -> str:
+        return f"merge request {mr_iid}"
+
+    schema = {"type": "object", "properties": {"mr_iid": {"type": "integer"}}, "required": ["mr_iid"]}
+    details = source(get_details, "gitlab_get_mr_details", schema=schema)
+    request = {"tool": "gitlab_get_mr_details", "args": {"iid": 42}, "path": "/tmp/data/details.json"}
+    async with workbench() as bench:
+        await start(bench)
+        equipment = create_sandbox_tools(bench, [details], Secrets())
+        call = ("fetch_batch_to_sandbox", json.dumps({"requests": [request]}))
+        on = stage(
+            ScriptedModel([tool_call_reply(call), text_reply("done")]),
+            tools=[details, *equipment.tools],
+            shape=equipment.shape,
+        )
+        await on.run()
+        [finished] = on.written(ToolFinished)
+        [result] = json.loads(finished.text.splitlines()[-1])["results"]
+        assert result == {"saved_to": "/tmp/data/details.json", "bytes": 16, "lines": 1}
+        assert await content(bench, "/tmp/data/details.json") == b"merge request 42"
+        [started] = on.written(ToolStarted)
+        [fetched] = json.loads(started.arguments)["fetches"]
+        assert (fetched["tool"], fetched["path"]) == (request["tool"], request["path"])
+        record = [call.name for call in calls_from_entries(on.journal.entries())]
+        assert "gitlab_get_mr_details" in record

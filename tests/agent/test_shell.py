@@ -65,7 +65,13 @@ async def test_long_output_is_whole_in_a_file_and_previewed(size: int) -> None:
         lines = -(-size // 11)
         verdict, fields, said, *_ = told.splitlines()
         assert verdict == "exit code 0"
-        assert json.loads(fields) == {"exit_code": 0, "stdout_file": path, "stdout_bytes": size}
+        assert json.loads(fields) == {
+            "exit_code": 0,
+            "stdout_truncated": True,
+            "stdout_file": path,
+            "stdout_bytes": size,
+            "stdout_lines": lines,
+        }
         assert said == f"stdout: {size} bytes, {lines} lines; all of it is in {path}. A preview:"
         assert "\n1: 0123456789\n" in told
         assert f"\n{lines}: " in told
@@ -98,7 +104,10 @@ async def test_what_is_no_text_is_saved_and_not_shown() -> None:
     async with workbench() as bench:
         told = await run(bench, "printf 'a\\0b'")
         path = f"{SPILL_FOLDER}/sandbox_exec_stdout_1.bin"
-        assert told == (f"exit code 0\nstdout: 3 bytes that are no text; all of it is in {path}\nstderr: {NO_OUTPUT}")
+        fields = f'{{"exit_code":0,"stdout_truncated":true,"stdout_file":"{path}","stdout_bytes":3}}'
+        assert told == (
+            f"exit code 0\n{fields}\nstdout: 3 bytes that are no text; all of it is in {path}\nstderr: {NO_OUTPUT}"
+        )
         assert await content(bench, path) == b"a\0b"
         assert "\N{REPLACEMENT CHARACTER}ok" in await run(bench, "printf '\\377ok'")
 
@@ -205,7 +214,7 @@ async def test_a_sandbox_that_breaks_after_the_command_ended_does_not_take_its_o
 
     async with workbench(make=iter([Dying(), Delegating()]).__next__) as bench:
         told = await run(bench, f"seq 1 {size}; exit 4")
-        assert told.startswith("exit code 4\nstdout: ")
+        assert told.startswith("exit code 4\n{\"exit_code\":4,\"stdout_truncated\":true,\"stdout_bytes\":")
         assert "it was not saved (The bubblewrap sandbox" in told
         assert "\n1: 1\n" in told
 

@@ -262,7 +262,8 @@ class ToolCallBatch:
     ) -> None:
         async with slots:
             for each in (call, *twins):
-                self.record(ToolStarted(call_id=each.id, name=each.name, arguments=each.arguments))
+                arguments = self.toolbox.own_arguments(plan.tool.spec, each.arguments)
+                self.record(ToolStarted(call_id=each.id, name=each.name, arguments=arguments))
             await self.commit()
             try:
                 result = await self._apply_result_hooks(call, plan, await self._run_with_timeout(call, plan))

@@ -82,6 +82,16 @@ class Toolbox:
         return arguments
 
 
+    def own_arguments(self, spec: ToolSpec, arguments: str) -> str:
+        """Return a call's arguments by the tool's own names, unchanged where they have no others.
+
+        The journal has them so, because what is later read from it goes by these names.
+        """
+        given = _parse_arguments(spec, arguments)
+        own = _rename_arguments(spec, given)
+        return arguments if own == given else msgspec.json.encode(own).decode()
+
+
 def select_tools(tools: Iterable[Tool], toolsets: Iterable[str] | None, environment: Mapping[str, str]) -> list[Tool]:
     """Return the tools of the given toolsets (None: all) whose requirements are met here.
 

@@ -167,15 +167,15 @@ class SandboxExecTool:
         )
         room = self._spill.max_inline_bytes
         long = sum(not stream.fits(room) for stream in streams)
-        files: dict[str, Any] = {}
+        fields: dict[str, Any] = {"exit_code": done.exit_code}
         parts = [
             self._show_inline(stream)
             if stream.fits(room)
-            else await self._save_and_preview(stream, PREVIEW_BYTES // long, files)
+            else await self._save_and_preview(stream, PREVIEW_BYTES // long, fields)
             for stream in streams
         ]
-        fields = [msgspec.json.encode({"exit_code": done.exit_code, **files}).decode()] if files else []
-        return "\n".join([_exit_sentence(done, limit), *fields, *parts])
+        measures = [msgspec.json.encode(fields).decode()] if long else []
+        return "\n".join([_exit_sentence(done, limit), *measures, *parts])
 
     def _show_inline(self, stream: _CommandStream) -> str:
         if not stream.kept:
@@ -183,19 +183,23 @@ class SandboxExecTool:
         text = self._spill.secrets.mask(stream.kept.decode("utf-8", "replace"))
         return frame_result(EXEC_SPEC, text, f"{stream.name}:")
 
-    async def _save_and_preview(self, stream: _CommandStream, most_bytes: int, files: dict[str, Any]) -> str:
-        """Save the stream and return a preview; add where it is to `files`."""
+    async def _save_and_preview(self, stream: _CommandStream, most_bytes: int, fields: dict[str, Any]) -> str:
+        """Save the stream and return a preview; add where it is and its measures to `fields`."""
         path = ""
         try:
             path = await self._save_stream(stream)
             where = _file_sentence(stream, path)
-            if path:
-                files |= {f"{stream.name}_file": path, f"{stream.name}_bytes": stream.size}
         except SAVE_ERRORS as error:
             where = f"it was not saved ({shorten_line(str(error), 200)})"
+        fields[f"{stream.name}_truncated"] = True
+        if path:
+            fields[f"{stream.name}_file"] = path
+        fields[f"{stream.name}_bytes"] = stream.size
         if stream.binary:
             return f"{stream.name}: {stream.size} bytes that are no text; {where}"
         seen = await self._preview_stream(stream, path)
+        if seen.whole:
+            fields[f"{stream.name}_lines"] = seen.passing.lines
         measured = f"{stream.size} bytes, {seen.passing.lines} lines" if seen.whole else f"{stream.size} bytes"
         of_what = "A preview:" if seen.whole else "A preview of its beginning:"
         return self._spill.frame_preview(
@@ -279,10 +283,11 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What the model reads of a fetch; `whole` means that nothing is missing."""
+    """What the model reads of a fetch, and the same as fields; `whole` means that nothing is missing."""
 
     whole: bool
     text: str
+    fields: Mapping[str, Any]
 
 
 class FetchTool:
@@ -308,7 +313,8 @@ class FetchTool:
         return True
 
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-        return ReadyText((await self.fetch(_parse_request(arguments), context)).text)
+        done = await self.fetch(_parse_request(arguments), context)
+        return ReadyText(f"{done.text}\n{msgspec.json.encode(done.fields).decode()}")
 
     async def fetch(self, order: FetchRequest, context: ToolContext) -> FetchResult:
         """Call the source's tool and save its output.
@@ -330,9 +336,11 @@ class FetchTool:
         incoming = passing.pass_through(out.chunks)
         async with aclosing(out.chunks), aclosing(incoming), self._spill.sandbox.use() as sandbox:
             path = await write_to_sandbox(sandbox, order.path, incoming, passing)
+        fields = saved_fields(path, passing, out)
         if passing.error is not None:
-            return FetchResult(False, break_off_message(order.tool, path, passing, out) + out.note)
-        return FetchResult(True, f"{path}: {passing.describe_size(out)}{out.note}\n{saved_fields(path, passing, out)}")
+            broke = break_off_message(order.tool, path, passing, out)
+            return FetchResult(False, broke + out.note, {**fields, "error": broke})
+        return FetchResult(True, f"{path}: {passing.describe_size(out)}{out.note}", fields)
 
 
 class FetchBatchTool:
@@ -369,7 +377,9 @@ class FetchBatchTool:
             works = [group.create_task(self._fetch_one(order, context, slots)) for order in orders]
         results = [work.result() for work in works]
         good = sum(result.whole for result in results)
-        return ReadyText("\n".join([f"{good} of {len(results)} fetched.", *(result.text for result in results)]))
+        fields = msgspec.json.encode({"results": [result.fields for result in results]}).decode()
+        texts = (result.text for result in results)
+        return ReadyText("\n".join([f"{good} of {len(results)} fetched.", *texts, fields]))
 
     async def _fetch_one(self, order: FetchRequest, context: ToolContext, slots: asyncio.Semaphore) -> FetchResult:
         async with slots:
@@ -379,7 +389,8 @@ class FetchBatchTool:
                 if is_outside_interrupt(error):
                     raise
                 why = tool_failure_text(self._sources[order.tool], error)
-                return FetchResult(False, f"{order.path}: nothing was saved. {why}")
+                ours = why.split("\n", 1)[0]  # behind it an outsider may speak
+                return FetchResult(False, f"{order.path}: nothing was saved. {why}", {"error": ours})
 
 
 def _parse_request(arguments: Mapping[str, Any]) -> FetchRequest:

@@ -360,13 +360,13 @@ class SpillShape:
         if passing.error is not None:
             return f"[{break_off_message(spec.name, path, passing, out)}{_preview_hint(out)}]"
         said = f"[{spec.name} returned {passing.describe_size(out)}. All of it is in {path}{_preview_hint(out)}]"
-        return f"{said}\n{saved_fields(path, passing, out)}"
+        return f"{said}\n{msgspec.json.encode(saved_fields(path, passing, out)).decode()}"
 
 
-def saved_fields(path: str, passing: OutputMeter, out: OutgoingFile) -> str:
-    """Return where an output was saved as JSON, for prompts that go by these fields."""
+def saved_fields(path: str, passing: OutputMeter, out: OutgoingFile) -> dict[str, Any]:
+    """Return where an output was saved, by the names that prompts of earlier agents go by."""
     told: dict[str, Any] = {"saved_to": path, "bytes": passing.size}
-    return msgspec.json.encode(told if out.binary else {**told, "lines": passing.lines}).decode()
+    return told if out.binary else {**told, "lines": passing.lines}
 
 
 def break_off_message(name: str, path: str, passing: OutputMeter, out: OutgoingFile) -> str:

@@ -104,8 +104,8 @@ def parse_arguments(arguments: str) -> dict[str, Any]:
 def _expand_fetches(call: ToolCall, message: ToolMessage) -> Iterable[CompletedCall]:
     arguments, result = parse_arguments(call.arguments), parse_result(message)
     yield CompletedCall(call.name, arguments, result)
-    orders = arguments.get("fetches") if isinstance(arguments.get("fetches"), list) else [arguments]
-    for order in orders or ():
+    several = arguments.get("fetches", arguments.get("requests"))  # the second is the name in older prompts
+    for order in several if isinstance(several, list) else [arguments]:
         if isinstance(order, dict) and isinstance(order.get("tool"), str) and isinstance(order.get("arguments"), dict):
             yield CompletedCall(order["tool"], order["arguments"], _fetch_result(order.get("path"), result))
 
