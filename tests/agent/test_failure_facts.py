@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hummingbird.agent.failed_logs import ToolReader
-from hummingbird.agent.failure_facts import FailureSubject, gather_facts
+from hummingbird.agent.failure_facts import FailureSubject, add_readings, gather_facts
+from hummingbird.agent.tools.failure_watcher import FailureWatcher
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, JobJudgement
-from hummingbird.evidence.verdict_rules import FailureFacts, JobFacts, judge_failures
+from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, FailureVerdict, JobJudgement
+from hummingbird.evidence.verdict_rules import FailureFacts, JobFacts, TargetHistory, judge_failures
 from tests.evidence.test_runner_trace import BEGINNING, CLEANED, CLONED, section
 from tests.thoroughly import tries
 
@@ -253,3 +254,140 @@ def test_more_output_never_excuses(printed: str, more: list[str], about: dict[st
         if after.origin in EXCUSED:
             assert after.origin is before.origin
             assert after.sure <= before.sure
+
+
+RUN, REQUEST = "engine-on-pull-request-x7k2p", "8b1f0a62-4c6e-4b0e-9a57-2f0f4b9f1c11"
+STATUS = {"name": "Konflux / engine", "status": "failed", "kind": "external", "id": 3}
+UNREAD = FailureFacts(
+    jobs=(JobFacts(name="test", id=5, target=TargetHistory(branch="main", passed=(True, True, True))),),
+    missing_facts=("The log of job 5 could not be read.", "The diff could not be read."),
+)
+OURS = FailureSubject(mr_iid=7, sha="abc123", pipeline_id=1, target_branch="main", project="org/plane")
+
+
+def outside(name: str = "Konflux / engine", run: str = RUN) -> JobFacts:
+    return JobFacts(name=name, address=f"https://konflux.example/ns/t/pipelinerun/{run}")
+
+
+def judged_after(facts: FailureFacts, *reads: tuple[str, dict[str, Any], Any]) -> FailureVerdict:
+    """What rules say of the facts once a run's tools have brought this: tool, arguments and output."""
+
+    async def read_all() -> FailureVerdict:
+        watcher = FailureWatcher(Secrets(()))
+        for name, arguments, output in reads:
+            text = output if isinstance(output, str) else "\n".join(map(json.dumps, output))
+            done = watcher.watch_output(ByteStream(_pieces(text)), name, arguments)
+            assert isinstance(done, ByteStream)
+            async for _ in done.chunks:
+                pass
+        return judge_failures(add_readings(facts, OURS, watcher.readings))
+
+    return asyncio.run(read_all())
+
+
+LOG_READ = ("gitlab_get_job_log", {"job_id": 5}, ran(FAILED_TEST))
+DIFF_READ = ("gitlab_get_mr_diff", {"mr_iid": 7}, [{"new_path": "tests/test_engine.py", "old_path": ""}])
+PATCH = (
+    "diff --git a/tests/test_engine.py b/tests/test_engine.py\n--- a/tests/test_engine.py\n+++ b/tests/test_engine.py\n"
+)
+PATCH_READ = ("gitlab_get_mr_unified_diff", {"mr_iid": 7, "project": "org/plane"}, PATCH)
+
+
+@pytest.mark.parametrize("diff", [DIFF_READ, PATCH_READ], ids=["file by file", "patch"])
+def test_what_the_run_read_counts_as_if_it_had_been_read_before(diff: Any) -> None:
+    before = judge_failures(UNREAD)
+    assert before.origin is FailureOrigin.UNKNOWN
+    after = judged_after(UNREAD, LOG_READ, diff)
+    assert (after.origin, after.unseen) == (FailureOrigin.CHANGE, ())
+    assert after.jobs[0].fingerprints
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        ("gitlab_get_job_log", {"job_id": 6}, ran(FAILED_TEST)),
+        ("gitlab_get_job_log", {"job_id": 5, "project": "org/other"}, ran(FAILED_TEST)),
+        ("gitlab_get_job_artifact", {"job_id": 5, "path": "old.log"}, ran(FAILED_TEST)),
+        ("gitlab_get_mr_diff", {"mr_iid": 8}, [{"new_path": "tests/test_engine.py"}]),
+        ("gitlab_get_mr_diff", {"mr_iid": 7}, [{"new_path": "a.py"}, {"incomplete": "It broke off."}]),
+        ("gitlab_get_pipeline_jobs", {"pipeline_id": 2}, [job(9, "failed") | {"name": "lint"}]),
+        ("gitlab_get_commit_statuses", {"sha": "def456"}, [STATUS]),
+    ],
+    ids=["job", "project", "tool", "merge request", "half a diff", "pipeline", "commit"],
+)
+def test_what_is_about_something_else_changes_nothing(read: Any) -> None:
+    assert judged_after(UNREAD, read) == judge_failures(UNREAD)
+
+
+def test_what_was_read_before_is_not_replaced_by_the_same_log_read_again() -> None:
+    seen = judged_after(UNREAD, LOG_READ, DIFF_READ)
+    again = judged_after(UNREAD, LOG_READ, DIFF_READ, ("gitlab_get_job_log", {"job_id": 5}, ran("$ make\n")))
+    assert again == seen
+
+
+def test_a_retry_that_passed_meanwhile_makes_a_failure_flaky() -> None:
+    listed = [job(5, "failed", retried=True), job(8, "success")]
+    after = judged_after(UNREAD, ("gitlab_get_pipeline_jobs", {"pipeline_id": 1}, listed))
+    assert after.origin is FailureOrigin.FLAKY
+
+
+def test_a_status_of_another_system_that_failed_meanwhile_is_judged_too() -> None:
+    after = judged_after(UNREAD, ("gitlab_get_commit_statuses", {"sha": "abc123"}, [STATUS, {**STATUS, "name": "x"}]))
+    assert [one.job for one in after.jobs] == ["test", "Konflux / engine", "x"]
+
+
+TASKS = [{"metadata": {"labels": {"tekton.dev/pipelineRun": RUN}}, "status": {"podName": "short-abc-pod"}}]
+REPORT = (
+    '<testsuites overall-result="failed"><testsuite name="s" result="failed"><testcase name="/plans/smoke" '
+    'result="failed"><logs><log name="testout.log" href="x"/></logs></testcase></testsuite></testsuites>'
+)
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        [("konflux_get_pod_log", {"pod": f"{RUN}-build-pod"}, REFUSED)],
+        [
+            ("konflux_list_taskruns", {"sha": "abc123"}, TASKS),
+            ("konflux_get_pod_log", {"pod": "short-abc-pod"}, REFUSED),
+        ],
+        [
+            ("konflux_get_pod_log", {"pod": f"{RUN}-test-pod"}, f"waiting for {REQUEST}\n"),
+            ("tf_get_test_log", {"url": f"https://artifacts.example/{REQUEST}/work/testout.log"}, REFUSED),
+        ],
+        [("konflux_get_pod_log", {"pod": "nobody-knows-pod"}, REFUSED)],
+    ],
+    ids=["name", "list of tasks", "request", "only one"],
+)
+def test_what_another_system_ran_is_known_by_its_run(reads: Any) -> None:
+    facts = FailureFacts(jobs=(outside(),), changed=("src/wing.c",))
+    after = judged_after(facts, *reads)
+    assert (after.origin, len(after.jobs[0].fingerprints)) == (FailureOrigin.CHANGE, 1)
+
+
+def test_of_two_failed_runs_a_log_of_neither_counts_for_none() -> None:
+    facts = FailureFacts(jobs=(outside(), outside("Konflux / wing", "wing-on-push-9")), changed=("src/wing.c",))
+    assert judged_after(facts, ("konflux_get_pod_log", {"pod": "nobody-knows-pod"}, REFUSED)) == judge_failures(facts)
+    after = judged_after(facts, ("konflux_get_pod_log", {"pod": "wing-on-push-9-build-pod"}, REFUSED))
+    assert [one.origin for one in after.jobs] == [FailureOrigin.UNKNOWN, FailureOrigin.CHANGE]
+
+
+def test_a_report_of_tests_counts_for_more_than_the_log_that_waited_for_it() -> None:
+    waited = (
+        "konflux_get_pod_log",
+        {"pod": f"{RUN}-test-pod"},
+        f"waiting for {REQUEST}\nTypeError: gave up in wait.py\n",
+    )
+    facts = FailureFacts(
+        jobs=(outside(),), missing_facts=(f"The test report of the request {REQUEST} could not be read.",)
+    )
+    after = judged_after(facts, waited, ("tf_get_results", {"request_id": REQUEST}, REPORT))
+    only_report = judged_after(facts, ("tf_get_results", {"request_id": REQUEST}, REPORT))
+    assert after.jobs[0].fingerprints == only_report.jobs[0].fingerprints != ()
+    assert after.unseen == ()
+
+
+@pytest.mark.parametrize("excuse", [*EXCUSES, FORGED], ids=IDS)
+def test_excuse_in_a_log_that_the_run_read_buys_nothing(excuse: str) -> None:
+    after = judged_after(UNREAD, ("gitlab_get_job_log", {"job_id": 5}, ran(excuse)), DIFF_READ)
+    assert after.origin in (FailureOrigin.UNKNOWN, FailureOrigin.CHANGE)

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.failure_watcher import WATCHED_TOOLS, FailureWatcher
+from hummingbird.agent.tools.failure_watcher import LISTING_TOOLS, WATCHED_TOOLS, FailureWatcher
 from hummingbird.agent.tools.results import InlineShape
 from hummingbird.agent.tools.sandbox_tools import FETCH_NAME, create_sandbox_tools
 from hummingbird.core.errors import SourceUnavailable
-from hummingbird.core.limits import FAILURES_SEEN, FAILURES_SEEN_AT_ONCE, KNOWN_EXCERPT_CHARS, KNOWN_FIELD_CHARS
+from hummingbird.core.limits import FAILURES_SEEN, KNOWN_EXCERPT_CHARS, KNOWN_FIELD_CHARS
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.evidence.bounds import LOOK_FINGERPRINTS
 from hummingbird.gitlab.read.source import TOOL_TEMPLATES as GITLAB
 from hummingbird.konflux.source import TOOL_TEMPLATES as KONFLUX
 from hummingbird.lab.case import find_case
@@ -103,9 +104,7 @@ async def test_output_that_is_no_stream_is_seen(output: ToolOutput) -> None:
     assert [failure.title for failure in seen.failures] == ["FAILED unit > test_pages"]
 
 
-@pytest.mark.parametrize(
-    "name", ["gitlab_get_baseline_job_log", "gitlab_get_mr_unified_diff", "gitlab_get_file_at_ref"]
-)
+@pytest.mark.parametrize("name", ["gitlab_get_baseline_job_log", "gitlab_get_mr_discussions", "gitlab_get_file_at_ref"])
 async def test_green_logs_and_files_that_quote_a_failure_are_not_looked_at(name: str) -> None:
     seen = FailureWatcher(Secrets())
     tool = Brings(stream(RED), name)
@@ -154,7 +153,7 @@ async def test_each_is_told_once_in_bounded_number_and_size() -> None:
         report = suites(*(f"test_{word}" * 60 for word in _words(start_at, 10)))
         seen.watch_output(report)
         seen.watch_output(report)
-        assert len(seen.failures) <= FAILURES_SEEN_AT_ONCE * (start_at // 10 + 1)
+        assert len(seen.failures) <= LOOK_FINGERPRINTS * (start_at // 10 + 1)
     assert len(seen.failures) == FAILURES_SEEN == len({failure.fingerprint for failure in seen.failures})
     assert all(len(failure.title) <= KNOWN_FIELD_CHARS for failure in seen.failures)
     assert all(len(failure.excerpt) <= KNOWN_EXCERPT_CHARS for failure in seen.failures)
@@ -197,7 +196,7 @@ async def test_what_is_no_text_is_left_alone() -> None:
 
 def test_the_watched_tools_are_ones_that_the_sources_have() -> None:
     farm = TestingFarmSource(TestingFarmSettings())
-    assert {*GITLAB, *KONFLUX, *(tool.spec.name for tool in farm.tools)} >= WATCHED_TOOLS
+    assert {*GITLAB, *KONFLUX, *(tool.spec.name for tool in farm.tools)} >= WATCHED_TOOLS | LISTING_TOOLS.keys()
 
 
 def test_a_watched_source_is_otherwise_the_same() -> None:

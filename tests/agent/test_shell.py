@@ -214,7 +214,7 @@ async def test_a_sandbox_that_breaks_after_the_command_ended_does_not_take_its_o
 
     async with workbench(make=iter([Dying(), Delegating()]).__next__) as bench:
         told = await run(bench, f"seq 1 {size}; exit 4")
-        assert told.startswith("exit code 4\n{\"exit_code\":4,\"stdout_truncated\":true,\"stdout_bytes\":")
+        assert told.startswith('exit code 4\n{"exit_code":4,"stdout_truncated":true,"stdout_bytes":')
         assert "it was not saved (The bubblewrap sandbox" in told
         assert "\n1: 1\n" in told
 

@@ -36,6 +36,7 @@ from hummingbird.core.limits import (
     WORKFLOW_CONTEXT_TOKENS,
     WORKFLOW_ITERATIONS,
 )
+from hummingbird.evidence.bounds import LOOK_FINGERPRINTS
 from hummingbird.service import diff_comparison
 
 
@@ -144,7 +145,7 @@ def test_a_finding_is_short_enough_to_be_parsed_before_it_is_posted() -> None:
 
 
 def test_one_output_does_not_fill_what_a_run_remembers_of_failures() -> None:
-    assert 2 * limits.FAILURES_SEEN_AT_ONCE <= limits.FAILURES_SEEN
+    assert 2 * LOOK_FINGERPRINTS <= limits.FAILURES_SEEN
 
 
 def test_a_session_stays_whose_it_is_while_its_holder_lives() -> None:

@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from hummingbird.agent.tools.failure_watcher import to_failure_seen
 from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.limits import KNOWN_EXCERPT_CHARS, KNOWN_FIELD_CHARS
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
+from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import LOOK_FINGERPRINTS, LOOK_ITEMS, LOOK_LIST_BYTES, LOOK_LOG_BYTES, LOOK_TEXT_CHARS
-from hummingbird.evidence.explanation import FailureDetector
+from hummingbird.evidence.explanation import CertainFailure, FailureDetector
 from hummingbird.evidence.gitlab_jobs import RunnerTrace
 from hummingbird.evidence.logs.log_preview import Baseline
 from hummingbird.evidence.regions import EvidenceAnalysis, Region
@@ -54,7 +55,7 @@ class ToolReader:
         content = await self._read_content(name, what, arguments, quiet=quiet)
         if content is None:
             return None
-        records = [record for line in content.split(b"\n") if (record := _parse_record(line)) is not None][:LOOK_ITEMS]
+        records = parse_records(content)
         if any(INCOMPLETE_KEY in record for record in records):
             self.add_missing(f"{what} could not be read whole.")
         return [record for record in records if INCOMPLETE_KEY not in record]
@@ -144,6 +145,11 @@ async def _limit_bytes(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator
             await close()
 
 
+def parse_records(content: bytes) -> list[RawRecord]:
+    """Return the records of a list of JSON lines, as many as are looked at."""
+    return [record for line in content.split(b"\n") if (record := _parse_record(line)) is not None][:LOOK_ITEMS]
+
+
 def _parse_record(line: bytes) -> RawRecord | None:
     try:
         found = msgspec.json.decode(line)
@@ -194,6 +200,22 @@ def is_in_log(lines: tuple[str, ...], green: Baseline | None) -> bool:
     return green is not None and bool(lines) and all(map(green.contains, lines))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReading:
+    """What one call of a source's tool brought, as far as a verdict needs it.
+
+    `log` is None for lists. `requests` are the ids of Testing Farm requests that a log names. `whole` means that
+    nothing is missing.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    log: FailedLog | None = None
+    records: tuple[RawRecord, ...] = ()
+    requests: tuple[str, ...] = ()
+    whole: bool = True
+
+
 async def read_log(reads: ToolReader, job_id: int) -> FailedLog | None:
     """Return what the log of a GitLab job shows; None if it could not be read."""
     return await read_failed_log(reads, "gitlab_get_job_log", f"The log of job {job_id}", job_id=job_id)
@@ -203,25 +225,49 @@ async def read_failed_log(
     reads: ToolReader, name: str, what: str, *, also: Callable[[bytes], None] | None = None, **arguments: Any
 ) -> FailedLog | None:
     """Return what a log or report shows that the tool `name` brings; `also` gets the same bytes."""
-    failing, trace = FailureDetector(), RunnerTrace()
+    reader = FailedLogReader(reads.secrets)
 
     def feed(chunk: bytes) -> None:
-        failing.feed(chunk)
-        trace.feed(chunk)
+        reader.feed(chunk)
         if also is not None:
             also(chunk)
 
-    if not await reads.stream_output(name, what, feed, **arguments):
-        return None
-    failed, analysis = failing.find_failures()[:LOOK_FINGERPRINTS], failing.analysis
-    regions = [one.region for one in failed] or list(analysis.regions[:1])
-    return FailedLog(
-        analysis=analysis,
-        fingerprints=tuple(dict.fromkeys(one.region.fingerprint for one in failed)),
-        causes=tuple(map(_meaningful_lines, regions)),
-        excerpts=tuple(region.excerpt for region in regions),
-        only_runner_wrote=trace.only_runner_wrote,
-        failures=tuple(to_failure_seen(one, reads.secrets) for one in failed),
+    return reader.build() if await reads.stream_output(name, what, feed, **arguments) else None
+
+
+class FailedLogReader:
+    """Reads a log or report that streams by, masked already, and keeps only its failures."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._detector, self._trace = FailureDetector(), RunnerTrace()
+
+    def feed(self, chunk: bytes) -> None:
+        self._detector.feed(chunk)
+        self._trace.feed(chunk)
+
+    def build(self) -> FailedLog:
+        failed, analysis = self._detector.find_failures()[:LOOK_FINGERPRINTS], self._detector.analysis
+        regions = [one.region for one in failed] or list(analysis.regions[:1])
+        return FailedLog(
+            analysis=analysis,
+            fingerprints=tuple(dict.fromkeys(one.region.fingerprint for one in failed)),
+            causes=tuple(map(_meaningful_lines, regions)),
+            excerpts=tuple(region.excerpt for region in regions),
+            only_runner_wrote=self._trace.only_runner_wrote,
+            failures=tuple(to_failure_seen(one, self._secrets) for one in failed),
+        )
+
+
+def to_failure_seen(failed: CertainFailure, secrets: Secrets) -> ObservedFailure:
+    """Return the failure, masked once more: without terminal sequences, a credential that they split is whole again."""
+    region = failed.region
+    return ObservedFailure(
+        fingerprint=region.fingerprint,
+        kind=str(region.kind),
+        class_=str(region.blame.class_),
+        title=shorten_line(secrets.mask(replace_surrogates(failed.title)), KNOWN_FIELD_CHARS),
+        excerpt=secrets.mask(replace_surrogates(region.excerpt))[:KNOWN_EXCERPT_CHARS],
     )
 
 

@@ -14,7 +14,15 @@ from typing import Any
 
 import msgspec
 
-from hummingbird.agent.failed_logs import FailedLog, RawRecord, ToolReader, read_failed_log, read_green_log, read_log
+from hummingbird.agent.failed_logs import (
+    FailedLog,
+    RawRecord,
+    ToolReader,
+    ToolReading,
+    read_failed_log,
+    read_green_log,
+    read_log,
+)
 from hummingbird.core.background import BACKGROUND_JOBS, JobStatus, PipelineStatus, plain_name
 from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import (
@@ -132,6 +140,7 @@ class FailureSubject:
     sha: str = ""
     pipeline_id: int = 0
     target_branch: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +253,7 @@ class _FactCollector:
         if seen is None:
             return job
         self.failures += seen.failures
-        job = replace(
-            job,
-            analysis=seen.analysis,
-            fingerprints=seen.fingerprints,
-            text=seen.text(),
-            only_runner_wrote=seen.only_runner_wrote,
-        )
+        job = _with_log(job, seen)
         if job.target is not None and job.target.is_red:
             return replace(job, target=await target.add_fingerprints(job.name, job.target))
         if job.target is not None and any(seen.causes):
@@ -306,6 +309,16 @@ class _FactCollector:
         return [line for case in failed for line in (case.file, case.message, *(each.text for each in case.body))]
 
 
+def _with_log(job: JobFacts, seen: FailedLog) -> JobFacts:
+    return replace(
+        job,
+        analysis=seen.analysis,
+        fingerprints=seen.fingerprints,
+        text=seen.text(),
+        only_runner_wrote=seen.only_runner_wrote,
+    )
+
+
 def _jobs_of_pipeline(raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int) -> Iterator[JobFacts]:
     causes = find_causes(graph_jobs_from_gitlab(list(raw)))
     first = [job for cause in causes.root_causes for job in cause.jobs] or [
@@ -333,8 +346,11 @@ def _jobs_elsewhere(raw: Sequence[RawRecord], on_commit: Sequence[RawRecord], pi
             newest[key] = one
     for (name, number), one in newest.items():
         if one.get("status") == _FAILED and one.get("allow_failure") is not True:
-            job_id = _number_field(one, "job_id") if _is_job(one) else 0
-            yield JobFacts(name=name, id=job_id, tries=_count_tries(name, (), [*newest.values()], number or pipeline))
+            tries = _count_tries(name, (), [*newest.values()], number or pipeline)
+            if _is_job(one):
+                yield JobFacts(name=name, id=_number_field(one, "job_id"), tries=tries)
+            else:
+                yield JobFacts(name=name, address=_text_field(one, "target_url"), tries=tries)
 
 
 def _count_tries(name: str, raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int) -> CommitTries:
@@ -345,6 +361,108 @@ def _count_tries(name: str, raw: Sequence[RawRecord], same: Sequence[RawRecord],
         passed=here.count(_PASSED),
         passed_in_others=sum(one.get("status") == _PASSED for one in others),
     )
+
+
+def add_readings(facts: FailureFacts, subject: FailureSubject, readings: Sequence[ToolReading]) -> FailureFacts:
+    """Return the facts with what a run has read since they were gathered.
+
+    What was known stays, but for the tries of a job, which go on. A log counts for a job that had none, or none with a
+    failure in it. Sentences about what could not be read go when it was read after all.
+    """
+    own = [reading for reading in readings if reading.arguments.get("project", subject.project) == subject.project]
+    jobs = _add_listed_jobs(list(facts.jobs), subject, own)
+    changed, read = facts.changed, list[str]()
+    for reading in own:
+        if changed is None and reading.records and reading.arguments.get("mr_iid") == subject.mr_iid:
+            paths = (_text_field(one, name) for one in reading.records for name in ("new_path", "old_path"))
+            changed, read = tuple(dict.fromkeys(filter(None, paths)))[:LOOK_PATHS], ["The diff "]
+    elsewhere = _ReadElsewhere(readings, [job for job in jobs if job.address])
+    for place, job in enumerate(jobs):
+        logs = elsewhere.logs_of(job) if job.address else [one for one in own if _is_log_of_job(one, job.id)]
+        best = max(logs, key=_log_rank, default=None)  # the first of those that tell most
+        if best is None or best.log is None:
+            continue
+        read += _known_by(job, logs)
+        if job.analysis is None or (not job.fingerprints and best.log.failures):
+            text = "\n".join(filter(None, (best.log.text(), job.text)))  # the test report's names are in the second
+            jobs[place] = replace(_with_log(job, best.log), text=text[:LOOK_TEXT_CHARS])
+    missing = tuple(one for one in facts.missing_facts if not any(sign in one for sign in read))
+    return FailureFacts(jobs=tuple(jobs), changed=changed, missing_facts=missing)
+
+
+def _add_listed_jobs(jobs: list[JobFacts], subject: FailureSubject, own: Sequence[ToolReading]) -> list[JobFacts]:
+    """Return the jobs with their newest tries, and those that failed since or could not be listed before."""
+    pipeline, found = subject.pipeline_id, dict[str, JobFacts]()
+    for reading in own:
+        raw, given = reading.records, reading.arguments
+        if reading.tool == "gitlab_get_pipeline_jobs":
+            ids = {_number_field(one, "id") for one in raw}
+            if given.get("pipeline_id") != pipeline and not any(job.id in ids for job in jobs if job.id):
+                continue  # a pipeline of the target branch, say
+            jobs = [replace(job, tries=_newer_tries(job, raw)) for job in jobs]
+            found |= {job.name: job for job in _jobs_of_pipeline(raw, (), pipeline)}
+        elif reading.tool == "gitlab_get_commit_statuses" and subject.sha.startswith(str(given.get("sha"))):
+            outside = [one for one in raw if not _is_job(one)]
+            found |= {job.name: job for job in _jobs_elsewhere((), outside, pipeline)}
+    names = {job.name for job in jobs}
+    return [*jobs, *(job for job in found.values() if job.name not in names)][:LOOK_JOBS]
+
+
+def _newer_tries(job: JobFacts, raw: Sequence[RawRecord]) -> CommitTries:
+    if not any(_text_field(one, "name") == job.name for one in raw):
+        return job.tries
+    return replace(_count_tries(job.name, raw, (), 0), passed_in_others=job.tries.passed_in_others)
+
+
+def _is_log_of_job(reading: ToolReading, job_id: int) -> bool:
+    return reading.tool == "gitlab_get_job_log" and reading.arguments.get("job_id") == job_id and bool(reading.log)
+
+
+class _ReadElsewhere:
+    """Says which logs and reports of other systems belong to which failed status.
+
+    A status leads to a run of Konflux or a request of Testing Farm. A pod is the run's by the list of its tasks, or by
+    its name; a request is the run's if a log of one of its pods names it. Where only one status of other systems
+    failed, a failure that they report is its.
+    """
+
+    def __init__(self, readings: Sequence[ToolReading], failed: Sequence[JobFacts]) -> None:
+        self._logs = [one for one in readings if one.log is not None and one.tool in (POD_LOG, RESULTS, TEST_LOG)]
+        listed = (record for one in readings if one.tool == TASK_RUNS for record in one.records)
+        self._runs = {str(record["pod"]): str(record["run"]) for record in listed if record.get("pod")}
+        self._is_only = len(failed) == 1
+
+    def logs_of(self, job: JobFacts) -> list[ToolReading]:
+        run = _RUN_ADDRESS.search(job.address)
+        pods = [one for one in self._logs if run is not None and self._is_of_run(one, run[1])]
+        requests = {request for one in pods for request in one.requests}
+        named = [
+            one for one in self._logs if (known := _request_id(one)) in requests or (known and known in job.address)
+        ]
+        alone = [one for one in self._logs if one.log is not None and one.log.failures] if self._is_only else []
+        return [*pods, *named] or alone
+
+    def _is_of_run(self, reading: ToolReading, run: str) -> bool:
+        pod = str(reading.arguments.get("pod", ""))
+        return self._runs[pod] == run if pod in self._runs else pod.startswith(f"{run}-")
+
+
+def _request_id(reading: ToolReading) -> str:
+    """Return the id of the Testing Farm request that a report or a log of a test is of."""
+    given = reading.arguments
+    return str(given.get("request_id") or next(iter(_find_requests(str(given.get("url", "")))), "")).lower()
+
+
+def _log_rank(reading: ToolReading) -> tuple[bool, bool]:
+    """Prefer what shows a failure, and the report of tests to the log of the task that only waited for them."""
+    return bool(reading.log and reading.log.failures), reading.tool == RESULTS
+
+
+def _known_by(job: JobFacts, logs: Sequence[ToolReading]) -> list[str]:
+    """Return what is in the sentences that say that one of these logs could not be read."""
+    run = _RUN_ADDRESS.search(job.address)
+    named = [f"The log of job {job.id} "] if job.id else [f" {run[1]} "] if run else []
+    return [*named, *filter(None, map(_request_id, logs)), *(["The log of the task "] if job.address else [])]
 
 
 def _is_job(raw: RawRecord) -> bool:
@@ -361,13 +479,14 @@ def _number_field(raw: RawRecord, name: str) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
-_RUN = re.compile(r"/pipelinerun/([a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?)(?:[/?#]|$)")
+_RUN_ADDRESS = re.compile(r"/pipelinerun/([a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?)(?:[/?#]|$)")
 _REQUEST = re.compile(rb"\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")
-TASK_RUNS, POD_LOG, RESULTS = "konflux_list_taskruns", "konflux_get_pod_log", "tf_get_results"
+TASK_RUNS, POD_LOG = "konflux_list_taskruns", "konflux_get_pod_log"
+RESULTS, TEST_LOG = "tf_get_results", "tf_get_test_log"
 _HELD_BYTES = 256  # of the end of a chunk, in which an id may have begun
 
 
-class _RequestFinder:
+class RequestFinder:
     """Collects ids of Testing Farm requests from a log that streams by."""
 
     def __init__(self) -> None:
@@ -382,6 +501,11 @@ class _RequestFinder:
         self._rest = text[-_HELD_BYTES:]
 
 
+def _find_requests(text: str) -> list[str]:
+    """Return the ids of Testing Farm requests in a text."""
+    return [found.decode() for found in _REQUEST.findall(text.encode("utf-8", "replace"))]
+
+
 @dataclass(frozen=True, slots=True)
 class ExternalEvidence:
     """Reads the evidence behind external statuses, as far as the workflow has the tools for it."""
@@ -391,11 +515,11 @@ class ExternalEvidence:
     async def read(self, status: RawRecord) -> FailedLog | None:
         """Return what the log or the test report shows that a failed status is about; None if there is none."""
         address = str(status.get("target_url") or "")
-        run = _RUN.search(address)
+        run = _RUN_ADDRESS.search(address)
         if run is not None and self.reads.has_tool(TASK_RUNS):
             return await self._read_run(run[1])
-        request = _REQUEST.search(address.encode("utf-8", "replace"))
-        return await self._read_request(request[1].decode()) if request is not None else None
+        request = next(iter(_find_requests(address)), "")
+        return await self._read_request(request) if request else None
 
     async def _read_run(self, name: str) -> FailedLog | None:
         what = f"The list of tasks of {name}"
@@ -407,7 +531,7 @@ class ExternalEvidence:
         return None
 
     async def _read_pod(self, task: TektonTask) -> FailedLog | None:
-        step, requests = task.culprit, _RequestFinder()
+        step, requests = task.culprit, RequestFinder()
         container: Mapping[str, Any] = {"container": step.container} if step is not None and step.container else {}
         what = f"The log of the task {task.name}"
         seen = await read_failed_log(self.reads, POD_LOG, what, also=requests.feed, pod=task.pod, **container)

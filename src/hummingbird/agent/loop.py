@@ -308,7 +308,7 @@ class AgentLoop:
             case WithholdResults(call_ids=call_ids):
                 self._recorder.record(ResultsWithheld(call_ids=call_ids))
             case EndRun():
-                self._record_end(step)
+                self._end_run(step)
 
     async def _gather_conditions(self) -> LoopConditions:
         state, setup = self.state, self._config
@@ -440,7 +440,14 @@ class AgentLoop:
         if reason is EndReason.INTERRUPTED:
             text = prompts.interrupted_notice("".join(self._caller.written))
             self._recorder.record(NoticeShown(notice=NoticeKind.INTERRUPTED, text=text))
-        self._record_end(EndRun(reason, sentence=sentence))
+        self._end_run(EndRun(reason, sentence=sentence))
+
+    def _end_run(self, step: EndRun) -> None:
+        """Record what rules say by now, if that has changed, and the end of the run."""
+        verdict = self._config.judge_again() if self._config.judge_again is not None else None
+        if verdict is not None and verdict != self._config.verdict:
+            self._recorder.record(VerdictRecorded(run_id=self.state.run.run_id, verdict=verdict))
+        self._record_end(step)
 
     def _record_end(self, step: EndRun) -> None:
         self._recorder.record(self._build_end_entry(step))

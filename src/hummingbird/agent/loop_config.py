@@ -42,6 +42,7 @@ class LoopConfig:
     - `about`: what a new conversation is about, for whoever continues it.
     - `background`: what is known about the subject; it is recorded with the start of each run.
     - `verdict`: what rules say about the subject; it is recorded in the journal before a model is asked.
+    - `judge_again`: asked when a run ends, for what rules say by then; None where they have nothing to go by.
     """
 
     models: Sequence[Model]
@@ -69,6 +70,7 @@ class LoopConfig:
     about: SessionSubject = field(default_factory=SessionSubject)
     background: RunBackground | None = None
     verdict: FailureVerdict | None = None
+    judge_again: Callable[[], FailureVerdict | None] | None = None
 
     def session_opened_entry(self, session_id: str) -> SessionOpened:
         """Return the first journal entry of a session that starts with this configuration."""

@@ -118,6 +118,7 @@ class AgentConfig:
         build_prompt: Makes the system prompt from the notes of the tools, in place of base rules and `instructions`.
         background: What is known about the subject, recorded for lists and pages; the model is not told.
         verdict: What the rules say about the failure that the runs are about.
+        judge_again: Says what they say about it when a run has ended.
         line_digests: Collects digests of the lines that go to files of the sandbox, to check quotations later.
     """
 
@@ -175,6 +176,7 @@ class AgentConfig:
     build_prompt: Callable[[str], str] | None = None
     background: RunBackground | None = None
     verdict: FailureVerdict | None = None
+    judge_again: Callable[[], FailureVerdict | None] | None = None
     line_digests: LineDigests | None = None
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hummingbird.agent.failed_logs import ToolReader
-from hummingbird.agent.failure_facts import FailureSubject, gather_facts
+from hummingbird.agent.failure_facts import FailureSubject, add_readings, gather_facts
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.prompts import project_memory_section
 from hummingbird.agent.run_state import RunState, build_outcome, entries_until_end
@@ -57,7 +57,7 @@ from hummingbird.core.verdicts import FailureVerdict, ObservedFailure
 from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode, check_answers
 from hummingbird.evidence.citations.coverage import coverage_from_entries
 from hummingbird.evidence.citations.source_record import NO_DIGESTS, FetchedLineDigests
-from hummingbird.evidence.verdict_rules import note_later_reading
+from hummingbird.evidence.verdict_rules import judge_failures, note_later_reading
 from hummingbird.models.local_models import FixedReplyModel
 from hummingbird.models.model_names import DIGEST
 from hummingbird.service.protocols import (
@@ -124,12 +124,23 @@ def should_gather_facts(order: WorkOrder, applied: ResolvedWorkflow) -> bool:
 
 
 def find_verdict(entries: Sequence[JournalEntry], run_id: str) -> FailureVerdict | None:
-    found = (one.verdict for one in entries if isinstance(one, VerdictRecorded) and one.run_id == run_id)
+    """Return the last verdict of the run, which is computed from all that the run had seen."""
+    found = (one.verdict for one in reversed(entries) if isinstance(one, VerdictRecorded) and one.run_id == run_id)
     return next(found, None)
 
 
 def has_started(entries: Sequence[JournalEntry], run_id: str) -> bool:
     return any(isinstance(one, RunStarted) and one.run_id == run_id for one in entries)
+
+
+def failure_subject(order: WorkOrder, target_branch: str = "") -> FailureSubject:
+    return FailureSubject(
+        mr_iid=order.mr_iid,
+        sha=order.sha,
+        pipeline_id=order.pipeline_id,
+        target_branch=target_branch,
+        project=order.project,
+    )
 
 
 async def gather_failure_facts(
@@ -155,9 +166,7 @@ async def gather_failure_facts(
         known = (value for source in found for value in source.secrets)
         masked = environment_secrets(environment, [*secrets, *known])
         tools = [tool for source in found if source.name in READ_BEFORE for tool in source.tools]
-        subject = FailureSubject(
-            mr_iid=order.mr_iid, sha=order.sha, pipeline_id=order.pipeline_id, target_branch=target_branch
-        )
+        subject = failure_subject(order, target_branch)
         seen = await gather_facts(ToolReader(tools, masked, order.session_id), subject)
     finally:
         for source in found:
@@ -246,6 +255,14 @@ class _AgentRun:
     tools: Sequence[Tool]
     bot_ids: frozenset[int]
     opinion: RuleOpinion
+
+
+def _judge_with_readings(run: _AgentRun, seen: FailureWatcher) -> FailureVerdict | None:
+    """Judge by the same rules as before the run, from the facts of then and from what its tools read since."""
+    if run.opinion.facts is None or run.opinion.instead:
+        return None
+    facts = add_readings(run.opinion.facts, failure_subject(run.order), seen.readings)
+    return judge_failures(facts) if facts.jobs else None
 
 
 class AgentInvestigator:
@@ -357,6 +374,7 @@ class AgentInvestigator:
                 on_trouble=trouble,
                 on_event=observer,
                 line_digests=digested,
+                judge_again=partial(_judge_with_readings, run, seen),
             )
             try:
                 if run.opinion.instead:
@@ -376,6 +394,7 @@ class AgentInvestigator:
         on_trouble: Callable[[str], None],
         on_event: RunObserver | None,
         line_digests: LineDigests,
+        judge_again: Callable[[], FailureVerdict | None],
     ) -> Agent:
         order, applied, settings = run.order, run.applied, run.configuration.settings
         wanted = order.overrides.model or applied.model
@@ -412,6 +431,7 @@ class AgentInvestigator:
                 session_holder=session_holder,
                 background=run.opinion.background,
                 verdict=run.opinion.verdict,
+                judge_again=judge_again,
                 line_digests=line_digests,
             ),
         )

@@ -211,6 +211,7 @@ class Agent:
             grace_s=config.grace_s,
             background=config.background,
             verdict=config.verdict,
+            judge_again=config.judge_again,
         )
         self._equipment = self._setup, list(self._tools)
 

@@ -135,7 +135,7 @@ class NoticeShown(_EntryBase, frozen=True, kw_only=True, tag="notice_shown"):
 
 
 class VerdictRecorded(_EntryBase, frozen=True, kw_only=True, tag="judged"):
-    """The rules judged the failures of this run, before any model speaks.
+    """The rules judged the failures of this run: before any model speaks, and again at its end if that changed.
 
     The entry is not part of the conversation: what the model reads of the verdict is in its order.
     """

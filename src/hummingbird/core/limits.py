@@ -346,7 +346,6 @@ FINDING_TELLING_CHARS = 12  # shortest line of code that is recognised wherever 
 
 # Failures that a run observes in the output of its tools
 FAILURES_SEEN = 30
-FAILURES_SEEN_AT_ONCE = 5  # in one output
 
 # The text of notes, and how a write is verified
 NOTE_WRITES = 3  # of one note, each after a look that did not find it

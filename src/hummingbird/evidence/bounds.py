@@ -34,6 +34,7 @@ LOOK_ARTIFACTS = 2  # files of one kind
 LOOK_ARTIFACT_BYTES = 1024 * 1024  # of one file
 LOOK_TEXT_CHARS = 64 * 1024  # of a failure's lines that are searched for file names
 LOOK_PATHS = 20_000  # changed files
+RUN_READINGS = 200  # outputs of a run's tools that its verdict is computed from
 
 # How much of a verdict is shown.
 VERDICT_JOBS_TOLD = 5

@@ -79,6 +79,7 @@ class JobFacts:
     """Facts about one failed job.
 
     Attributes:
+        address: where another system ran it, as its status says; empty for GitLab's own jobs.
         analysis: of the log; None if the log was not read.
         platform_blame: what GitLab, or whoever ran the job, says about its end.
         fingerprints: of the failures in it, the likeliest cause first.
@@ -93,6 +94,7 @@ class JobFacts:
 
     name: str
     id: int = 0
+    address: str = ""
     analysis: EvidenceAnalysis | None = None
     platform_blame: Blame | None = None
     fingerprints: tuple[str, ...] = ()

@@ -89,10 +89,12 @@ class RuleOpinion:
     """What rules say about an order before the agent investigates it.
 
     `verdict` is None if no failure is known. `instead` is the text to post in place of an analysis, because the same
-    failure was analysed before; empty otherwise. `background` is what the journal keeps about the subject.
+    failure was analysed before; empty otherwise. `background` is what the journal keeps about the subject. `facts` are
+    what was judged, to which the run adds; None if they are not known here or the order is not about a failure.
     """
 
     verdict: FailureVerdict | None = None
+    facts: FailureFacts | None = None
     instead: str = ""
     failures: tuple[ObservedFailure, ...] = ()
     background: RunBackground | None = None

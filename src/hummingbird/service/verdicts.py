@@ -16,7 +16,7 @@ from hummingbird.evidence.bounds import KNOWN_ANALYSIS_S
 from hummingbird.evidence.verdict_rules import GREEN_ON_TARGET, FailureFacts, JobFacts, judge_failures
 from hummingbird.service.failure_history import KnownFailureTracker, author_digest
 from hummingbird.service.note_text import early_end_text, elsewhere_text, is_nothing_found
-from hummingbird.service.protocols import NO_OPINION, InvestigationResult, RuleInput, RuleOpinion
+from hummingbird.service.protocols import InvestigationResult, RuleInput, RuleOpinion
 
 
 async def form_opinion(
@@ -28,16 +28,17 @@ async def form_opinion(
     """
     prints = _failure_fingerprints(facts)
     before = await known.load_known(order, prints)
-    verdict = facts.verdict
-    if verdict is None and facts.facts is not None and facts.facts.jobs:
-        verdict = judge_failures(_add_known_failures(facts.facts, author_digest(author_id), f"!{order.mr_iid}", before))
+    verdict, judged = facts.verdict, facts.facts
+    if verdict is None and judged is not None and judged.jobs:
+        judged = _add_known_failures(judged, author_digest(author_id), f"!{order.mr_iid}", before)
+        verdict = judge_failures(judged)
     if verdict is None:
-        return NO_OPINION
+        return RuleOpinion(facts=judged)
     where = _find_analyses(order, verdict, before, known.clock.now())
     if not where:
-        return RuleOpinion(verdict=verdict, failures=facts.failures)
+        return RuleOpinion(verdict=verdict, facts=judged, failures=facts.failures)
     failures = facts.failures or tuple(_failure_from_known(before[one]) for one in prints if one in before)
-    return RuleOpinion(verdict=verdict, instead=elsewhere_text(order, where, settings), failures=failures)
+    return RuleOpinion(verdict=verdict, facts=judged, instead=elsewhere_text(order, where, settings), failures=failures)
 
 
 def _failure_fingerprints(facts: RuleInput) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from hummingbird.core.journal import JournalEntry, ModelAnswered, UserSaid, VerdictRecorded
 from hummingbird.core.verdicts import FailureOrigin, FailureVerdict
+from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.records import CiJob
 from hummingbird.lab.gitlab.world import GitLabWorld
 from tests.journeys.service.stage import Stage, staged
@@ -201,3 +202,20 @@ async def test_what_cannot_be_read_is_said_and_stops_nothing(tmp_path: Path) -> 
         body = await told(stage)
     assert "I could not see much." in body
     assert re.search(r"- not seen: `The log of job \d+ could not be read\.`", body)
+
+
+async def test_a_log_that_only_the_run_could_read_counts_for_the_verdict_that_is_shown(tmp_path: Path) -> None:
+    """Header and answer agree: nothing says that the log was not read."""
+    answer = "**Verdict:** test, caused by this merge request\n\nThe change breaks it."
+    red = 5973193202
+    turns = [Turn(calls=(Call("gitlab_get_job_log", {"job_id": red}),)), Turn(text=answer)]
+    async with staged("compiler-error", tmp_path, turns=turns) as stage:
+        stage.world.faults.plan(f"*/jobs/{red}/trace", FaultResponse(403, {"message": "403 Forbidden"}))
+        body = await told(stage)
+        entries = list(stage.entries(stage.marked()[0].session))
+    first, last = judged(entries)
+    assert (first.origin, last.origin) == (FailureOrigin.UNKNOWN, FailureOrigin.CHANGE)
+    assert "**Likely yours.**" in body
+    assert "Its log was" not in body
+    assert "- not seen: " not in body
+    assert "The model" not in body, "it does not disagree"

@@ -81,7 +81,6 @@ class Toolbox:
             raise ArgumentsInvalid(f"Arguments of {spec.name} do not fit its schema at {where}: {what} (rule {rule}).")
         return arguments
 
-
     def own_arguments(self, spec: ToolSpec, arguments: str) -> str:
         """Return a call's arguments by the tool's own names, unchanged where they have no others.
 
