@@ -57,7 +57,7 @@ async def test_own_commands_and_the_memory(tmp_path: Path) -> None:
             assert partner.expand_command("review", "main") == "# Review a branch\nReview main with care."
             assert partner.expand_command("plain", "in German") == "Say hello.\n\nin German"
             assert partner.expand_command("../../secret", "") == ""
-            assert "1 entries" in await partner.remember("The tests run with make check.")
+            assert "1 entry." in await partner.remember("The tests run with make check.")
             assert "make check" in partner.memory_text()
 
 

@@ -45,7 +45,9 @@ async def test_a_session_can_be_named_and_gone_on_with_in_a_copy(tmp_path: Path)
             copy = await partner.fork()
             assert partner.status().session_id == copy != original
             await partner.say("only in the copy")
+            window = partner.status().context_limit
             await partner.resume(original)
+            assert partner.status().context_limit == window > 0, "also before the next message"
             await partner.say("only in the original")
             assert list(partner.messages()) == ["first", "only in the original"]
             listed = await partner.list_sessions(9)
@@ -54,6 +56,15 @@ async def test_a_session_can_be_named_and_gone_on_with_in_a_copy(tmp_path: Path)
         assert titles == {original: "Wings", copy: "Wings (copy)"}
         assert here.heard(1)[-1] == "only in the copy"
         assert "first" in here.heard(1)
+
+
+async def test_models_to_choose_are_those_of_the_configuration_and_of_the_keys(tmp_path: Path) -> None:
+    with home(tmp_path) as here:
+        async with here.chat(configuration=here.configuration("settings: {model: openai-chat:mine}")) as partner:
+            found = await partner.model_names()
+    assert found[:2] == ["openai-chat:mine", "anthropic:claude-sonnet-5-5"]
+    assert all(name.startswith("anthropic:claude-") for name in found[1:])
+    assert len(found) > 5
 
 
 async def test_a_message_is_taken_back_with_the_files_that_it_changed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ class NotedScreen:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+    def say(self, text: str, tone: Tone = Tone.PLAIN, *, verbatim: bool = False) -> None:
         self.lines.append(text)
 
     def show_block(self, block: MarkdownBlock) -> None:

@@ -128,6 +128,9 @@ class ScriptedPartner:
     async def remember(self, text: str) -> str:
         return f"Remembered {text}."
 
+    async def model_names(self) -> Sequence[str]:
+        return ["bird", "owl"]
+
     def own_commands(self) -> Mapping[str, str]:
         return {"review": "Reviews."}
 

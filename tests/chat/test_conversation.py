@@ -245,7 +245,6 @@ async def test_approve_is_no_answer_to_a_question_for_words(stage: Stage) -> Non
         ("/resume abc", "birds"),
         ("/resume zzz", "No session's id begins with zzz."),
         ("/sessions", "abcdef123456"),
-        ("/model", "scripted:bird"),
         ("/model owl", "scripted:owl"),
         ("/tools", "terminal                 ask"),
         ("/undo edit", "a.py is as it was."),
@@ -332,3 +331,20 @@ def test_every_command_of_the_requirements_is_there() -> None:
     wanted = "help new resume sessions model tools compress undo retry stop cost verbose memory todo approve save quit"
     assert set(wanted.split()) <= set(COMMANDS)
     assert "\x1b" not in unknown_command_text("x")
+
+
+async def test_the_beginning_of_a_command_is_enough_and_one_that_several_have_is_not_sent(stage: Stage) -> None:
+    assert "12,000 of 100,000 tokens" in await stage.did("/cos")
+    assert "There is no command /re," in await stage.did("/re")
+    assert "There is no command /compre," in await stage.did("/compre wings")  # it would cost something
+    assert stage.partner.heard == []
+
+
+async def test_a_model_is_chosen_from_a_list(stage: Stage) -> None:
+    stage.talk.submit("/model")
+    while stage.questions.picker is None:  # noqa: ASYNC110 - the list opens soon
+        await asyncio.sleep(0)
+    stage.questions.picker.choose("owl")
+    await asyncio.wait_for(stage.talk.wait_until_idle(), 60)
+    assert stage.partner.heard == ["/model owl"]
+    assert "From the next message on: scripted:owl" in stage.screen.text

@@ -29,7 +29,7 @@ from hummingbird.core.journal import (
     ToolOutcome,
     ToolStarted,
 )
-from hummingbird.core.messages import AssistantMessage, NoticeKind
+from hummingbird.core.messages import PRINTED_UNTIL_THEN, UNKNOWN_OUTCOME, AssistantMessage, NoticeKind
 from tests.chat.noted_screen import NotedScreen
 
 
@@ -182,7 +182,7 @@ def test_verbose_shows_results_and_reasoning_and_says_how_much_it_leaves_out() -
 
 def test_a_failed_tool_says_why_without_being_asked() -> None:
     finished = ToolFinished(call_id="t", name="terminal", text="No such file.", outcome=ToolOutcome.ERROR)
-    assert told(EntryRecorded(finished))[0].lines == ["✗ Run: error", "    No such file."]
+    assert told(EntryRecorded(finished))[0].lines == ["✗ Run: failed", "    No such file."]
 
 
 def test_notices_switches_and_refusals_are_told() -> None:
@@ -216,3 +216,19 @@ def test_a_summary_that_was_asked_for_between_runs_leaves_nobody_thinking() -> N
     assert narrator.activity.startswith("a model writes a summary")
     narrator(answered("short", purpose="summary"))
     assert narrator.activity == ""
+
+
+def test_an_interrupt_is_one_line_and_what_had_streamed_stands_there_once() -> None:
+    notice = NoticeShown(notice=NoticeKind.INTERRUPTED, text="The user interrupted. What you had written: half an ans")
+    end = RunEnded(run_id="r", reason=EndReason.INTERRUPTED, text="half an ans", answered=False)
+    screen, _ = told(TextDelta("half an ans"), EntryRecorded(notice), EntryRecorded(end))
+    assert texts(screen) == ["half an ans"]
+    assert screen.lines == ["■ interrupted"]
+
+
+def test_an_interrupted_command_shows_the_end_of_what_it_had_printed_without_words_for_the_model() -> None:
+    output = "\n".join(f"line {number}" for number in range(8))
+    text = f'{UNKNOWN_OUTCOME} {PRINTED_UNTIL_THEN}<untrusted tool="terminal" id="a">\n{output}\n</untrusted id="a">'
+    screen, _ = told(*finished("terminal", text, '{"command":"make"}', outcome=ToolOutcome.UNKNOWN))
+    tail = "\n".join(f"    line {number}" for number in range(3, 8))
+    assert screen.lines == ["✗ Run make: interrupted", "    … 3 more lines (Ctrl-O shows all)", tail]

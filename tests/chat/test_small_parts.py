@@ -22,7 +22,9 @@ from hummingbird.chat import input_area
 from hummingbird.chat.attachments import PasteStore
 from hummingbird.chat.headless import open_standard_input
 from hummingbird.chat.input_area import ChatCompleter, ChatHistory, can_complete, complete_path
+from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.partner import ChatStatus
+from hummingbird.chat.questions import QuestionQueue
 from hummingbird.chat.screen import (
     COMPLETIONS,
     HISTORY_ENTRIES,
@@ -33,6 +35,7 @@ from hummingbird.chat.screen import (
     fit_line,
     last_rows,
     wrap_line,
+    wrap_words,
 )
 from hummingbird.chat.status_text import build_status_line
 from hummingbird.chat.terminal import has_terminal, log_to_screen
@@ -41,7 +44,7 @@ from hummingbird.core.errors import InputUnreadable
 from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.usage import Bill, TokenUsage
 from tests.chat.noted_screen import NotedScreen
-from tests.chat.scripted_partner import BILL
+from tests.chat.scripted_partner import BILL, ScriptedPartner
 
 STANDING = ChatStatus("abcdef123456", "m" * 20, 50, 100, BILL, mode=PermissionMode.PLAN, background=("1 make watch",))
 
@@ -99,6 +102,26 @@ def test_commands_are_completed_at_the_beginning_alone(tmp_path: Path) -> None:
     assert completed(tmp_path, "/re") == ["/resume ", "/rewind", "/rename ", "/retry"]
     assert completed(tmp_path, "say /re") == []
     assert not can_complete(Document("mail me@exa"))
+
+
+async def test_models_sessions_own_commands_and_words_are_completed_after_a_command(tmp_path: Path) -> None:
+    nobody = NotedScreen()
+    partner = ScriptedPartner(Narrator(nobody), QuestionQueue(nobody), QuestionQueue(nobody))
+    completer = ChatCompleter(tmp_path, lambda: partner)
+
+    async def offered(text: str) -> list[str]:
+        assert can_complete(Document(text))
+        return [one.text async for one in completer.get_completions_async(Document(text), CompleteEvent())]
+
+    listed = await partner.list_sessions(9)
+    assert await offered("/model ow") == ["owl"]
+    assert await offered("/resume ") == [one.session_id[:12] for one in listed]
+    assert await offered(f"/resume {listed[0].title[:3]}") == [listed[0].session_id[:12]]
+    assert await offered("/rev") == ["/review "]
+    assert await offered("/undo f") == ["files"]
+    (tmp_path / "talk.md").touch()
+    assert await offered("/export ta") == ["talk.md"]
+    assert not can_complete(Document("/rename ta"))
 
 
 def test_paths_below_the_start_are_completed_and_nothing_else(tmp_path: Path) -> None:
@@ -222,3 +245,14 @@ async def test_a_warning_of_any_thread_becomes_a_line(caplog: pytest.LogCaptureF
         thread.join()
         await asyncio.sleep(0)
     assert screen.lines == ["! the disk is full"]
+
+
+def test_long_lines_break_between_words_below_their_text() -> None:
+    assert wrap_words("· the prompt or the tools have changed", 20) == ["· the prompt or the", "  tools have changed"]
+    assert wrap_words("/new  start a new session, this one is kept", 22) == [
+        *("/new  start a new", "      session, this", "      one is kept")
+    ]
+    assert wrap_words("> " + "x" * 25 + " y", 10) == ["> xxxxxxxx", "  xxxxxxxx", "  xxxxxxxx", "  x y"]
+    assert wrap_words("語" * 8 + " 語 fits", 10) == ["語" * 5, "語" * 3 + " 語", "fits"]
+    assert wrap_words("short", 20) == ["short"]
+    assert wrap_words("", 20) == [""]

@@ -161,7 +161,7 @@ class EditorScreen:
     def __init__(self, outbox: UpdateQueue) -> None:
         self._outbox = outbox
 
-    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+    def say(self, text: str, tone: Tone = Tone.PLAIN, *, verbatim: bool = False) -> None:
         """Send the text; several lines go into a code block, because they are aligned."""
         safe = printable_text(text)
         self._outbox.put(

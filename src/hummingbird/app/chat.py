@@ -35,6 +35,7 @@ from hummingbird.app.chat_workbench import (
     without_notes,
 )
 from hummingbird.app.library import Agent
+from hummingbird.app.model_choice import selectable_models
 from hummingbird.app.session_catalog import SessionCatalog, fork_session, open_session_catalog
 from hummingbird.app.session_holder import TurnSessionHolder
 from hummingbird.app.stores import session_store, spending_ledger, state_paths
@@ -89,6 +90,7 @@ class ChatPartner:
         self._sandbox = True
         self._model = ""
         self._last_model = ""  # of the previous agent: the next one is created with the next message
+        self._context_limit = 0  # of the last agent, until the next one is there
         self._preview: tuple[int, CompactionProposal] | None = None
         self._notes = NotesForModel()
         self._edit_marks: list[int] = []  # how many edits there were when each message of this chat was sent
@@ -129,13 +131,14 @@ class ChatPartner:
         setup = None if agent is None else agent.setup
         models = {} if setup is None else {model.name: model for model in setup.models}
         model = models.get(state.model) or next(iter(models.values()), None)
-        most = 0 if setup is None or model is None else context_ceiling(setup.limits, model.context_tokens)
+        if setup is not None and model is not None:
+            self._context_limit = context_ceiling(setup.limits, model.context_tokens)
         delegate = None if agent is None else agent.delegate
         return ChatStatus(
             session_id=self._session_id,
             model=self._model or (model.name if model else state.model or self._last_model),
             context_tokens=state.context_tokens,
-            context_limit=most,
+            context_limit=self._context_limit,
             bill=state.ledger.bill(),
             mode=self._context.chat_rules.mode,
             background=(*self._context.terminal.list_running(), *(delegate.status_lines() if delegate else ())),
@@ -325,6 +328,10 @@ class ChatPartner:
             shown = shorten_line(replace_surrogates(title), SUMMARY_CHARS)
             session.journal.append(SessionRenamed(at=self._context.parts.clock.now(), title=shown))
             await session.journal.commit()
+
+    async def model_names(self) -> Sequence[str]:
+        parts = self._context.parts
+        return await asyncio.to_thread(selectable_models, parts.configuration, parts.environment)
 
     async def switch_model(self, name: str) -> str:
         agent = self._get_agent()

@@ -93,7 +93,8 @@ async def remember_line(memory: MemoryStore, text: str, now: float, room: Memory
         page = await memory.edit(MemoryKind.MEMORY, change)
     except ArgumentsInvalid as error:
         raise UsageError(str(error)) from error
-    return f"Remembered; {MemoryKind.MEMORY.file_name} has {len(page.entries)} entries. New sessions know it."
+    count = "1 entry" if len(page.entries) == 1 else f"{len(page.entries)} entries"
+    return f"Remembered; {MemoryKind.MEMORY.file_name} has {count}. New sessions know it."
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from hummingbird.config.configuration import Configuration
 from hummingbird.config.settings import ModelSettings, PriceSettings
 from hummingbird.core.errors import MissingSetting, OperatorError
 from hummingbird.models.model_names import CLAUDE_KEYS, DIGEST, GEMINI_KEYS, OPENAI_KEY, env_value, parse_model_name
-from hummingbird.models.prices import PriceOverride
+from hummingbird.models.prices import PriceOverride, list_chat_models
 from hummingbird.models.registry import ModelRegistry
 
 # The model for the first API key that is set: mid-priced, because a run takes some twenty calls.
@@ -60,6 +60,25 @@ def chat_model_chain(model: str, fallbacks: Sequence[str], environment: Mapping[
             "--model openai-chat:NAME"
         )
     return (wanted, *fallbacks)
+
+
+def selectable_models(configuration: Configuration, environment: Mapping[str, str]) -> list[str]:
+    """Return the models that a person can switch to: those of the configuration, then those that a key is set for."""
+    settings, chat = configuration.settings, configuration.chat
+    named = [chat.model, settings.model, *chat.fallback_providers, *settings.fallback_models, *settings.models]
+    families = {"claude-": "anthropic", "gemini-": "gemini", "gpt-": "openai"}
+    keyed = {
+        model.partition(":")[0]: model
+        for keys, model in _DEFAULT_BY_KEY
+        if any(env_value(environment, key) for key in keys)
+    }
+    listed = [
+        f"{provider}:{model}"
+        for model in reversed(list_chat_models())
+        for beginning, provider in families.items()
+        if model.startswith(beginning) and provider in keyed
+    ]
+    return list(dict.fromkeys(filter(None, [*named, *keyed.values(), *listed])))
 
 
 def missing_model_credentials(configuration: Configuration, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,6 +15,12 @@ _VALUE_CHARS = 60
 _TOLD_SECONDS = 1.0  # from which on it is said how long a call took
 _NOTE_CHARS = 2_000  # at the beginning of a result, where our own note stands
 _SILENT_TOOLS = ("todo", "clarify", "skill", "delegate")
+_OUTCOMES = {
+    ToolOutcome.ERROR: "failed",
+    ToolOutcome.MISTAKE: "the call was wrong",
+    ToolOutcome.UNKNOWN: "interrupted",
+    ToolOutcome.SKIPPED: "not run",
+}
 _EXIT_CODE = re.compile(r"[Ee]xit[ _]code:? (-?\d+)")
 _FENCE = re.compile(r"</?untrusted [^>\n]*>")
 
@@ -42,8 +48,8 @@ def describe_call(name: str, arguments: Mapping[str, Any], *, done: bool = False
             return f"Read {given('path')}{first}"
         case "file_search":
             where = f" in {given('path')}" if arguments.get("path", ".") != "." else ""
-            what = given("glob") if not arguments.get("pattern") else f"for {given('pattern')}"
-            return f"{'Searched' if done else 'Search'} {what}{where}"
+            what = f" for {given('pattern')}" if arguments.get("pattern") else f" {given('glob')}".rstrip()
+            return f"{'Searched' if done else 'Search'}{what}{where}"
         case "file_edit":
             return f"{'Edited' if done else 'Edit'} {given('path')}"
         case "terminal":
@@ -74,7 +80,7 @@ def describe_result(name: str, arguments: Mapping[str, Any], text: str, outcome:
     call = describe_call(name, arguments, done=outcome is ToolOutcome.OK)
     took = f", {seconds:.0f} s" if seconds >= _TOLD_SECONDS else ""
     if outcome is not ToolOutcome.OK:
-        return f"{call}: {outcome.value}{took}"
+        return f"{call}: {_OUTCOMES.get(outcome, outcome.value)}{took}"
     first = text.split("\n", 1)[0]
     if name in COMMAND_TOOLS:
         code = exit_code(text)
@@ -131,7 +137,7 @@ def show_diff(screen: Screen, diff: str, most_lines: int) -> None:
     lines = _diff_body(diff)
     for line in lines[:most_lines]:
         tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.DIM
-        screen.say(f"    {line}", tone)
+        screen.say(f"    {line}", tone, verbatim=True)
     if len(lines) > most_lines:
         screen.say(f"    … {len(lines) - most_lines:,} more lines", Tone.DIM)
 

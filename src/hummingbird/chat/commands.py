@@ -110,6 +110,7 @@ INIT_MESSAGE = (
     "sixty lines; only what you have seen. If there is one already, improve it."
 )
 ALIASES = {"exit": "quit", "clear": "new", "compact": "compress"}
+_COSTLY = {"compress", "continue", "init", "retry"}  # never meant by a beginning alone
 _WORD = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?\Z", re.DOTALL)
 
 
@@ -122,6 +123,12 @@ def parse_command(text: str) -> CommandCall | None:
         return None
     word = found[1].lower()
     return CommandCall(COMMANDS.get(ALIASES.get(word, word)), (found[2] or "").strip(), found[1])
+
+
+def find_full_name(beginning: str) -> str:
+    """Return the only command whose name begins so; empty if none or several do, or if it costs money."""
+    found = {ALIASES.get(name, name) for name in [*COMMANDS, *ALIASES] if name.startswith(beginning.lower())}
+    return "".join(found) if len(found) == 1 and not found & _COSTLY else ""
 
 
 def unknown_command_text(word: str) -> str:
@@ -215,8 +222,13 @@ async def _sessions(talk: CommandContext, argument: str) -> None:
 
 async def _model(talk: CommandContext, argument: str) -> None:
     if not argument:
-        talk.screen.say(f"The model is {talk.partner.status().model}; /model NAME takes another one.")
-        return
+        standing = talk.partner.status().model
+        known = [standing, *(name for name in await talk.partner.model_names() if name != standing)]
+        at = await talk.pick("Which model from now on?", [f"{standing} (now)", *known[1:]])
+        if not at:
+            talk.screen.say(f"The model is {standing}; /model NAME takes another one.")
+            return
+        argument = known[at]
     talk.screen.say(f"From the next message on: {await talk.partner.switch_model(argument)}", Tone.DIM)
 
 
@@ -361,7 +373,7 @@ async def _diff(talk: CommandContext, _: str) -> None:
         talk.screen.say("Nothing has changed since the last commit.")
     for line in found.splitlines():
         tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
-        talk.screen.say(line, tone if not line.startswith(("+++", "---")) else Tone.BOLD)
+        talk.screen.say(line, tone if not line.startswith(("+++", "---")) else Tone.BOLD, verbatim=True)
 
 
 async def _copy(talk: CommandContext, _: str) -> None:
@@ -417,7 +429,7 @@ COMMANDS = {
         ChatCommand("new", "", "start a new session; this one is kept", _new),
         ChatCommand("resume", "[ID]", "continue a session, chosen from a list", _resume),
         ChatCommand("sessions", "[words]", "list sessions, or search them", _sessions),
-        ChatCommand("model", "[NAME]", "show or change the model", _model),
+        ChatCommand("model", "[NAME]", "choose the model, or name one", _model),
         ChatCommand("tools", "", "list the tools and their permissions", _tools, anytime=True),
         ChatCommand("compress", "[focus|undo]", "replace the conversation by a summary, or take that back", _compress),
         ChatCommand("undo", "[message|files|all|edit]", "undo the last message, its edits, or one edit", _undo),

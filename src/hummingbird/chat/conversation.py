@@ -11,7 +11,13 @@ from pathlib import Path
 
 from hummingbird.agent.todo_list import Todo
 from hummingbird.chat.attachments import MessageComposer
-from hummingbird.chat.commands import CommandCall, parse_command, show_last_exchange, unknown_command_text
+from hummingbird.chat.commands import (
+    CommandCall,
+    find_full_name,
+    parse_command,
+    show_last_exchange,
+    unknown_command_text,
+)
 from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.partner import Partner
 from hummingbird.chat.questions import QuestionQueue
@@ -71,6 +77,8 @@ class TerminalConversation:
         elif meant is not None and meant.command is None and (said := self._expand(meant)):
             self._queue.append(said)
             self._start_work()
+        elif meant is not None and meant.command is None and (name := find_full_name(meant.word)):
+            self.submit(f"/{name} {meant.argument}")
         elif meant is not None and meant.command is None:
             self.screen.say(unknown_command_text(meant.word))
             self.screen.restore_input(text)
@@ -193,11 +201,11 @@ class TerminalConversation:
 
     async def _do_own_work(self, text: str) -> None:
         """Run a command of the person (!), or add a line to the memory (#)."""
-        self.screen.say(f"> {text}", Tone.BOLD)
+        self._show_said(text)
         words = text[1:].strip()
         try:
             if text.startswith("!"):
-                self.screen.say(await self.partner.run_command(words) or "(no output)")
+                self.screen.say(await self.partner.run_command(words) or "(no output)", verbatim=True)
             else:
                 self.screen.say(await self.partner.remember(words), Tone.DIM)
         except HummingbirdError as error:
@@ -251,8 +259,11 @@ class TerminalConversation:
         except Exception as error:  # noqa: BLE001 - the border of a command: whatever broke, the prompt stays
             self.screen.say(f"/{meant.word} failed: {type(error).__name__}: {error}", Tone.BAD)
 
+    def _show_said(self, text: str) -> None:
+        self.screen.say("> " + text.replace("\n", "\n  "), Tone.BOLD)
+
     async def _say(self, text: str) -> None:
-        self.screen.say(f"> {text}", Tone.BOLD)
+        self._show_said(text)
         self._narrator.show_sending()
         try:
             message = await self._composer.compose(text)

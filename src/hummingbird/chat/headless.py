@@ -56,7 +56,7 @@ class StreamScreen:
         self._progress = told
         self.reader_gone = False
 
-    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+    def say(self, text: str, tone: Tone = Tone.PLAIN, *, verbatim: bool = False) -> None:
         """Write plain text, which is a command's answer, to `said`; any other tone is progress or an error."""
         if tone is Tone.PLAIN:
             self.write_answer(text)
@@ -109,7 +109,7 @@ class ProgressScreen:
     def __init__(self, streams: StreamScreen) -> None:
         self._streams = streams
 
-    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+    def say(self, text: str, tone: Tone = Tone.PLAIN, *, verbatim: bool = False) -> None:
         self._streams.write_progress(text)
 
     def show_block(self, block: MarkdownBlock) -> None: ...
@@ -126,7 +126,7 @@ class ProgressScreen:
 class JsonScreen(StreamScreen):
     """A StreamScreen that writes the output of commands as lines of JSON."""
 
-    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+    def say(self, text: str, tone: Tone = Tone.PLAIN, *, verbatim: bool = False) -> None:
         self.write_answer(msgspec.json.encode({"kind": "said", "text": text}).decode())
 
     def show_page(self, markdown: str) -> None:

@@ -6,7 +6,8 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,6 +38,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from hummingbird.chat.attachments import PasteStore
 from hummingbird.chat.commands import COMMANDS
+from hummingbird.chat.partner import Partner
 from hummingbird.chat.screen import (
     COMPLETION_ENTRIES,
     COMPLETION_S,
@@ -44,7 +46,11 @@ from hummingbird.chat.screen import (
     HISTORY_ENTRIES,
     HISTORY_ENTRY_CHARS,
     INPUT_ROWS,
+    SESSIONS_PICKED,
 )
+from hummingbird.chat.status_text import ID_CHARS
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.text import shorten_line
 
 
 class HistoryBuffer(Buffer):
@@ -163,28 +169,78 @@ class ChatHistory(History):
 
 _SKIPPED_FOLDERS = {".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv"}
 _COMMAND = re.compile(r"/[A-Za-z-]*\Z")
+_ARGUMENT = re.compile(r"/([A-Za-z-]+) +(\S*)\Z")
+_WORDS_BY_COMMAND = {
+    "compress": ("undo",),
+    "undo": ("message", "files", "all", "edit"),
+    "approve": ("once", "session", "always", "no"),
+    "permissions": ("allow", "ask", "deny", "always", "remove"),
+}
+_FILE_COMMANDS = ("export", "save")
+_VALUE_COMMANDS = ("model", "resume")  # the partner knows what they can be given
+_ABOUT_CHARS = 80
 _MENTION_AT_CURSOR = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)\Z')
 
 
 def can_complete(document: Document) -> bool:
-    """Return True when a command or an @path stands before the cursor. Called with each key."""
+    """Return True when a command, what it takes, or an @path stands before the cursor. Called with each key."""
     before = document.text_before_cursor
+    if found := _ARGUMENT.fullmatch(before):
+        return found[1].lower() in {*_WORDS_BY_COMMAND, *_FILE_COMMANDS, *_VALUE_COMMANDS}
     return bool(_COMMAND.fullmatch(before) or _MENTION_AT_CURSOR.search(document.current_line_before_cursor))
 
 
 class ChatCompleter(Completer):
-    """Completes commands, with their help, and @paths below the start folder."""
+    """Completes commands and what they take, with their help, and @paths below the start folder.
 
-    def __init__(self, start: Path) -> None:
-        self._start = start
+    `partner` returns whom to ask for models, sessions and the person's own commands; None before there is anybody.
+    """
+
+    def __init__(self, start: Path, partner: Callable[[], Partner | None] = lambda: None) -> None:
+        self._start, self._partner = start, partner
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Yield the completions; what takes long to find does not hold up the keys."""
+        found, partner = _ARGUMENT.fullmatch(document.text_before_cursor), self._partner()
+        if found and partner is not None and (name := found[1].lower()) in _VALUE_COMMANDS:
+            with suppress(HummingbirdError):  # the command itself says what is wrong
+                for value, about in await _list_values(partner, name):
+                    if found[2].casefold() in f"{value} {about}".casefold():
+                        yield Completion(value, -len(found[2]), display_meta=about)
+            return
+        for one in await asyncio.to_thread(lambda: list(self.get_completions(document, complete_event))):
+            yield one
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         before = document.text_before_cursor
         if _COMMAND.fullmatch(before):
             yield from _complete_command(before)
+            yield from self._complete_own_command(before)
+        elif found := _ARGUMENT.fullmatch(before):
+            name = found[1].lower()
+            words = [word for word in _WORDS_BY_COMMAND.get(name, ()) if word.startswith(found[2])]
+            paths = complete_path(self._start, found[2]) if name in _FILE_COMMANDS else []
+            yield from (Completion(one, -len(found[2])) for one in [*words, *paths])
         elif mention := _MENTION_AT_CURSOR.search(document.current_line_before_cursor):
             for path in complete_path(self._start, mention[2]):
                 yield Completion(path, start_position=-len(mention[2]), display=path)
+
+    def _complete_own_command(self, before: str) -> Iterator[Completion]:
+        partner = self._partner()
+        with suppress(HummingbirdError):  # one of them cannot be read
+            for name, about in partner.own_commands().items() if partner else ():
+                if f"/{name}".startswith(before.lower()):
+                    yield Completion(f"/{name} ", -len(before), display_meta=shorten_line(about, _ABOUT_CHARS))
+
+
+async def _list_values(partner: Partner, command: str) -> list[tuple[str, str]]:
+    """Return what a command can be given, each with a few words about it."""
+    if command == "model":
+        return [(name, "") for name in await partner.model_names()]
+    found = await partner.list_sessions(SESSIONS_PICKED)
+    return [(one.session_id[:ID_CHARS], shorten_line(one.title, _ABOUT_CHARS)) for one in found]
 
 
 def _complete_command(before: str) -> Iterator[Completion]:

@@ -57,6 +57,7 @@ from hummingbird.core.journal import (
     ToolStarted,
     UserSaid,
 )
+from hummingbird.core.messages import PRINTED_UNTIL_THEN, NoticeKind
 from hummingbird.core.permissions import DENIED
 from hummingbird.core.text import shorten_line
 
@@ -248,8 +249,11 @@ class Narrator:
                 show_diff(self._screen, entry.text, DIFF_LINES)
         elif good and entry.name in COMMAND_TOOLS:
             self._show_tail(output_lines(entry.text))
+        elif entry.outcome is ToolOutcome.UNKNOWN:
+            _, had_printed, output = entry.text.partition(PRINTED_UNTIL_THEN)
+            self._show_tail(without_fence(output).strip("\n").split("\n") if had_printed else [])
         elif not good and entry.text:
-            self._screen.say(f"    {shorten_line(entry.text, 2 * ARGUMENT_CHARS)}", Tone.DIM)
+            self._screen.say(f"    {shorten_line(without_fence(entry.text), 2 * ARGUMENT_CHARS)}", Tone.DIM)
 
     def _show_tail(self, lines: list[str]) -> None:
         """Show the last lines of an output, and how to see the others."""
@@ -257,7 +261,7 @@ class Narrator:
         if left_out > 0:
             self._screen.say(f"    … {left_out:,} more lines (Ctrl-O shows all)", Tone.DIM)
         if any(line.strip() for line in lines):
-            self._screen.say("\n".join(f"    {line}" for line in lines[-TAIL_LINES:]), Tone.DIM)
+            self._screen.say("\n".join(f"    {line}" for line in lines[-TAIL_LINES:]), Tone.DIM, verbatim=True)
 
     def show_newest(self) -> None:
         """Show all of the newest result."""
@@ -266,11 +270,11 @@ class Narrator:
             self._screen.say("· no tool has returned anything yet", Tone.DIM)
             return
         self._screen.say(f"▾ {sentence}", Tone.BOLD)
-        self._screen.say("\n".join(f"    {line}" for line in text.split("\n")), Tone.DIM)
+        self._screen.say("\n".join(f"    {line}" for line in text.split("\n")), Tone.DIM, verbatim=True)
 
     def _show_result_text(self, text: str) -> None:
         lines = without_fence(text).splitlines()
-        self._screen.say("\n".join(f"    {line}" for line in lines[:RESULT_LINES]), Tone.DIM)
+        self._screen.say("\n".join(f"    {line}" for line in lines[:RESULT_LINES]), Tone.DIM, verbatim=True)
         if len(lines) > RESULT_LINES:
             self._screen.say(f"    … {len(lines) - RESULT_LINES:,} more lines", Tone.DIM)
 
@@ -285,6 +289,8 @@ class Narrator:
             case ModelSwitched(model=model, reason=reason):
                 self._failure = self._failure or reason.rstrip(".")
                 self._show_failure(f"; going on with {model}")
+            case NoticeShown(notice=NoticeKind.INTERRUPTED):
+                pass  # for the model; the end of the run is shown
             case NoticeShown(text=text):
                 self._screen.say(f"· {shorten_line(text, 3 * ARGUMENT_CHARS)}", Tone.DIM)
             case Compacted(first=first, last=last, tokens_before=before, tokens_after=after):
@@ -308,6 +314,7 @@ class Narrator:
             self._screen.say(f"! {failure}{then}", Tone.DIM)
 
     def _show_end(self, entry: RunEnded) -> None:
+        shown = "".join(self._streamed).strip() or self._last_answer.strip()
         self._flush()
         self._is_running, self._activity = False, ""
         if entry.reason is not EndReason.COMPLETED:
@@ -315,7 +322,7 @@ class Narrator:
             told = f": {entry.sentence}" if entry.sentence else f" during: {cut}" if cut else ""
             self._running.clear()
             self._screen.say(f"■ {entry.reason.value}{told}", Tone.DIM)
-        if entry.text.strip() and entry.text.strip() != self._last_answer.strip() and entry.text != entry.sentence:
+        if entry.text.strip() not in {"", shown} and entry.text != entry.sentence:
             self._screen.show_page(entry.text)
         self._last_answer = ""
 

@@ -185,6 +185,10 @@ class Partner(Protocol):
         """Add a line to the agent's memory; return a sentence. Raises UsageError if it does not fit."""
         ...
 
+    async def model_names(self) -> Sequence[str]:
+        """Return the models that can be chosen: those of the configuration first, then those that a key is set for."""
+        ...
+
     def own_commands(self) -> Mapping[str, str]:
         """Return the person's own commands and the skills, with what they are for."""
         ...

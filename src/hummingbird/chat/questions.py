@@ -111,7 +111,8 @@ class PermissionForm:
         else:
             asked = "Run on this machine" if question.tool == TERMINAL_TOOL else f"Call {question.tool}"
             screen.say(f"? {asked}", Tone.ASKED)
-            screen.say(full_call_text(question.tool, question.arguments) if question.arguments else question.text)
+            shown = full_call_text(question.tool, question.arguments) if question.arguments else question.text
+            screen.say(shown, verbatim=True)
         if question.asked_by:
             screen.say(f"  Asked by {question.asked_by}.", Tone.DIM)
         if question.reason and not question.reason.startswith(_DEFAULT_RULE):
@@ -398,7 +399,8 @@ class QuestionQueue:
 
     def _resolve(self, answer: Answer) -> None:
         asked = self._waiting[0]
-        self._screen.say(f"  {_answer_text(answer)}", Tone.DIM)
+        chosen = (one.label for one in asked.form.choices if one.answer is not None and one.answer == answer)
+        self._screen.say(f"  {next(chosen, _answer_text(answer))}", Tone.DIM)
         if not asked.answer.done():
             asked.answer.set_result(answer)
         self._remove(asked)
@@ -438,8 +440,6 @@ def _answer_text(answer: Answer) -> str:
             return f"no; the model is told: {words}" if words else "no"
         case PermissionAnswer(scope=GrantScope.ONCE):
             return "yes"
-        case PermissionAnswer(takes_offer=True, scope=GrantScope.SESSION):
-            return "yes, and all like it in this session"
         case PermissionAnswer(scope=scope):
             return f"yes, {'always' if scope is GrantScope.ALWAYS else 'for this session'}"
         case bool():

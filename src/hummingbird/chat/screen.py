@@ -110,6 +110,32 @@ def wrap_line(line: str, columns: int) -> list[str]:
     return [*rows, row]
 
 
+_HANG = re.compile(r" *(?:(?:[-+*•·!✓✗■»>&?]|\d{1,3}\.) |\S(?:.*?\S)?  +)?")
+_WORD = re.compile(r"( *)([^ ]+)")
+
+
+def wrap_words(line: str, columns: int) -> list[str]:
+    """Break a line between words; what follows stands below the text of an item or below the second column."""
+    if len(line) <= columns and (line.isascii() or get_cwidth(line) <= columns):
+        return [line]
+    head = _HANG.match(line)
+    hang = get_cwidth(head[0]) if head else 0
+    hang = hang if hang <= columns // 2 else 0
+    rows = [""]
+    for found in _WORD.finditer(line):
+        gap, word = found.groups()
+        room = columns - (hang if len(rows) > 1 else 0)
+        if get_cwidth(rows[-1] + gap + word) <= room:
+            rows[-1] += gap + word
+        elif rows[-1] and get_cwidth(word) <= columns - hang:
+            rows.append(word)
+        else:  # wider than a row
+            row = wrap_line(rows[-1] + gap + word, room)[0]
+            rest = (rows[-1] + gap + word)[len(row) :]
+            rows[-1:] = [row, *wrap_line(rest, columns - hang)]
+    return [rows[0], *(" " * hang + row for row in rows[1:])]
+
+
 def last_rows(text: str, columns: int, rows: int) -> list[str]:
     """Return the last rows of a growing text, without wrapping all of it.
 
@@ -266,8 +292,11 @@ class Screen(Protocol):
     sanitize them.
     """
 
-    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """Show lines; control characters in them are spelled out."""
+    def say(self, text: str, tone: Tone = Tone.PLAIN, *, verbatim: bool = False) -> None:
+        """Show lines; control characters in them are spelled out.
+
+        Lines that are too wide are broken between words; `verbatim` ones are left to the terminal, to be copied whole.
+        """
         ...
 
     def show_block(self, block: MarkdownBlock) -> None:

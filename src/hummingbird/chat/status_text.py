@@ -72,8 +72,8 @@ _TODO_MARKS = {
 _TIME_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _SHOWN_CHARS = 60
 _TITLE_CHARS = 48
-_BAR_CELLS = 30
-_ID_CHARS = 12  # enough to identify a session
+_BAR_CELLS = 24
+ID_CHARS = 12  # enough to identify a session
 
 
 def permission_page(found: ChatPermissions, grants: Sequence[str]) -> str:
@@ -95,7 +95,7 @@ def context_page(parts: Sequence[tuple[str, int]]) -> str:
     for name, tokens in parts:
         filled = round(_BAR_CELLS * tokens / whole)
         bar = ("░" if name == "free" else "█") * filled
-        rows.append(f"{name:<18} {bar:<{_BAR_CELLS}} {tokens:>9,} tokens  {tokens / whole:>4.0%}")
+        rows.append(f"{name:<17} {bar:<{_BAR_CELLS}} {tokens:>9,}  {tokens / whole:>4.0%}")
     return "\n".join(rows)
 
 
@@ -112,7 +112,7 @@ def session_page(found: Sequence[SessionSummary], now: float) -> str:
 def session_line(one: SessionSummary, now: float) -> str:
     what = shorten_line(one.title or one.model or "nothing was said", _SHOWN_CHARS)
     old = _age_text(now - one.changed_at)
-    return f"{one.session_id[:_ID_CHARS]}  {old:>4} ago  {one.state:<12}  {one.answers:>3} answers  {what}"
+    return f"{one.session_id[:ID_CHARS]}  {old:>4} ago  {one.state:<12}  {one.answers:>3} answers  {what}"
 
 
 def session_row(one: SessionSummary, now: float, here: str) -> str:
@@ -128,7 +128,7 @@ def hit_page(hits: Sequence[SearchHit]) -> str:
         return hit.snippet.replace(MATCH_BEGINS, "»").replace(MATCH_ENDS, "«")
 
     return "\n".join(
-        f"{hit.summary.session_id[:_ID_CHARS]}  {hit.who}: {shorten_line(words(hit), _SHOWN_CHARS)}" for hit in hits
+        f"{hit.summary.session_id[:ID_CHARS]}  {hit.who}: {shorten_line(words(hit), _SHOWN_CHARS)}" for hit in hits
     )
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
@@ -59,6 +58,7 @@ from hummingbird.chat.screen import (
     last_rows,
     printable_text,
     wrap_line,
+    wrap_words,
 )
 from hummingbird.chat.status_text import build_status_line, todo_page
 from hummingbird.chat.terminal_io import (
@@ -174,7 +174,7 @@ class ChatTerminal:
         self.buffer = HistoryBuffer(
             multiline=True,
             history=self.history,
-            completer=ThreadedCompleter(ChatCompleter(setting.start)),
+            completer=ChatCompleter(setting.start, lambda: self.conversation.partner if self.conversation else None),
             complete_while_typing=Condition(lambda: can_complete(self.buffer.document)),
         )
         self._app = self._create_application(keyboard)
@@ -247,9 +247,15 @@ class ChatTerminal:
 
     # Screen
 
-    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+    def say(self, text: str, tone: Tone = Tone.PLAIN, *, verbatim: bool = False) -> None:
         tinted = tone if self._settings.colour else Tone.PLAIN
-        self._queue_print(lambda _: colour_lines(printable_text(text), tinted) + "\n", spaced=tone is Tone.BOLD)
+
+        def render(columns: int) -> str:
+            lines = printable_text(text).split("\n")
+            rows = lines if verbatim else [row for line in lines for row in wrap_words(line, columns)]
+            return colour_lines("\n".join(rows), tinted) + "\n"
+
+        self._queue_print(render, spaced=tone is Tone.BOLD)
 
     def show_block(self, block: MarkdownBlock) -> None:
         self._queue_print(lambda columns: self._renderer.render(block, columns), spaced=block.starts_paragraph)

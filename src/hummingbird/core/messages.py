@@ -145,6 +145,7 @@ class EncodedMessages:
 
 UNKNOWN_OUTCOME = "[interrupted, outcome unknown: this call had started and may or may not have taken effect]"
 NOT_RUN = "[not run: interrupted before this call started]"
+PRINTED_UNTIL_THEN = "It had printed until then:\n"
 MISSING_RESULT = "[no result was recorded for this call]"
 
 

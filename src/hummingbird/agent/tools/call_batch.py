@@ -24,7 +24,7 @@ from hummingbird.agent.tools.results import InlineShape, ResultShape, fence_untr
 from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake, describe_error
 from hummingbird.core.journal import JournalEntry, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S, PARTIAL_OUTPUT_BYTES
-from hummingbird.core.messages import UNKNOWN_OUTCOME, ToolCall
+from hummingbird.core.messages import PRINTED_UNTIL_THEN, UNKNOWN_OUTCOME, ToolCall
 from hummingbird.core.permissions import ALLOWED, DENIED
 from hummingbird.core.protocols.tools import CallTool, DenyCall, RewriteCall, ToolContext, ToolHook, ToolOutput
 from hummingbird.core.text import TerminalTextCleaner, replace_surrogates, shorten_line
@@ -283,7 +283,7 @@ class ToolCallBatch:
         text = self.mask((cleaner.feed(content) + cleaner.end()).decode("utf-8", "replace"))
         if text.strip():
             shown = fence_untrusted(limit_text(replace_surrogates(text), PARTIAL_OUTPUT_BYTES), spec.name)
-            self._partial_outputs[call_id] = f"It had printed until then:\n{shown}"
+            self._partial_outputs[call_id] = f"{PRINTED_UNTIL_THEN}{shown}"
 
     async def _run_with_timeout(self, call: ToolCall, plan: PreparedCall) -> CallResult:
         spec, began, late = plan.tool.spec, time.monotonic(), False
