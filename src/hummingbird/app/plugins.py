@@ -5,6 +5,7 @@ names a Hook or a function that makes one. One that cannot be loaded is an error
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -20,8 +21,10 @@ HOOKS_GROUP = "hummingbird.hooks"
 EntryPointFinder = Callable[[str], Iterable[EntryPoint]]
 
 
+@cache
 def find_entry_points(group: str) -> Iterable[EntryPoint]:
-    return entry_points(group=group)
+    """Return the entry points of one group; finding them reads the metadata of all packages, so it is done once."""
+    return tuple(entry_points(group=group))
 
 
 def plugin_tools(find: EntryPointFinder = find_entry_points) -> list[Tool]:

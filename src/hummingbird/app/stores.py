@@ -5,6 +5,7 @@ folders.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hummingbird.app.session_holder import SPENDING_FILE
@@ -14,16 +15,12 @@ from hummingbird.core.limits import QUEUE_TAKEN_S
 from hummingbird.core.protocols.queues import Queue
 from hummingbird.core.protocols.sessions import SessionStore
 from hummingbird.core.protocols.storage import KnownFailureStore, SpendingStore, VoteStore
-from hummingbird.queues.sqlite_queue import SqliteQueue
-from hummingbird.queues.sqs import SqsQueue
-from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore
-from hummingbird.storage.bucket_sessions import BucketSessionStore
-from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
-from hummingbird.storage.failure_store import SqliteKnownFailureStore
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.registry import open_bucket
 from hummingbird.storage.spending_store import BucketSpendingStore, SqliteSpendingStore
-from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore
+
+if TYPE_CHECKING:
+    from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
 
 HOME_VARIABLE = "HUMMINGBIRD_HOME"
 _STATE_VARIABLE = "XDG_STATE_HOME"
@@ -107,6 +104,8 @@ def _create_folder(folder: Path) -> None:
 def session_store_at(address: str, now: Callable[[], float], *, ca_bundle: str = "") -> SessionStore:
     """Return the session store at a directory or a bucket's address, without opening it."""
     if "://" in address:
+        from hummingbird.storage.bucket_sessions import BucketSessionStore  # noqa: PLC0415 - a chat starts without buckets and queues
+
         return BucketSessionStore(open_bucket(address, ca_bundle=ca_bundle), address, now)
     return FolderSessionStore(Path(address))
 
@@ -123,7 +122,7 @@ def spending_ledger(
     places: StatePaths,
     settings: Settings,
     now: Callable[[], float],
-    circuit_breaker: BucketCircuitBreaker | None = None,
+    circuit_breaker: "BucketCircuitBreaker | None" = None,
 ) -> SpendingStore:
     """Return the record of spending, without opening it. Runs of a process share one, so that their writes are
     combined.
@@ -136,9 +135,12 @@ def spending_ledger(
 
 
 def failure_ledger(
-    places: StatePaths, settings: Settings, circuit_breaker: BucketCircuitBreaker | None = None
+    places: StatePaths, settings: Settings, circuit_breaker: "BucketCircuitBreaker | None" = None
 ) -> KnownFailureStore:
     """Return the record of known failures, without opening it."""
+    from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore  # noqa: PLC0415 - a chat starts without buckets and queues
+    from hummingbird.storage.failure_store import SqliteKnownFailureStore  # noqa: PLC0415 - a chat starts without buckets and queues
+
     if not places.remote:
         return SqliteKnownFailureStore(places.known_failures)
     return BucketKnownFailureStore(
@@ -147,9 +149,11 @@ def failure_ledger(
 
 
 def vote_ledger(
-    places: StatePaths, settings: Settings, circuit_breaker: BucketCircuitBreaker | None = None
+    places: StatePaths, settings: Settings, circuit_breaker: "BucketCircuitBreaker | None" = None
 ) -> VoteStore:
     """Return the record of votes, without opening it."""
+    from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore  # noqa: PLC0415 - a chat starts without buckets and queues
+
     if not places.remote:
         return SqliteVoteStore(places.votes)
     return BucketVoteStore(open_bucket(places.remote, ca_bundle=settings.ca_bundle), places.remote, circuit_breaker)
@@ -160,7 +164,11 @@ def open_queue(settings: Settings, environment: Mapping[str, str], visibility_s:
 
     A received message is leased for `visibility_s`. Raises UsageError if its folder cannot be created.
     """
+    from hummingbird.queues.sqlite_queue import SqliteQueue  # noqa: PLC0415 - a chat starts without buckets and queues
+
     if url := settings.sqs_fifo_queue_url:
+        from hummingbird.queues.sqs import SqsQueue  # noqa: PLC0415 - a chat starts without buckets and queues
+
         return SqsQueue(url, visibility_s, region=sqs_region(url), ca_bundle=settings.ca_bundle)
     return SqliteQueue(state_paths(settings, environment).create_folders().queue, visibility_s)
 

@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Size
@@ -41,7 +42,6 @@ from hummingbird.chat.input_area import (
 from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.partner import ChatStatus, Partner
 from hummingbird.chat.questions import QuestionQueue
-from hummingbird.chat.rendering import BlockRenderer
 from hummingbird.chat.screen import (
     LETTER_ALONE_S,
     LIVE_ROWS,
@@ -72,6 +72,9 @@ from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.text import shorten_line
+
+if TYPE_CHECKING:
+    from hummingbird.chat.rendering import BlockRenderer
 
 _PRINTING_S = 0.02  # longest time to print at once, so that keys are handled in between
 
@@ -154,7 +157,6 @@ class ChatTerminal:
     def __init__(self, setting: TerminalSettings, keyboard: Input, output: BufferedOutput) -> None:
         self._settings = setting
         self._output = output
-        self._renderer = BlockRenderer(colour=setting.colour)
         self._print_queue: deque[Callable[[int], str]] = deque()
         self._after_empty_line = True  # True at the start and after an empty line
         self._changed = True
@@ -178,6 +180,15 @@ class ChatTerminal:
             complete_while_typing=Condition(lambda: can_complete(self.buffer.document)),
         )
         self._app = self._create_application(keyboard)
+
+    @cached_property
+    def _renderer(self) -> "BlockRenderer":
+        from hummingbird.chat.rendering import BlockRenderer  # noqa: PLC0415 - 40 ms, after the prompt is there
+
+        return BlockRenderer(colour=self._settings.colour)
+
+    def _warm_renderer(self) -> None:
+        self._renderer.warm()
 
     def _create_application(self, keyboard: Input) -> ResizingApplication:
         made = ResizingApplication(
@@ -204,7 +215,7 @@ class ChatTerminal:
         beside = [asyncio.ensure_future(self._redraw_loop()), asyncio.ensure_future(self._exit_when_left(talk))]
         for task in beside:
             task.add_done_callback(self._exit_on_error)
-        warming = asyncio.ensure_future(asyncio.to_thread(self._renderer.warm))
+        warming = asyncio.ensure_future(asyncio.to_thread(self._warm_renderer))
         self.print_remaining()  # before the first frame: tmux keeps in its history what is erased at the top
         try:
             await self._app.run_async(set_exception_handler=False)

@@ -4,6 +4,7 @@ Missing settings are reported here, before a run starts. Importing this module l
 no price table. The environment is passed as a mapping.
 """
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -126,6 +127,10 @@ _BASE_URLS = {
 }
 
 
+def _names_proxy_or_certificates() -> bool:
+    return any(name.lower().endswith("_proxy") or name in {"SSL_CERT_FILE", "SSL_CERT_DIR"} for name in os.environ)
+
+
 class ModelRegistry:
     """Create models that share one HTTP transport. A registry belongs to one event loop; its creator closes it.
 
@@ -188,7 +193,8 @@ class ModelRegistry:
         address = base_url or env_value(self._environment, _BASE_URLS[named.provider])
         wanted = EndpointSettings(named, address, self._environment, self._model_regions, self)
         wire, endpoint = _FACTORIES[named.provider](wanted)
-        self.transport.open()  # reports unusable proxies and certificates now
+        if self._ca_bundle or _names_proxy_or_certificates():
+            self.transport.open()  # reports unusable proxies and certificates now; else the first call opens it
         return self._create_model(name.strip(), wanted, wire, endpoint)
 
     async def close(self) -> None:

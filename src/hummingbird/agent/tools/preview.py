@@ -5,12 +5,12 @@ a failure.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hummingbird.core.limits import PREVIEW_BYTES
-from hummingbird.evidence import LogPreview
-from hummingbird.evidence.diff_preview import DiffPreview
-from hummingbird.evidence.report_preview import ObjectPreview, ReportPreview
+
+if TYPE_CHECKING:
+    from hummingbird.evidence.report_preview import ObjectPreview, ReportPreview
 
 SHORTEST_PIECE = 24  # bytes; a shorter piece of a line is not worth showing
 
@@ -138,6 +138,9 @@ class EvidencePreview:
     """
 
     def __init__(self) -> None:
+        from hummingbird.evidence import LogPreview  # noqa: PLC0415 - 0.1 s, which a chat need not wait for
+        from hummingbird.evidence.diff_preview import DiffPreview  # noqa: PLC0415 - the same
+
         self._begun = False
         self._structured: ReportPreview | ObjectPreview | None = None
         self._diff = DiffPreview()
@@ -146,6 +149,8 @@ class EvidencePreview:
 
     def feed(self, chunk: bytes) -> None:
         if not self._begun and (said := chunk.lstrip(b"\xef\xbb\xbf \t\r\n")):
+            from hummingbird.evidence.report_preview import ObjectPreview, ReportPreview  # noqa: PLC0415 - the same
+
             self._begun = True
             self._structured = ReportPreview() if said[:1] == b"<" else ObjectPreview() if said[:1] in b"[{" else None
         if self._structured is not None:
