@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -385,6 +385,17 @@ def test_a_report_of_tests_counts_for_more_than_the_log_that_waited_for_it() -> 
     only_report = judged_after(facts, ("tf_get_results", {"request_id": REQUEST}, REPORT))
     assert after.jobs[0].fingerprints == only_report.jobs[0].fingerprints != ()
     assert after.unseen == ()
+
+
+def test_what_a_test_of_a_report_printed_names_the_file_that_the_report_does_not() -> None:
+    facts = FailureFacts(jobs=(outside(),), changed=("tests/test_engine.py",))
+    reported = ("tf_get_results", {"request_id": REQUEST}, REPORT)
+    printed = ("tf_get_test_log", {"url": "smoke/testout.log", "request_id": REQUEST}, FAILED_TEST)
+    assert judged_after(facts, reported).origin is FailureOrigin.UNKNOWN
+    address = f"https://konflux.example/ns/t/pipelinerun/{RUN}?request={REQUEST}"
+    named = replace(facts, jobs=(replace(facts.jobs[0], address=address),))
+    after = judged_after(named, reported, printed)
+    assert "names-a-changed-file" in [reason.sign for reason in after.jobs[0].reasons]
 
 
 @pytest.mark.parametrize("excuse", [*EXCUSES, FORGED], ids=IDS)

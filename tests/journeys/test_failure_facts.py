@@ -58,11 +58,16 @@ async def test_no_case_is_judged_wrongly_and_most_are_judged(case: str, tmp_path
 
 
 async def test_external_statuses_are_read_as_jobs_are(tmp_path: Path) -> None:
-    """The log of the Konflux task, and the report of Testing Farm behind a task that only waited for it."""
-    facts = (await of("konflux-build-and-test", tmp_path)).facts
+    """The log of the Konflux task, and behind a task that only waited Testing Farm's report and the failed test's log."""
+    found = await of("konflux-build-and-test", tmp_path)
+    facts = found.facts
     jobs = {job.name: job for job in facts.jobs}
     assert "is not signed" in jobs["Konflux / server-cli-on-pull-request"].text
-    assert "FAILED /plans/i18n > /tests/unit" in jobs["Konflux / i18n-tests / voxygen"].text
+    tested = jobs["Konflux / i18n-tests / voxygen"].text
+    assert "FAILED /plans/i18n > /tests/unit" in tested
+    assert "panicked at voxygen/i18n-helpers/src/lib.rs:462:17" in tested
+    (failure,) = [one for one in found.failures if "/tests/unit" in one.title]
+    assert "doesn't have i18n" in failure.excerpt
     verdict = judge_failures(facts)
     assert "Its log was not read." not in render_verdict(verdict)
 

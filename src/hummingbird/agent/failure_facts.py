@@ -24,6 +24,7 @@ from hummingbird.agent.failed_logs import (
     read_log,
 )
 from hummingbird.core.background import BACKGROUND_JOBS, JobStatus, PipelineStatus, plain_name
+from hummingbird.core.limits import KNOWN_EXCERPT_CHARS
 from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import (
     LOOK_ARTIFACT_BYTES,
@@ -36,13 +37,14 @@ from hummingbird.evidence.bounds import (
     LOOK_S,
     LOOK_TARGET_LISTED,
     LOOK_TARGET_PIPELINES,
+    LOOK_TEST_LOGS,
     LOOK_TEXT_CHARS,
 )
 from hummingbird.evidence.cause_graph import find_causes
 from hummingbird.evidence.gitlab_jobs import blame_from_failure_reason, graph_jobs_from_gitlab
 from hummingbird.evidence.report_preview import JsonSuiteReader
 from hummingbird.evidence.reports.junit import ReportReader
-from hummingbird.evidence.reports.report_cases import BAD_OUTCOMES, is_suite_of_job
+from hummingbird.evidence.reports.report_cases import BAD_OUTCOMES, ReportedCase, is_suite_of_job
 from hummingbird.evidence.tekton.object_reader import read_task_run
 from hummingbird.evidence.tekton.runs import TektonState, TektonTask
 from hummingbird.evidence.verdict_rules import CommitTries, FailureFacts, JobFacts, TargetHistory
@@ -384,8 +386,11 @@ def add_readings(facts: FailureFacts, subject: FailureSubject, readings: Sequenc
             continue
         read += _known_by(job, logs)
         if job.analysis is None or (not job.fingerprints and best.log.failures):
-            text = "\n".join(filter(None, (best.log.text(), job.text)))  # the test report's names are in the second
-            jobs[place] = replace(_with_log(job, best.log), text=text[:LOOK_TEXT_CHARS])
+            seen = best.log
+            for one in logs if best.tool == RESULTS else ():
+                seen = _add_printed(seen, one.log) if one.tool == TEST_LOG and one.log is not None else seen
+            text = "\n".join(filter(None, (seen.text(), job.text)))  # the test report's names are in the second
+            jobs[place] = replace(_with_log(job, seen), text=text[:LOOK_TEXT_CHARS])
     missing = tuple(one for one in facts.missing_facts if not any(sign in one for sign in read))
     return FailureFacts(jobs=tuple(jobs), changed=changed, missing_facts=missing)
 
@@ -541,10 +546,44 @@ class ExternalEvidence:
         return seen
 
     async def _read_request(self, request_id: str) -> FailedLog | None:
+        """Return what the test report shows, with what failed tests printed: the report only names them."""
         if not self.reads.has_tool(RESULTS):
             return None
+        report = ReportReader()
         what = f"The test report of the request {request_id}"
-        return await read_failed_log(self.reads, RESULTS, what, request_id=request_id)
+        seen = await read_failed_log(self.reads, RESULTS, what, also=report.feed, request_id=request_id)
+        cases = [case for case in report.report.cases if case.outcome in BAD_OUTCOMES] if seen is not None else []
+        for href in [href for case in cases if (href := _log_address(case))][:LOOK_TEST_LOGS]:
+            what = f"A test's log of the request {request_id}"
+            given = {"url": href, "request_id": request_id}
+            printed = await read_failed_log(self.reads, TEST_LOG, what, quiet=True, **given)
+            seen = _add_printed(seen, printed) if seen is not None and printed is not None else seen
+        return seen
+
+
+def _log_address(case: ReportedCase) -> str:
+    """Return the address of what a test printed; others lead to folders or to what the framework wrote."""
+    files = [link for link in case.logs if link.href and not link.href.endswith("/")]
+    named = [link for link in files if link.name == "testout.log"] or [
+        link for link in files if link.href.endswith((".log", ".txt"))
+    ]
+    return named[0].href if named else ""
+
+
+def _add_printed(report: FailedLog, printed: FailedLog) -> FailedLog:
+    """Add what a test printed to the report that names the test; its lines are the evidence that people see first."""
+    if not report.failures or not printed.excerpts:
+        return printed if printed.failures else report
+    first, *others = report.failures
+    lines = [*first.excerpt.split("\n", 1)[:1], printed.excerpts[0]]
+    if len(report.excerpts) == len(report.causes) == len(report.failures):  # no test's lines have been added yet
+        first = replace(first, excerpt="\n".join(lines)[:KNOWN_EXCERPT_CHARS])
+    return replace(
+        report,
+        causes=(*report.causes, *printed.causes),
+        excerpts=(*report.excerpts, *printed.excerpts),
+        failures=(first, *others),
+    )
 
 
 def _failed_tasks(raw: RawRecord) -> list[TektonTask]:

@@ -28,6 +28,7 @@ LOOK_ITEMS = 5_000  # of one list
 LOOK_TARGET_PIPELINES = 3  # newest finished ones of the target branch
 LOOK_TARGET_LISTED = 20  # pipelines that are searched for those
 LOOK_REQUESTS = 4  # of Testing Farm, that one log names
+LOOK_TEST_LOGS = 2  # of failed tests of one request
 LOOK_FINGERPRINTS = 5  # of one job
 LOOK_ARTIFACT_JOBS = 3  # failed jobs whose artifacts are looked at
 LOOK_ARTIFACTS = 2  # files of one kind
