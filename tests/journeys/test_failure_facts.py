@@ -58,7 +58,7 @@ async def test_no_case_is_judged_wrongly_and_most_are_judged(case: str, tmp_path
 
 
 async def test_external_statuses_are_read_as_jobs_are(tmp_path: Path) -> None:
-    """The log of the Konflux task, and behind a task that only waited Testing Farm's report and the failed test's log."""
+    """The log of a Konflux task; behind one that only waited, Testing Farm's report and the failed test's log."""
     found = await of("konflux-build-and-test", tmp_path)
     facts = found.facts
     jobs = {job.name: job for job in facts.jobs}

@@ -555,8 +555,7 @@ class ExternalEvidence:
         cases = [case for case in report.report.cases if case.outcome in BAD_OUTCOMES] if seen is not None else []
         for href in [href for case in cases if (href := _log_address(case))][:LOOK_TEST_LOGS]:
             what = f"A test's log of the request {request_id}"
-            given = {"url": href, "request_id": request_id}
-            printed = await read_failed_log(self.reads, TEST_LOG, what, quiet=True, **given)
+            printed = await read_failed_log(self.reads, TEST_LOG, what, quiet=True, url=href, request_id=request_id)
             seen = _add_printed(seen, printed) if seen is not None and printed is not None else seen
         return seen
 

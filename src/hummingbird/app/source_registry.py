@@ -73,6 +73,7 @@ def _gitlab_settings(
         bot_ids=bot_ids | frozenset(settings.former_bot_ids),
         marker_prefix=settings.session_marker_prefix,
         ca_bundle=settings.ca_bundle,
+        storage=wanted.storage,
     )
 
 

@@ -193,6 +193,11 @@ _SOURCES = _key_rows(
     "workflows.*.data_sources",
     ("gitlab.token_env", "", "Variable with a read-only token; empty: none."),
     ("gitlab.projects", (), "Other projects that the tools may read."),
+    (
+        "gitlab.storage",
+        (),
+        "Addresses of object stores in your own network that GitLab leads to for artifacts; they get no token.",
+    ),
     ("konflux.cluster_url", REQUIRED, "API server and tenant: https://api.cluster.example:6443/ns/TENANT."),
     ("konflux.kubeconfig_env", "", "Variable with the path of a kubeconfig; empty: the default one."),
     ("konflux.context", "", "Context of the kubeconfig; empty: the one for that server."),

@@ -170,6 +170,7 @@ class GitLabSourceSettings(ConfigSection):
 
     token_env: EnvVariable = config_field("workflows.*.data_sources.gitlab.token_env")
     projects: ProjectPaths = config_field("workflows.*.data_sources.gitlab.projects")
+    storage: ServerUrls = config_field("workflows.*.data_sources.gitlab.storage")
 
 
 class KonfluxSourceSettings(ConfigSection):

@@ -109,6 +109,7 @@ SOURCES = {
     "testing_farm.token_env": FARM_TOKEN,
     "testing_farm.api_url": OWN.format("sources", "api_url_is_where_testing_farm_is_asked"),
     "testing_farm.artifacts": OWN.format("sources", "artifacts_are_read_below_what_is_declared"),
+    "gitlab.storage": OWN.format("sources", "storage_of_gitlab_may_be_in_plain_text"),
     "testing_farm.private_addresses": OWN.format("sources", "private_addresses_are_read_only_where_that_is_said"),
 }
 RULE = OWN.format("chat", "permissions_decide_what_becomes_of_a_call")

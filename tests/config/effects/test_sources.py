@@ -6,13 +6,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from hummingbird.app.source_registry import build_source_settings, create_sources
 from hummingbird.config.loader import load_config
-from hummingbird.core.errors import CallDenied, CredentialRefused, HummingbirdError, MissingSetting, UsageError
+from hummingbird.core.errors import (
+    CallDenied,
+    CredentialRefused,
+    HummingbirdError,
+    MissingSetting,
+    SourceRefused,
+    UsageError,
+)
 from hummingbird.core.protocols.tools import ByteStream, ToolContext
+from hummingbird.gitlab.read import source as gitlab_source
 from hummingbird.lab.case import find_case
+from hummingbird.lab.fault_injection import Redirect
 from hummingbird.lab.gitlab.case_loader import EXPIRED_TOKEN
 from hummingbird.lab.scene import Scene
 from tests.clients.written import written as kubeconfig_of
@@ -20,6 +30,7 @@ from tests.config.effects.desk import PROJECT, WORKFLOW, written
 
 CASE = "konflux-build-and-test"
 REQUEST = "6b2f0c1e-5d3a-4f6e-9c38-0a7d52e1b9f4"
+ARTIFACTS = "gitlab_list_job_artifacts"
 DETAILS, RUNS, STATUS, LOG = (
     *("gitlab_get_mr_details", "konflux_list_pipelineruns"),
     *("tf_get_request_status", "tf_get_test_log"),
@@ -123,6 +134,16 @@ async def test_projects_of_gitlab_may_be_looked_at_besides_ones_own(place: Place
         await place.asks("gitlab", {"token_env": "GOOD"}, DETAILS, **asked)
     about = {"token_env": "GOOD", "projects": [PROJECT]}
     assert "title" in await place.asks("gitlab", about, DETAILS, **asked)
+
+
+async def test_storage_of_gitlab_may_be_in_plain_text(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object store to which GitLab leads; its network is another test's matter."""
+    kept = httpx2.MockTransport(lambda _: httpx2.Response(404))
+    monkeypatch.setattr(gitlab_source, "create_guarded_client", lambda **_: httpx2.AsyncClient(transport=kept))
+    for storage, told in (([], "operator can add it"), (["http://minio.example/"], "did not give them out")):
+        place.scene.worlds.gitlab.faults.plan("*/artifacts", Redirect("http://minio.example/a.zip"))
+        with pytest.raises(SourceRefused, match=told):
+            await place.asks("gitlab", {"token_env": "GOOD", "storage": storage}, ARTIFACTS, job_id=1)
 
 
 @pytest.mark.thorough

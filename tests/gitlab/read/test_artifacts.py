@@ -6,11 +6,12 @@ import tracemalloc
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
-from hummingbird.core.errors import ArgumentsInvalid, CallDenied, SourceNotFound, SourceRefused, SourceResponseInvalid
+from hummingbird.core.errors import ArgumentsInvalid, SourceNotFound, SourceRefused, SourceResponseInvalid
 from hummingbird.core.limits import ARTIFACT_FILES
 from hummingbird.core.protocols.tools import ByteStream
 from hummingbird.gitlab.read import source
@@ -115,35 +116,65 @@ async def streamed(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-async def test_an_archive_that_is_kept_elsewhere_is_fetched_without_our_token(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As gitlab.com does, which leads to its CDN."""
-    asked: list[httpx2.Request] = []
+NAMED = ("http://minio.corp.example:9000/artifacts/",)
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What object stores are asked, behind the options of the client that asks; each answers with the archive."""
+    asked: list[Any] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(request)
         return httpx2.Response(200, content=streamed(packed(FILES)))
 
-    monkeypatch.setattr(
-        source, "create_guarded_client", lambda **_: httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
-    )
-    stage.answers = [Answer(302, b"", {"Location": "https://objects.example/artifacts.zip?signed"})]
-    with source_at(stage.url) as ask:
-        assert len(await ask.lines("list_job_artifacts", job_id=7)) == len(FILES)
-    assert [str(one.url) for one in asked] == ["https://objects.example/artifacts.zip?signed"]
-    assert not {"private-token", "authorization", "cookie"} & set(asked[0].headers)
+    def create(**options: Any) -> httpx2.AsyncClient:
+        asked.append(options)
+        return httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+
+    monkeypatch.setattr(source, "create_guarded_client", create)
+    return asked
 
 
 @pytest.mark.parametrize(
-    ("location", "error"),
-    [("http://objects.example/a.zip", SourceRefused), ("https://127.0.0.1:1/a.zip", CallDenied)],
+    ("location", "named"),
+    [
+        ("https://objects.example/artifacts.zip?signed", ()),  # as gitlab.com does, which leads to its CDN
+        ("https://objects.example/artifacts.zip?signed", NAMED),
+        ("http://minio.corp.example:9000/artifacts/7.zip?signed", NAMED),
+    ],
+    ids=["public", "public beside a named one", "named"],
 )
-async def test_storage_in_plain_text_or_in_a_private_network_is_left_alone(
-    stage: Stage, location: str, error: type[Exception]
+async def test_an_archive_that_is_kept_elsewhere_is_fetched_without_our_token(
+    stage: Stage, stored: list[Any], location: str, named: tuple[str, ...]
+) -> None:
+    """Only the hosts that the operator named may be in a private network."""
+    stage.answers = [Answer(302, b"", {"Location": location})]
+    with source_at(stage.url, storage=named) as ask:
+        assert len(await ask.lines("list_job_artifacts", job_id=7)) == len(FILES)
+    options, request = stored
+    assert str(request.url) == location
+    assert not {"private-token", "authorization", "cookie"} & set(request.headers)
+    assert options["private_hosts"] == ({"minio.corp.example"} if named else set())
+    assert not options.get("private", False)
+
+
+@pytest.mark.parametrize("named", [(), NAMED], ids=["none named", "another named"])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://objects.example/a.zip",
+        "https://127.0.0.1:1/a.zip",
+        "http://minio.corp.example:9000/other/a.zip",
+        "http://minio.corp.example/artifacts/a.zip",
+        "http://169.254.169.254/artifacts/a.zip",
+    ],
+)
+async def test_storage_in_plain_text_or_in_a_private_network_that_nobody_named_is_left_alone(
+    stage: Stage, location: str, named: tuple[str, ...]
 ) -> None:
     stage.answers = [Answer(302, b"", {"Location": location})]
-    with source_at(stage.url) as ask, pytest.raises(error):
+    with source_at(stage.url, storage=named) as ask, pytest.raises(SourceRefused, match="`storage`"):
         await ask.output("list_job_artifacts", job_id=7)
 
 

@@ -14,7 +14,8 @@ class GitLabSettings:
 
     `project` is the path of the event's project; `projects` are the other ones that the workflow lists. `bot_ids` are
     the user ids under which the agent posts or has posted. `ca_bundle` is a PEM file; when it is empty, the
-    environment decides.
+    environment decides. `storage` are addresses of object stores that GitLab may lead to; they may be in a private
+    network or in plain text, others must be public and encrypted.
     """
 
     url: str
@@ -24,6 +25,7 @@ class GitLabSettings:
     bot_ids: frozenset[int] = frozenset()
     marker_prefix: str = "hummingbird-session"
     ca_bundle: str = ""
+    storage: tuple[str, ...] = ()
 
 
 _FORKS = (

@@ -17,9 +17,10 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
+from hummingbird.clients.address_policy import UrlAllowList, describe_site
 from hummingbird.clients.network_guard import create_guarded_client
 from hummingbird.clients.url_fetch import FetchRefused, UrlFetcher
-from hummingbird.core.errors import CredentialRefused, SourceRefused, SourceResponseInvalid
+from hummingbird.core.errors import CallDenied, CredentialRefused, SourceRefused, SourceResponseInvalid
 from hummingbird.core.limits import (
     ARTIFACT_FILES,
     ARTIFACT_NAME_CHARS,
@@ -71,16 +72,16 @@ _KINDS = (
 class ArtifactTools:
     """Tools about the files that a job uploaded."""
 
-    def __init__(self, client: GitLabSourceClient, scope: ProjectScope, ca_bundle: str) -> None:
+    def __init__(self, client: GitLabSourceClient, scope: ProjectScope, storage: "ObjectStorage") -> None:
         self._client = client
         self._scope = scope
-        self._ca_bundle = ca_bundle
+        self._storage = storage
 
     async def list_files(self, job_id: int, project: str | None = None) -> ToolOutput:
         path = self._scope.resolve_project(project)
         return await self._client.stream_lines(
             f"The list of artifacts of job {job_id}",
-            lambda reader: _list_files(reader, path, job_id, self._ca_bundle),
+            lambda reader: _list_files(reader, path, job_id, self._storage),
             f"Job {job_id} uploaded an empty archive of artifacts.",
         )
 
@@ -106,8 +107,40 @@ class ArtifactTools:
         )
 
 
-async def _stream_archive(reader: GitLabReader, path: str, job_id: int, ca_bundle: str) -> AsyncGenerator[bytes, None]:
-    """Yield the archive's chunks, from GitLab or from the storage that it leads to, which never gets our token."""
+class ObjectStorage:
+    """The object stores that GitLab leads to, which never get our token.
+
+    Those that the operator names may be in a private network; any other must be public and encrypted. Raises UsageError
+    for a name that is no address.
+    """
+
+    def __init__(self, named: tuple[str, ...], ca_bundle: str) -> None:
+        self._named = UrlAllowList(named, private=True)
+        self._hosts = frozenset(urlsplit(base).hostname or "" for base in self._named.bases)
+        self._ca_bundle = ca_bundle
+
+    def admit(self, url: str) -> str:
+        """Return the address to ask. Raises CallDenied."""
+        try:
+            return self._named.admit(url)
+        except CallDenied:
+            if url.startswith("https://"):
+                return url
+            raise
+
+    async def stream(self, url: str, most_bytes: int) -> AsyncGenerator[bytes, None]:
+        """Yield the chunks of a file. Raises CallDenied, FetchRefused and what UrlFetcher raises."""
+        async with create_guarded_client(private_hosts=self._hosts, ca_bundle=self._ca_bundle) as client:
+            fetching = UrlFetcher(client, admits=self.admit).open(url, most_bytes=most_bytes)
+            async with fetching as found, aclosing(found.chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+
+async def _stream_archive(
+    reader: GitLabReader, path: str, job_id: int, storage: ObjectStorage
+) -> AsyncGenerator[bytes, None]:
+    """Yield the archive's chunks, from GitLab or from the storage that it leads to."""
     chunks = reader.stream_body(path, f"jobs/{job_id:d}/artifacts", NO_CONTENT_ENCODING, GITLAB_ARTIFACTS_BYTES)
     try:
         async with aclosing(chunks):
@@ -117,23 +150,28 @@ async def _stream_archive(reader: GitLabReader, path: str, job_id: int, ca_bundl
     except SourceRefused as refused:
         cause = refused.__cause__
         address = cause.address if isinstance(cause, RequestFailed) else ""
-        if not address.startswith("https://"):
+        if not address:
             raise
-    async with create_guarded_client(ca_bundle=ca_bundle) as client:
-        try:
-            fetching = UrlFetcher(client).open(address, most_bytes=GITLAB_ARTIFACTS_BYTES)
-            async with fetching as found, aclosing(found.chunks()) as stored:
-                async for chunk in stored:
-                    yield chunk
-        except FetchRefused as refused:
-            raise SourceRefused(
-                f"The storage that GitLab keeps the artifacts of job {job_id} in did not give them out "
-                f"({refused.status}): go on without their list."
-            ) from refused
+    try:
+        async with aclosing(storage.stream(address, GITLAB_ARTIFACTS_BYTES)) as stored:
+            async for chunk in stored:
+                yield chunk
+    except FetchRefused as refused:
+        raise SourceRefused(
+            f"The storage that GitLab keeps the artifacts of job {job_id} in did not give them out "
+            f"({refused.status}): go on without their list."
+        ) from refused
+    except CallDenied as denied:
+        raise SourceRefused(
+            f"GitLab keeps the artifacts of job {job_id} at {describe_site(address)}, which may not be read: the "
+            "operator can add it to `storage` in the settings of gitlab. Go on without their list."
+        ) from denied
 
 
-async def _list_files(reader: GitLabReader, path: str, job_id: int, ca_bundle: str) -> AsyncGenerator[JsonObject, None]:
-    chunks = _stream_archive(reader, path, job_id, ca_bundle)
+async def _list_files(
+    reader: GitLabReader, path: str, job_id: int, storage: ObjectStorage
+) -> AsyncGenerator[JsonObject, None]:
+    chunks = _stream_archive(reader, path, job_id, storage)
     with SpooledTemporaryFile(ARTIFACTS_MEMORY_BYTES) as archive:
         async with aclosing(chunks):
             async for chunk in chunks:
@@ -463,7 +501,7 @@ def _tool_functions(
     repository = RepositoryTools(client, scope)
     pipelines = PipelineTools(client, scope)
     logs = LogTools(client, scope)
-    artifacts = ArtifactTools(client, scope, settings.ca_bundle)
+    artifacts = ArtifactTools(client, scope, ObjectStorage(settings.storage, settings.ca_bundle))
     return {
         "gitlab_get_mr_details": merge_requests.get_details,
         "gitlab_get_mr_unified_diff": merge_requests.get_unified_diff,
