@@ -27,13 +27,17 @@ SHOWN = re.compile(r"^   [> ] +(\d+) │ ?(.*)$", re.MULTILINE)
 @pytest.mark.parametrize(
     ("log", "verdict", "cause"),
     [
-        (COMPILER, "Verdict: code, very sure (", "651 │ /home/travis/build/purescript/purescript/sdist-test/src/"),
+        (COMPILER, "Verdict: code, sure (", "651 │ /home/travis/build/purescript/purescript/sdist-test/src/"),
         (
             TEST,
-            "Verdict: test, sure (",
+            "Verdict: test, fairly sure (",
             "488 │ io.reactivex.internal.operators.observable.ObservableRefCountTest > pub",
         ),
-        (LINT, "Verdict: code, sure (", "213 │ pages/common/mat2.md:3: TLDR004 Command descriptions should end in"),
+        (
+            LINT,
+            "Verdict: code, fairly sure (",
+            "213 │ pages/common/mat2.md:3: TLDR004 Command descriptions should end in",
+        ),
     ],
 )
 def test_a_real_log_is_explained_verdict_first_with_the_line_that_says_why(log: Path, verdict: str, cause: str) -> None:
@@ -55,7 +59,7 @@ def test_it_is_a_command_that_reads_a_pipe() -> None:
 def test_a_group_says_what_it_looks_like_what_is_to_blame_how_sure_why_and_where() -> None:
     _, _, group, blame, caption, *_ = [line for line in run(LINT).stdout.decode().splitlines() if line]
     assert group == "1. Style or type check"
-    assert blame == "   code, sure (87%). A linter or type check refused the code. (rule linter-finding)"
+    assert blame == "   code, fairly sure (87%). A linter or type check refused the code. (rule linter-finding)"
     assert re.fullmatch(r"   Lines 213–214, fingerprint [0-9a-f]{16}, found by lint", caption)
 
 
@@ -102,7 +106,9 @@ def test_a_test_report_is_explained_through_its_own_parser() -> None:
     assert shown.startswith(
         "standard input: test report, 26 lines, 1,416 bytes\n│ Test report, 5 tests: 1 failed, 1 with"
     )
-    assert "Verdict: test, sure (80%). A test ran and what it expected did not happen. (rule test-failed)" in shown
+    assert (
+        "Verdict: test, fairly sure (80%). A test ran and what it expected did not happen. (rule test-failed)" in shown
+    )
     assert ">  5 │ FAILED org.example.CartTest.totals" in shown
 
 

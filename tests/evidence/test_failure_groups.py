@@ -108,9 +108,9 @@ def test_nothing_is_no_groups() -> None:
 
 
 def test_sureness_has_a_word() -> None:
-    """Below 0.75 it is a guess, and says so."""
+    """The same words as in a note; below 0.75 it is a guess, and says so."""
     words = [describe_confidence(Blame(FailureClass.CODE, "r", sure, "w")) for sure in (0.95, 0.75, 0.74, 0.3)]
-    assert words == ["very sure", "sure", "a good guess", "a guess"]
+    assert words == ["sure", "fairly sure", "not sure", "not sure"]
 
 
 @given(some.lists(some.lists(some.text(max_size=400), min_size=1, max_size=6), max_size=6), some.integers(0, 2000))

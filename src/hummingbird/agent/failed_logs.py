@@ -21,7 +21,7 @@ from hummingbird.evidence.bounds import LOOK_FINGERPRINTS, LOOK_ITEMS, LOOK_LIST
 from hummingbird.evidence.explanation import CertainFailure, FailureDetector
 from hummingbird.evidence.gitlab_jobs import RunnerTrace
 from hummingbird.evidence.logs.log_preview import Baseline
-from hummingbird.evidence.regions import EvidenceAnalysis, Region
+from hummingbird.evidence.regions import CONFIDENT, EvidenceAnalysis, Region
 from hummingbird.evidence.report_preview import INCOMPLETE_KEY
 
 RawRecord: TypeAlias = Mapping[str, Any]
@@ -262,12 +262,16 @@ class FailedLogReader:
 def to_failure_seen(failed: CertainFailure, secrets: Secrets) -> ObservedFailure:
     """Return the failure, masked once more: without terminal sequences, a credential that they split is whole again."""
     region = failed.region
+    blame = region.blame if region.blame.confidence >= CONFIDENT else None
     return ObservedFailure(
         fingerprint=region.fingerprint,
         kind=str(region.kind),
         class_=str(region.blame.class_),
         title=shorten_line(secrets.mask(replace_surrogates(failed.title)), KNOWN_FIELD_CHARS),
         excerpt=secrets.mask(replace_surrogates(region.excerpt))[:KNOWN_EXCERPT_CHARS],
+        rule=blame.rule if blame else "",
+        why=blame.why if blame else "",
+        line=next((line.number for line in region.lines if line.text.strip() == failed.title.strip()), region.first),
     )
 
 

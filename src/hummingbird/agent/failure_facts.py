@@ -22,6 +22,7 @@ from hummingbird.agent.failed_logs import (
     read_failed_log,
     read_green_log,
     read_log,
+    to_failure_seen,
 )
 from hummingbird.core.background import BACKGROUND_JOBS, JobStatus, PipelineStatus, plain_name
 from hummingbird.core.limits import KNOWN_EXCERPT_CHARS
@@ -30,6 +31,7 @@ from hummingbird.evidence.bounds import (
     LOOK_ARTIFACT_BYTES,
     LOOK_ARTIFACT_JOBS,
     LOOK_ARTIFACTS,
+    LOOK_FINGERPRINTS,
     LOOK_JOBS,
     LOOK_LOGS,
     LOOK_PATHS,
@@ -38,13 +40,15 @@ from hummingbird.evidence.bounds import (
     LOOK_TARGET_LISTED,
     LOOK_TARGET_PIPELINES,
     LOOK_TEST_LOGS,
+    LOOK_TESTS,
     LOOK_TEXT_CHARS,
 )
 from hummingbird.evidence.cause_graph import find_causes
+from hummingbird.evidence.explanation import CertainFailure
 from hummingbird.evidence.gitlab_jobs import blame_from_failure_reason, graph_jobs_from_gitlab
 from hummingbird.evidence.report_preview import JsonSuiteReader
 from hummingbird.evidence.reports.junit import ReportReader
-from hummingbird.evidence.reports.report_cases import BAD_OUTCOMES, ReportedCase, is_suite_of_job
+from hummingbird.evidence.reports.report_cases import BAD_OUTCOMES, ReportedCase, is_suite_of_job, region_from_case
 from hummingbird.evidence.tekton.object_reader import read_task_run
 from hummingbird.evidence.tekton.runs import TektonState, TektonTask
 from hummingbird.evidence.verdict_rules import CommitTries, FailureFacts, JobFacts, TargetHistory
@@ -162,7 +166,12 @@ async def gather_facts(reads: ToolReader, subject: FailureSubject) -> GatheredFa
             await gathering.collect()
     except TimeoutError:
         reads.add_missing(_SLOW)
-    facts = FailureFacts(jobs=tuple(gathering.jobs), changed=gathering.changed, missing_facts=tuple(reads.missing))
+    facts = FailureFacts(
+        jobs=tuple(gathering.jobs),
+        changed=gathering.changed,
+        missing_facts=tuple(reads.missing),
+        ran=len(gathering.ran),
+    )
     return GatheredFacts(facts if facts.jobs else FailureFacts(), tuple(gathering.failures), tuple(gathering.pipelines))
 
 
@@ -177,6 +186,8 @@ class _FactCollector:
     reporting: set[int] = field(default_factory=set)  # jobs that uploaded a test report
     external: dict[str, RawRecord] = field(default_factory=dict)  # failed statuses of other systems, by name
     uploading: set[int] = field(default_factory=set)  # jobs that uploaded other files
+    ran: set[str] = field(default_factory=set)  # names of all jobs and statuses
+    tests_of: dict[int, tuple[str, ...]] = field(default_factory=dict)  # fingerprints from a job's own reports
 
     async def collect(self) -> None:
         await self._complete_subject()
@@ -233,6 +244,7 @@ class _FactCollector:
         if sha:
             what = "The list of statuses of the commit"
             on_commit = await self.reads.read_list("gitlab_get_commit_statuses", what, sha=sha, all=True) or []
+        self.ran = {_text_field(one, "name") for one in (*raw, *on_commit)}
         failed = (one for one in on_commit if one.get("status") == _FAILED and not _is_job(one))
         self.external = {_text_field(one, "name"): one for one in failed}
         same = [one for one in on_commit if _is_job(one)]
@@ -280,7 +292,15 @@ class _FactCollector:
         for place, job in enumerate(self.jobs):
             cases = [case for case in suites.cases if is_suite_of_job(case.suite, job.name)]
             said = [line for case in cases for line in (case.file, *(each.text for each in case.body))]
-            self.jobs[place] = replace(job, text="\n".join([job.text, *said])[:LOOK_TEXT_CHARS])
+            text = "\n".join([job.text, *said])[:LOOK_TEXT_CHARS]
+            self.jobs[place] = replace(job, text=text, tests=self._add_tests(cases))
+
+    def _add_tests(self, cases: Sequence[ReportedCase]) -> tuple[str, ...]:
+        """Add the failures that a test report names; return their fingerprints."""
+        regions = [region_from_case(case) for case in cases if case.outcome in BAD_OUTCOMES]
+        failed = [CertainFailure(region, region.lines[0].text) for region in regions if region.fingerprint]
+        self.failures += [to_failure_seen(one, self.reads.secrets) for one in failed[:LOOK_FINGERPRINTS]]
+        return tuple(one.region.fingerprint for one in failed)[:LOOK_TESTS]
 
     async def _add_artifacts(self, job: JobFacts) -> JobFacts:
         """Add what a job's own files say of its failed tests, where GitLab has no test report of it.
@@ -294,7 +314,8 @@ class _FactCollector:
         for kind in ("junit", "playwright"):
             for one in [one for one in small if one.get("kind") == kind][:LOOK_ARTIFACTS]:
                 said += await self._read_artifact(job.id, _text_field(one, "path"), kind)
-        return replace(job, text="\n".join(said)[:LOOK_TEXT_CHARS])
+        tests = self.tests_of.get(job.id, job.tests)
+        return replace(job, text="\n".join(said)[:LOOK_TEXT_CHARS], tests=tests)
 
     async def _read_artifact(self, job_id: int, path: str, kind: str) -> list[str]:
         report, parts = ReportReader(), list[bytes]()
@@ -308,6 +329,7 @@ class _FactCollector:
         if kind != "junit":
             return [b"".join(parts).decode("utf-8", "replace")]
         failed = [case for case in report.report.cases if case.outcome in BAD_OUTCOMES]
+        self.tests_of[job_id] = (*self.tests_of.get(job_id, ()), *self._add_tests(failed))
         return [line for case in failed for line in (case.file, case.message, *(each.text for each in case.body))]
 
 
@@ -323,15 +345,21 @@ def _with_log(job: JobFacts, seen: FailedLog) -> JobFacts:
 
 def _jobs_of_pipeline(raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int) -> Iterator[JobFacts]:
     causes = find_causes(graph_jobs_from_gitlab(list(raw)))
+    dragged = {cause.first_job.id: tuple(one.name for one in cause.affected) for cause in causes.root_causes}
     first = [job for cause in causes.root_causes for job in cause.jobs] or [
         job for one in causes.allowed_failures for job in one.jobs
     ]
     for job in first:
         reason = job.failure_reason
+        skipped = dragged.get(job.id, ())[:LOOK_JOBS]
         number = int(job.id) if job.id.isdecimal() and not job.downstream_pipeline else 0
         tries = _count_tries(job.name, raw, same, pipeline)
         yield JobFacts(
-            name=job.name, id=number, platform_blame=blame_from_failure_reason(reason) if reason else None, tries=tries
+            name=job.name,
+            id=number,
+            platform_blame=blame_from_failure_reason(reason) if reason else None,
+            tries=tries,
+            skipped=skipped,
         )
 
 
@@ -392,7 +420,7 @@ def add_readings(facts: FailureFacts, subject: FailureSubject, readings: Sequenc
             text = "\n".join(filter(None, (seen.text(), job.text)))  # the test report's names are in the second
             jobs[place] = replace(_with_log(job, seen), text=text[:LOOK_TEXT_CHARS])
     missing = tuple(one for one in facts.missing_facts if not any(sign in one for sign in read))
-    return FailureFacts(jobs=tuple(jobs), changed=changed, missing_facts=missing)
+    return replace(facts, jobs=tuple(jobs), changed=changed, missing_facts=missing)
 
 
 def _add_listed_jobs(jobs: list[JobFacts], subject: FailureSubject, own: Sequence[ToolReading]) -> list[JobFacts]:

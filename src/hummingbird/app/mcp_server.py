@@ -40,11 +40,11 @@ from hummingbird.core.verdicts import ORIGIN_WORDS, FailureVerdict, JobJudgement
 from hummingbird.evidence.explanation import OutputExplainer
 from hummingbird.evidence.failure_groups import FailureGroup, group_regions
 from hummingbird.evidence.logs.log_reader import clean_log_line
+from hummingbird.evidence.next_steps import GENERAL_STEPS
 from hummingbird.evidence.printable import make_printable
 from hummingbird.evidence.regions import CONFIDENT, Blame, EvidenceAnalysis, EvidenceLine
 from hummingbird.evidence.verdict_rules import JobFacts, judge_failures
 from hummingbird.mcp.server import ENDPOINT, create_mcp_application, create_mcp_server
-from hummingbird.service.failure_summary import NEXT_STEPS
 
 ANSWER_BYTES = 3_600  # about 1,200 tokens of log text
 _EVIDENCE_BYTES = 1_500
@@ -245,7 +245,7 @@ def _render_answer(gathered: GatheredFacts, known: Mapping[str, KnownFailure]) -
     seen = [known[one.fingerprint] for one in gathered.failures if one.fingerprint in known]
     tail = [f"Seen before: {_describe_known(one)}" for one in seen[:2]]
     tail += [f"Not known: {sentence}" for sentence in verdict.unseen[:_REASONS]]
-    tail.append(f"Next: {NEXT_STEPS[verdict.origin]}")
+    tail.append(f"Next: {GENERAL_STEPS[verdict.origin]}")
     spent = len("\n".join([*head, *tail]).encode())
     titles = {one.title for one in gathered.failures}
     evidence = [

@@ -53,8 +53,9 @@ class VerdictReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 class JobJudgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The judgement on one failed job.
 
-    `sure` is the confidence between 0 and 1, 0 for UNKNOWN. `fingerprints` are those of its failures, the likeliest
-    cause first.
+    `sure` is the confidence between 0 and 1, 0 for UNKNOWN. `fingerprints` are those of the failures in its log, the
+    likeliest cause first; `tests` those of the tests that failed by its test report. `skipped` are the jobs that failed
+    or did not run because of it.
     """
 
     job: str
@@ -63,26 +64,46 @@ class JobJudgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     reasons: tuple[VerdictReason, ...] = ()
     fingerprints: tuple[str, ...] = ()
     job_id: int = 0
+    tests: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 class FailureVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The verdict on everything that failed together.
 
     The origin is CHANGE if this merge request caused any failure, another origin only if all failures share it, else
-    UNKNOWN. `unseen` holds sentences about evidence that could not be read.
+    UNKNOWN. `unseen` holds sentences about evidence that could not be read. `ran` counts all jobs and statuses that
+    were listed, 0 if that is not known.
     """
 
     origin: FailureOrigin
     sure: float = 0.0
     jobs: tuple[JobJudgement, ...] = ()
     unseen: tuple[str, ...] = ()
+    ran: int = 0
 
 
 def confidence_word(sure: float) -> str:
-    """Return the word that people read for a confidence."""
+    """Return the word that people read for a confidence, of a verdict or of the kind of a failure."""
     if sure >= CERTAIN:
         return "sure"
     return "fairly sure" if sure >= LIKELY else "not sure"
+
+
+_OWNERS = {
+    FailureOrigin.CHANGE: "yours",
+    FailureOrigin.TARGET: "not yours: the target branch is red too",
+    FailureOrigin.FLAKY: "not yours: flaky",
+    FailureOrigin.INFRASTRUCTURE: "not yours: infrastructure",
+    FailureOrigin.UNKNOWN: "we could not tell who caused it",
+}
+
+
+def owner_words(origin: FailureOrigin, sure: float) -> str:
+    """Return whose a failure is, as the author of a merge request reads it; "Likely" means fairly sure."""
+    words = _OWNERS[origin]
+    likely = origin is not FailureOrigin.UNKNOWN and sure < CERTAIN
+    return f"Likely {words}" if likely else f"{words[0].upper()}{words[1:]}"
 
 
 ORIGIN_WORDS = {
@@ -112,7 +133,9 @@ def _heading(words: str, sure: float) -> str:
 class ObservedFailure:
     """A failure that a run found in the output of its tools.
 
-    `kind` and `class_` are terms of the evidence package; the texts are masked and truncated.
+    `kind` and `class_` are terms of the evidence package; the texts are masked and truncated. `rule` and `why` are the
+    rule that recognised it and its sentence, if the rule is sure. `line` is the number of the title's line in the log,
+    0 if there is none.
     """
 
     fingerprint: str
@@ -120,3 +143,6 @@ class ObservedFailure:
     class_: str
     title: str
     excerpt: str = ""
+    rule: str = ""
+    why: str = ""
+    line: int = 0

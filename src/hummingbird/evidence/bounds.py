@@ -30,6 +30,7 @@ LOOK_TARGET_LISTED = 20  # pipelines that are searched for those
 LOOK_REQUESTS = 4  # of Testing Farm, that one log names
 LOOK_TEST_LOGS = 2  # of failed tests of one request
 LOOK_FINGERPRINTS = 5  # of one job
+LOOK_TESTS = 200  # that failed by one job's test report, which are counted
 LOOK_ARTIFACT_JOBS = 3  # failed jobs whose artifacts are looked at
 LOOK_ARTIFACTS = 2  # files of one kind
 LOOK_ARTIFACT_BYTES = 1024 * 1024  # of one file

@@ -48,6 +48,18 @@ def find_named_file(text: str, changed: Iterable[str]) -> str:
     return max(fitting, key=lambda path: (_match_length(said, path), len(path)), default="")
 
 
+def resolve_path(path: str, changed: Iterable[str]) -> str:
+    """Return the changed file that a path of a log means, or "" if it means none of them or several."""
+    paths = list(changed)
+    fitting = [one for one in paths if _refers_to(path, one, paths)]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def is_foreign_path(path: str) -> bool:
+    """Tell whether the path is in a folder of third-party code."""
+    return _FOREIGN.search(path) is not None
+
+
 def paths_in_text(text: str) -> list[str]:
     """Return words that may be files, each once. A compiler's `file.c:12` and `file.c(12)` end at the file."""
     words = (word.replace("\\", "/") for word in _PATH.findall(text[:LOOK_TEXT_CHARS]))

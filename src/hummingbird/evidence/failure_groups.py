@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hummingbird.core.text import replace_surrogates
+from hummingbird.core.verdicts import confidence_word
 from hummingbird.evidence.explanation import OutputExplanation
 from hummingbird.evidence.logs.log_preview import shorten_line
 from hummingbird.evidence.printable import make_printable
-from hummingbird.evidence.regions import CONFIDENT, Blame, EvidenceLine, FailureClass, Region, RegionKind
+from hummingbird.evidence.regions import Blame, EvidenceLine, FailureClass, Region, RegionKind
 
 _SHARE = 0.34  # of the budget that one region may use
 _ASIDE_LINES = 4  # shown of a region whose cause is unknown
@@ -104,13 +105,7 @@ def group_regions(
 
 def describe_confidence(blame: Blame) -> str:
     """Return how confident the blame is, in words for people."""
-    if blame.class_ is FailureClass.UNKNOWN:
-        return "nobody can tell from this"
-    if blame.confidence >= 0.9:
-        return "very sure"
-    if blame.confidence >= CONFIDENT:
-        return "sure"
-    return "a good guess" if blame.confidence >= 0.6 else "a guess"
+    return "nobody can tell from this" if blame.class_ is FailureClass.UNKNOWN else confidence_word(blame.confidence)
 
 
 def _allot_budget(groups: Sequence[Sequence[_ExcerptDraft]], budget: int) -> None:

@@ -90,6 +90,8 @@ class JobFacts:
         lacks_report: the job uploaded no test report, though the same job does so on the target branch.
         also_seen_in: merge requests of other authors with the same leading failure.
         other_authors: how many authors those merge requests have.
+        tests: fingerprints of the tests that failed by the job's test report.
+        skipped: jobs that failed or did not run because of this one.
     """
 
     name: str
@@ -106,6 +108,8 @@ class JobFacts:
     lacks_report: bool = False
     also_seen_in: tuple[str, ...] = ()
     other_authors: int = 0
+    tests: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,15 +117,18 @@ class FailureFacts:
     """Facts about the failed jobs of a pipeline.
 
     `jobs` are those without another failure to blame, in the order in which to look at them. `changed` are the files of
-    the diff, None if it was not read. `missing_facts` are sentences about what could not be looked up.
+    the diff, None if it was not read. `missing_facts` are sentences about what could not be looked up. `ran` counts all
+    jobs and statuses that were listed.
     """
 
     jobs: tuple[JobFacts, ...] = ()
     changed: tuple[str, ...] | None = None
     missing_facts: tuple[str, ...] = ()
+    ran: int = 0
 
 
-LOG_NOT_READ = "log-not-read"
+LOG_NOT_READ, NOT_TRIED_AGAIN, FAILED_AGAIN = "log-not-read", "not-tried-again", "failed-each-time"
+REPORT_MISSING = "test-report-missing"
 _READ_LATER = VerdictReason(
     sign="log-read-in-the-run",
     speaks_for=FailureOrigin.UNKNOWN,
@@ -168,7 +175,7 @@ def judge_failures(facts: FailureFacts) -> FailureVerdict:
     origin = _combine_origins([job.origin for job in jobs])
     sures = [job.sure for job in jobs if job.origin is origin]
     sure = (max if origin is FailureOrigin.CHANGE else min)(sures, default=0.0)
-    return FailureVerdict(origin=origin, sure=sure, jobs=jobs, unseen=facts.missing_facts)
+    return FailureVerdict(origin=origin, sure=sure, jobs=jobs, unseen=facts.missing_facts, ran=facts.ran)
 
 
 def note_later_reading(verdict: FailureVerdict, logs: Collection[str], elsewhere: int) -> FailureVerdict:
@@ -199,6 +206,8 @@ def judge_job(job: JobFacts, changed: ChangedFiles) -> JobJudgement:
         sure=sure,
         reasons=_sort_reasons(reasons, origin),
         fingerprints=job.fingerprints,
+        tests=job.tests,
+        skipped=job.skipped,
     )
 
 
@@ -247,9 +256,13 @@ def _reasons_for_unknown(found: list[OriginSignal], job: JobFacts, changed: Chan
         yield _unknown_reason("diff-not-read", "Which files the merge request changes is not known.")
     if job.analysis is not None and changed is not None and not _has_specific_signal(found):
         yield _unknown_reason("nothing-decides", "The failure names no file that this merge request changes.")
-    if not job.tries.passed and not job.tries.passed_in_others:
+    if job.tries.passed or job.tries.passed_in_others:
+        return
+    if job.tries.failed > 1:
+        yield _unknown_reason(FAILED_AGAIN, f"It failed {job.tries.failed} times on this commit and never passed.")
+    else:
         yield _unknown_reason(
-            "not-tried-again", "A second run of the same commit would tell whether the failure is flaky."
+            NOT_TRIED_AGAIN, "A second run of the same commit would tell whether the failure is flaky."
         )
 
 
@@ -320,7 +333,7 @@ def _rule_infrastructure_in_log(job: JobFacts, _: ChangedFiles) -> OriginSignal 
         return None
     if job.only_runner_wrote:
         return _signal(blame.rule, FailureOrigin.INFRASTRUCTURE, blame.confidence, blame.why)
-    text = f"{blame.why} Not certain: the line comes from the job's own output."
+    text = f"{blame.why} That is no proof: the job printed the line itself."
     return replace(_signal(blame.rule, FailureOrigin.INFRASTRUCTURE, _HINT, text), weakens=(FailureOrigin.CHANGE,))
 
 
@@ -350,7 +363,7 @@ def _rule_report_missing(job: JobFacts, changed: ChangedFiles) -> OriginSignal |
         (FailureOrigin.CHANGE, _HINT) if _rule_platform_blame(job, changed) is None else (FailureOrigin.UNKNOWN, 0.0)
     )
     text = "It uploaded no test report; on {0} the same job does."
-    return replace(_signal("test-report-missing", origin, sure, text, job.target.branch), weakens=_NOT_OURS)
+    return replace(_signal(REPORT_MISSING, origin, sure, text, job.target.branch), weakens=_NOT_OURS)
 
 
 def _rule_names_changed_file(job: JobFacts, changed: ChangedFiles) -> OriginSignal | None:

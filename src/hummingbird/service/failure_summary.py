@@ -1,116 +1,275 @@
 """Write the first screen of a note about a failure: what failed, whose it is and why, what to do next.
 
-It needs no model: it is made of the rules' verdict and of the failures that the logs show. Foreign names and messages
-are shown as code. The reasons with the names of their rules go into a section that readers unfold.
+It needs no model: it is made of the rules' verdict and of the failures that logs and test reports show. Jobs that fail
+in the same way are told together. Foreign names and messages are shown as code. Everything that a reader does not need
+at first goes into sections that readers unfold: the other failures, and the reasons with the names of their rules.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from textwrap import dedent
+from dataclasses import dataclass, replace
 
 from hummingbird.config.settings import Settings
 from hummingbird.core.orders import WorkOrder
-from hummingbird.core.verdicts import CERTAIN, FailureOrigin, FailureVerdict, JobJudgement, ObservedFailure
+from hummingbird.core.verdicts import (
+    FailureOrigin,
+    FailureVerdict,
+    JobJudgement,
+    ObservedFailure,
+    VerdictReason,
+    owner_words,
+)
 from hummingbird.evidence.bounds import VERDICT_JOBS_TOLD, VERDICT_NAME_CHARS, VERDICT_REASONS_TOLD, VERDICT_UNSEEN_TOLD
-from hummingbird.evidence.verdict_rules import GREEN_ON_TARGET, NAMES_CHANGED_FILE
+from hummingbird.evidence.headlines import FailureHeadline, read_headline
+from hummingbird.evidence.next_steps import GENERAL_STEPS, rule_step
+from hummingbird.evidence.regions import FailureClass
+from hummingbird.evidence.verdict_rules import (
+    FAILED_AGAIN,
+    GREEN_ON_TARGET,
+    LOG_NOT_READ,
+    NOT_TRIED_AGAIN,
+    REPORT_MISSING,
+)
 from hummingbird.gitlab.write.protocol import CollapsedSection
-from hummingbird.service.note_text import disagreement_text, inline_code, job_link, source_link
+from hummingbird.service.note_text import count_text, disagreement_text, inline_code, job_link, source_link
 
-_JOBS = 3
+_GROUPS = 3  # of jobs that failed in the same way
+_GROUP_JOBS = 4  # that are named of one group
+_SKIPPED = 5
 _MESSAGE_CHARS = 220
+_TEST_CHARS = 120
 _EXCERPT_LINES = 6
 _LINE_CHARS = 200
-_RUNNER_MARKER = re.compile(r"section_(?:start|end):\d")
+_MORE_FAILURES = 12
 _KEY, _OTHER = "→ ", "  "
-# How test runners name a failed test on a line of its own: Gradle and cargo, Go, pytest.
-_FAILED_TEST = re.compile(
-    r"(?:test )?([\w.:$-]+(?: > [\w. $()\[\]-]+)*(?:\(\))?) (?:\.\.\. )?FAILED$|--- FAIL: (\S+)|FAILED ([\w./-]+::\S+)"
-)
-_MESSAGE = re.compile(
-    r"\b[\w.]*(?:Error|Exception|Panic|Failure)\b|\berror(?:\[\w+\])?:|\bfatal:|assert|expected|panicked|"
-    r"timed? ?out|refused",
-    re.IGNORECASE,
-)
+_SOURCE_NAME = re.compile(r"[\w.+-]+(?:/[\w.+-]+)+\.\w+")
 
-OWNER_WORDS = {
-    FailureOrigin.CHANGE: "Yours",
-    FailureOrigin.TARGET: "Not yours: the target branch is red too",
-    FailureOrigin.FLAKY: "Not yours: flaky",
-    FailureOrigin.INFRASTRUCTURE: "Not yours: infrastructure",
-    FailureOrigin.UNKNOWN: "Unclear whose it is",
-}
-"""What the first screen says of each origin; "Likely" stands before it unless it is certain."""
-
-_HINTS: Mapping[FailureOrigin | None, str] = {
-    FailureOrigin.INFRASTRUCTURE: ", perhaps infrastructure",
-    FailureOrigin.FLAKY: ", perhaps flaky",
-    FailureOrigin.TARGET: ", perhaps the target branch",
-    FailureOrigin.CHANGE: ", perhaps yours",
+_HINT_WORDS: Mapping[FailureOrigin | None, str] = {
+    FailureOrigin.INFRASTRUCTURE: "Not proven, but it looks like infrastructure.",
+    FailureOrigin.FLAKY: "Not proven, but it looks flaky.",
+    FailureOrigin.TARGET: "Not proven, but the target branch seems to be broken too.",
+    FailureOrigin.CHANGE: "Not proven, but it may be yours.",
 }
 
-NEXT_STEPS = {
-    FailureOrigin.CHANGE: "Fix it in this merge request.",
-    FailureOrigin.TARGET: "Leave this merge request as it is; when the target branch is fixed, rebase.",
-    FailureOrigin.FLAKY: "Retry the job, unless a newer run of it has passed already.",
-    FailureOrigin.INFRASTRUCTURE: "Retry the job. If it fails again like this, tell the runner's administrator.",
-    FailureOrigin.UNKNOWN: "Retry the job once. If it passes, it was hardly your change; else open its log.",
-}
+
+@dataclass(frozen=True, slots=True)
+class _JobGroup:
+    """Jobs that failed in the same way; `lead` is the failure that says most about it."""
+
+    jobs: tuple[JobJudgement, ...]
+    lead: ObservedFailure | None
+    headline: FailureHeadline
+
+    @property
+    def first(self) -> JobJudgement:
+        return self.jobs[0]
 
 
 def write_summary(
     verdict: FailureVerdict, failures: Sequence[ObservedFailure], order: WorkOrder, settings: Settings, answer: str
 ) -> str:
     """Return the first screen; `answer` is only read, to say whether the model disagrees."""
-    by_print = {one.fingerprint: one for one in failures}
-    shown, more = verdict.jobs[:_JOBS], len(verdict.jobs) - _JOBS
-    lines: list[str] = []
-    if len(verdict.jobs) > 1:
-        together = (
-            "" if verdict.origin is FailureOrigin.UNKNOWN else f" {_owner_sentence(verdict.origin, verdict.sure)}"
-        )
-        lines += [f"❌ **{len(verdict.jobs)} jobs failed.**{together}", ""]
-        for job in shown:
-            lines.append(f"- {_job_line(job, by_print, order, settings)} {_owner_line(job, order, settings)}")
-        lines += [f"- and {more} more"] if more > 0 else []
-    elif shown:
-        lines += [f"❌ {_job_line(shown[0], by_print, order, settings)}", "", _owner_line(shown[0], order, settings)]
-    else:
-        lines.append(_owner_sentence(verdict.origin, verdict.sure))
-    if verdict.origin is FailureOrigin.UNKNOWN:
-        lines += ["", *(f"Not known: {inline_code(one)}" for one in verdict.unseen[:1])] if verdict.unseen else []
-    lines += ["", f"**Next:** {_next_step(verdict, order, settings)}"]
+    writer = _SummaryWriter(verdict, failures, order, settings)
+    lines = list(writer.lines())
     if disagreement := disagreement_text(verdict, answer):
         lines += ["", disagreement]
     return "\n".join(lines)
 
 
-def _next_step(verdict: FailureVerdict, order: WorkOrder, settings: Settings) -> str:
-    step = NEXT_STEPS[verdict.origin]
-    if verdict.origin is not FailureOrigin.CHANGE:
-        return step
-    named = (
-        name
-        for job in verdict.jobs
-        for reason in job.reasons
-        if reason.sign == NAMES_CHANGED_FILE
-        for name in reason.names
-    )
-    file = next(named, "")
-    return f"{step.rstrip('.')}; start at {source_link(file, order, settings)}." if file else step
+def lead_failures(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) -> tuple[ObservedFailure, ...]:
+    """Return the failures that the first screen names: one for each group of jobs that failed in the same way."""
+    return tuple(group.lead for group in _group_jobs(verdict, failures, "") if group.lead is not None)
+
+
+class _SummaryWriter:
+    def __init__(
+        self, verdict: FailureVerdict, failures: Sequence[ObservedFailure], order: WorkOrder, settings: Settings
+    ) -> None:
+        self._verdict, self._order, self._settings = verdict, order, settings
+        self._groups = _group_jobs(verdict, failures, order.project)
+
+    def lines(self) -> Iterator[str]:
+        groups, shown = self._groups, self._groups[:_GROUPS]
+        if not groups:
+            yield f"**{owner_words(self._verdict.origin, self._verdict.sure)}.**"
+            for sentence in self._verdict.unseen[:1]:
+                yield from ("", f"Not seen: {inline_code(sentence)}")
+            yield from ("", f"**Next:** {GENERAL_STEPS[self._verdict.origin]}")
+            return
+        steps = list(dict.fromkeys(map(self._next_step, shown)))
+        if len(groups) == 1:
+            yield f"❌ {self._what_failed(groups[0])}"
+            yield from ("", self._whose(groups[0]))
+        else:
+            yield f"❌ **{self._count_line()}**"
+            yield ""
+            for group in shown:
+                step = f" **Next:** {self._next_step(group)}" if len(steps) > 1 else ""
+                yield f"- {self._what_failed(group)} {self._whose(group)}{step}"
+            if more := sum(len(group.jobs) for group in groups[_GROUPS:]):
+                yield f"- and {count_text(more, 'more job')}"
+        if self._verdict.origin is FailureOrigin.UNKNOWN and self._verdict.unseen:
+            yield from ("", f"Not seen: {inline_code(self._verdict.unseen[0])}")
+        if skipped := self._skipped():
+            yield from ("", f"Skipped because of this: {skipped}.")
+        if len(steps) == 1:
+            yield from ("", f"**Next:** {steps[0]}")
+
+    def _count_line(self) -> str:
+        failed, ran = len(self._verdict.jobs), self._verdict.ran
+        causes = f", {count_text(len(self._groups), 'cause')}" if len(self._groups) < failed else ""
+        return f"{failed} of {ran} jobs failed{causes}." if ran > failed else f"{failed} jobs failed{causes}."
+
+    def _skipped(self) -> str:
+        names = list(dict.fromkeys(name for job in self._verdict.jobs for name in job.skipped))
+        more = f" and {len(names) - _SKIPPED} more" if len(names) > _SKIPPED else ""
+        return ", ".join(inline_code(name, VERDICT_NAME_CHARS) for name in names[:_SKIPPED]) + more
+
+    def _what_failed(self, group: _JobGroup) -> str:
+        """Return the jobs, the test, the message and the place, as far as they are known."""
+        line = group.lead.line if group.lead is not None and group.lead.fingerprint not in group.first.tests else 0
+        named = [
+            job_link(job.job, job.job_id, self._order, self._settings, VERDICT_NAME_CHARS, line=line if not at else 0)
+            for at, job in enumerate(group.jobs[:_GROUP_JOBS])
+        ]
+        more = len(group.jobs) - _GROUP_JOBS
+        jobs = f"**{', '.join(named)}{f' and {more} more' if more > 0 else ''}**"
+        seen = group.headline
+        said = [inline_code(seen.test, _TEST_CHARS)] if seen.test and seen.test not in seen.message else []
+        said += [inline_code(seen.message, _MESSAGE_CHARS)] if seen.message else []
+        if not said:
+            return f"{jobs} failed."
+        place = f", at {self._place_link(group)}" if seen.place and seen.place.name not in said[-1] else ""
+        others = len(group.first.tests) - 1
+        also = f" (and {count_text(others, 'more test')})" if others > 0 else ""
+        return f"{jobs}: {': '.join(said)}{place}{also}"
+
+    def _place_link(self, group: _JobGroup) -> str:
+        place = group.headline.place
+        assert place is not None, "asked only where there is one"
+        return source_link(place.path, self._order, self._settings, line=place.line)
+
+    def _whose(self, group: _JobGroup) -> str:
+        """Return whose failure it is, with the reason that decided, or what is known where nothing did."""
+        job = group.first
+        if job.origin is not FailureOrigin.UNKNOWN:
+            decisive = [one for one in job.reasons if one.speaks_for is job.origin][:1]
+            green = [one for one in job.reasons if one.sign == GREEN_ON_TARGET and one not in decisive]
+            return " ".join([f"**{owner_words(job.origin, job.sure)}.**", *self._render((*decisive, *green[:1]))])
+        if any(one.sign == LOG_NOT_READ for one in job.reasons):
+            named = inline_code(job.job, VERDICT_NAME_CHARS)
+            return f"**We could not tell who caused it:** the log of {named} was not available."
+        hint = _HINT_WORDS.get(_hinted_origin(group))
+        owner = f"**{hint}**" if hint else f"**{owner_words(job.origin, job.sure)}.**"
+        telling = [one for one in job.reasons if one.sign != NOT_TRIED_AGAIN]
+        looks = [group.lead.why] if group.lead is not None and _looks_like(group.lead) and hint else []
+        said = [one for one in self._render(telling) if not any(why in one for why in looks)]
+        return " ".join([owner, *[*looks, *said][:2]])
+
+    def _render(self, reasons: Sequence[VerdictReason]) -> list[str]:
+        return [one.render(lambda name: source_link(name, self._order, self._settings)) for one in reasons]
+
+    def _next_step(self, group: _JobGroup) -> str:
+        """Return what to do about one group: what its rule advises, else what fits whose it is."""
+        job, place = group.first, group.headline.place
+        hint = _hinted_origin(group) if job.origin is FailureOrigin.UNKNOWN else job.origin
+        if any(one.sign == LOG_NOT_READ for one in job.reasons):
+            return "Open the log of the job: nobody has looked at it yet."
+        if hint in (FailureOrigin.TARGET, FailureOrigin.FLAKY):
+            return GENERAL_STEPS[hint]
+        advice = rule_step(self._rule_of(group), of_change=hint is FailureOrigin.CHANGE)
+        if advice:
+            return advice
+        if hint is FailureOrigin.INFRASTRUCTURE:
+            return GENERAL_STEPS[hint]
+        where = self._place_link(group) if place is not None else self._changed_file(job)
+        if hint is FailureOrigin.CHANGE:
+            return f"Fix it in this merge request; start at {where}." if where else GENERAL_STEPS[hint]
+        lines = "Read the lines below" if group is self._groups[0] else "Open its log"
+        look = f"Look at {where}" if where else lines
+        if any(one.sign == FAILED_AGAIN for one in job.reasons):
+            return f"{look}: it failed each time that it was tried."
+        return f"{look}. If your change has nothing to do with it, retry the job once: if it passes, it is flaky."
+
+    @staticmethod
+    def _rule_of(group: _JobGroup) -> str:
+        """Return the rule that says what kind of failure it is: that of the verdict, else that of the log."""
+        signs = [one.sign for one in group.first.reasons if rule_step(one.sign)]
+        return next(iter(signs), group.lead.rule if group.lead is not None else "")
+
+    def _changed_file(self, job: JobJudgement) -> str:
+        found = next(iter(_changed_names(job)), "")
+        return source_link(found, self._order, self._settings) if found else ""
+
+
+def _group_jobs(verdict: FailureVerdict, failures: Sequence[ObservedFailure], project: str) -> list[_JobGroup]:
+    """Return the failed jobs, those that failed in the same way and are judged alike together, in their order."""
+    by_print: dict[str, ObservedFailure] = {}
+    for one in failures:
+        by_print.setdefault(one.fingerprint, one)
+    groups: dict[object, list[JobJudgement]] = {}
+    for at, job in enumerate(verdict.jobs):
+        lead = job.fingerprints[:1] or job.tests[:1]
+        groups.setdefault((*lead, job.origin) if lead else at, []).append(job)
+    return [_JobGroup(tuple(jobs), *_describe_job(jobs[0], by_print, project)) for jobs in groups.values()]
+
+
+def _describe_job(
+    job: JobJudgement, by_print: Mapping[str, ObservedFailure], project: str
+) -> tuple[ObservedFailure | None, FailureHeadline]:
+    """Return the failure that says most about a job, and its headline.
+
+    A test report knows the message that many a log leaves out; but a test does not explain why a machine broke.
+    """
+    in_log = [by_print[one] for one in job.fingerprints if one in by_print]
+    reported = [by_print[one] for one in job.tests if one in by_print]
+    machine = bool(in_log) and in_log[0].class_ in (FailureClass.INFRASTRUCTURE, FailureClass.CONFIGURATION)
+    lead = next(iter(in_log if machine else [*reported, *in_log]), None)
+    if lead is None:
+        return None, FailureHeadline()
+    seen = read_headline(lead.title, lead.excerpt, _changed_names(job), project, job.job)
+    if lead.class_ == FailureClass.INFRASTRUCTURE:
+        return lead, replace(seen, place=None)
+    if seen.test or lead.class_ in (FailureClass.CONFIGURATION, FailureClass.CODE):
+        return lead, seen
+    headlines = (read_headline(one.title, one.excerpt, job=job.job) for one in (*reported, *in_log) if one is not lead)
+    return lead, replace(seen, test=next((one.test for one in headlines if one.test), ""))
+
+
+def _changed_names(job: JobJudgement) -> list[str]:
+    """Return the changed files that the reasons name."""
+    return [name for one in job.reasons for name in one.names if _SOURCE_NAME.fullmatch(name)]
+
+
+def _hinted_origin(group: _JobGroup) -> FailureOrigin | None:
+    """Return the origin that hints agree on where they prove nothing; a green target branch alone is no hint.
+
+    Without any other hint, what the failure looks like is one. A job that hides its test report may print excuses, so
+    nothing that it prints hints at anything.
+    """
+    if any(one.sign == REPORT_MISSING for one in group.first.reasons):
+        return None
+    hinted = {one.speaks_for for one in group.first.reasons if one.sign != GREEN_ON_TARGET} - {FailureOrigin.UNKNOWN}
+    if not hinted and group.lead is not None:
+        return _looks_like(group.lead)
+    return hinted.pop() if len(hinted) == 1 else None
+
+
+def _looks_like(failure: ObservedFailure) -> FailureOrigin | None:
+    """Return the origin that a failure looks like by the rule that recognised it, if it is one of a moment."""
+    looks = {
+        FailureClass.INFRASTRUCTURE.value: FailureOrigin.INFRASTRUCTURE,
+        FailureClass.FLAKY.value: FailureOrigin.FLAKY,
+    }
+    return looks.get(failure.class_) if failure.rule else None
 
 
 def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) -> str:
     """Return the decisive lines of the first failure as a fence with the key line marked; untrusted Markdown."""
-    by_print = {one.fingerprint: one for one in failures}
-    found = next((by_print[one] for job in verdict.jobs for one in job.fingerprints if one in by_print), None)
-    if found is None or not found.excerpt.strip():
+    group = next((one for one in _group_jobs(verdict, failures, "") if one.headline.lines), None)
+    if group is None:
         return ""
-    lines = [
-        line
-        for line in dedent(found.excerpt.expandtabs(4)).splitlines()
-        if line.strip() and not _RUNNER_MARKER.search(line)
-    ]
-    key = next((at for at, line in enumerate(lines) if found.title and found.title in line), 0)
+    lines, key = group.headline.lines, group.headline.key
     first = max(0, min(key - 1, len(lines) - _EXCERPT_LINES))
     rows = [
         f"{_KEY if at == key else _OTHER}{line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + '…'}"
@@ -118,6 +277,24 @@ def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) 
     ]
     fence = "`" * max(3, 1 + max((len(run) for row in rows for run in re.findall("`+", row)), default=0))
     return "\n".join([f"{fence}text", *rows, fence])
+
+
+def more_failures_section(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) -> tuple[CollapsedSection, ...]:
+    """Return what else failed in the same jobs, one line each; nothing if the first screen says it all."""
+    by_print = {one.fingerprint: one for one in reversed(failures)}
+    told = {one.fingerprint for one in lead_failures(verdict, failures)}
+    lines: dict[str, None] = {}
+    for job in verdict.jobs:
+        for known in job.tests or job.fingerprints:
+            if known in by_print and known not in told:
+                seen = read_headline(by_print[known].title, by_print[known].excerpt, job=job.job)
+                said = [inline_code(part, _MESSAGE_CHARS) for part in (seen.test, seen.message) if part]
+                lines[f"- {inline_code(job.job, VERDICT_NAME_CHARS)}: {': '.join(said)}"] = None
+    if not lines:
+        return ()
+    shown, more = list(lines)[:_MORE_FAILURES], len(lines) - _MORE_FAILURES
+    shown += [f"- and {more} more"] if more > 0 else []
+    return (CollapsedSection(f"Further failures ({len(lines)})", "\n".join(shown), markdown=True),)
 
 
 def reasons_section(verdict: FailureVerdict) -> CollapsedSection:
@@ -130,52 +307,7 @@ def reasons_section(verdict: FailureVerdict) -> CollapsedSection:
     return CollapsedSection("Why we think so", "\n".join(lines), markdown=True)
 
 
-def _owner_sentence(origin: FailureOrigin, sure: float) -> str:
-    words = OWNER_WORDS[origin]
-    likely = origin is not FailureOrigin.UNKNOWN and sure < CERTAIN
-    return f"**{f'Likely {words[0].lower()}{words[1:]}' if likely else words}.**"
-
-
-def _hinted_origin(job: JobJudgement) -> FailureOrigin | None:
-    """Return the origin that hints agree on where they prove nothing; a green target branch alone is no hint."""
-    hinted = {one.speaks_for for one in job.reasons if one.sign != GREEN_ON_TARGET} - {FailureOrigin.UNKNOWN}
-    return hinted.pop() if len(hinted) == 1 else None
-
-
-def _owner_line(job: JobJudgement, order: WorkOrder, settings: Settings) -> str:
-    if job.origin is FailureOrigin.UNKNOWN:
-        shown = job.reasons[:2]
-    else:
-        decisive = [one for one in job.reasons if one.speaks_for is job.origin][:1]
-        green = [one for one in job.reasons if one.sign == GREEN_ON_TARGET and one not in decisive]
-        shown = (*decisive, *green[:1])
-    said = [one.render(lambda name: source_link(name, order, settings)) for one in shown]
-    hint = _HINTS.get(_hinted_origin(job)) if job.origin is FailureOrigin.UNKNOWN else None
-    owner = f"**{OWNER_WORDS[job.origin]}{hint}.**" if hint else _owner_sentence(job.origin, job.sure)
-    return " ".join([owner, *said])
-
-
-def _job_line(job: JobJudgement, by_print: dict[str, ObservedFailure], order: WorkOrder, settings: Settings) -> str:
-    name = job_link(job.job, job.job_id, order, settings, VERDICT_NAME_CHARS)
-    found = next((by_print[one] for one in job.fingerprints if one in by_print), None)
-    if found is None:
-        return f"**{name}** failed."
-    said = [inline_code(part, _MESSAGE_CHARS) for part in _test_and_message(found)]
-    return f"**{name}**: {': '.join(said)}"
-
-
-def _test_and_message(failure: ObservedFailure) -> list[str]:
-    """Return the test that failed, if the excerpt names one, and the line that says what went wrong."""
-    lines = [line.strip() for line in failure.excerpt.splitlines()]
-    tests = (next(filter(None, found.groups())) for line in lines if (found := _FAILED_TEST.match(line)))
-    test, title = next(tests, ""), failure.title.strip() or failure.kind
-    if test and test in title:
-        message = next((line for line in lines if line != title and _MESSAGE.search(line)), "")
-        return [title, message] if message else [title]
-    return [test, title] if test else [title]
-
-
 def _reason_lines(job: JobJudgement) -> Iterator[str]:
-    yield f"- {inline_code(job.job, VERDICT_NAME_CHARS)}: {_owner_sentence(job.origin, job.sure)}"
+    yield f"- {inline_code(job.job, VERDICT_NAME_CHARS)}: **{owner_words(job.origin, job.sure)}.**"
     for reason in job.reasons[:VERDICT_REASONS_TOLD]:
         yield f"  - {reason.render(lambda name: inline_code(name, VERDICT_NAME_CHARS))} ({inline_code(reason.sign)})"

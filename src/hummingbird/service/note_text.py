@@ -52,21 +52,30 @@ def pipeline_link(settings: Settings, project: str, pipeline_id: int) -> str:
     return markdown_link(f"pipeline {pipeline_id}", f"{_project_url(settings, project)}/-/pipelines/{pipeline_id}")
 
 
-def job_link(name: str, job_id: int, order: WorkOrder, settings: Settings, chars: int = NOTE_QUOTED_CHARS) -> str:
-    """Return the job's name as code, linked to its log if the job is one of GitLab's."""
+def job_link(
+    name: str, job_id: int, order: WorkOrder, settings: Settings, chars: int = NOTE_QUOTED_CHARS, *, line: int = 0
+) -> str:
+    """Return the job's name as code, linked to its log if the job is one of GitLab's, and to `line` of it if given."""
     shown = inline_code(name, chars)
     if not job_id or not settings.gitlab_url:
         return shown
-    return f"[{shown}]({_project_url(settings, order.project)}/-/jobs/{job_id})"
+    return f"[{shown}]({_project_url(settings, order.project)}/-/jobs/{job_id}{f'#L{line}' if line > 0 else ''})"
 
 
-def source_link(name: str, order: WorkOrder, settings: Settings) -> str:
-    """Return a name as code, linked to the file of that path in the order's commit if it looks like one."""
-    shown = inline_code(name, VERDICT_NAME_CHARS)
+def source_link(name: str, order: WorkOrder, settings: Settings, *, line: int = 0) -> str:
+    """Return a name as code, linked to the file of that path in the order's commit if it looks like one.
+
+    With `line` it is linked to that line, and shown as `file:line` without its folders.
+    """
+    shown = inline_code(f"{name.rpartition('/')[2]}:{line}" if line else name, VERDICT_NAME_CHARS)
     if not order.sha or _SOURCE_PATH.fullmatch(name) is None:
         return shown
     address = f"{_project_url(settings, order.project)}/-/blob/{quote(order.sha)}/{quote(name)}"
-    return f"[{shown}]({address.translate(_IN_ADDRESSES)})"
+    return f"[{shown}]({address.translate(_IN_ADDRESSES)}{f'#L{line}' if line else ''})"
+
+
+def count_text(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def merge_request_url(settings: Settings, project: str, iid: int) -> str:

@@ -39,11 +39,12 @@ from hummingbird.gitlab.write.protocol import (
     marker_for_order,
 )
 from hummingbird.models.model_names import DIGEST
+from hummingbird.models.rules_report.report import report_details
 from hummingbird.service import note_text, thread_history
 from hummingbird.service.coverage import evidence_paragraph
 from hummingbird.service.draft_batch import DraftBatch, begin_batch
 from hummingbird.service.failure_history import NO_KNOWN_FAILURE_TEXT, KnownFailureText
-from hummingbird.service.failure_summary import reasons_section, write_excerpt, write_summary
+from hummingbird.service.failure_summary import more_failures_section, reasons_section, write_excerpt, write_summary
 from hummingbird.service.finding_lifecycle import NO_REVIEW_SUMMARY, ReviewSummary
 from hummingbird.service.protocols import InvestigationResult
 
@@ -428,6 +429,7 @@ def _result_text(result: InvestigationResult, *, nothing: bool) -> str:
     return "\n\n".join(filter(None, (*first, "" if _fold_title(result) else last)))
 
 
+_REPORT = "The whole report"
 _NO_LOG_READ = "The model read none of the failed logs: what stands here is by rules, and its answer is folded below."
 
 
@@ -444,16 +446,20 @@ def _fold_title(conducted: InvestigationResult) -> str:
     if _read_no_log(conducted):
         return "The model's answer"
     repeats = conducted.model == DIGEST and conducted.verdict is not None and conducted.outcome.answered
-    return "The whole report" if repeats else ""
+    return _REPORT if repeats else ""
 
 
 def _result_sections(conducted: InvestigationResult, told: KnownFailureText) -> tuple[CollapsedSection, ...]:
     """Return what readers unfold: the rules' whole report, the reasons, and what is known about the failures."""
-    sections = []
+    sections: list[CollapsedSection] = []
+    verdict = conducted.verdict
+    if verdict is not None and not conducted.is_known_failure:
+        sections += more_failures_section(verdict, conducted.failures)
     if title := _fold_title(conducted):
-        sections.append(CollapsedSection(title, conducted.outcome.text, markdown=True))
-    if conducted.verdict is not None:
-        sections.append(reasons_section(conducted.verdict))
+        text = conducted.outcome.text
+        sections.append(CollapsedSection(title, report_details(text) if title == _REPORT else text, markdown=True))
+    if verdict is not None:
+        sections.append(reasons_section(verdict))
     if told.text:
         sections.append(CollapsedSection("Seen before?", told.text, markdown=True))
     return tuple(sections)

@@ -35,7 +35,7 @@ async def told(stage: Stage) -> str:
         also("flaky-test", "**Not yours: flaky.**"),
         ("failing-test", "**Likely yours.**"),
         ("runner-lost", "**Not yours: infrastructure.**"),
-        also("konflux-build-and-test", "**Unclear whose it is"),
+        also("konflux-build-and-test", "❌ **2 of 5 jobs failed.**"),
     ],
 )
 async def test_a_note_begins_with_what_rules_say_and_their_reasons(case: str, head: str, tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ async def test_an_excuse_that_the_job_prints_is_told_and_buys_nothing(dropped: b
         stage.ask(excused)
         body = await told(stage)
     assert ("**Likely yours.**" in body) is not dropped
-    assert ("**Unclear whose it is" in body) is dropped, "the report names the file"
-    assert "Not certain: the line comes from the job's own output." in body
+    assert ("**We could not tell who caused it.**" in body) is dropped, "the report names the file"
+    assert "That is no proof: the job printed the line itself." in body
     assert ("It uploaded no test report; on `main` the same job does. (`test-report-missing`)" in body) is dropped
 
 

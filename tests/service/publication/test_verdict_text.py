@@ -63,7 +63,7 @@ def test_the_first_screen_says_what_failed_whose_it_is_and_what_to_do() -> None:
     assert owner.startswith(
         "**Likely yours.** It fails in the same way on [`src/app/LogParser.java`](https://gitlab.example/"
     )
-    assert step == "**Next:** Fix it in this merge request."
+    assert step == "**Next:** Fix it in this merge request; start at `LogDifferTest.java:61`."
     assert write_excerpt(change, [FAILURE]).splitlines() == [
         "```text",
         "  noise",
@@ -86,16 +86,23 @@ def test_several_jobs_have_one_count_and_a_line_each() -> None:
     one = verdict(job="a").jobs[0]
     jobs = tuple(msgspec.structs.replace(one, job=name) for name in "abcde")
     lines = summary(FailureVerdict(origin=FailureOrigin.TARGET, sure=0.95, jobs=jobs)).splitlines()
-    assert lines[0] == "❌ **5 jobs failed.** **Not yours: the target branch is red too.**"
+    assert lines[0] == "❌ **5 jobs failed.**"
     assert [line[:2] for line in lines[2:6]] == ["- "] * 4
-    assert lines[5] == "- and 2 more"
+    assert lines[5] == "- and 2 more jobs"
     assert len(lines) <= 12
+    alike = tuple(msgspec.structs.replace(job, fingerprints=("f1",)) for job in jobs)
+    together = FailureVerdict(origin=FailureOrigin.TARGET, sure=0.95, jobs=alike, ran=9)
+    assert summary(together, FAILURE).splitlines()[0].startswith("❌ **[`a`]")
+    assert "and 1 more**: `LogDifferTest" in summary(together, FAILURE).splitlines()[0]
+    mixed = msgspec.structs.replace(together, jobs=(*alike[:3], jobs[3]))
+    assert summary(mixed, FAILURE).splitlines()[0] == "❌ **4 of 9 jobs failed, 2 causes.**"
+    assert summary(mixed, FAILURE).count("LogDifferTest > testGithubParsing()") == 1
 
 
 def test_what_cannot_be_known_is_said_plainly_with_what_was_not_seen() -> None:
     unknown = FailureVerdict(origin=FailureOrigin.UNKNOWN, unseen=("The diff could not be read.",))
     assert summary(unknown).startswith(
-        "**Unclear whose it is.**\n\nNot known: `The diff could not be read.`\n\n**Next:** "
+        "**We could not tell who caused it.**\n\nNot seen: `The diff could not be read.`\n\n**Next:** "
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hummingbird.core.limits import DIGEST_REPORT_CHARS
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.verdicts import FailureOrigin, JobJudgement, confidence_word
-from hummingbird.evidence.regions import TRANSIENT_CLASSES, Blame, EvidenceLine, Region, RegionKind
+from hummingbird.evidence.regions import TRANSIENT_CLASSES, Blame, EvidenceLine, Region
 from hummingbird.evidence.verdict_rules import JobFacts, TargetHistory, judge_job
 from hummingbird.models.rules_report.analysis_tools import ParameterKind
 from hummingbird.models.rules_report.findings import (
@@ -235,9 +235,11 @@ def _about_sentences(finding: RulesFinding, blame: Blame) -> Iterator[str]:
 
 
 def _region_label(region: Region) -> str:
+    """Return where the region stands; what it is, the rule says, and the look of a few lines would often belie it."""
     numbers = [line.number for line in region.lines if line.number]
-    where = f", line {numbers[0]}" if len(numbers) == 1 else f", lines {numbers[0]} to {numbers[-1]}" if numbers else ""
-    return f"{region.kind}{where}" if region.kind is not RegionKind.OTHER else where.removeprefix(", ") or "as printed"
+    if not numbers:
+        return "as printed"
+    return f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]} to {numbers[-1]}"
 
 
 def _region_heading(finding: RulesFinding) -> str:
@@ -314,6 +316,17 @@ def _list_names(names: Sequence[str]) -> str:
 
 def _omission_note(groups: Sequence[RulesFinding]) -> str:
     return f"Left out here for length: {_list_names([group.name for group in groups])}."
+
+
+_ORIGIN_STARTS = (_CANNOT, _LIKELY, *_NOT_OURS.values(), "Whether this merge request caused it cannot be known")
+_SECTION = "### "
+
+
+def report_details(report: str) -> str:
+    """Return a report without what stands above it in a note: the verdict, the counts, and whose each failure is."""
+    first = report.find(f"\n{_SECTION}")
+    lines = report[first + 1 :].split("\n") if first >= 0 else report.split("\n")
+    return "\n".join(line for line in lines if not line.startswith(_ORIGIN_STARTS))
 
 
 # Answers other than the report.
