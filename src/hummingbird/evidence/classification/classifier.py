@@ -46,21 +46,28 @@ PATTERNS_BY_WORD = _index_patterns()  # indexes of the patterns to try for a wor
 _WORD = re.compile(r"[a-z0-9]+")
 # Lines that echo a command or report success: their words are no sign of trouble.
 _HARMLESS_LINE = re.compile(
-    r"\$ |\+{1,3} ?[^+\s]|\[command\]|ok \d|--- pass|skipped\b|[✓✔√]|\S*/\.travis/(?:job_stages|functions):"
+    r"\$ |\+{1,3} ?[^+\s]|\[command\]|##\[group\]|ok \d|--- pass|skipped\b|[✓✔√]|\S*/\.travis/(?:job_stages|functions):"
+    r"|(?:conftest|_configtest|cmtc_\w+|testcfortrancompiler)\b|checking (?:for|whether|if|how|the) "
 )
-_WENT_WELL = ("... ok", " passed", " skipped")
+_WENT_WELL = re.compile(
+    r"(?:\.\.\. ok| passed| skipped|\bxfail(?:ed)?\b.{0,80}|\b(?:passed|skipped)\b(?: \(.{0,80}\))?(?: +\[ *\d+%\]| +[\d.]+ ?m?s)?"
+    r"|\((?:allowed to fail|allow(?:ed)?[ _-]failure|ignored|expected|non-fatal)\))$"
+)
 _SOFT = re.compile(
     r"^w: |\bwarn(?:ing)?\b|\bretry(?:ing)?\b|\bretried\b|\btr(?:y|ies) remaining\b|\battempt \d"
     r"|\bwill (?:re)?try\b|\bignor(?:ed|ing)\b"
 )
 _TRIGGER_WORDS = frozenset(PATTERNS_BY_WORD)
 _NON_WORD_TO_SPACE = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
+_ENDING_CHARS = 120
 _SOFT_STRENGTH = 0.5  # below every rank
 _LATE_BONUS = 0.5
 _SURVIVED_PENALTY = 0.25  # for infrastructure trouble after which the job went on
+_EARLIER_PENALTY = 5.0  # for what an earlier command printed: the job went on to another one
 _BEHIND_PENALTY = 0.2  # for each point by which a line's region stands out less than the best one
 _SOFT_CONFIDENCE = 0.6
 _EARLY_CONFIDENCE = 0.7
+_EARLIER_CONFIDENCE = 0.5
 _CONTRADICTION_PENALTY = 0.2
 
 _NO_RULE = Blame(FailureClass.UNKNOWN, "no-rule", 0.0, "Nothing that is known to be a cause was found.")
@@ -86,11 +93,17 @@ class _RuleHit:
     place: int
     is_late: bool
     behind: float = 0.0  # by how much the region of its line stands out less than the best one
+    is_earlier: bool = False  # printed by a command before the one that failed
 
     @property
     def strength(self) -> float:
         own = _SOFT_STRENGTH if self.soft else float(self.rule.rank)
-        return own + self.is_late * _LATE_BONUS - self.behind * _BEHIND_PENALTY
+        return (
+            own
+            + self.is_late * _LATE_BONUS
+            - self.behind * _BEHIND_PENALTY
+            - self.is_earlier * _EARLIER_PENALTY
+        )
 
     @property
     def is_transient(self) -> bool:
@@ -117,11 +130,13 @@ def classify_job(
     kind: RegionKind | None = None,
     without: Collection[str] = (),
     behind: Mapping[int, float] = MappingProxyType({}),
+    begun: int = 0,
 ) -> Blame:
     """Classify a whole job from its most relevant lines and the last lines of the failed step, in any order.
 
     The first cause counts, and one near the end counts for more. `kind` is that of the best region. `behind` says by
-    line number how much less a line's region stands out than the best one; such a line counts for less.
+    line number how much less a line's region stands out than the best one; such a line counts for less. `begun` is the
+    line from which the command that failed printed; what stands before it decides only where nothing else does.
     """
     ending = {line.number: line.text for line in tail}
     texts = {line.number: line.text for line in relevant} | ending
@@ -129,7 +144,10 @@ def classify_job(
     first_late = min(ending, default=0)
     late_from = sum(number < first_late for number in numbers) if ending else len(numbers)
     hits = _find_hits([texts[number] for number in numbers], late_from, without)
-    ranked = [replace(hit, behind=max(0.0, behind.get(numbers[hit.place], 0.0))) for hit in hits]
+    ranked = [
+        replace(hit, behind=max(0.0, behind.get(numbers[hit.place], 0.0)), is_earlier=numbers[hit.place] < begun)
+        for hit in hits
+    ]
     return _weigh_hits(ranked) or _blame_from_kind(kind)
 
 
@@ -158,7 +176,7 @@ def _matching_rules(line: str) -> tuple[tuple[int, bool], ...]:
     """Return the indexes of the rules that the line matches, and whether it is only a warning or a retry."""
     text = line.lower().strip()
     called = _TRIGGER_WORDS.intersection(_split_words(text))
-    if not called or text.endswith(_WENT_WELL) or _HARMLESS_LINE.match(text):
+    if not called or _HARMLESS_LINE.match(text) or _WENT_WELL.search(text[-_ENDING_CHARS:]):
         return ()
     tried = {place for word in called for place in PATTERNS_BY_WORD[word]}
     found = _drop_code_rules(sorted({rule for rule, way in map(PATTERNS.__getitem__, tried) if way.matches(text)}))
@@ -184,7 +202,12 @@ def _weigh_hits(hits: Sequence[_RuleHit]) -> Blame | None:
         return None
     # A build that got as far as rejecting the code has survived what happened before.
     last_refusal = max(
-        (hit.place for hit in hits if hit.is_definite and hit.rule.class_ is FailureClass.CODE), default=-1
+        (
+            hit.place
+            for hit in hits
+            if hit.is_definite and not hit.is_earlier and hit.rule.class_ is FailureClass.CODE
+        ),
+        default=-1,
     )
 
     def hit_weight(hit: _RuleHit) -> tuple[float, int]:
@@ -198,13 +221,15 @@ def _weigh_hits(hits: Sequence[_RuleHit]) -> Blame | None:
 def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
     if best.rule.rank is RuleRank.VERDICT:
         return best.rule.confidence
+    if best.is_earlier:
+        return min(best.rule.confidence, _EARLIER_CONFIDENCE)
     sure = min(best.rule.confidence, _SOFT_CONFIDENCE) if best.soft else best.rule.confidence
     if best.is_transient and not best.is_late:
         sure = min(sure, _EARLY_CONFIDENCE)
     comes_and_goes = best.rule.class_ in TRANSIENT_CLASSES
     weighty = min(best.rule.rank, RuleRank.CAUSE)
     contradicted = any(
-        not hit.soft and hit.rule.rank >= weighty and (hit.rule.class_ in TRANSIENT_CLASSES) != comes_and_goes
+        not hit.soft and not hit.is_earlier and hit.rule.rank >= weighty and (hit.rule.class_ in TRANSIENT_CLASSES) != comes_and_goes
         for hit in hits
     )
     return round(sure - contradicted * _CONTRADICTION_PENALTY, 2)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeAlias
 
 from hummingbird.evidence.classification.classifier import TRANSIENT_RULES, classify_job, classify_region
@@ -43,6 +44,17 @@ _LASTING_KINDS = tuple((sort, kind) for sort, kind in _KINDS if kind not in TRAN
 _COMPILER_AT_PLACE = sort_bits(LineSort.COMPILER, LineSort.PLACE)
 _UNDER_A_FILE = re.compile(r"\s+\d+:\d+\s+\S")  # `  12:5  error  ...`, as eslint lists the problems of a file
 _FILE = re.compile(r"(?:[A-Za-z]:)?[\w@.+-]*(?:[/\\][\w@.+ ()\[\]-]+)+\.\w{1,8}\Z")
+# What GitLab's runner prints between the output of a script and the line that says how the job ended.
+_AFTER_SCRIPT = re.compile(
+    r"(?:Running after_script|Uploading artifacts for (?:failed|successful) job|Cleaning up project directory)"
+)
+_COMMAND, _GREEN = sort_bits(LineSort.COMMAND), sort_bits(LineSort.GREEN)
+_RUNNER_ECHO = re.compile(r"##\[group\]Run |\[Pipeline\] (?:sh|bat|powershell)$")
+# A command as shells echo it, but for those that clean up or look around after another one failed.
+_ECHO = re.compile(
+    r"(?:\$|\+{1,3}) (?!(?:exit|return|rm|echo|cat|kill|popd|pushd|cd|true|false|set|test|trap|local|export|wait|sleep|ls|cp|mv"
+    r"|printf|tail|head|find|df|ps|docker (?:logs|rm|stop|ps|kill|compose (?:down|logs)))\b)[A-Za-z./~][\w./~-]*(?: |$)"
+)
 _NOTHING_FOUND = Blame(FailureClass.UNKNOWN, "nothing-found", 0.0, "Nothing in this log looks like a failure.")
 
 
@@ -65,11 +77,13 @@ def analyse_scored(looked: ScoredLog, most_regions: int = MAX_REGIONS) -> Eviden
     regions = tuple(_doubt_region(_make_region(looked, rows), likely) for rows in found)
     bodies = dict(zip(looked.rows.numbers, looked.rows.bodies, strict=True))
     relevant = [EvidenceLine(line.number, bodies[line.number]) for region in regions for line in region.lines]
-    behind = {line.number: regions[0].score - region.score for region in reversed(regions) for line in region.lines}
+    begun = _find_last_command(looked)
+    best = max((region.score for region in regions if region.last >= begun), default=regions[0].score)
+    behind = {line.number: best - region.score for region in reversed(regions) for line in region.lines}
     tail = _tail_of_failed_step(looked)
-    blame = _doubt(classify_job(relevant, tail, behind=behind), likely)
+    blame = _doubt(classify_job(relevant, tail, behind=behind, begun=begun), likely)
     doubtful = blame.class_ in TRANSIENT_CLASSES or blame.confidence < CONFIDENT
-    lasting = classify_job(relevant, tail, behind=behind, without=TRANSIENT_RULES) if doubtful else None
+    lasting = classify_job(relevant, tail, behind=behind, begun=begun, without=TRANSIENT_RULES) if doubtful else None
     return EvidenceAnalysis(
         regions, blame, looked.total, looked.size, None if lasting is None else _doubt(lasting, likely)
     )
@@ -157,11 +171,40 @@ def _union_of_marks(marks: Sequence[int], rows: Sequence[int]) -> int:
 
 
 def _tail_of_failed_step(looked: ScoredLog) -> list[EvidenceLine]:
-    """Return the last lines of the step that failed first."""
+    """Return the last lines of the step that failed first, and those before what a runner prints behind its output."""
     end = looked.steps.ends(looked.total)[0]
     lines = [
         EvidenceLine(number, text)
         for number, text in zip(looked.rows.numbers, looked.rows.bodies, strict=True)
         if number <= end and text
     ]
-    return lines[-_TAIL:]
+    script_end = next((at for at in range(len(lines) - 1, -1, -1) if _AFTER_SCRIPT.match(lines[at].text)), len(lines))
+    while script_end > 0 and _AFTER_SCRIPT.match(lines[script_end - 1].text):
+        script_end -= 1
+    tail = lines[-_TAIL:]
+    return tail if script_end == len(lines) else [*lines[max(0, script_end - _TAIL) : script_end], *tail]
+
+
+def _find_last_command(looked: ScoredLog) -> int:
+    """Return the number of the line that echoes the command which failed, or 0 if the log echoes none.
+
+    A runner's own echoes count alone where there are any: what looks like one within the output may be a test's. If
+    the echo itself was not kept, an earlier one is found, behind which the failed command's output stands as well.
+    """
+    end = looked.steps.ends(looked.total)[0]
+    rows = [
+        (number, text, mark)
+        for number, text, mark in zip(looked.rows.numbers, looked.rows.texts, looked.rows.marks, strict=True)
+        if number < end
+    ]
+    ended = next((at for at, (_, text, _) in enumerate(rows) if text.startswith("Running after_script")), len(rows))
+    rows = rows[:ended]
+    of_runner = [number for number, text, mark in rows if _RUNNER_ECHO.match(text) or (mark & _GREEN and text[:2] == "$ ")]
+    if of_runner:
+        return of_runner[-1]
+    echoed = [
+        number
+        for (_, before, _), (number, text, mark) in pairwise([(0, "", 0), *rows])
+        if mark & _COMMAND and _ECHO.match(text) and not before.startswith(("-", "+", "@@"))
+    ]
+    return echoed[-1] if echoed else 0
