@@ -11,7 +11,7 @@ import argparse
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -22,6 +22,7 @@ from hummingbird.evidence.regions import CONFIDENT, Blame, FailureClass
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "evidence"
 HALVES = {"chosen on": "failures-seen.txt", "blind": "failures-blind.txt"}
 GREEN_JOBS = 60
+NO_COMMAND = "-"
 _HEADING = re.compile(r"^== (?=[\w-]+ \| )", re.MULTILINE)
 Frame: TypeAlias = Callable[[Sequence[Sequence[str]], bool | None], str]
 
@@ -126,7 +127,10 @@ From https://git.example.com/acme/web
 
 @dataclass(frozen=True, slots=True)
 class MadeUpFailure:
-    """A failure as a tool prints it: the command first, the classes that a person would accept."""
+    """A failure as a tool prints it, with the classes that a person would accept.
+
+    The first line is the command, or `-` where the runner itself speaks.
+    """
 
     name: str
     classes: frozenset[FailureClass]
@@ -168,13 +172,16 @@ def frame_for_gitlab(steps: Sequence[Sequence[str]], failed: bool | None) -> str
     lines = [
         "\x1b[0KRunning with gitlab-runner 16.11.0 (91a27b2a)\x1b[0;m",
         "\x1b[0K  on docker-4 xS6Vzpvo, system ID: s_5651e5b5643b\x1b[0;m",
-        "section_start:1715000000:get_sources\r\x1b[0K\x1b[0K\x1b[36;1mGetting source from Git repository\x1b[0;m\x1b[0;m",
+        (
+            "section_start:1715000000:get_sources\r\x1b[0K\x1b[0K\x1b[36;1mGetting source from Git repo"
+            "sitory\x1b[0;m\x1b[0;m"
+        ),
         "\x1b[32;1mChecking out 41fe2a9c as detached HEAD (ref is topic)...\x1b[0;m",
         "section_end:1715000002:get_sources\r\x1b[0Ksection_start:1715000002:step_script\r\x1b[0K\x1b[0K\x1b[36;1m"
         'Executing "step_script" stage of the job script\x1b[0;m\x1b[0;m',
     ]
     for command, *said in steps:
-        lines += [f"\x1b[32;1m$ {command}\x1b[0;m", *said]
+        lines += [*([f"\x1b[32;1m$ {command}\x1b[0;m"] if command != NO_COMMAND else []), *said]
     if failed is not None and "Job failed" not in lines[-1]:
         end = "\x1b[31;1mERROR: Job failed: exit code 1" if failed else "\x1b[32;1mJob succeeded"
         lines += ["section_end:1715000060:step_script\r\x1b[0K" + end, "\x1b[0;m"]
@@ -184,7 +191,9 @@ def frame_for_gitlab(steps: Sequence[Sequence[str]], failed: bool | None) -> str
 def frame_for_github(steps: Sequence[Sequence[str]], failed: bool | None) -> str:
     lines = ["##[group]Operating System", "Ubuntu", "22.04.4", "LTS", "##[endgroup]", "Prepare workflow directory"]
     for command, *said in steps:
-        lines += [f"##[group]Run {command}", f"\x1b[36;1m{command}\x1b[0m", "shell: /usr/bin/bash -e {0}", "##[endgroup]"]
+        if command != NO_COMMAND:
+            lines += [f"##[group]Run {command}", f"\x1b[36;1m{command}\x1b[0m", "shell: /usr/bin/bash -e {0}"]
+            lines += ["##[endgroup]"]
         lines += said
     if failed is not None:
         end = ["##[error]Process completed with exit code 1."] if failed else []
@@ -194,9 +203,14 @@ def frame_for_github(steps: Sequence[Sequence[str]], failed: bool | None) -> str
 
 
 def frame_for_jenkins(steps: Sequence[Sequence[str]], failed: bool | None) -> str:
-    lines = ["Started by user admin", "[Pipeline] Start of Pipeline", "[Pipeline] node", "Running on agent-3 in /ws/acme"]
+    lines = [
+        "Started by user admin",
+        "[Pipeline] Start of Pipeline",
+        "[Pipeline] node",
+        "Running on agent-3 in /ws/acme",
+    ]
     for command, *said in steps:
-        lines += ["[Pipeline] sh", f"+ {command}", *said]
+        lines += [*(["[Pipeline] sh", f"+ {command}"] if command != NO_COMMAND else []), *said]
     if failed is not None:
         lines += ["[Pipeline] }", "[Pipeline] // node", "[Pipeline] End of Pipeline"]
         lines += ["ERROR: script returned exit code 1", "Finished: FAILURE"] if failed else ["Finished: SUCCESS"]
@@ -204,7 +218,9 @@ def frame_for_jenkins(steps: Sequence[Sequence[str]], failed: bool | None) -> st
 
 
 def frame_bare(steps: Sequence[Sequence[str]], failed: bool | None) -> str:
-    return "\n".join(line for command, *said in steps for line in (f"$ {command}", *said))
+    return "\n".join(
+        line for command, *said in steps for line in (*([f"$ {command}"] if command != NO_COMMAND else []), *said)
+    )
 
 
 FRAMES: dict[str, Frame] = {
@@ -228,26 +244,26 @@ def green_jobs() -> Iterator[tuple[str, str, str]]:
             yield frame, "without its end", put(steps, None)
 
 
-def judge_half(file: str) -> list[JudgedFailure]:
+def judge_half(file: str, frames: Collection[str] = FRAMES.keys()) -> list[JudgedFailure]:
     return [
         JudgedFailure(failure, frame, analyse(log).blame)
         for failure in read_failures(file)
         for frame, log in failed_jobs(failure)
+        if frame in frames
     ]
 
 
 def report(*, wrong: bool) -> None:
     print("## Causes of made-up jobs\n")
-    print("| failures | logs | sure and right % | sure and wrong % | right, sure or not % | worst frame: sure and wrong % |")
+    print(
+        "| failures | logs | sure and right % | sure and wrong % | right, sure or not % | worst frame: sure, wrong % |"
+    )
     print("|---|--:|--:|--:|--:|---|")
     for half, file in HALVES.items():
         judged = judge_half(file)
         print(_half_row(half, judged))
         if wrong and half == "chosen on":
-            for one in judged:
-                if not one.is_right or not one.is_sure:
-                    kind = "WRONG" if one.is_sure else "unsure" if one.is_right else "unknown"
-                    print(f"  {kind} {one.failure.name} [{one.frame}]: {one.blame.class_} {one.blame.rule} {one.blame.confidence}")
+            print("\n".join(_describe(one) for one in judged if not one.is_right or not one.is_sure))
     print("\n| passed jobs | logs | given a cause with 0.75 or more % |\n|---|--:|--:|")
     logs: Counter[tuple[str, str]] = Counter()
     alarms: Counter[tuple[str, str]] = Counter()
@@ -260,6 +276,12 @@ def report(*, wrong: bool) -> None:
                 print(f"  ALARM [{frame}, {view}]: {blame.rule} {blame.confidence}")
     for key, count in logs.items():
         print(f"| {', '.join(key)} | {count} | {100 * alarms[key] / count:.1f} |")
+
+
+def _describe(one: JudgedFailure) -> str:
+    kind = "WRONG" if one.is_sure else "unsure" if one.is_right else "unknown"
+    blame = one.blame
+    return f"  {kind} {one.failure.name} [{one.frame}]: {blame.class_} {blame.rule} {blame.confidence}"
 
 
 def _half_row(half: str, judged: Sequence[JudgedFailure]) -> str:

@@ -58,6 +58,14 @@ NETWORK = {
 }
 
 MACHINE = {
+    "test-machine-missing": (
+        "Guest provisioning failed: no suitable guest could be provisioned",
+        "provision the guest with two disks",
+    ),
+    "state-locked": (
+        "│ Error: Error acquiring the state lock",
+        "the door is locked",
+    ),
     "pod-never-started": (
         'Unschedulable: "0/1 nodes are available: 1 Insufficient cpu. preemption: no victims"',
         "Waiting for pod runners/runner-1 to be running, status is Pending",
@@ -129,6 +137,50 @@ MACHINE = {
 }
 
 CONFIGURATION = {
+    "library-missing": (
+        "./unit: error while loading shared libraries: libssl.so.1.1: cannot open shared object file",
+        "library of 12 songs",
+    ),
+    "repository-ownership": (
+        "fatal: detected dubious ownership in repository at '/builds/a'",
+        "ownership of the repository was transferred",
+    ),
+    "submodule-broken": (
+        "fatal: remote error: upload-pack: not our ref 7d1e4c0a9f",
+        "Submodule path 'codec': checked out '7d1e4c0a9f'",
+    ),
+    "migration-refused": (
+        "FAILED: Can't locate revision identified by '8a1f22d0c3e1'",
+        "Running migrations: no migrations to apply.",
+    ),
+    "image-recipe-wrong": (
+        "ERROR: failed to solve: dockerfile parse error on line 7: unknown instruction: RUNN",
+        "Step 7/9 : COPY a /b",
+    ),
+    "image-step-failed": (
+        '#14 ERROR: process "/bin/sh -c make" did not complete successfully: exit code: 2',
+        "#14 DONE 4.1s",
+    ),
+    "deployment-refused": (
+        'error: error validating "service.yaml": error validating data: unknown field "port"',
+        "deployment.apps/web configured",
+    ),
+    "deployment-task-failed": (
+        'fatal: [web-1]: FAILED! => {"msg": "no such service"}',
+        "web-1 : ok=4 changed=1 unreachable=0 failed=0",
+    ),
+    "signing-impossible": (
+        "error: No profiles for 'com.example.a' were found: Xcode couldn't find any",
+        "signing the commit",
+    ),
+    "package-list-wrong": (
+        "error: Installed (but unpackaged) file(s) found:",
+        "Installed: a-1.0-1.noarch",
+    ),
+    "nothing-to-analyse": (
+        "CodeQL did not detect any code written in languages supported by CodeQL",
+        "no tests were changed",
+    ),
     "disk-full-at-start": (
         "bash: line 29: /Users/ci/builds/a/b.tmp/CI_SERVER_TLS_CA_FILE: No space left on device",
         "LLVM ERROR: IO failure on output stream: No space left on device",
@@ -193,10 +245,6 @@ CONFIGURATION = {
         "E: Failed to fetch http://deb.example.org/pool/a.deb  404  Not Found [IP: 10.0.0.1 80]",
         "GET /missing 404 12 ms",
     ),
-    "vulnerable-dependency": (
-        "Warning: unmaintainederror: 5 vulnerabilities found!",
-        "found 0 vulnerabilities",
-    ),
     "branch-gone": (
         "fatal: Remote branch topic not found in upstream origin",
         "Switched to a new branch 'topic'",
@@ -223,7 +271,69 @@ CONFIGURATION = {
     ),
 }
 
-CODE = {
+GATES = {
+    "vulnerable-dependency": (
+        "Warning: unmaintainederror: 5 vulnerabilities found!",
+        "found 0 vulnerabilities",
+    ),
+    "licence-refused": (
+        'Package "a@2.1.0" is licensed under "GPL-3.0" which is not permitted by the --onlyAllow flag.',
+        "licenses ok, sources ok",
+    ),
+    "contribution-rule-broken": (
+        "✖   subject may not be empty [subject-empty]",
+        "Commit message read from .git/COMMIT_EDITMSG",
+    ),
+    "policy-refused": (
+        "✕ [Violation] sbom.found",
+        "Violations: 0, Warnings: 1, Successes: 88",
+    ),
+}
+
+CODE_GATES = {
+    "coverage-too-low": (
+        "Coverage 71% is below the required 80%",
+        "Coverage report written",
+    ),
+    "quality-gate-failed": (
+        "ERROR: QUALITY GATE STATUS: FAILED - View details on https://sonar.example.com",
+        "INFO: waiting for the quality gate",
+    ),
+    "generated-files-stale": (
+        'error: api.yaml is not up to date; run "make generate" and commit the changes',
+        "Everything is up to date",
+    ),
+    "secret-found": (
+        "leaks found: 1",
+        "no leaks found",
+    ),
+    "limit-exceeded": (
+        "  Package size limit has exceeded by 1.2 kB",
+        "  Size limit: 10 kB",
+    ),
+    "documentation-refused": (
+        "Aborted with 1 warnings in strict mode!",
+        "build succeeded, 1 warning.",
+    ),
+}
+
+CODE = CODE_GATES | {
+    "sanitizer-finding": (
+        "SUMMARY: AddressSanitizer: heap-buffer-overflow src/parser.c:91:12 in parse_header",
+        "ERROR SUMMARY: 0 errors from 0 contexts",
+    ),
+    "program-aborted": (
+        "terminate called after throwing an instance of 'std::out_of_range'",
+        "the upload was aborted by the user and resumed",
+    ),
+    "kernel-crashed": (
+        "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
+        "Linux kernel 6.8 booted",
+    ),
+    "merge-conflict": (
+        "CONFLICT (content): Merge conflict in src/app.py",
+        "Auto-merging src/app.py",
+    ),
     "rust-error": (
         "error[E0425]: cannot find value `x` in this scope",
         "For more information about this error, try `rustc --explain E0425`.",
@@ -272,10 +382,6 @@ CODE = {
         "TypeError: undefined is not a function",
         "test raises_type_error_on_none ... FAILED",
     ),
-    "coverage-too-low": (
-        "Coverage 71% is below the required 80%",
-        "Coverage report written",
-    ),
     "could-not-compile": (
         "error: could not compile `world` due to 2 previous errors",
         "   Compiling world v0.1.0",
@@ -314,6 +420,10 @@ CHANCE = {
 }
 
 TESTS = {
+    "performance-regressed": (
+        "Error: Performance regression detected: parse_large is 37% slower than the baseline",
+        "performance report written",
+    ),
     "assertion-failed": (
         "AssertionError: 3 != 4",
         "expected output written to a.txt",
@@ -328,11 +438,11 @@ TESTS = {
     ),
 }
 
-EXAMPLES = NETWORK | MACHINE | CONFIGURATION | CODE | CHANCE | TESTS
+EXAMPLES = NETWORK | MACHINE | GATES | CONFIGURATION | CODE | CHANCE | TESTS
 
 BLAMED = {
     FailureClass.INFRASTRUCTURE: {*NETWORK, *MACHINE},
-    FailureClass.CONFIGURATION: {*CONFIGURATION},
+    FailureClass.CONFIGURATION: {*CONFIGURATION, *GATES},
     FailureClass.CODE: {*CODE},
     FailureClass.FLAKY: {*CHANCE},
     FailureClass.TEST: {*TESTS},

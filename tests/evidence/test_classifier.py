@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.evidence.made_up import FRAMES, HALVES, JudgedFailure, green_jobs, judge_half
 from hummingbird.core.limits import BLAMED_LINE_CHARS, BLAMED_LINES
 from hummingbird.evidence.classification.classifier import PATTERNS, RULES, classify_job, classify_region
 from hummingbird.evidence.classification.rule import literals_needed_by
+from hummingbird.evidence.logs.log_analysis import analyse
 from hummingbird.evidence.regions import CONFIDENT, TRANSIENT_CLASSES, Blame, EvidenceLine, FailureClass, RegionKind
 from tests.evidence.blame_examples import BLAMED, EXAMPLES
 
@@ -306,3 +308,49 @@ def _rules_of(line: str) -> set[str]:
     while (blame := classify_region([line], without=found)).class_ is not FailureClass.UNKNOWN:
         found.add(blame.rule)
     return found
+
+
+RETRIED = (
+    "error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502",
+    "Retrying in 5 seconds (attempt 2 of 3)",
+)
+
+
+def test_earlier_command_decides_only_where_the_failed_one_says_nothing() -> None:
+    lines = numbered(["error: RPC failed; HTTP 502", "$ make", "src/a.c:3:5: error: expected ';'"])
+
+    assert classify_job(lines, [], begun=2).rule == "compiler-error"
+    assert classify_job(lines[:2], [], begun=2).rule == "source-fetch-failed"
+    assert classify_job([], lines[:2], begun=2).confidence < CONFIDENT <= classify_job([], lines[:2]).confidence
+
+
+def test_trouble_that_a_tool_tries_again_after_is_only_a_hint() -> None:
+    last_try = told(*RETRIED, RETRIED[0])
+
+    assert told(*RETRIED).confidence < CONFIDENT
+    assert (last_try.rule, last_try.confidence >= CONFIDENT) == ("source-fetch-failed", True)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_passed_jobs_full_of_scary_words_are_given_no_cause(frame: str) -> None:
+    logs = [log for number, (where, _, log) in enumerate(green_jobs()) if where == frame and number % 3 == 0]
+    blames = [analyse(log).blame for log in logs]
+
+    assert len(logs) > 20
+    assert [blame.rule for blame in blames if blame.confidence >= CONFIDENT] == []
+
+
+def test_made_up_failures_are_blamed_on_what_they_come_from() -> None:
+    """Failures of a hundred tools, half of them written before the rules were looked at."""
+    chosen_on = judge_half(HALVES["chosen on"], ("GitLab",))
+    blind = judge_half(HALVES["blind"], ("GitHub",))
+
+    assert [_describe(one) for one in chosen_on if one.is_sure and not one.is_right] == []
+    assert [_describe(one) for one in chosen_on if one.is_sure and one.blame.rule not in one.failure.rules] == []
+    assert sum(one.is_right for one in chosen_on) >= 0.97 * len(chosen_on) >= 120
+    assert sum(one.is_sure and one.is_right for one in blind) >= 0.75 * len(blind) >= 60
+    assert sum(one.is_sure and not one.is_right for one in blind) <= 0.04 * len(blind)
+
+
+def _describe(one: JudgedFailure) -> str:
+    return f"{one.failure.name}: {one.blame.rule}"

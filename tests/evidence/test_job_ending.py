@@ -51,9 +51,15 @@ def test_likelihood_follows_its_signs() -> None:
     assert failure_likelihood(5, 0, True) < 0.5
 
 
+def test_github_log_without_an_error_mark_is_that_of_a_passed_job() -> None:
+    ending = ["Post job cleanup.", "Cleaning up orphan processes"]
+    assert confidence(*WORK, *FAILS, *ending) < CONFIDENT
+    assert confidence(*WORK, *FAILS, "##[error]Process completed with exit code 1.", *ending) >= CONFIDENT
+
+
 def test_cause_of_the_best_region_outweighs_one_that_hardly_stands_out() -> None:
     best = EvidenceLine(10, "--- FAIL: TestProxy (4.30s)")
-    other = EvidenceLine(3, "ERROR could not read settings.yaml: no such file: yaml: invalid")
+    other = EvidenceLine(3, "ERROR settings.yaml: did not find expected key")
 
     assert classify_job([best, other], []).rule == "pipeline-file-invalid"
     assert classify_job([best, other], [], behind={3: 6.0}).rule == "test-failed"

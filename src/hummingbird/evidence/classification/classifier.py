@@ -11,13 +11,16 @@ from types import MappingProxyType
 from hummingbird.core.limits import BLAMED_LINE_CHARS, BLAMED_LINES
 from hummingbird.evidence.classification.code_rules import CODE_RULES, TEST_RULES
 from hummingbird.evidence.classification.configuration_rules import CONFIGURATION_RULES
+from hummingbird.evidence.classification.gate_rules import GATE_RULES
 from hummingbird.evidence.classification.machine_rules import MACHINE_RULES
 from hummingbird.evidence.classification.network_rules import NETWORK_RULES
 from hummingbird.evidence.classification.rule import ClassificationRule, LinePattern, RuleRank
 from hummingbird.evidence.regions import TRANSIENT_CLASSES, Blame, EvidenceLine, FailureClass, RegionKind
 
 # Where two rules match one line with the same weight, the first of them counts.
-RULES: tuple[ClassificationRule, ...] = (*MACHINE_RULES, *NETWORK_RULES, *CONFIGURATION_RULES, *CODE_RULES, *TEST_RULES)
+RULES: tuple[ClassificationRule, ...] = (
+    *MACHINE_RULES, *NETWORK_RULES, *GATE_RULES, *CONFIGURATION_RULES, *CODE_RULES, *TEST_RULES,
+)  # fmt: skip
 
 
 # The names of the rules for failures that may pass in a second run, and for what may follow from such a failure: the
@@ -50,13 +53,19 @@ _HARMLESS_LINE = re.compile(
     r"|(?:conftest|_configtest|cmtc_\w+|testcfortrancompiler)\b|checking (?:for|whether|if|how|the) "
 )
 _WENT_WELL = re.compile(
-    r"(?:\.\.\. ok| passed| skipped|\bxfail(?:ed)?\b.{0,80}|\b(?:passed|skipped)\b(?: \(.{0,80}\))?(?: +\[ *\d+%\]| +[\d.]+ ?m?s)?"
+    r"(?:\.\.\. ok| passed| skipped|\bxfail(?:ed)?\b.{0,80}|\b(?:passed"
+    r"|skipped)\b(?: \(.{0,80}\))?(?: +\[ *\d+%\]| +[\d.]+ ?m?s)?"
     r"|\((?:allowed to fail|allow(?:ed)?[ _-]failure|ignored|expected|non-fatal)\))$"
 )
 _SOFT = re.compile(
     r"^w: |\bwarn(?:ing)?\b|\bretry(?:ing)?\b|\bretried\b|\btr(?:y|ies) remaining\b|\battempt \d"
     r"|\bwill (?:re)?try\b|\bignor(?:ed|ing)\b"
 )
+# Says that what failed just above is tried again; after the last try no tool says so.
+_IS_RETRIED = re.compile(
+    r"(?i)(?!.*\bexceeded\b).*(?:\bretrying\b|\bwill (?:be )?retr|\btrying again\b|\battempt \d+ (?:of|/) ?\d)"
+)
+_TRIES_ABOVE = 2
 _TRIGGER_WORDS = frozenset(PATTERNS_BY_WORD)
 _NON_WORD_TO_SPACE = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
 _ENDING_CHARS = 120
@@ -98,12 +107,7 @@ class _RuleHit:
     @property
     def strength(self) -> float:
         own = _SOFT_STRENGTH if self.soft else float(self.rule.rank)
-        return (
-            own
-            + self.is_late * _LATE_BONUS
-            - self.behind * _BEHIND_PENALTY
-            - self.is_earlier * _EARLIER_PENALTY
-        )
+        return own + self.is_late * _LATE_BONUS - self.behind * _BEHIND_PENALTY - self.is_earlier * _EARLIER_PENALTY
 
     @property
     def is_transient(self) -> bool:
@@ -153,11 +157,20 @@ def classify_job(
 
 def _find_hits(lines: Sequence[str], late_from: int, without: Collection[str]) -> list[_RuleHit]:
     known: dict[str, tuple[tuple[int, bool], ...]] = {}  # logs repeat lines, so each one is matched once
+    retries: set[str] = set()
     for line in lines:
         if line not in known:
-            known[line] = _matching_rules(_shorten_line(line))
+            short = _shorten_line(line)
+            known[line] = _matching_rules(short)
+            retries.update((line,) if _IS_RETRIED.match(short) else ())
+    retried = {place for at, line in enumerate(lines) if line in retries for place in range(at - _TRIES_ABOVE, at)}
     return [
-        _RuleHit(RULES[rule], soft, place, place >= late_from)
+        _RuleHit(
+            RULES[rule],
+            soft or (place in retried and RULES[rule].class_ in TRANSIENT_CLASSES),
+            place,
+            place >= late_from,
+        )
         for place, line in enumerate(lines)
         for rule, soft in known[line]
         if RULES[rule].name not in without
@@ -202,11 +215,7 @@ def _weigh_hits(hits: Sequence[_RuleHit]) -> Blame | None:
         return None
     # A build that got as far as rejecting the code has survived what happened before.
     last_refusal = max(
-        (
-            hit.place
-            for hit in hits
-            if hit.is_definite and not hit.is_earlier and hit.rule.class_ is FailureClass.CODE
-        ),
+        (hit.place for hit in hits if hit.is_definite and not hit.is_earlier and hit.rule.class_ is FailureClass.CODE),
         default=-1,
     )
 
@@ -229,7 +238,10 @@ def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
     comes_and_goes = best.rule.class_ in TRANSIENT_CLASSES
     weighty = min(best.rule.rank, RuleRank.CAUSE)
     contradicted = any(
-        not hit.soft and not hit.is_earlier and hit.rule.rank >= weighty and (hit.rule.class_ in TRANSIENT_CLASSES) != comes_and_goes
+        not hit.soft
+        and not hit.is_earlier
+        and hit.rule.rank >= weighty
+        and (hit.rule.class_ in TRANSIENT_CLASSES) != comes_and_goes
         for hit in hits
     )
     return round(sure - contradicted * _CONTRADICTION_PENALTY, 2)

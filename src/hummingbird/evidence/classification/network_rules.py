@@ -63,6 +63,8 @@ NETWORK_RULES = (
             r"error: object file .* is empty",
             r"missing (?:blob|tree|commit) object",
             r"remote did not send all necessary objects",
+            r"object does not exist on the server",
+            r"error: failed to fetch some objects from",
             r"packfile .*(?:corrupt|cannot be accessed)",
             r"unshallow .*failed",
         ),
@@ -146,7 +148,10 @@ NETWORK_RULES = (
         (
             r"failed to (?:download|fetch|get) (?:from )?[`'\"]?https?://(?!.*\b40[134]\b)",
             r"failed to download from",
-            r"npm err! (?:network|code (?:econnreset|etimedout|eai_again|err_socket_timeout|econnrefused)|5\d\d)",
+            (
+                r"npm err(?:!|or) (?:network|code (?:e5\d\d|econnreset|etimedout|eai_again|err_socket_timeout"
+                r"|econnrefused)|5\d\d)"
+            ),
             r"could not fetch url",
             r"readtimeouterror",
             r"max retries exceeded",

@@ -21,6 +21,7 @@ _NO_TROUBLE = sort_bits(LineSort.ZERO)
 _SUCCESS = sort_bits(LineSort.PASSED, LineSort.SKIPPED, LineSort.ZERO)
 _NO_SUCCESS = sort_bits(LineSort.FAIL, LineSort.CASCADE, LineSort.THROWN)
 _JOB_SUCCEEDED = re.compile(r"Job succeeded$|Your build exited with 0\.$|Finished: SUCCESS$")
+_GITHUB_END, _GITHUB_ERROR = "Cleaning up orphan processes", re.compile(r"##\[error\]|Error: ")
 _CONSTANT, _PER_TROUBLE, _PER_SUCCESS, _STEP_SUCCEEDED = 0.2, 2.0, -1.0, -4.4
 
 
@@ -36,6 +37,10 @@ def ending_signs(looked: ScoredLog) -> tuple[int, int, bool]:
     trouble = sum(bool(mark & _TROUBLE and not mark & _NO_TROUBLE) for mark, _ in last)
     success = sum(bool(mark & _SUCCESS and not mark & _NO_SUCCESS) for mark, _ in last)
     passed = bool(looked.steps.succeeded) or any(_JOB_SUCCEEDED.search(text) for _, text in last)
+    # GitHub's runner states no success; it marks what failed.
+    passed = passed or (
+        rows[-1:] != [] and rows[-1][1] == _GITHUB_END and not any(_GITHUB_ERROR.match(t) for _, t in rows)
+    )
     return trouble, success, passed
 
 

@@ -52,7 +52,8 @@ _COMMAND, _GREEN = sort_bits(LineSort.COMMAND), sort_bits(LineSort.GREEN)
 _RUNNER_ECHO = re.compile(r"##\[group\]Run |\[Pipeline\] (?:sh|bat|powershell)$")
 # A command as shells echo it, but for those that clean up or look around after another one failed.
 _ECHO = re.compile(
-    r"(?:\$|\+{1,3}) (?!(?:exit|return|rm|echo|cat|kill|popd|pushd|cd|true|false|set|test|trap|local|export|wait|sleep|ls|cp|mv"
+    r"(?:\$|\+{1,3}) (?!(?:exit|return|rm|echo|cat|kill|popd|pushd|cd|true|false|set|test|trap|local"
+    r"|export|wait|sleep|ls|cp|mv"
     r"|printf|tail|head|find|df|ps|docker (?:logs|rm|stop|ps|kill|compose (?:down|logs)))\b)[A-Za-z./~][\w./~-]*(?: |$)"
 )
 _NOTHING_FOUND = Blame(FailureClass.UNKNOWN, "nothing-found", 0.0, "Nothing in this log looks like a failure.")
@@ -199,7 +200,9 @@ def _find_last_command(looked: ScoredLog) -> int:
     ]
     ended = next((at for at, (_, text, _) in enumerate(rows) if text.startswith("Running after_script")), len(rows))
     rows = rows[:ended]
-    of_runner = [number for number, text, mark in rows if _RUNNER_ECHO.match(text) or (mark & _GREEN and text[:2] == "$ ")]
+    of_runner = [
+        number for number, text, mark in rows if _RUNNER_ECHO.match(text) or (mark & _GREEN and text[:2] == "$ ")
+    ]
     if of_runner:
         return of_runner[-1]
     echoed = [
