@@ -6,10 +6,12 @@ import tarfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx2
 import pytest
 
+from hummingbird.core.background import JobStatus, PipelineStatus, RunBackground
 from hummingbird.core.journal import (
     EndReason,
     JournalEntry,
@@ -22,10 +24,12 @@ from hummingbird.core.journal import (
     ToolFinished,
     ToolStarted,
     UserSaid,
+    VerdictRecorded,
 )
 from hummingbird.core.limits import JOURNAL_FORMAT
 from hummingbird.core.messages import AssistantMessage
 from hummingbird.core.protocols.storage import FailureSighting
+from hummingbird.core.verdicts import FailureOrigin, FailureVerdict, JobJudgement, ObservedFailure
 from hummingbird.dashboard import views
 from hummingbird.storage.failure_store import SqliteKnownFailureStore
 from hummingbird.storage.journals import FileJournal
@@ -39,6 +43,20 @@ LEAKY = "https://evil.example/steal?x="
 SESSION = "hostile1"
 
 
+HOSTILE_JOB = JobJudgement(job=NAME, origin=FailureOrigin.FLAKY, job_id=9, fingerprints=("f",))
+
+
+def hostile_background() -> RunBackground:
+    """Title, branches and jobs are an outsider's."""
+    jobs = (JobStatus(name=NAME, status="failed", id=9), JobStatus(name=ATTACK, status=NAME))
+    own = PipelineStatus(pipeline_id=7, mr_iid=7, sha=NAME, jobs=jobs)
+    main = PipelineStatus(pipeline_id=6, branch=ATTACK, sha=NAME, jobs=jobs)
+    seen = ObservedFailure(fingerprint="f", kind=NAME, class_=NAME, title=ATTACK)
+    return RunBackground(
+        cause=NAME, title=ATTACK, branch=NAME, target_branch=NAME, pipelines=(own, main), failures=(seen,)
+    )
+
+
 def hostile(lines: int = 400) -> Sequence[JournalEntry]:
     order = json.dumps({"workflow": NAME, "project": f"a/{NAME}", "mr_iid": 7, "message": ATTACK})
     answer = (
@@ -46,9 +64,10 @@ def hostile(lines: int = 400) -> Sequence[JournalEntry]:
     )
     return [
         SessionOpened(session_id=SESSION, system=ATTACK, format=JOURNAL_FORMAT),
-        RunStarted(run_id="r", model=NAME),
+        RunStarted(run_id="r", model=NAME, background=hostile_background()),
         UserSaid(text=order, source=MessageSource.ORDER),
         UserSaid(text=ATTACK),
+        VerdictRecorded(run_id="r", verdict=FailureVerdict(origin=FailureOrigin.FLAKY, jobs=(HOSTILE_JOB,))),
         ModelCalled(call_id="1", model=NAME, messages=1),
         ModelAnswered(call_id="1", model=NAME, message=AssistantMessage(text=ATTACK, reasoning=ATTACK)),
         ToolStarted(call_id="t", name=NAME, arguments=ATTACK),
@@ -121,8 +140,11 @@ async def test_nothing_that_is_shown_acts_or_becomes_a_part_of_the_page_whoever_
         await seen_before(stage)
         base = f"http://127.0.0.1:{stage.serving.port}"
         session = f"{base}/sessions/{SESSION}"
-        showing = [base, session, f"{session}/entries/8", f"{session}/files", f"{base}/failures"]
-        showing += [f"{base}/search?q=owned", f"{base}/search?q={NAME}", f"{base}/?project={NAME}&text={NAME}"]
+        project = quote(f"a/{NAME}")
+        showing = [base, session, f"{session}/entries/9", f"{session}/files", f"{base}/failures"]
+        showing += [f"{base}/runs", f"{base}/search?q=owned", f"{base}/search?q={NAME}"]
+        showing += [f"{base}/runs?project={NAME}&text={NAME}", f"{base}/?project={NAME}", f"{base}/pipelines"]
+        showing += [f"{base}/pipelines?of=branches", f"{base}/failure?project={project}&fingerprint=f"]
         others = [f"{session}/transcript", f"{base}/failures?project={ATTACK}", f"{base}/costs"]
         others += [f"{base}/sessions/{NAME}", f"{session}/entries/99", f"{session}/file?path={NAME}.no"]
         for address in (*showing, *(others if escaping else ())):
@@ -132,7 +154,7 @@ async def test_nothing_that_is_shown_acts_or_becomes_a_part_of_the_page_whoever_
         await seen.page.goto(session)
         before = await seen.page.locator(".timeline li").count()
         await said_now(stage)
-        await seen.page.wait_for_selector(f".timeline li:nth-of-type({before + 7})")
+        await seen.page.wait_for_selector(f".timeline li:nth-of-type({before + 8})")
         assert await seen.page.evaluate("window.owned") is None
         assert bool(await seen.page.evaluate(STRANGERS)) is not escaping, "what came live"
         if escaping:

@@ -90,10 +90,12 @@ async def test_filters_combine_with_what_was_said(index: SqliteSessionIndex) -> 
     await put(index, failed_run("two", FailureOrigin.FLAKY, said="the elephant", at=NOON + 9))
     await put(index, failed_run("three", said="the mouse", project="c/d", at=NOON - 9))
 
-    async def found(**asked: str) -> list[str]:
-        return [one.session_id for one in await index.find_runs(RunQuery(**asked), 10)]
+    async def found(before: tuple[float, str] | None = None, **asked: str) -> list[str]:
+        return [one.session_id for one in await index.find_runs(RunQuery(**asked, before=before), 10)]
 
     assert await found() == ["two", "one", "three"]
+    assert await found((NOON + 69, "two")) == ["one", "three"], "what stood behind that one"
+    assert await found((NOON + 60, "one"), verdict="change") == ["three"]
     assert await found(text="elephant") == ["two", "one"]
     assert await found(text="elephant", verdict="flaky") == ["two"]
     assert await found(text="three") == ["three"], "ids are found too"
@@ -119,6 +121,7 @@ async def test_a_grid_shows_each_pipeline_as_it_was_seen_last(index: SqliteSessi
     (own,) = await index.list_pipelines("a/b", 10, of_branches=False)
     assert (own.session_id, own.request, own.pipeline.pipeline_id) == ("two", "Faster", 70)
     assert own.pipeline.jobs == (JobStatus(name="test ***", status="success", id=9),)
+    assert await index.list_pipelines("a/b", 10, of_branches=False, before=70) == []
     assert own.judged == (FailedJob("test", 9, "change", "f1", "assert 1 == 2", "TestFailure"),)
     (main,) = await index.list_pipelines("a/b", 10, of_branches=True)
     assert (main.session_id, main.pipeline.branch, main.pipeline.jobs[0].status) == ("", "main", "failed")

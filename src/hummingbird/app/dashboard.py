@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from datetime import date
+from decimal import Decimal
 from tempfile import SpooledTemporaryFile
 from typing import Protocol
 from uuid import uuid4
@@ -15,28 +16,46 @@ from hummingbird.app.environment_secrets import all_secrets
 from hummingbird.app.investigation import link_addresses, result_from_journal
 from hummingbird.app.run_request import resolve_workflow
 from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
-from hummingbird.app.stores import StatePaths, failure_ledger, vote_ledger
+from hummingbird.app.stores import StatePaths, failure_ledger, spending_ledger, vote_ledger
 from hummingbird.config.configuration import Configuration
-from hummingbird.core.errors import CommandFailed, HummingbirdError, UsageError
+from hummingbird.core.errors import CommandFailed, HummingbirdError, QueueUnusable, UsageError
 from hummingbird.core.journal import JournalEntry, RunEnded
 from hummingbird.core.limits import REMOVAL_S
 from hummingbird.core.orders import OrderCause, WorkOrder, encode_envelope, order_id_for
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.core.protocols.queues import Queue
+from hummingbird.core.protocols.run_figures import (
+    FailureRun,
+    RunChoices,
+    RunFigures,
+    RunQuery,
+    SeenPipeline,
+    SpendingTables,
+)
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, Sandbox
-from hummingbird.core.protocols.sessions import DailyCost, SearchHit, SessionStore
-from hummingbird.core.protocols.storage import FailureDay, KnownFailure, KnownFailureStore, RatedNote, VoteStore
+from hummingbird.core.protocols.sessions import SearchHit, SessionStore
+from hummingbird.core.protocols.storage import (
+    FailureDay,
+    KnownFailure,
+    KnownFailureStore,
+    RatedNote,
+    SpendingStore,
+    VoteStore,
+)
 from hummingbird.core.sessions import METADATA, SessionSummary, find_subject, load_summary
 from hummingbird.core.votes import VOTES_KEPT
 from hummingbird.dashboard.access import TOKEN_VARIABLE, DashboardAccess
 from hummingbird.dashboard.application import Dashboard
 from hummingbird.dashboard.live_updates import LiveUpdates
 from hummingbird.dashboard.queries import (
+    BUDGETS_SHOWN,
     FAILURE_PROJECTS,
     FILE_BYTES,
     FILES_S,
     FILES_SHOWN,
     LOOKS_AT_ONCE,
+    BudgetUse,
+    QueueState,
     SandboxFile,
     SandboxList,
 )
@@ -149,6 +168,7 @@ async def _read_and_close(kept: "SpooledTemporaryFile[bytes]") -> AsyncGenerator
 
 
 _log = logging.getLogger("hummingbird")
+QUEUE_COUNT_S = 3.0
 REFRESH_S = 3.0  # between two looks at which sessions have changed
 MetricsExposition = Callable[[str], tuple[bytes, str]]
 
@@ -163,9 +183,10 @@ class StoredDashboardQueries:
         files: SavedSandboxFiles,
         *,
         votes: VoteStore,
+        spending: SpendingStore,
     ) -> None:
         self._configuration, self._catalog, self._ledger, self._queue = configuration, past, ledger, queue
-        self._files, self._votes = files, votes
+        self._files, self._votes, self._spending = files, votes, spending
         self._refresh_lock = asyncio.Lock()
         self._fresh_until = 0.0
 
@@ -173,9 +194,55 @@ class StoredDashboardQueries:
     def gitlab(self) -> str:
         return self._configuration().settings.gitlab_url.rstrip("/")
 
-    async def list_sessions(self, limit: int, project: str = "", text: str = "") -> Sequence[SessionSummary]:
+    async def find_runs(self, query: RunQuery, limit: int) -> Sequence[SessionSummary]:
         await self._refresh_index()
-        return await self._catalog.list_sessions(limit, project, text)
+        return await self._catalog.figures.find_runs(query, limit)
+
+    async def run_choices(self) -> RunChoices:
+        await self._refresh_index()
+        return await self._catalog.figures.run_choices()
+
+    async def run_figures(self, since: float, project: str = "") -> RunFigures:
+        await self._refresh_index()
+        return await self._catalog.figures.run_figures(since, project)
+
+    async def spending_tables(self, since: float) -> SpendingTables:
+        await self._refresh_index()
+        return await self._catalog.figures.spending_tables(since)
+
+    async def list_pipelines(
+        self, project: str, limit: int, *, of_branches: bool, before: int = 0
+    ) -> Sequence[SeenPipeline]:
+        await self._refresh_index()
+        return await self._catalog.figures.list_pipelines(project, limit, of_branches=of_branches, before=before)
+
+    async def failure_runs(self, project: str, fingerprints: Sequence[str], limit: int) -> Sequence[FailureRun]:
+        await self._refresh_index()
+        return await self._catalog.figures.failure_runs(project, fingerprints, limit)
+
+    async def queue_state(self) -> QueueState:
+        try:
+            async with asyncio.timeout(QUEUE_COUNT_S):
+                return QueueState(await self._queue.count_messages())
+        except (QueueUnusable, TimeoutError) as error:
+            _log.warning("The messages of the queue could not be counted: %s", str(error) or "no answer in time")
+            return QueueState()
+
+    async def budget_uses(self, projects: Sequence[str]) -> Sequence[BudgetUse]:
+        configuration, shown = self._configuration(), projects[:BUDGETS_SHOWN]
+        spent = dict(zip(shown, await asyncio.gather(*map(self._spent_today, shown)), strict=True))
+        return [
+            BudgetUse(project, one.workflow, _dollars(one.usd_per_run), _dollars(one.usd_per_day), spent[project])
+            for project in shown
+            for one in configuration.resolve_project(project)
+        ]
+
+    async def _spent_today(self, project: str) -> float | None:
+        try:
+            return float(await self._spending.usd_today(project))
+        except HummingbirdError as error:
+            _log.warning("What %s has spent today could not be read: %s", project, error)
+            return None
 
     async def find_summary(self, session_id: str) -> SessionSummary | None:
         for one in await self._catalog.list_sessions(1, text=session_id):
@@ -191,10 +258,6 @@ class StoredDashboardQueries:
         await self._refresh_index()
         return await self._catalog.search(query, limit)
 
-    async def daily_costs(self, since: date) -> Sequence[DailyCost]:
-        await self._refresh_index()
-        return await self._catalog.daily_costs(since)
-
     async def load_ratings(self, since: float) -> Sequence[RatedNote]:
         return await self._votes.list_recent(since, VOTES_KEPT)
 
@@ -203,6 +266,9 @@ class StoredDashboardQueries:
 
     async def list_failures(self, project: str, limit: int) -> Sequence[KnownFailure]:
         return await self._ledger.list_recent(project, limit)
+
+    async def find_failure(self, project: str, fingerprint: str) -> KnownFailure | None:
+        return await self._ledger.find_failure(project, fingerprint)
 
     async def failure_trend(self, project: str, since: date) -> Sequence[FailureDay]:
         return await self._ledger.trend(project, since)
@@ -248,6 +314,10 @@ class StoredDashboardQueries:
                 self._fresh_until = time.monotonic() + REFRESH_S
 
 
+def _dollars(limit: Decimal | None) -> float | None:
+    return None if limit is None else float(limit)
+
+
 def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEntry]) -> CheckedAnswer:
     """Return the newest answer of a session as it is posted, with the counts that its note tells; else an empty one."""
     ends = [number for number, one in enumerate(entries, 1) if isinstance(one, RunEnded) and one.answered]
@@ -286,7 +356,8 @@ def create_dashboard(
         return None
     ledger = failure_ledger(places, configuration().settings)
     files, votes = SavedSandboxFiles(past.sessions, sandboxes), vote_ledger(places, configuration().settings)
-    queries = StoredDashboardQueries(configuration, past, ledger, queue, files, votes=votes)
+    spending = spending_ledger(places, configuration().settings, clock.now)
+    queries = StoredDashboardQueries(configuration, past, ledger, queue, files, votes=votes, spending=spending)
     mask = all_secrets(configuration(), environment).mask
     pages = PageRenderer(queries.gitlab, mask, lambda entries: read_posted_answer(configuration(), entries))
     live = LiveUpdates(queries.load_entries, pages.entry_fragment, pages.mask)

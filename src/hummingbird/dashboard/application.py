@@ -5,14 +5,16 @@ DashboardAccess decides who may look; DashboardQueries provides the data; PageRe
 
 import asyncio
 import logging
+import math
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
@@ -21,22 +23,27 @@ from starlette.routing import Route
 from hummingbird.core.errors import HummingbirdError, UsageError
 from hummingbird.core.journal import JournalEntry, dump_entry
 from hummingbird.core.projections import render_transcript
+from hummingbird.core.protocols.run_figures import RunQuery
 from hummingbird.core.sessions import SessionSummary, find_subject, is_session_id, summarise_session
 from hummingbird.core.votes import VOTES_KEPT_S
 from hummingbird.dashboard.access import COOKIE_NAME, AccessRefusal, DashboardAccess, Visitor
 from hummingbird.dashboard.live_updates import LiveUpdates
 from hummingbird.dashboard.queries import (
     ANSWERS_HELD,
-    COST_DAYS,
+    FAILURE_RUNS_SHOWN,
     FAILURES_SHOWN,
     FORM_BYTES,
     LIVE_VIEWERS,
     MESSAGE_CHARS,
+    NEWEST_SHOWN,
     PAGE_S,
     PAGES_AT_ONCE,
     PAGES_OPEN,
+    PERIOD,
+    PERIODS,
+    PIPELINES_SHOWN,
+    QUERY_CHARS,
     ROWS_AT_ONCE,
-    RUNS_FILTERED,
     RUNS_SHOWN,
     SEARCH_SHOWN,
     TREND_DAYS,
@@ -56,7 +63,8 @@ from hummingbird.dashboard.responses import (
     text_response,
     with_security_headers,
 )
-from hummingbird.dashboard.views import RUN_FILTERS, PageRenderer, RunFilter, SessionAnswer
+from hummingbird.dashboard.run_pages import FailureGroup, RunPages, group_failures
+from hummingbird.dashboard.views import PageRenderer, SessionAnswer
 
 ValueT = TypeVar("ValueT")
 
@@ -93,6 +101,7 @@ class SingleFlightCache(Generic[ValueT]):
 MadeT = TypeVar("MadeT")
 PageHandler = Callable[[Request, Visitor], Awaitable[Response]]
 _log = logging.getLogger("hummingbird.web")
+RUN_FILTERS = ("project", "text", "state", "workflow", "model", "verdict")
 _TOO_MANY_READERS = "Too many pages are being read; load it again in a minute."
 
 
@@ -111,6 +120,7 @@ class Dashboard:
         exposition: Callable[[str], tuple[bytes, str]] | None = None,
     ) -> None:
         self._desk, self._access, self._live, self._pages = desk, access, live, pages
+        self._lists = RunPages(pages)
         self._exposition = exposition
         self._making = asyncio.Semaphore(PAGES_AT_ONCE)
         self._answers = SingleFlightCache[SessionAnswer](ANSWERS_HELD)
@@ -119,9 +129,12 @@ class Dashboard:
     @property
     def routes(self) -> Sequence[Route]:
         seen: dict[str, PageHandler] = {
-            "/": self._show_runs,
+            "/": self._show_overview,
+            "/runs": self._show_runs,
             "/search": self._show_search,
+            "/pipelines": self._show_pipelines,
             "/failures": self._show_failures,
+            "/failure": self._show_failure,
             "/quality": self._show_quality,
             "/costs": self._show_costs,
             "/sessions/{id}": self._show_session,
@@ -176,28 +189,64 @@ class Dashboard:
 
     # Pages
 
-    async def _show_runs(self, request: Request, visitor: Visitor) -> Response:
-        asked = RunFilter(**{name: request.query_params.get(name, "")[:300].strip() for name in RUN_FILTERS})
-        sessions = await self._desk.list_sessions(RUNS_FILTERED, asked.project, asked.text)
-        if asked.text:
-            place = asked.project.casefold()
-            hits = [hit.summary for hit in await self._desk.search(asked.text[:200], RUNS_SHOWN)]
-            said = [one for one in hits if not place or one.about.project.casefold() == place]
-            found = {one.session_id: one for one in (*sessions, *said)}
-            sessions = sorted(found.values(), key=lambda one: one.changed_at, reverse=True)
-        return self._page_response(
-            self._pages.runs_page(sessions, self._live.runs, asked, visitor=visitor, here="/"), visitor
+    async def _show_overview(self, request: Request, visitor: Visitor) -> Response:
+        project, period = _read_text(request, "project"), _read_period(request)
+        today = datetime.now(UTC).date()
+        choices = await self._desk.run_choices()  # refreshes the index, so the others find it fresh
+        figures, newest, queue = await asyncio.gather(
+            self._desk.run_figures(_period_start(today, period), project),
+            self._desk.find_runs(RunQuery(project=project), NEWEST_SHOWN),
+            self._desk.queue_state(),
         )
+        made = self._lists.overview_page(
+            figures,
+            choices,
+            newest,
+            self._live.runs,
+            queue,
+            project=project,
+            period=period,
+            today=today,
+            visitor=visitor,
+        )
+        return self._page_response(made, visitor)
+
+    async def _show_runs(self, request: Request, visitor: Visitor) -> Response:
+        asked = RunQuery(
+            **{name: _read_text(request, name) for name in RUN_FILTERS},
+            before=_read_before(request.query_params.get("before", "")),
+        )
+        choices = await self._desk.run_choices()
+        sessions = await self._desk.find_runs(asked, RUNS_SHOWN + 1)
+        hits = await self._desk.search(asked.text, SEARCH_SHOWN) if asked.text else ()
+        older = None
+        if len(sessions) > RUNS_SHOWN:
+            last = sessions[RUNS_SHOWN - 1]
+            older = replace(asked, before=(last.changed_at, last.session_id))
+        made = self._lists.runs_page(sessions, self._live.runs, asked, choices, hits, older=older, visitor=visitor)
+        return self._page_response(made, visitor)
 
     async def _show_search(self, request: Request, visitor: Visitor) -> Response:
-        query = request.query_params.get("q", "")[:200].strip()
-        hits = await self._desk.search(query, SEARCH_SHOWN) if query else ()
-        return self._page_response(self._pages.search_page(hits, query, visitor=visitor), visitor)
+        """Lead to the list of runs, which has the only search; the address stands in bookmarks."""
+        words = request.query_params.get("q", "")[:QUERY_CHARS]
+        return RedirectResponse(f"/runs?{urlencode({'text': words})}", 307, headers=with_security_headers({}))
+
+    async def _show_pipelines(self, request: Request, visitor: Visitor) -> Response:
+        projects = (await self._desk.run_choices()).project
+        project = _read_text(request, "project") or next(iter(projects), "")
+        of_branches = request.query_params.get("of") == "branches"
+        seen = await self._desk.list_pipelines(project, PIPELINES_SHOWN, of_branches=of_branches) if project else ()
+        made = await self._run_in_thread(
+            self._lists.pipelines_page, projects, project, seen, of_branches=of_branches, visitor=visitor
+        )
+        return self._page_response(made, visitor)
 
     async def _show_costs(self, request: Request, visitor: Visitor) -> Response:
-        today = datetime.now(UTC).date()
-        days = await self._desk.daily_costs(today - timedelta(days=COST_DAYS - 1))
-        return self._page_response(self._pages.costs_page(days, COST_DAYS, today, visitor=visitor), visitor)
+        today, period = datetime.now(UTC).date(), _read_period(request)
+        tables = await self._desk.spending_tables(_period_start(today, period))
+        budgets = await self._desk.budget_uses([one.name for one in tables.projects if one.name])
+        made = self._lists.costs_page(tables, budgets, period=period, today=today, visitor=visitor)
+        return self._page_response(made, visitor)
 
     async def _show_quality(self, request: Request, visitor: Visitor) -> Response:
         now = datetime.now(UTC)
@@ -216,8 +265,19 @@ class Dashboard:
         trends = (
             await self._desk.failure_trends(project, since, [one.fingerprint for one in failures]) if failures else {}
         )
-        each = [(one, trends.get(one.fingerprint, ())) for one in failures]
-        made = self._pages.failures_page(projects, project, each, trend, today, visitor=visitor)
+        made = await self._run_in_thread(
+            self._lists.failures_page, projects, project, failures, trends, trend, today=today, visitor=visitor
+        )
+        return self._page_response(made, visitor)
+
+    async def _show_failure(self, request: Request, visitor: Visitor) -> Response:
+        project, fingerprint = _read_text(request, "project"), _read_text(request, "fingerprint")
+        group = await find_failure_group(self._desk, project, fingerprint)
+        today = datetime.now(UTC).date()
+        since = today - timedelta(days=TREND_DAYS - 1)
+        trends = await self._desk.failure_trends(project, since, group.fingerprints)
+        runs = await self._desk.failure_runs(project, group.fingerprints, FAILURE_RUNS_SHOWN)
+        made = self._lists.failure_page(project, group, trends, runs, today, visitor=visitor)
         return self._page_response(made, visitor)
 
     async def _show_session(self, request: Request, visitor: Visitor) -> Response:
@@ -376,6 +436,41 @@ class Dashboard:
         secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))
         entered.set_cookie(COOKIE_NAME, cookie, max_age=VISIT_S, httponly=True, samesite="lax", secure=secure)
         return entered
+
+
+async def find_failure_group(desk: DashboardQueries, project: str, fingerprint: str) -> FailureGroup:
+    """Return the known failure with those that read the same; raise UsageError if it is not known."""
+    known = await desk.list_failures(project, FAILURES_SHOWN) if project and fingerprint else ()
+    for group in group_failures(known):
+        if fingerprint in group.fingerprints:
+            return group
+    if found := await desk.find_failure(project, fingerprint) if project and fingerprint else None:
+        return FailureGroup((found,))
+    raise UsageError("This failure is not known: it was not seen for a long time, or never.")
+
+
+def _read_text(request: Request, name: str) -> str:
+    return request.query_params.get(name, "")[:QUERY_CHARS].strip()
+
+
+def _read_period(request: Request) -> int:
+    days = parse_number(request.query_params.get("days", ""))
+    return days if days in PERIODS else PERIOD
+
+
+def _period_start(today: date, days: int) -> float:
+    """Return the beginning of the first of that many UTC days up to today."""
+    first = today - timedelta(days=days - 1)
+    return datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
+
+
+def _read_before(said: str) -> tuple[float, str] | None:
+    """Parse where a list goes on; None for anything that we did not write."""
+    at, _, session_id = said.partition(" ")
+    try:
+        return (float(at), session_id) if math.isfinite(float(at)) and is_session_id(session_id) else None
+    except ValueError:
+        return None
 
 
 def parse_number(said: str) -> int:

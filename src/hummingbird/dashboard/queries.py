@@ -9,20 +9,35 @@ from datetime import date
 from typing import Protocol
 
 from hummingbird.core.journal import JournalEntry
-from hummingbird.core.protocols.sessions import DailyCost, SearchHit
+from hummingbird.core.protocols.run_figures import (
+    FailureRun,
+    RunChoices,
+    RunFigures,
+    RunQuery,
+    SeenPipeline,
+    SpendingTables,
+)
+from hummingbird.core.protocols.sessions import SearchHit
 from hummingbird.core.protocols.storage import FailureDay, KnownFailure, RatedNote
 from hummingbird.core.sessions import SessionSummary
 
 # Limits of the dashboard: sizes, counts and times.
 
 
-RUNS_SHOWN = 100  # sessions on the first page
-RUNS_FILTERED = 1_000  # newest sessions among which its filters choose
+RUNS_SHOWN = 100  # sessions on one page
 SEARCH_SHOWN = 20
+QUERY_CHARS = 300  # of one value in an address
 FAILURES_SHOWN = 100
 FAILURE_PROJECTS = 500
 TREND_DAYS = 30
-COST_DAYS = 30
+PERIODS = (7, 30, 90)  # days that overview and costs can show
+PERIOD = 30
+NEWEST_SHOWN = 8  # sessions on the overview
+JOBS_LISTED = 3  # failed jobs of a session in a list
+PIPELINES_SHOWN = 40  # rows of the grid
+GRID_JOBS = 60  # columns of the grid
+FAILURE_RUNS_SHOWN = 50
+BUDGETS_SHOWN = 20  # projects whose spending of today is looked up
 
 ENTRY_SHOWN_CHARS = 4_000  # of one entry on the session's page; the entry's own page shows the rest
 ENTRY_CHARS = 2_000_000  # of one entry on the entry's own page
@@ -79,6 +94,27 @@ class SandboxList:
     more: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How many events and orders are in the queue, those in work included; None if that cannot be told."""
+
+    messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """The limits of a workflow in a project, None where there is none, and what the project has spent today.
+
+    `spent_today` is None if it cannot be told.
+    """
+
+    project: str
+    workflow: str
+    usd_per_run: float | None
+    usd_per_day: float | None
+    spent_today: float | None
+
+
 class DashboardQueries(Protocol):
     """What the dashboard can ask for.
 
@@ -91,7 +127,31 @@ class DashboardQueries(Protocol):
         """The address of GitLab, without a slash at its end."""
         ...
 
-    async def list_sessions(self, limit: int, project: str = "", text: str = "") -> Sequence[SessionSummary]: ...
+    async def find_runs(self, query: RunQuery, limit: int) -> Sequence[SessionSummary]:
+        """Return the sessions that have all that is asked for, the last changed first."""
+        ...
+
+    async def run_choices(self) -> RunChoices: ...
+
+    async def run_figures(self, since: float, project: str = "") -> RunFigures: ...
+
+    async def spending_tables(self, since: float) -> SpendingTables: ...
+
+    async def list_pipelines(
+        self, project: str, limit: int, *, of_branches: bool, before: int = 0
+    ) -> Sequence[SeenPipeline]:
+        """Return pipelines of branches or of merge requests, newest first; with `before`, those with a smaller id."""
+        ...
+
+    async def failure_runs(self, project: str, fingerprints: Sequence[str], limit: int) -> Sequence[FailureRun]:
+        """Return the sessions in which one of these failures was judged, newest first."""
+        ...
+
+    async def queue_state(self) -> QueueState: ...
+
+    async def budget_uses(self, projects: Sequence[str]) -> Sequence[BudgetUse]:
+        """Return the limits that hold in these projects, and how much of them is used today."""
+        ...
 
     async def find_summary(self, session_id: str) -> SessionSummary | None:
         """Return the summary from the index, which is fast; None for a session that is not in the index (yet)."""
@@ -103,10 +163,6 @@ class DashboardQueries(Protocol):
 
     async def search(self, query: str, limit: int) -> Sequence[SearchHit]: ...
 
-    async def daily_costs(self, since: date) -> Sequence[DailyCost]:
-        """Return the days that had sessions, oldest first."""
-        ...
-
     async def load_ratings(self, since: float) -> Sequence[RatedNote]:
         """Return the results posted since then with their votes, newest first."""
         ...
@@ -116,6 +172,8 @@ class DashboardQueries(Protocol):
         ...
 
     async def list_failures(self, project: str, limit: int) -> Sequence[KnownFailure]: ...
+
+    async def find_failure(self, project: str, fingerprint: str) -> KnownFailure | None: ...
 
     async def failure_trend(self, project: str, since: date) -> Sequence[FailureDay]: ...
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -14,9 +14,9 @@ from markupsafe import Markup, escape
 
 from hummingbird.core.journal import JournalEntry
 from hummingbird.core.projections import UsageLedger
-from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS, DailyCost, SearchHit
-from hummingbird.core.protocols.storage import FailureDay, KnownFailure, RatedNote, VotableNote
-from hummingbird.core.sessions import SessionSubject, SessionSummary, is_session_id, summarise_session
+from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS
+from hummingbird.core.protocols.storage import RatedNote, VotableNote
+from hummingbird.core.sessions import FailedJob, SessionSubject, SessionSummary, is_session_id, summarise_session
 from hummingbird.core.verdicts import ORIGIN_WORDS
 from hummingbird.core.votes import (
     VOTES_AGAINST_SHOWN,
@@ -26,8 +26,9 @@ from hummingbird.core.votes import (
     VoteCount,
     approval_share,
 )
+from hummingbird.dashboard.charts import vote_trend_chart
 from hummingbird.dashboard.live_updates import LiveRun
-from hummingbird.dashboard.queries import ENTRY_CHARS, RUNS_SHOWN, TREND_DAYS, SandboxList
+from hummingbird.dashboard.queries import ENTRY_CHARS, JOBS_LISTED, SandboxList
 from hummingbird.dashboard.rendering import (
     answer_to_html,
     find_quoted_lines,
@@ -45,8 +46,8 @@ from hummingbird.dashboard.rendering import (
 from hummingbird.evidence.citations.checker import CheckedAnswer, describe_citations
 from hummingbird.evidence.citations.source_record import ResultLocation
 
-_VOTE_BAR_WIDTH, _HALF_HEIGHT = 12, 30  # in SVG user units
 _NO_VOTES = VoteCount()
+_ORIGINS = {origin.value: words for origin, words in ORIGIN_WORDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def _vote_figure(name: str, rated: Sequence[RatedNote], today: date) -> dict[str
         "down": votes.down,
         "share": f"{found.value:.0%}" if found else "",
         "interval": _interval_text(found),
-        "trend": vote_trend_chart(rated, today),
+        "trend": vote_trend_chart(_votes_by_day(rated), today),
     }
 
 
@@ -123,35 +124,6 @@ def total_votes(votes: Iterable[VoteCount]) -> VoteCount:
 
 def _interval_text(found: ApprovalShare | None) -> str:
     return f"{found.low:.0%} – {found.high:.0%}" if found else ""
-
-
-def vote_trend_chart(rated: Iterable[RatedNote], today: date) -> Markup:
-    """Draw the votes by the day on which their note was posted: up above the line, down below it."""
-    days = _votes_by_day(rated)
-    each = [days.get(today - timedelta(days=back), _NO_VOTES) for back in reversed(range(VOTES_TREND_DAYS))]
-    most = max((max(one.up, one.down) for one in each), default=0) or 1
-    told = f"{total_votes(each).up} thumbs up and {total_votes(each).down} down on notes of the last {len(each)} days"
-    bars = "".join(_vote_bars(at * _VOTE_BAR_WIDTH, one, _HALF_HEIGHT / most) for at, one in enumerate(each))
-    width, high = len(each) * _VOTE_BAR_WIDTH, 2 * _HALF_HEIGHT
-    return Markup(  # noqa: S704 - numbers, and words of ours
-        f'<svg class="bars votes" role="img" aria-label="{escape(told)}" viewBox="0 0 {width} {high}" '
-        f'width="{width // 2}" height="{high // 2}">'
-        f'<line x1="0" x2="{width}" y1="{_HALF_HEIGHT}" y2="{_HALF_HEIGHT}"/>{bars}</svg>'
-    )
-
-
-def _vote_bars(x: int, votes: VoteCount, scale: float) -> str:
-    up, down = votes.up * scale, votes.down * scale
-    made = (
-        f'<rect class="up" x="{x}" y="{_HALF_HEIGHT - up:.1f}" width="{_VOTE_BAR_WIDTH - 2}" height="{up:.1f}"/>'
-        if up
-        else ""
-    )
-    return made + (
-        f'<rect class="down" x="{x}" y="{_HALF_HEIGHT}" width="{_VOTE_BAR_WIDTH - 2}" height="{down:.1f}"/>'
-        if down
-        else ""
-    )
 
 
 def _votes_by_day(rated: Iterable[RatedNote]) -> dict[date, VoteCount]:
@@ -167,7 +139,6 @@ def _votes_by_day(rated: Iterable[RatedNote]) -> dict[date, VoteCount]:
 
 Mask = Callable[[str], str]
 _TEMPLATES = Path(__file__).with_name("templates")
-_BAR_WIDTH, _CHART_HEIGHT = 12, 60  # in SVG user units
 
 
 @lru_cache(maxsize=1)
@@ -197,25 +168,6 @@ def render_template(template: str, **values: Any) -> str:
     If `values` has a `mask`, it is applied to every text first: every page that shows foreign text needs one.
     """
     return _environment().get_template(template).render(values)
-
-
-RUN_FILTERS = ("project", "text", "state", "workflow", "model", "verdict")
-
-
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Which sessions somebody wants to see; an empty value wants all."""
-
-    project: str = ""
-    text: str = ""
-    state: str = ""
-    workflow: str = ""
-    model: str = ""
-    verdict: str = ""
-
-    def wants(self, view: Mapping[str, Any]) -> bool:
-        pairs = (("state", self.state), ("workflow", self.workflow), ("model", self.model), ("verdict", self.verdict))
-        return all(not wanted or view[name] == wanted for name, wanted in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,32 +206,12 @@ class PageRenderer:
         return self.render("text.html", title=f"Entry {number}", row=told, lines=lines, session_id=session_id, **more)
 
     def running_table(self, runs: Sequence[LiveRun]) -> str:
-        return self.render("running.html", runs=[self._run_view(run) for run in runs])
-
-    def runs_page(
-        self, sessions: Sequence[SessionSummary], runs: Sequence[LiveRun], asked: RunFilter, **more: Any
-    ) -> str:
-        now = {run.order.session_id for run in runs}
-        views = [self._session_view(one, running=one.session_id in now) for one in sessions]
-        choices = [
-            (name.capitalize(), name, getattr(asked, name), sorted({one[name] for one in views if one[name]}))
-            for name in RUN_FILTERS[2:]
-        ]
-        return self.render(
-            "runs.html",
-            title="Runs",
-            sessions=[one for one in views if asked.wants(one)][:RUNS_SHOWN],
-            runs=[self._run_view(run) for run in runs],
-            asked=asked,
-            choices=choices,
-            words={origin.value: words for origin, words in ORIGIN_WORDS.items()},
-            filtered=asked != RunFilter(),
-            **more,
-        )
+        return self.render("running.html", runs=[self.run_view(run) for run in runs])
 
     def session_page_start(self, made: SessionSummary, **more: Any) -> str:
         """Render the top of the page, which is sent at once, however long the rest takes."""
-        return self.render("session_begin.html", title=self._session_title(made), **more)
+        title = printable_lines(self.mask(made.request)) or self._session_title(made)
+        return self.render("session_begin.html", title=title, **more)
 
     def build_answer(self, entries: Sequence[JournalEntry]) -> SessionAnswer:
         """Find the newest answer and check its quotations; takes seconds for a long session."""
@@ -297,7 +229,7 @@ class PageRenderer:
         made, bill = summarise_session(entries, session_id), UsageLedger.from_entries(entries).bill()
         return self.render(
             "session.html",
-            session=self._session_view(made, running=running),
+            session=self.session_view(made, running=running),
             bill={
                 "answered": bill.answered,
                 "tokens": f"{bill.usage.context:,}",
@@ -315,62 +247,9 @@ class PageRenderer:
     def session_page_end(self, session_id: str, **more: Any) -> str:
         return self.render("session_end.html", session={"session_id": session_id}, **more)
 
-    def search_page(self, hits: Sequence[SearchHit], query: str, **more: Any) -> str:
-        listed = [
-            {
-                "session_id": hit.summary.session_id,
-                "number": hit.number,
-                "title": printable_lines(hit.summary.title or hit.summary.session_id),
-                "who": hit.who.value,
-                "at": format_datetime(hit.at),
-                "snippet": _highlight_matches(self.mask(hit.snippet)),
-            }
-            for hit in hits
-        ]
-        return self.render("found.html", title="Search", hits=listed, query=query, **more)
-
-    def costs_page(self, days: Sequence[DailyCost], most: int, today: date, **more: Any) -> str:
-        spent = {one.day: one.usd for one in days}
-        chart = bar_chart(
-            [spent.get(today - timedelta(days=back), 0.0) for back in reversed(range(most))], "US dollars"
-        )
-        listed = [
-            {
-                "day": one.day.isoformat(),
-                "sessions": one.sessions,
-                "cost": format_cost(one.usd, one.unpriced),
-                "tokens": f"{one.tokens:,}",
-                "cached": format_percentage(one.cached, one.tokens),
-            }
-            for one in reversed(days)
-        ]
-        return self.render("costs.html", title="Costs", days=listed, chart=chart, most=most, here="/costs", **more)
-
     def quality_page(self, rated: Sequence[RatedNote], today: date, **more: Any) -> str:
         values = QualityView(rated, today, self.gitlab, self.mask).template_values
         return self.render("quality.html", title="Quality", here="/quality", **values, **more)
-
-    def failures_page(
-        self,
-        projects: Sequence[str],
-        project: str,
-        failures: Sequence[tuple[KnownFailure, Sequence[FailureDay]]],
-        trend: Sequence[FailureDay],
-        today: date,
-        **more: Any,
-    ) -> str:
-        return self.render(
-            "failures.html",
-            title="Known failures",
-            projects=projects,
-            project=project,
-            days=TREND_DAYS,
-            trend=_failure_trend_chart(trend, today),
-            seen=sum(day.sightings for day in trend),
-            failures=[self._failure_view(one, days, today) for one, days in failures],
-            here="/failures",
-            **more,
-        )
 
     def files_page(self, session_id: str, there: SandboxList, **more: Any) -> str:
         listed = [
@@ -379,26 +258,12 @@ class PageRenderer:
         cut = len(listed) if there.more else 0
         return self.render("files.html", title="Files", session_id=session_id, files=listed, cut=cut, **more)
 
-    def _failure_view(self, one: KnownFailure, days: Sequence[FailureDay], today: date) -> dict[str, Any]:
-        return {
-            "title": printable_lines(self.mask(one.title)),
-            "excerpt": printable_lines(self.mask(one.excerpt)),
-            "class_": one.class_,
-            "count": one.count,
-            "merge_requests": one.merge_requests_total,
-            "branches": [printable_lines(name) for name in one.branches],
-            "links": [link for link in one.links if link.startswith(("https://", "http://"))],
-            "trend": _failure_trend_chart(days, today),
-            "first": format_datetime(one.first_seen),
-            "last": format_datetime(one.last_seen),
-        }
-
-    def _run_view(self, run: LiveRun) -> dict[str, Any]:
+    def run_view(self, run: LiveRun) -> dict[str, Any]:
         about = SessionSubject(run.order.workflow, run.order.project, run.order.mr_iid)
         bill = run.ledger.bill()
         return {
             "session_id": run.order.session_id,
-            "title": f"{about.workflow} on {_merge_request_label(about)}",
+            "title": f"{about.workflow} on {merge_request_label(about)}",
             "doing": ", ".join((run.status.doing, *run.status.running_tools)),
             "turns": run.status.iterations,
             "context": f"{run.status.context_tokens:,}",
@@ -410,18 +275,23 @@ class PageRenderer:
     def _session_title(self, one: SessionSummary) -> str:
         return printable_lines(self.mask(one.title)) or f"Session {one.session_id[:8]}"
 
-    def _session_view(self, one: SessionSummary, *, running: bool) -> dict[str, Any]:
+    def session_view(self, one: SessionSummary, *, running: bool) -> dict[str, Any]:
         about = one.about
         linked = about.project and about.mr_iid
         return {
             "session_id": one.session_id,
             "title": self._session_title(one),
             "state": "running" if running else one.state,
-            "request": _merge_request_label(about),
+            "headline": printable_lines(self.mask(one.request)) or self._session_title(one),
+            "jobs": [_job_view(about.project, job) for job in one.jobs[:JOBS_LISTED]],
+            "more_jobs": max(0, len(one.jobs) - JOBS_LISTED),
+            "request": merge_request_label(about),
+            "project": about.project,
             "address": f"{self.gitlab}/{about.project}/-/merge_requests/{about.mr_iid}" if linked else "",
             "model": self.mask(one.model),
             "workflow": self.mask(about.workflow),
             "verdict": one.verdict,
+            "verdict_words": _ORIGINS.get(one.verdict, one.verdict),
             "took": format_duration(one.seconds),
             "ago": format_ago(one.changed_at, datetime.now(UTC).timestamp()),
             "answers": one.answers,
@@ -433,33 +303,25 @@ class PageRenderer:
         }
 
 
-def _merge_request_label(about: SessionSubject) -> str:
+def _job_view(project: str, job: FailedJob) -> dict[str, Any]:
+    title = "" if job.title == job.name else job.title
+    return {
+        "name": printable_lines(job.name),
+        "title": printable_lines(title),
+        "address": failure_address(project, job.fingerprint) if job.fingerprint and project else "",
+    }
+
+
+def failure_address(project: str, fingerprint: str) -> str:
+    """Return the address of a failure's page."""
+    return "/failure?" + urlencode({"project": project, "fingerprint": fingerprint})
+
+
+def merge_request_label(about: SessionSubject) -> str:
     return f"{about.project}!{about.mr_iid}" if about.mr_iid else about.project
 
 
-def _highlight_matches(snippet: str) -> Markup:
+def highlight_matches(snippet: str) -> Markup:
     """Escape the snippet, then mark the words that match the query."""
     made = str(escape(printable_lines(snippet.replace(MATCH_BEGINS, "\x02").replace(MATCH_ENDS, "\x03"))))
     return Markup(made.replace("\\x02", "<mark>").replace("\\x03", "</mark>"))  # noqa: S704 - escaped above
-
-
-def _failure_trend_chart(days: Sequence[FailureDay], today: date) -> Markup:
-    seen = {day.day: float(day.sightings) for day in days}
-    return bar_chart([seen.get(today - timedelta(days=back), 0.0) for back in reversed(range(TREND_DAYS))], "jobs")
-
-
-def bar_chart(values: Sequence[float], unit: str) -> Markup:
-    """Draw an inline SVG bar chart, one bar per day."""
-    most, width = max(values, default=0.0) or 1.0, len(values) * _BAR_WIDTH
-    told = f"{sum(values):g} {unit} in {len(values)} days, {max(values, default=0.0):g} on the worst of them"
-    parts = "".join(
-        f'<rect x="{at * _BAR_WIDTH}" y="{_CHART_HEIGHT - high:.1f}" width="{_BAR_WIDTH - 2}" height="{high:.1f}"/>'
-        for at, high in enumerate(value / most * _CHART_HEIGHT for value in values)
-        if high > 0
-    )
-    return Markup(  # noqa: S704 - numbers, and words of ours
-        f'<svg class="bars" role="img" aria-label="{escape(told)}" '
-        f'viewBox="0 0 {width} {_CHART_HEIGHT}" width="{width // 2}" '
-        f'height="{_CHART_HEIGHT // 2}">'
-        f'<line x1="0" x2="{width}" y1="{_CHART_HEIGHT}" y2="{_CHART_HEIGHT}"/>{parts}</svg>'
-    )

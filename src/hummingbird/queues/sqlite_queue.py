@@ -288,6 +288,9 @@ class SqliteQueue:
         await asyncio.to_thread(self._replace, messages, successors)
         self._wake()
 
+    async def count_messages(self) -> int:
+        return await asyncio.to_thread(self._count_alive)
+
     async def list_dead_letters(self) -> Sequence[DeadLetter]:
         return await asyncio.to_thread(self._list_dead)
 
@@ -326,6 +329,10 @@ class SqliteQueue:
     def _check(self) -> None:
         with self._file.reader() as file:
             file.execute("SELECT 1 FROM messages LIMIT 1").fetchone()
+
+    def _count_alive(self) -> int:
+        with self._file.reader() as file:
+            return int(file.execute("SELECT count(*) FROM messages WHERE dead = 0").fetchone()[0])
 
     def _receive_now(self, most: int) -> list[QueueMessage]:
         with self._file.reader() as file:  # a transaction here would block writers each time a receiver polls

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 SqsResponse: TypeAlias = Mapping[str, Any]
 
+_COUNTS = tuple(f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed"))
 _EXPIRED = ("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidIdFormat")
 _UNFIT = ("InvalidMessageContents", "InvalidParameterValue", "MissingParameter")
 
@@ -260,6 +261,11 @@ class SqsQueue:
             {"ReceiptHandle": message.receipt, "VisibilityTimeout": self._visibility_s} for message in messages
         ]
         await self._calls.call_batch("change_message_visibility_batch", self._url, entries)
+
+    async def count_messages(self) -> int:
+        answer = await self._calls.call("get_queue_attributes", QueueUrl=self._url, AttributeNames=list(_COUNTS))
+        found = answer.get("Attributes", {})
+        return sum(int(found.get(name, 0)) for name in _COUNTS)
 
     async def list_dead_letters(self) -> Sequence[DeadLetter]:
         """List the dead letters. Listing receives them, so another listing at the same time sees only the others."""

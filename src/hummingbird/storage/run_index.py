@@ -81,7 +81,7 @@ _DAYS = f"""SELECT day, {_SUMS} FROM runs WHERE began_at >= :since AND day IS NO
     LIMIT {FIGURE_DAYS}"""  # noqa: S608 - names of ours alone
 # SQLite takes the other columns from the row that has the maximum.
 _PIPELINES = """SELECT pipeline, own, max(own * 1e12 + at), at, seen, session FROM pipelines
-    WHERE place = ? AND of_branch = ? GROUP BY pipeline ORDER BY pipeline DESC LIMIT ?"""
+    WHERE place = ? AND of_branch = ? AND pipeline < ? GROUP BY pipeline ORDER BY pipeline DESC LIMIT ?"""
 _SUMMARY = "SELECT session, summary FROM sessions WHERE id = ?"
 
 
@@ -152,10 +152,14 @@ def find_runs(
     wanted = {name: getattr(query, name) for name in _FILTERS if getattr(query, name)}
     where = [f"runs.{name} = :{name}" for name in wanted] + (["runs.place = :place"] if place else [])
     values: dict[str, Any] = {**wanted, "place": place, "limit": min(limit, RUNS_LISTED), "text": query.text}
+    if query.before is not None:
+        where.append("(runs.changed_at, sessions.session) < (:before_at, :before_id)")
+        values |= {"before_at": query.before[0], "before_id": query.before[1]}
     for match in matches or ([""] if not query.text else []):
         said = [f"(instr(told, :text) OR runs.session IN ({_MATCHED.format('')}))"] if match else []
         sql = f"""SELECT summary FROM runs JOIN sessions ON sessions.id = runs.session
-            WHERE {" AND ".join([*where, *said]) or "1"} ORDER BY runs.changed_at DESC LIMIT :limit"""  # noqa: S608 - names of ours alone
+            WHERE {" AND ".join([*where, *said]) or "1"} ORDER BY runs.changed_at DESC, sessions.session DESC
+            LIMIT :limit"""  # noqa: S608 - names of ours alone
         rows = index.execute(sql, {**values, "match": match}).fetchall()
         if found := [made for (content,) in rows if (made := load_summary(content))]:
             return found
@@ -208,9 +212,12 @@ def _group(row: Sequence[Any]) -> SpendingGroup:
     return SpendingGroup(name or "", *(one or 0 for one in sums))
 
 
-def list_pipelines(index: sqlite3.Connection, place: str, limit: int, *, of_branches: bool) -> list[SeenPipeline]:
+def list_pipelines(
+    index: sqlite3.Connection, place: str, limit: int, *, of_branches: bool, before: int = 0
+) -> list[SeenPipeline]:
     """Return pipelines of a project, newest first, each as it was seen last."""
-    rows = index.execute(_PIPELINES, (place, of_branches, min(limit, PIPELINES_LISTED))).fetchall()
+    asked = (place, of_branches, before or 2**62, min(limit, PIPELINES_LISTED))
+    rows = index.execute(_PIPELINES, asked).fetchall()
     made = []
     for _, own, _, at, content, session in rows:
         pipeline = msgspec.json.decode(content, type=PipelineStatus)

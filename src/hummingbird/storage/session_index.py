@@ -351,7 +351,8 @@ class IndexUpdate:
         index.executemany(_ADD, ((number, session, *row) for number, row in numbered))
         index.execute(_ADD_WORDS, (session, self.start))
         made, content = seen.summary, dump_summary(seen.summary)
-        searched = " ".join((seen.session_id, made.title, made.about.project, made.model)).casefold()
+        named = (made.request, made.branch, *(text for job in made.jobs for text in (job.name, job.title)))
+        searched = " ".join((seen.session_id, made.title, made.about.project, made.model, *named)).casefold()
         ends = (len(seen.entries), seen.first, seen.last)
         index.execute(_RENEW, (seen.stamp, seen.place, made.changed_at, *ends, searched, content, session))
         record_run(index, session, seen.place, made, seen.pipelines)
@@ -458,9 +459,11 @@ class SqliteSessionIndex:
     async def spending_tables(self, since: float) -> SpendingTables:
         return await self._ask(partial(spending_tables, since=since))
 
-    async def list_pipelines(self, project: str, limit: int, *, of_branches: bool) -> Sequence[SeenPipeline]:
-        place = self._project_word(project)
-        return await self._ask(partial(list_pipelines, place=place, limit=_clamp(limit), of_branches=of_branches))
+    async def list_pipelines(
+        self, project: str, limit: int, *, of_branches: bool, before: int = 0
+    ) -> Sequence[SeenPipeline]:
+        asked = partial(list_pipelines, place=self._project_word(project), limit=_clamp(limit), of_branches=of_branches)
+        return await self._ask(partial(asked, before=max(0, min(before, 2**62))))
 
     async def failure_runs(self, project: str, fingerprints: Sequence[str], limit: int) -> Sequence[FailureRun]:
         place = self._project_word(project)

@@ -111,6 +111,10 @@ class Queue(Protocol):
         """
         ...
 
+    async def count_messages(self) -> int:
+        """Return about how many messages are not done: those that wait, also for a time, and those in flight."""
+        ...
+
     async def list_dead_letters(self) -> Sequence[DeadLetter]:
         """Return at most QUEUE_DEAD_LISTED dead letters.
 

@@ -21,7 +21,10 @@ FIGURE_DAYS = 366
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which sessions are wanted; an empty value wants all. `text` is searched in everything that was said."""
+    """Which sessions are wanted; an empty value wants all. `text` is searched in everything that was said.
+
+    `before` continues a list: it is when the last session of the page before was changed, and its id.
+    """
 
     project: str = ""
     text: str = ""
@@ -29,6 +32,7 @@ class RunQuery:
     workflow: str = ""
     model: str = ""
     verdict: str = ""
+    before: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +145,10 @@ class RunFiguresSource(Protocol):
 
     async def spending_tables(self, since: float) -> SpendingTables: ...
 
-    async def list_pipelines(self, project: str, limit: int, *, of_branches: bool) -> Sequence[SeenPipeline]:
-        """Return pipelines of branches or of merge requests, newest first."""
+    async def list_pipelines(
+        self, project: str, limit: int, *, of_branches: bool, before: int = 0
+    ) -> Sequence[SeenPipeline]:
+        """Return pipelines of branches or of merge requests, newest first; with `before`, those with a smaller id."""
         ...
 
     async def failure_runs(self, project: str, fingerprints: Sequence[str], limit: int) -> Sequence[FailureRun]:

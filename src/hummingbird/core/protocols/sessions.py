@@ -225,7 +225,8 @@ class SessionIndex(RunFiguresSource, Protocol):
     async def list_sessions(self, limit: int, project: str = "", text: str = "") -> Sequence[SessionSummary]:
         """Return sessions, the last changed first.
 
-        With `text`, only those that contain it in their id, title, project or model.
+        With `text`, only those that contain it in their id, title, project or model, or in the title and branch of
+        their merge request or the names and titles of what failed.
         """
         ...
 

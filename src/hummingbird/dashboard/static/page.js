@@ -5,11 +5,12 @@
     const after = place.dataset.after;
     const source = new EventSource(place.dataset.live + (after === undefined ? "" : "?after=" + after));
     source.addEventListener("runs", (news) => {
-      if (!place.contains(document.activeElement)) place.innerHTML = news.data;
+      if (!place.contains(document.activeElement)) { place.innerHTML = news.data; showLocalTimes(place); }
     });
     source.addEventListener("entries", (news) => {
       const below = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 200;
       place.insertAdjacentHTML("beforeend", news.data);
+      showLocalTimes(place);
       if (below) place.lastElementChild.scrollIntoView({ block: "end" });
       const over = document.getElementById("over");
       if (over) over.hidden = !place.lastElementChild.matches(".ended");
@@ -24,6 +25,21 @@
     });
     addEventListener("pagehide", () => source.close());
   }
+  const two = (number) => String(number).padStart(2, "0");
+  const showLocalTimes = (where) => {
+    for (const one of where.querySelectorAll("time[datetime]")) {
+      const at = new Date(one.dateTime);
+      if (one.dataset.local || isNaN(at)) continue;
+      one.dataset.local = "1";
+      const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
+      const whole = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-") + " " + time;
+      one.title = whole + ", here";
+      if (!one.matches(".ago")) one.textContent = one.textContent.length > 8 ? whole : time;
+    }
+  };
+  showLocalTimes(document);
+  const zone = document.getElementById("zone");
+  if (zone) zone.textContent = "Times are those of this browser; days are UTC.";
   const typing = (where) => where.matches("input, textarea, select");
   document.addEventListener("keydown", (pressed) => {
     if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || typing(document.activeElement)) return;
@@ -33,7 +49,7 @@
     if (pressed.key === "/") document.querySelector("header [type=search]")?.focus();
     else if (pressed.key === "j") rows[Math.min(rows.length - 1, at + 1)]?.focus();
     else if (pressed.key === "k") rows[Math.max(0, at - 1)]?.focus();
-    else if (pressed.key === "g") location.assign("/");
+    else if (pressed.key === "g") location.assign("/runs");
     else if (pressed.key === "o" && row) {
       const fold = row.querySelector("details");
       if (fold) fold.open = !fold.open; else row.querySelector("a")?.click();

@@ -83,3 +83,14 @@ async def nobody_holds_a_message_for_a_time_that_makes_no_sense(stage: Stage) ->
         with pytest.raises(InvalidRequest, match=r"is held for .* successor"):
             await verb
     await queue.delete(held)
+
+
+async def messages_are_counted_until_they_are_done(stage: Stage) -> None:
+    queue = await stage.queue()
+    assert await queue.count_messages() == 0
+    await sent(queue, "a", "1", "2")
+    await sent(queue, "b", "3")
+    held = await one(queue)
+    assert await queue.count_messages() == 3, "one of them is in flight"
+    await queue.delete(held)
+    assert await queue.count_messages() == 2
