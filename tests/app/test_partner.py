@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hummingbird.chat.attachments import make_image
 from hummingbird.core.errors import HummingbirdError, SessionTaken, UsageError
 from hummingbird.core.journal import (
     Compacted,
@@ -312,3 +313,38 @@ async def test_grants_are_shown_and_hold_for_that_call_in_that_session(tmp_path:
             assert not another.grants()
         decided = [one for one in here.entries(session) if isinstance(one, ToolDecided)]
         assert len(decided) == 4
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
+
+
+async def test_an_image_is_sent_and_still_there_in_another_process_and_when_it_is_sent_again(tmp_path: Path) -> None:
+    def blocks(number: int) -> list[str]:
+        content = here.lab.requests[number].body["messages"][0]["content"]
+        return [one["type"] for one in content]
+
+    with home(tmp_path, Turn(text="a bird"), Turn(text="yes"), Turn(text="a bird again")) as here:
+        async with here.chat() as partner:
+            named = partner.attach_image(make_image("shot.png", PNG))
+            await partner.say(f"what is on {named}?")
+            session = partner.status().session_id
+        async with here.chat(resume=session) as partner:
+            await partner.say("sure?")
+            await partner.undo_message()
+            await partner.say(await partner.undo_message())
+    assert [blocks(number) for number in range(3)] == [["image", "text"]] * 3
+    assert named == "[image 1: shot.png, 60 bytes]"
+
+
+async def test_a_model_that_takes_no_images_and_a_session_that_is_full_of_them_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hummingbird.app.chat.SESSION_IMAGE_BYTES", 100)
+    with home(tmp_path, Turn(text="a bird")) as here:
+        async with here.chat() as partner:
+            await partner.say(f"what is on {partner.attach_image(make_image('shot.png', PNG))}?")
+            with pytest.raises(UsageError, match="more than 100 bytes"):
+                partner.attach_image(make_image("shot.png", PNG))
+            await partner.switch_model("digest")
+            with pytest.raises(UsageError, match="digest takes no images, so nothing is sent"):
+                partner.attach_image(make_image("shot.png", PNG))

@@ -10,7 +10,7 @@ from hummingbird.chat.partner import ChatPermissions, ChatStatus, ChatToolInfo, 
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome, TextDelta
 from hummingbird.core.journal import EndReason, JournalEntry, ModelAnswered, ModelCalled, RunEnded, RunStarted
-from hummingbird.core.messages import AssistantMessage
+from hummingbird.core.messages import AssistantMessage, ImagePart
 from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
@@ -36,6 +36,8 @@ class ScriptedPartner:
         self.list: list[Todo] = []
         self.attached: dict[str, bytes] = {}
         self.takes_files = True
+        self.takes_images = True
+        self.images: list[ImagePart] = []
         self.shelf = asyncio.Event()  # cleared, it takes for ever to put a file away
         self.shelf.set()
         self.closed = False
@@ -130,6 +132,12 @@ class ScriptedPartner:
 
     async def model_names(self) -> Sequence[str]:
         return ["bird", "owl"]
+
+    def attach_image(self, image: ImagePart) -> str:
+        if not self.takes_images:
+            raise UsageError("The model bird takes no images.")
+        self.images.append(image)
+        return f"[image {len(self.images)}: {image.name}]"
 
     def own_commands(self) -> Mapping[str, str]:
         return {"review": "Reviews."}

@@ -1,14 +1,24 @@
 """What goes along with a message: long pastes and mentioned files."""
 
+import base64
 import os
 import re
 from pathlib import Path
 
 import pytest
 
-from hummingbird.chat.attachments import MessageComposer, PasteStore, is_long_paste, needs_placeholder, repair_utf8
-from hummingbird.chat.screen import INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
+from hummingbird.chat.attachments import (
+    MessageComposer,
+    PasteStore,
+    is_long_paste,
+    make_image,
+    needs_placeholder,
+    read_dropped_image,
+    repair_utf8,
+)
+from hummingbird.chat.screen import IMAGE_BYTES, INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
 from hummingbird.core.errors import SandboxBroken, UsageError
+from hummingbird.core.messages import ImagePart
 
 
 class Shelf:
@@ -121,3 +131,46 @@ async def test_long_and_binary_files_are_named_with_what_to_do(tmp_path: Path) -
 def test_what_is_no_utf_8_is_replaced() -> None:
     assert repair_utf8("a\udcffb") == ("a\ufffdb", True)
     assert repair_utf8("añ😀") == ("añ😀", False)
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
+
+
+async def test_mentioned_and_pasted_images_go_along_and_stand_in_the_text(tmp_path: Path) -> None:
+    shown: list[ImagePart] = []
+
+    def attach(image: ImagePart) -> str:
+        shown.append(image)
+        return f"[image {len(shown)}]"
+
+    made = MessageComposer(tmp_path, Shelf().attach, PasteStore(), attach_image=attach)
+    (tmp_path / "big.png").write_bytes(PNG + bytes(MENTION_BYTES))
+    (tmp_path / "notes.png").write_text("only text")
+    placeholder = made.pastes.keep_image(make_image("pasted.jpg", b"\xff\xd8\xff0"))
+    message = await made.compose(f"see {placeholder} and @big.png and @notes.png")
+    assert message.startswith("see [image 2] and @big.png and @notes.png\n\n[image 1]\n\nThe file notes.png:")
+    assert [(one.name, one.media_type) for one in shown] == [("big.png", "image/png"), ("pasted.jpg", "image/jpeg")]
+    assert base64.b64decode(shown[0].data) == PNG + bytes(MENTION_BYTES)
+    assert made.original_text(message).startswith("see [image 1-")
+
+
+async def test_an_image_that_is_too_large_is_not_sent(tmp_path: Path) -> None:
+    made = MessageComposer(tmp_path, Shelf().attach, PasteStore(), attach_image=lambda image: image.name)
+    (tmp_path / "big.png").write_bytes(PNG + bytes(IMAGE_BYTES))
+    with pytest.raises(UsageError, match="has more than 3,750,000 bytes"):
+        await made.compose("see @big.png")
+
+
+def test_the_path_of_an_image_that_is_dropped_on_the_terminal_is_the_image(tmp_path: Path) -> None:
+    image = tmp_path / "a shot.png"
+    image.write_bytes(PNG)
+    (tmp_path / "secret.txt").write_text("hunter2")
+    (tmp_path / "secret.png").write_text("hunter2")
+    for pasted in (str(image), f"'{image}'", str(image).replace(" ", "\\ "), image.as_uri(), f"{image}\n"):
+        found = read_dropped_image(pasted)
+        assert found is not None
+        assert found.name == "a shot.png"
+    for pasted in (f"look at {image}", str(tmp_path / "secret.txt"), "a shot.png", f"{image}\n{image}", "\x00.png"):
+        assert read_dropped_image(pasted) is None
+    with pytest.raises(UsageError, match="is no PNG, JPEG, GIF or WebP"):
+        read_dropped_image(str(tmp_path / "secret.png"))

@@ -1,5 +1,6 @@
 """The terminal as a person has it: a real one, drawn by tmux."""
 
+import os
 import re
 import stat
 import time
@@ -433,3 +434,20 @@ def test_ctrl_g_opens_the_input_in_an_editor(window: Windows, tmp_path: Path) ->
     bird.type("a draft")
     bird.press("C-g")
     bird.wait_for("› written in an editor")
+
+
+def test_images_come_from_the_clipboard_and_from_files_that_are_dropped(window: Windows, tmp_path: Path) -> None:
+    png = tmp_path / "shot.png"
+    png.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
+    clipboard = tmp_path / "bin" / "xclip"
+    clipboard.parent.mkdir()
+    clipboard.write_text(f'#!/bin/sh\ncat "{png}"\n')
+    clipboard.chmod(0o755)
+    bird = window(PATH=f"{clipboard.parent}:{os.environ['PATH']}", DISPLAY=":9")
+    bird.type("see ")
+    bird.press("C-v")
+    bird.wait_for(lambda seen: bool(re.search(r"› see \[image 1-\w{6}: pasted.png\]", seen)))
+    bird.paste(f" {png}".encode())
+    bird.wait_for(lambda seen: bool(re.search(r"pasted.png\]\[image 2-\w{6}: shot.png\]", seen)))
+    bird.press("Enter")
+    bird.wait_for("heard 44 characters: see [image 1: pasted.png][image 2: shot.png]")

@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from hummingbird.core.errors import (
 )
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.limits import ERROR_TEXT_CHARS
-from hummingbird.core.messages import UserMessage
+from hummingbird.core.messages import ImagePart, UserMessage
 from hummingbird.models.endpoints import OpenAIEndpoint, VertexAnthropicEndpoint
 from hummingbird.models.http_model import HttpModel
 from hummingbird.models.openai_chat import OpenAIChatWire
@@ -188,3 +189,22 @@ async def test_five_streamed_calls_use_one_connection() -> None:
     async with served(pieces, pause_s=0.001) as server, model(server.url) as made:
         texts = [(await made.generate(REQUEST, lambda _: None)).message.text for _ in range(5)]
         assert (texts, server.connections) == (["hi"] * 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("400 No", b'{"error": {"message": "This model does not support image_url content."}}'),
+        ("500 No", b'{"error": {"code": 500, "message": "image input is not supported - hint: provide the mmproj"}}'),
+    ],
+)
+async def test_server_that_refuses_an_image_is_asked_again_without_it(status: str, said: bytes) -> None:
+    shown = UserMessage("what is it?", (ImagePart("shot.png", "image/png", "aGk="),))
+    request = replace(REQUEST, messages=[shown])
+    async with served(answer(said, status=status), answer(WHOLE_ANSWER)) as server, model(server.url) as made:
+        before = made.takes_images
+        assert (await made.generate(request)).message.text == "hi"
+        assert (before, made.takes_images) == (True, False)
+        await made.generate(request)
+    assert [b"image_url" in one for one in server.requests] == [True, False, False]
+    assert b"1 image(s) left out" in server.requests[1]

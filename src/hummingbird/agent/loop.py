@@ -65,6 +65,7 @@ from hummingbird.core.limits import ERROR_TEXT_CHARS, PRIMARY_COOL_DOWN_S, PROGR
 from hummingbird.core.messages import (
     NOT_RUN,
     UNKNOWN_OUTCOME,
+    ImagePart,
     NoticeKind,
     ToolCall,
     message_to_chat,
@@ -166,7 +167,13 @@ class AgentLoop:
         return self._recorder.commit()
 
     def run(
-        self, text: str, *, source: MessageSource = MessageSource.USER, history: Sequence[Any] = (), run_id: str = ""
+        self,
+        text: str,
+        *,
+        source: MessageSource = MessageSource.USER,
+        history: Sequence[Any] = (),
+        run_id: str = "",
+        images: Sequence[ImagePart] = (),
     ) -> Coroutine[Any, Any, RunOutcome]:
         """Answer one user message and always return; the outcome says what went wrong.
 
@@ -174,7 +181,7 @@ class AgentLoop:
         beginning could be written, SessionTaken when another process has continued the session, and UsageError for a
         history given to a session that has one, or while another run is under way.
         """
-        return self._run_exclusively(self._run(text, source, history, run_id or uuid4().hex))
+        return self._run_exclusively(self._run(text, source, history, run_id or uuid4().hex, images))
 
     def resume(self) -> Coroutine[Any, Any, RunOutcome]:
         """Continue a run whose process died, from its journal.
@@ -208,7 +215,9 @@ class AgentLoop:
 
         return exclusive_run()
 
-    async def _run(self, text: str, source: MessageSource, history: Sequence[Any], run_id: str) -> RunOutcome:
+    async def _run(
+        self, text: str, source: MessageSource, history: Sequence[Any], run_id: str, images: Sequence[ImagePart]
+    ) -> RunOutcome:
         resumed = self.state.was_addressed
         if history and resumed:
             raise UsageError("This session has a history of its own; start a new session to bring another one.")
@@ -225,7 +234,7 @@ class AgentLoop:
         if self._config.verdict is not None:
             self._recorder.record(VerdictRecorded(run_id=run_id, verdict=self._config.verdict))
         self._choose_model()
-        self._record_user_message(text, source)
+        self._record_user_message(text, source, images)
         return await self._drive()
 
     async def _resume(self) -> RunOutcome:
@@ -417,9 +426,10 @@ class AgentLoop:
             self._choose_model()
             self._record_user_message(*self._steers.popleft())
 
-    def _record_user_message(self, text: str, source: MessageSource) -> None:
+    def _record_user_message(self, text: str, source: MessageSource, images: Sequence[ImagePart] = ()) -> None:
         """Record a message without our own credentials, which a person may have pasted."""
-        self._recorder.record(UserSaid(text=self._config.secrets.mask_known(replace_surrogates(text)), source=source))
+        masked = self._config.secrets.mask_known(replace_surrogates(text))
+        self._recorder.record(UserSaid(text=masked, source=source, images=tuple(images)))
 
     def _record_tool_result(self, call: ToolCall, text: str, outcome: ToolOutcome) -> None:
         charges = tuple(self._paid.pop(call.id, ()))

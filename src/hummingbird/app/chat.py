@@ -47,6 +47,7 @@ from hummingbird.chat.partner import (
     LastExchange,
     find_last_exchange,
 )
+from hummingbird.chat.screen import SESSION_IMAGE_BYTES
 from hummingbird.config.field_types import PROJECT
 from hummingbird.core.errors import (
     CompactionFailed,
@@ -64,6 +65,7 @@ from hummingbird.core.journal import (
     ToolDecided,
     ToolStarted,
 )
+from hummingbird.core.messages import ImagePart, UserMessage
 from hummingbird.core.permissions import GrantScope, PermissionMode
 from hummingbird.core.projections import render_transcript
 from hummingbird.core.protocols.context_engine import CompactionProposal
@@ -72,6 +74,7 @@ from hummingbird.core.protocols.sessions import SearchHit
 from hummingbird.core.sessions import SUMMARY_CHARS, SessionSummary, find_subject, summarise_session
 from hummingbird.core.text import replace_surrogates, shorten_line
 
+_IMAGE_NAME = re.compile(r"\[image \d+: [^\n]*?, [\d,]+ bytes\]")
 _NUMBER = re.compile("[0-9]{1,9}")
 BACKGROUND_POLL_S = 1.0  # between two checks of background processes
 _GRANT_CHARS = 160
@@ -94,6 +97,7 @@ class ChatPartner:
         self._preview: tuple[int, CompactionProposal] | None = None
         self._notes = NotesForModel()
         self._edit_marks: list[int] = []  # how many edits there were when each message of this chat was sent
+        self._images: dict[str, ImagePart] = {}  # by the text that stands for them
         self._entering = InterruptibleWork(PROMPT_GRACE_S)
         self._background_tasks: set[asyncio.Task[None]] = set()
 
@@ -226,7 +230,8 @@ class ChatPartner:
             except WorkInterrupted as stopped:
                 raise UsageError("Interrupted before it was sent: nothing was said.") from stopped
             self._edit_marks.append(self._context.workspace.change_position)
-            return await agent.arun(self._notes.append_to(text), self._session_prompt())
+            images = [image for named, image in self._images.items() if named in text]
+            return await agent.arun(self._notes.append_to(text), self._session_prompt(), images=images)
 
     def interrupt(self) -> None:
         self._entering.stop()
@@ -243,6 +248,19 @@ class ChatPartner:
         async with self._hold_turn() as agent:
             await agent.put_file(path, content)
         return path
+
+    def attach_image(self, image: ImagePart) -> str:
+        model = self._get_agent().setup.models[0]
+        if not model.takes_images:
+            raise UsageError(f"The model {model.name} takes no images, so nothing is sent: choose another with /model.")
+        said = (one for one in self._state.conversation.view() if isinstance(one, UserMessage))
+        if sum(len(each.data) for one in said for each in one.images) + len(image.data) > SESSION_IMAGE_BYTES * 4 // 3:
+            raise UsageError(
+                f"The images of this session have more than {SESSION_IMAGE_BYTES:,} bytes: go on in a /new one."
+            )
+        named = f"[image {len(self._images) + 1}: {image.name}, {len(image.data) * 3 // 4:,} bytes]"
+        self._images[named] = image
+        return named
 
     async def stop(self, which: str = "") -> str:
         delegate = None if self._agent is None else self._agent.delegate
@@ -361,8 +379,11 @@ class ChatPartner:
             return room.undo_compaction()
 
     async def undo_message(self) -> str:
+        said = [one for one in self._state.conversation.view() if isinstance(one, UserMessage)]
         async with self._open_compactor() as room:
             text = without_notes(room.undo_turn())
+        for one in said[-1:]:  # which may be sent again, also by another process than the one that read them
+            self._images.update(zip(_IMAGE_NAME.findall(one.text), one.images, strict=False))
         self._edit_marks = self._edit_marks[:-1]
         return text
 

@@ -53,6 +53,7 @@ from hummingbird.core.events import EntryRecorded, ReasoningDelta, RunEvent, Run
 from hummingbird.core.journal import EndReason, JournalEntry, ToolFinished, ToolStarted
 from hummingbird.core.journal import MessageSource as SaidBy
 from hummingbird.core.limits import MAX_OUTPUT_TOKENS
+from hummingbird.core.messages import ImagePart
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.protocols.tools import DataSource, Tool
@@ -330,6 +331,7 @@ class Agent:
         *,
         run_id: str = "",
         source: SaidBy = SaidBy.USER,
+        images: Sequence[ImagePart] = (),
     ) -> RunOutcome:
         """Run once, like `run_conversation`.
 
@@ -340,7 +342,9 @@ class Agent:
                 self.close_journal()
                 self.session_id = uuid4().hex
             history = conversation_history or ()
-            first = partial(AgentLoop.run, text=user_message, source=source, history=history, run_id=run_id)
+            first = partial(
+                AgentLoop.run, text=user_message, source=source, history=history, run_id=run_id, images=images
+            )
             return await self._run_until_delivered(partial(self._run_loop, None, system_message, task_id), first)
 
     async def ago_on(self) -> RunOutcome:
@@ -451,6 +455,7 @@ class Agent:
         primary = self._resolve(name)
         others = [model for model in self._setup.models[1:] if model.name != primary.name]
         self._setup = replace(self._setup, models=[primary, *others])
+        self._equipment = replace(self._equipment[0], models=self._setup.models), self._equipment[1]
         return primary.name
 
     def use_state(self, state: RunState) -> None:

@@ -7,6 +7,7 @@ pasted text cannot be told apart, mentions are off.
 """
 
 import asyncio
+import base64
 import os
 import re
 import secrets
@@ -15,10 +16,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from urllib.parse import unquote
 
 from hummingbird.chat.screen import (
     ATTACHED_HEAD_CHARS,
     ATTACHED_HEAD_LINES,
+    IMAGE_BYTES,
     INLINE_BYTES,
     MENTION_BYTES,
     MENTIONS,
@@ -27,7 +30,9 @@ from hummingbird.chat.screen import (
     PASTE_LINES,
 )
 from hummingbird.core.errors import HummingbirdError, UsageError
+from hummingbird.core.messages import ImagePart
 
+AttachImage = Callable[[ImagePart], str]  # returns the text that stands for it; raises UsageError if it is not taken
 AttachFile = Callable[[str, bytes], Awaitable[str]]  # (name, content) → path; raises UsageError without a sandbox
 
 ATTACH_HINT = "leave the toolset sandbox in, or put it into a file of the workspace and"
@@ -36,7 +41,49 @@ _NOT_ATTACHED = "{:,} characters are too long for one message, and cannot be att
 _PLACEHOLDER = re.compile(r"\[pasted (\d+)-[0-9a-f]{6}: [\d,]+ characters\]")
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
 _NAMES_COMPARED = 5_000  # of a folder, when a mentioned file does not exist
+_IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".webp"}
+_PATH_CHARS = 4_096
 _PUNCTUATION = ".,;:!?)]}'"
+
+
+_IMAGE_TYPES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+)
+
+
+def image_type(content: bytes) -> str:
+    """Return the media type of an image that models take; empty for anything else."""
+    return next((kind for mark, kind in _IMAGE_TYPES if mark.match(content)), "")
+
+
+def make_image(name: str, content: bytes) -> ImagePart:
+    """Return the image as it goes along with a message. Raises UsageError if it is none, or too large."""
+    kind = image_type(content)
+    if not kind:
+        raise UsageError(f"{name[:200]} is no PNG, JPEG, GIF or WebP image.")
+    if len(content) > IMAGE_BYTES:
+        raise UsageError(f"The image {name[:200]} has more than {IMAGE_BYTES:,} bytes, so nothing is sent: shrink it.")
+    return ImagePart(name, kind, base64.b64encode(content).decode())
+
+
+def read_dropped_image(pasted: str) -> ImagePart | None:
+    """Return the image whose path was pasted, as a terminal does when a file is dropped on it; None for other text."""
+    text = pasted.strip()
+    if "\n" in text or len(text) > _PATH_CHARS:
+        return None
+    plain = unquote(text.removeprefix("file://")) if text.startswith("file://") else text
+    for tried in (plain, plain.strip("'\""), re.sub(r"\\(.)", r"\1", plain)):
+        path = Path(tried)
+        try:
+            if path.is_absolute() and path.suffix.lower() in _IMAGE_SUFFIXES and stat.S_ISREG(path.stat().st_mode):
+                with path.open("rb") as file:
+                    return make_image(path.name, file.read(IMAGE_BYTES + 1))
+        except (OSError, ValueError):
+            continue
+    return None
 
 
 def repair_utf8(text: str) -> tuple[str, bool]:
@@ -64,6 +111,7 @@ class PasteStore:
 
     def __init__(self) -> None:
         self._text_by_placeholder: dict[str, str] = {}
+        self._images: dict[str, ImagePart] = {}
         self._mark = secrets.token_hex(3)
 
     def keep(self, text: str) -> str:
@@ -71,6 +119,16 @@ class PasteStore:
         placeholder = f"[pasted {len(self._text_by_placeholder) + 1}-{self._mark}: {len(text):,} characters]"
         self._text_by_placeholder[placeholder] = text
         return placeholder
+
+    def keep_image(self, image: ImagePart) -> str:
+        """Store a pasted image and return its placeholder."""
+        placeholder = f"[image {len(self._images) + 1}-{self._mark}: {image.name}]"
+        self._images[placeholder] = image
+        return placeholder
+
+    def images_in(self, text: str) -> dict[str, ImagePart]:
+        """Return the pasted images whose placeholders stand in the text."""
+        return {placeholder: image for placeholder, image in self._images.items() if placeholder in text}
 
     def split_pastes(self, text: str) -> list[tuple[int, str]]:
         """Split the text into typed parts (number 0) and pastes, in order. An unknown placeholder is typed text."""
@@ -86,13 +144,14 @@ class PasteStore:
 class MessageComposer:
     """Makes the message to send from the input, and remembers the input.
 
-    `mentions` says whether @path means a file.
+    `mentions` says whether @path means a file. Without `attach_image`, images are files like others.
     """
 
     start: Path
     attach: AttachFile
     pastes: PasteStore
     mentions: bool = True
+    attach_image: AttachImage | None = None
     _typed_by_message: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     async def compose(self, text: str) -> str:
@@ -103,6 +162,8 @@ class MessageComposer:
         message = "".join(part for _, part in parts)
         typed = "\n".join(part for number, part in self.pastes.split_pastes(text) if number == 0)
         files = await self._load_mentions(typed) if self.mentions and len(typed) <= MESSAGE_BYTES else []
+        for placeholder, image in self.pastes.images_in(typed).items():
+            message = message.replace(placeholder, self._attach_image(image))
         made = "\n\n".join([message, *files])
         if made != text:
             self._typed_by_message[made] = text
@@ -142,7 +203,14 @@ class MessageComposer:
                 await asyncio.to_thread(_check_missing_file, self.start, name.rstrip(_PUNCTUATION))
         return [await self._describe_file(name, content) for name, content in found.items()]
 
+    def _attach_image(self, image: ImagePart) -> str:
+        if self.attach_image is None:
+            raise UsageError("Images cannot be sent from here.")
+        return self.attach_image(image)
+
     async def _describe_file(self, name: str, content: bytes) -> str:
+        if self.attach_image is not None and image_type(content):
+            return self._attach_image(make_image(name, content))
         text = None if b"\x00" in content else _decode_head(content)
         if text is None:
             return f"(The file {name} is not text; look at it with tools.)"
@@ -208,13 +276,17 @@ def _check_missing_file(start: Path, name: str) -> None:
 
 
 def _read_mentioned_file(start: Path, name: str) -> bytes | None:
-    """Read up to MENTION_BYTES + 1 bytes (one more shows that it is longer); None if it is no file below `start`."""
+    """Read up to MENTION_BYTES + 1 bytes (one more shows that it is longer), of an image up to IMAGE_BYTES + 1.
+
+    Return None if it is no file below `start`.
+    """
     try:
         path = (start / name).resolve(strict=True)
         if not path.is_relative_to(start.resolve()) or not stat.S_ISREG(path.stat().st_mode):
             return None
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
-            return file.read(MENTION_BYTES + 1)
+            head = file.read(MENTION_BYTES + 1)
+            return head + file.read(IMAGE_BYTES + 1 - len(head)) if image_type(head) else head
     except (OSError, ValueError):  # ValueError: a name with a zero byte
         return None

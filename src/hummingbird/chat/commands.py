@@ -145,7 +145,8 @@ def help_page() -> str:
     width = max(map(len, shown))
     keys = (
         "Enter sends; Alt-Enter or Ctrl-J start a new line; Up, Down and Ctrl-R search what you typed before.\n"
-        "Ctrl-C interrupts the run, pressed twice it leaves; Ctrl-D leaves. @path attaches a file to the message.\n"
+        "Ctrl-C interrupts the run, pressed twice it leaves; Ctrl-D leaves. @path attaches a file or an image to the\n"
+        "message; Ctrl-V pastes the image in the clipboard.\n"
         "A message sent during a run waits until the run ends; /steer sends one into the run. Esc interrupts.\n"
         "Shift-Tab changes the mode; Ctrl-O shows all of the newest result; Ctrl-G opens the input in $EDITOR.\n"
         "!command runs it yourself and shows the model the result; # and a line adds it to the memory."

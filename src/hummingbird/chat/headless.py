@@ -290,7 +290,9 @@ class HeadlessChat:
 
     async def __aenter__(self) -> "HeadlessChat":
         self.partner = await self._partner_of(self._observe, DenyingAsker(self.streams.write_progress), None)
-        self._composer = MessageComposer(self._settings.start, self.partner.attach, self.pastes)
+        self._composer = MessageComposer(
+            self._settings.start, self.partner.attach, self.pastes, attach_image=self.partner.attach_image
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -330,6 +330,10 @@ class KeyHandler(Protocol):
         ...
 
     def paste(self, text: str) -> None: ...
+    def paste_image(self) -> None:
+        """Handle Ctrl-V."""
+        ...
+
     def decline(self) -> None: ...
     @property
     def is_picker_open(self) -> bool: ...
@@ -381,6 +385,10 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     @keys.add(Keys.BracketedPaste, filter=here)
     def _paste(event: KeyPressEvent) -> None:
         typed.paste(event.data)
+
+    @keys.add("c-v", filter=here)
+    def _paste_image(_: KeyPressEvent) -> None:
+        typed.paste_image()
 
     @keys.add("c-g", filter=here)
     def _edit(event: KeyPressEvent) -> None:

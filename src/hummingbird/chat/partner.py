@@ -21,6 +21,7 @@ from hummingbird.core.journal import (
     RunEnded,
     UserSaid,
 )
+from hummingbird.core.messages import ImagePart
 from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.sessions import SearchHit
 from hummingbird.core.sessions import SessionSummary
@@ -139,6 +140,13 @@ class Partner(Protocol):
         """Store content that is too long for a message in the sandbox and return its path there.
 
         Raises UsageError if there is no sandbox.
+        """
+        ...
+
+    def attach_image(self, image: ImagePart) -> str:
+        """Keep an image for a message, and return the text that stands for it there.
+
+        Raises UsageError if the model takes none, or if the conversation has too many.
         """
         ...
 

@@ -26,7 +26,15 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import ColorDepth
 
-from hummingbird.chat.attachments import MessageComposer, PasteStore, is_long_paste, needs_placeholder, repair_utf8
+from hummingbird.chat.attachments import (
+    MessageComposer,
+    PasteStore,
+    is_long_paste,
+    make_image,
+    needs_placeholder,
+    read_dropped_image,
+    repair_utf8,
+)
 from hummingbird.chat.conversation import TerminalConversation
 from hummingbird.chat.garbage_collection import freeze_garbage_collector
 from hummingbird.chat.input_area import (
@@ -65,9 +73,11 @@ from hummingbird.chat.terminal_io import (
     BufferedOutput,
     create_keyboard,
     create_output,
+    read_clipboard_image,
     rows_pushed_down,
     terminal_reflows,
 )
+from hummingbird.core.errors import UsageError
 from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver
@@ -167,6 +177,7 @@ class ChatTerminal:
         self._interrupted_at = 0.0
         self._status_cache: tuple[float, ChatStatus | None] = (0.0, None)
         self._told_of_invalid_bytes = False
+        self._pasting: set[asyncio.Future[None]] = set()
         self.pastes = PasteStore()
         self.history = ChatHistory(setting.history, setting.mask, self.pastes)
         self.narrator = Narrator(self)
@@ -436,7 +447,30 @@ class ChatTerminal:
         if broken and not self._told_of_invalid_bytes:
             self._told_of_invalid_bytes = True
             self.say("· the pasted text is not all UTF-8; � stands for the rest", Tone.DIM)
-        self.buffer.insert_text(self.pastes.keep(text) if needs_placeholder(text) else text)
+        try:
+            image = read_dropped_image(text)
+        except UsageError as error:
+            self.say(f"· {error}", Tone.DIM)
+            image = None
+        if image is not None:
+            self.buffer.insert_text(self.pastes.keep_image(image))
+        else:
+            self.buffer.insert_text(self.pastes.keep(text) if needs_placeholder(text) else text)
+
+    def paste_image(self) -> None:
+        """Handle Ctrl-V: terminals paste text by themselves, so the image in the clipboard is meant."""
+        task = asyncio.ensure_future(self._paste_image())
+        self._pasting.add(task)
+        task.add_done_callback(self._pasting.discard)
+
+    async def _paste_image(self) -> None:
+        try:
+            image = make_image("pasted.png", await asyncio.to_thread(read_clipboard_image, self._settings.environment))
+        except UsageError as error:
+            self.say(f"· {error}", Tone.DIM)
+        else:
+            self.buffer.insert_text(self.pastes.keep_image(image))
+        self.request_redraw()
 
     def decline(self) -> None:
         """Handle Esc at a question; to decline a permission also ends the run, so that one can say what to do."""
@@ -630,7 +664,7 @@ async def run_terminal_chat(partner_of: PartnerFactory, setting: TerminalSetting
     terminal = ChatTerminal(setting, create_keyboard(), create_output(setting.environment))
     partner = await partner_of(terminal.narrator, terminal.questions, terminal.questions)
     freeze_garbage_collector()
-    composer = MessageComposer(setting.start, partner.attach, terminal.pastes)
+    composer = MessageComposer(setting.start, partner.attach, terminal.pastes, attach_image=partner.attach_image)
     talk = TerminalConversation(partner, terminal, terminal.narrator, terminal.questions, composer)
     with _leave_on_signals(talk):  # until everything is closed: closing a window may send the signal twice
         try:

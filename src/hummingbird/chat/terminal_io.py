@@ -1,9 +1,11 @@
 """Input and output of the terminal: prompt_toolkit's classes, adapted to large pastes and printing above the prompt."""
 
 import select
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import Input
@@ -14,6 +16,9 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from hummingbird.core.errors import UsageError
+
+_CLIPBOARD_S = 5.0
 _PASTE_END = "\x1b[201~"
 _CHUNK_BYTES = 64 * 1024
 _REFLOWING_TERMINALS = {"iTerm.app", "Apple_Terminal", "WezTerm", "vscode", "ghostty", "tmux"}
@@ -123,6 +128,33 @@ def create_output(environment: Mapping[str, str]) -> BufferedOutput:
     assert isinstance(made, BufferedOutput)
     made.enable_cpr = False
     return made
+
+
+_CLIPBOARDS = (  # what must be set, and the command that prints the image
+    ("WAYLAND_DISPLAY", ("wl-paste", "--type", "image/png")),
+    ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
+    ("", ("pngpaste", "-")),
+)
+
+
+def read_clipboard_image(environment: Mapping[str, str]) -> bytes:
+    """Return the image in the clipboard of this machine. Blocks. Raises UsageError if there is none."""
+    found = False
+    for needed, (program, *options) in _CLIPBOARDS:
+        path = shutil.which(program, path=environment.get("PATH"))
+        if path is None or (needed and not environment.get(needed)):
+            continue
+        found = True
+        with suppress(OSError, subprocess.TimeoutExpired):
+            command = [path, *options]
+            ran = subprocess.run(command, capture_output=True, check=False, timeout=_CLIPBOARD_S)  # noqa: S603 - ours
+            if ran.returncode == 0 and ran.stdout:
+                return ran.stdout
+    if found:
+        raise UsageError("There is no image in the clipboard.")
+    raise UsageError(
+        "The clipboard cannot be read: install wl-paste, xclip or pngpaste, or name an image's file with @."
+    )
 
 
 def terminal_reflows(environment: Mapping[str, str]) -> bool:

@@ -128,9 +128,9 @@ class Conversation:
                 self._sent = count
             case ModelAnswered():
                 self._apply_answer(entry)
-            case UserSaid(text=text):
+            case UserSaid(text=text, images=images):
                 self._flush_results()
-                self._messages.append(UserMessage(text))
+                self._messages.append(UserMessage(text, images))
             case NoticeShown(notice=kind, text=text):
                 self._flush_results()
                 if self._messages:

@@ -14,7 +14,7 @@ import msgspec
 from hummingbird.core.background import RunBackground
 from hummingbird.core.errors import JournalDamaged, SessionUnreadable
 from hummingbird.core.limits import JOURNAL_FORMAT
-from hummingbird.core.messages import AssistantMessage, NoticeKind
+from hummingbird.core.messages import AssistantMessage, ImagePart, NoticeKind
 from hummingbird.core.tool_spec import ToolDefinition
 from hummingbird.core.usage import Charge, TokenUsage
 from hummingbird.core.verdicts import FailureVerdict
@@ -124,6 +124,7 @@ class UserSaid(_EntryBase, frozen=True, kw_only=True, tag="user_said"):
 
     text: str
     source: MessageSource = MessageSource.USER
+    images: tuple[ImagePart, ...] = ()
 
 
 class NoticeShown(_EntryBase, frozen=True, kw_only=True, tag="notice_shown"):

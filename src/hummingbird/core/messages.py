@@ -53,10 +53,20 @@ class ProviderEcho:
 
 
 @dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image that goes along with a user message; `data` is its content in Base64. The text names it too."""
+
+    name: str
+    media_type: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
 class UserMessage:
     """A message from a person, an order, a steering text or a skill."""
 
     text: str
+    images: tuple[ImagePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +151,12 @@ class EncodedMessages:
     body: bytearray = field(default_factory=bytearray)
     call_ids: set[str] = field(default_factory=set)
     head: dict[str, bytes] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Forget what is encoded: the same messages are encoded in another way from now on."""
+        self.count, self.last = 0, None
+        self.body.clear()
+        self.call_ids.clear()
 
 
 UNKNOWN_OUTCOME = "[interrupted, outcome unknown: this call had started and may or may not have taken effect]"
@@ -236,8 +252,8 @@ class _MessageRepair:
                 self._append_results(self.messages[-1:])
             case Notice() if not self.messages:
                 self.notes.append(f"dropped message {index}: a notice before anything was said")
-            case UserMessage(text=text) if self.messages and isinstance(last := self.messages[-1], UserMessage):
-                self.messages[-1] = UserMessage(f"{last.text}\n\n{text}")
+            case UserMessage() if self.messages and isinstance(last := self.messages[-1], UserMessage):
+                self.messages[-1] = UserMessage(f"{last.text}\n\n{message.text}", last.images + message.images)
                 self.notes.append(f"merged message {index} into the user message before it")
             case _:
                 self.messages.append(message)

@@ -64,6 +64,10 @@ class ScriptedModel:
         return self._context_tokens
 
     @property
+    def takes_images(self) -> bool:
+        return False
+
+    @property
     def disabling_tools_is_free(self) -> bool:
         return self._free
 

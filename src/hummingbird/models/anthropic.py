@@ -25,6 +25,7 @@ from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import (
     AssistantMessage,
+    ImagePart,
     Message,
     Notice,
     ProviderEcho,
@@ -54,6 +55,7 @@ from hummingbird.models.wire_format import (
     assign_call_ids,
     extend_prefix,
     join_turns,
+    split_images,
     to_legal_id,
     to_legal_name,
 )
@@ -208,8 +210,9 @@ def _encode_notice(notice: Notice, index: int, *, entry: bool) -> TurnFragment:
 
 def _encode_message(message: UserMessage | ToolMessage | AssistantMessage, profile: ModelProfile) -> bytes:
     match message:
-        case UserMessage(text=text):
-            return _encode_text(text)
+        case UserMessage():
+            images, text = split_images(message, profile)
+            return b",".join([*map(_encode_image, images), _encode_text(text)])
         case ToolMessage():
             return _encode_tool_result(message)
         case AssistantMessage():
@@ -218,6 +221,11 @@ def _encode_message(message: UserMessage | ToolMessage | AssistantMessage, profi
 
 def _encode_text(text: str) -> bytes:
     return _json({"type": "text", "text": replace_surrogates(text) if text.strip() else "(empty message)"})
+
+
+def _encode_image(image: ImagePart) -> bytes:
+    source = {"type": "base64", "media_type": image.media_type, "data": image.data}
+    return _json({"type": "image", "source": source})
 
 
 def _encode_tool_result(message: ToolMessage) -> bytes:

@@ -52,6 +52,7 @@ from hummingbird.models.wire_format import (
     assign_call_ids,
     extend_prefix,
     join_turns,
+    split_images,
     to_legal_name,
 )
 
@@ -154,8 +155,10 @@ def encode_parts(
 
 def _encode_message(message: Message, asking: AssistantMessage | None, profile: ModelProfile) -> bytes:
     match message:
-        case UserMessage(text=text):
-            return _encode_text(text)
+        case UserMessage():
+            images, text = split_images(message, profile)
+            shown = [_json({"inlineData": {"mimeType": one.media_type, "data": one.data}}) for one in images]
+            return b",".join([*shown, _encode_text(text)])
         case Notice(text=text):
             return _encode_text(f"<notice>\n{text}\n</notice>")
         case ToolMessage():

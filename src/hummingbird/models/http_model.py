@@ -11,9 +11,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from hummingbird.core.errors import ContextOverflow, HummingbirdError, ProviderRequestRefused
+from hummingbird.core.errors import ContextOverflow, HummingbirdError, ProviderRequestRefused, ProviderUnavailable
 from hummingbird.core.events import CallDelta, ReasoningDelta, TextDelta
 from hummingbird.core.masking import Secrets
+from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.usage import TokenUsage
 from hummingbird.models.prices import Price
@@ -58,16 +59,20 @@ class HttpModel:
     def disabling_tools_is_free(self) -> bool:
         return self._profile.disabling_tools_is_free
 
+    @property
+    def takes_images(self) -> bool:
+        return self._profile.takes_images
+
     async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
         """Call the model, and once more if its refusal says how it can be asked."""
         try:
             return await self._generate(request, listen)
-        except (ContextOverflow, ProviderRequestRefused) as error:
-            if not self._learn_from(error, streamed=listen is not None):
+        except (ContextOverflow, ProviderRequestRefused, ProviderUnavailable) as error:
+            if not self._learn_from(error, request, streamed=listen is not None):
                 raise
         return await self._generate(request, listen)
 
-    def _learn_from(self, error: HummingbirdError, *, streamed: bool) -> bool:
+    def _learn_from(self, error: HummingbirdError, request: ModelRequest, *, streamed: bool) -> bool:
         """Take over what a refusal says about the server; return whether the same request may succeed now."""
         profile = self._profile
         if isinstance(error, ContextOverflow):
@@ -75,6 +80,11 @@ class HttpModel:
                 return False
             self._profile = replace(profile, context_tokens=error.window)
             return True  # there may be room for the conversation, and only none for so long an answer
+        has_images = any(isinstance(one, UserMessage) and one.images for one in request.messages)
+        if has_images and profile.takes_images and "image" in str(error).lower():
+            self._profile = replace(profile, takes_images=False)
+            request.encoded.clear()
+            return True
         if streamed and profile.include_usage and ("stream_options" in str(error) or "include_usage" in str(error)):
             self._profile = replace(profile, include_usage=False)
             return True

@@ -50,6 +50,10 @@ class LocalModel:
         return _WINDOW
 
     @property
+    def takes_images(self) -> bool:
+        return False
+
+    @property
     def disabling_tools_is_free(self) -> bool:
         return True
 

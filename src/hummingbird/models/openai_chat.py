@@ -16,6 +16,7 @@ from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import (
     AssistantMessage,
+    ImagePart,
     Message,
     Notice,
     ProviderEcho,
@@ -40,6 +41,8 @@ from hummingbird.models.wire_format import (
     arguments_to_text,
     derive_call_id,
     extend_prefix,
+    image_url,
+    split_images,
     to_legal_name,
 )
 
@@ -93,28 +96,35 @@ def _encode_system(request: ModelRequest) -> bytes:
 
 def _encode_messages(messages: Sequence[Message], profile: ModelProfile) -> Iterator[bytes]:
     said: list[bytes] = []
+    shown: list[ImagePart] = []
     for message in messages:
         piece = _encode_message(message, profile)
         if type(message) is UserMessage or type(message) is Notice:
             said.append(piece)
+            if isinstance(message, UserMessage):
+                shown += split_images(message, profile)[0]
             continue
         if said:
-            yield _join_user_texts(said)
-            said = []
+            yield _join_user_parts(said, shown)
+            said, shown = [], []
         yield piece
     if said:
-        yield _join_user_texts(said)
+        yield _join_user_parts(said, shown)
 
 
-def _join_user_texts(said: list[bytes]) -> bytes:
+def _join_user_parts(said: list[bytes], shown: list[ImagePart]) -> bytes:
     """Join adjacent user texts into one message: templates that require alternating roles refuse two."""
-    return b'{"role":"user","content":"' + b"\\n\\n".join(said) + b'"}'
+    text = b'"' + b"\\n\\n".join(said) + b'"'
+    if shown:
+        images = [_json.encode({"type": "image_url", "image_url": {"url": image_url(one)}}) for one in shown]
+        text = b"[" + b",".join([b'{"type":"text","text":' + text + b"}", *images]) + b"]"
+    return b'{"role":"user","content":' + text + b"}"
 
 
 def _encode_message(message: Message, profile: ModelProfile) -> bytes:
     match message:
-        case UserMessage(text=text):
-            return _json.encode(replace_surrogates(text))[1:-1]
+        case UserMessage():
+            return _json.encode(split_images(message, profile)[1])[1:-1]
         case Notice(text=text):
             return _json.encode(f"<notice>\n{replace_surrogates(text)}\n</notice>")[1:-1]
         case ToolMessage(call_id=call_id, text=text):

@@ -38,6 +38,8 @@ from hummingbird.models.wire_format import (
     arguments_to_text,
     assign_call_ids,
     extend_prefix,
+    image_url,
+    split_images,
     to_legal_id,
     to_legal_name,
 )
@@ -107,8 +109,10 @@ def _encode_items(messages: Sequence[Message], profile: ModelProfile) -> Iterato
 
 def _input_items(message: Message, profile: ModelProfile) -> list[Any]:
     match message:
-        case UserMessage(text=text):
-            return [{"role": "user", "content": replace_surrogates(text)}]
+        case UserMessage():
+            images, text = split_images(message, profile)
+            shown = [{"type": "input_image", "image_url": image_url(one), "detail": "auto"} for one in images]
+            return [{"role": "user", "content": [{"type": "input_text", "text": text}, *shown] if shown else text}]
         case Notice(text=text):
             return [{"role": "developer", "content": replace_surrogates(text)}]
         case ToolMessage(call_id=call_id, text=text):

@@ -17,7 +17,14 @@ import msgspec
 from hummingbird.core.errors import HummingbirdError, InvalidRequest
 from hummingbird.core.events import Delta
 from hummingbird.core.limits import TOOL_NAME_CHARS
-from hummingbird.core.messages import AssistantMessage, EncodedMessages, Message, find_request_problems
+from hummingbird.core.messages import (
+    AssistantMessage,
+    EncodedMessages,
+    ImagePart,
+    Message,
+    UserMessage,
+    find_request_problems,
+)
 from hummingbird.core.protocols.model import ModelReply, ModelRequest
 from hummingbird.core.text import replace_surrogates
 
@@ -38,6 +45,7 @@ class ModelProfile:
     temperature: float | None = None  # sent only when set
     signs_calls: bool = False  # Gemini 3+: thought signatures are mandatory
     cache_key: bool = False  # OpenAI: prompt_cache_key
+    takes_images: bool = True  # until a server refuses one
     include_usage: bool = False  # chat streaming: stream_options.include_usage
 
 
@@ -117,6 +125,18 @@ class ModelEndpoint(Protocol):
     def secrets(self) -> tuple[str, ...]:
         """The credentials of the last headers, which must be masked in all output."""
         ...
+
+
+def image_url(image: ImagePart) -> str:
+    return f"data:{image.media_type};base64,{image.data}"
+
+
+def split_images(message: UserMessage, profile: ModelProfile) -> tuple[tuple[ImagePart, ...], str]:
+    """Return the images that are sent and the text; it says so if images are left out."""
+    text = replace_surrogates(message.text)
+    if not message.images or profile.takes_images:
+        return message.images, text
+    return (), f"{text}\n\n[{len(message.images)} image(s) left out: this model takes none]"
 
 
 MALFORMED = "_malformed"

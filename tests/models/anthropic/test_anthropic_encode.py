@@ -1,6 +1,7 @@
 """Canonical messages as Anthropic's body."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from hummingbird.core.errors import InvalidRequest
 from hummingbird.core.messages import (
     AssistantMessage,
+    ImagePart,
     Message,
     Notice,
     NoticeKind,
@@ -263,3 +265,11 @@ def test_text_that_utf8_cannot_hold_is_sent_all_the_same() -> None:
     """total."""
     told = turns(request(UserMessage("a\ud800b"), AssistantMessage("c\udfff"), UserMessage("€")))
     assert [blocks[0]["text"] for _, blocks in told] == ["a?b", "c?", "€"]
+
+
+def test_an_image_stands_before_its_text_and_is_named_where_the_model_takes_none() -> None:
+    said = UserMessage("what is it?", (ImagePart("shot.png", "image/png", "aGk="),))
+    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    assert turns(request(said)) == [("user", [{"type": "image", "source": source}, text("what is it?")])]
+    blind = text("what is it?\n\n[1 image(s) left out: this model takes none]")
+    assert turns(request(said), replace(PROFILE, takes_images=False)) == [("user", [blind])]

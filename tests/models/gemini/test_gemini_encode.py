@@ -8,6 +8,7 @@ import pytest
 from hummingbird.core.errors import InvalidRequest
 from hummingbird.core.messages import (
     AssistantMessage,
+    ImagePart,
     Message,
     Notice,
     NoticeKind,
@@ -185,3 +186,9 @@ def test_text_that_utf8_cannot_hold_is_sent_all_the_same() -> None:
     said = AssistantMessage("c\udfff", calls=(ToolCall("a", "re\ud800ad", "\ud800"),))
     told = turns(request(UserMessage("a\ud800b"), said, ToolMessage("a", "x", "\ud800")))
     assert told[0][1] == [{"text": "a?b"}]
+
+
+def test_an_image_stands_before_its_text() -> None:
+    said = UserMessage("what is it?", (ImagePart("shot.png", "image/png", "aGk="),))
+    shown = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    assert turns(request(said)) == [("user", [shown, {"text": "what is it?"}])]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hummingbird.core.errors import InvalidRequest
 from hummingbird.core.messages import (
     AssistantMessage,
+    ImagePart,
     Message,
     Notice,
     NoticeKind,
@@ -242,3 +243,10 @@ def test_text_that_utf_8_cannot_hold_is_sent_all_the_same() -> None:
     history: list[Message] = [UserMessage(bad), AssistantMessage(bad, calls=(call,)), ToolMessage("call_1", bad, bad)]
     tools = (ToolDefinition("read", bad, {}),)
     assert "a?b" in json.dumps(body(asked([*history, notice(bad)], system=bad, tools=tools)))
+
+
+def test_an_image_goes_along_with_the_texts_that_stand_together() -> None:
+    said = UserMessage('a "quoted" word', (ImagePart("shot.png", "image/png", "aGk="),))
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    together = {"type": "text", "text": 'why?\n\na "quoted" word'}
+    assert body(asked([GO, said]))["messages"][1:] == [{"role": "user", "content": [together, shown]}]

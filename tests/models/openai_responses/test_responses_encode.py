@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hummingbird.core.errors import InvalidRequest
 from hummingbird.core.messages import (
     AssistantMessage,
+    ImagePart,
     Message,
     Notice,
     NoticeKind,
@@ -203,3 +204,11 @@ def test_text_that_utf_8_cannot_hold_is_sent_all_the_same() -> None:
     history: list[Message] = [UserMessage(bad), AssistantMessage(bad, calls=(call,)), ToolMessage("call_1", bad, bad)]
     tools = (ToolDefinition("read", bad, {}),)
     assert "a?b" in json.dumps(body(asked([*history, notice(bad)], system=bad, tools=tools)))
+
+
+def test_an_image_goes_along_with_its_text() -> None:
+    said = UserMessage("what is it?", (ImagePart("shot.png", "image/png", "aGk="),))
+    shown = {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "auto"}
+    assert body(asked([said]))["input"] == [
+        {"role": "user", "content": [{"type": "input_text", "text": "what is it?"}, shown]}
+    ]

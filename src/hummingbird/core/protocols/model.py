@@ -65,6 +65,11 @@ class Model(Protocol):
         ...
 
     @property
+    def takes_images(self) -> bool:
+        """Tell whether images of user messages are sent; where they are not, the text says so."""
+        ...
+
+    @property
     def disabling_tools_is_free(self) -> bool:
         """Tell whether `disable_tools` leaves the provider's prompt cache intact."""
         ...
