@@ -108,17 +108,20 @@ def graph_jobs_from_gitlab(
     return tuple(_graph_job(found, order, needs or {}, pipeline) for found in listed)
 
 
+_AFTER_ALL_STAGES = 1 << 62  # the place of a status that another system reported, and of a job without a number
+
+
 def _stage_order(listed: Iterable[JsonObject]) -> dict[str, int]:
     lowest: dict[str, int] = {}
     for found in listed:
         stage, number = text_at(found, "stage"), _job_number(found)
-        lowest[stage] = min(lowest.get(stage, number), number)
+        lowest[stage] = min(lowest.get(stage, number), number) if stage else _AFTER_ALL_STAGES
     return {stage: place for place, stage in enumerate(sorted(lowest, key=lambda stage: lowest[stage]))}
 
 
 def _job_number(found: JsonObject) -> int:
     number = text_at(found, "id")
-    return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 1 << 62
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else _AFTER_ALL_STAGES
 
 
 def _graph_job(

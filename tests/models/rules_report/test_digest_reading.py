@@ -10,7 +10,7 @@ from hummingbird.core.messages import ToolMessage
 from hummingbird.core.tool_spec import ToolDefinition, ToolSpec
 from hummingbird.evidence.regions import EvidenceLine
 from hummingbird.models.rules_report.analysis_tools import ParameterKind, ToolRole, classify_tool, fill_arguments
-from hummingbird.models.rules_report.records import facts_from_message, find_jobs, parse_json_values
+from hummingbird.models.rules_report.records import facts_from_message, find_jobs, order_failures, parse_json_values
 from hummingbird.models.rules_report.tool_results import ParsedToolResult, PartialLog, ShownOutput, parse_result
 
 SPEC = ToolSpec("job_log", "The log.", {"type": "object"}, metadata={"ui": "https://ui.example"})
@@ -81,10 +81,16 @@ def test_json_is_found_whole_by_the_line_and_in_pieces() -> None:
 
 def test_a_later_try_takes_the_place_of_an_earlier_one() -> None:
     tries = [{"id": 2, "name": "a", "status": "success"}, {"id": 1, "name": "a", "status": "failed"}]
-    assert [(job.id, job.failed, job.retried) for job in find_jobs([tries])] == [
-        ("2", False, False),
-        ("1", False, True),
-    ]
+    jobs = find_jobs([tries])
+    assert [(job.id, job.status, job.retried) for job in jobs] == [("2", "success", False), ("1", "failed", True)]
+    assert order_failures(jobs).failed == ()
+
+
+def test_statuses_of_other_systems_come_after_the_jobs_even_with_endless_names() -> None:
+    status = {"name": "x" * 5_000, "status": "error", "target_url": "https://ci.example.com/1"}
+    job = {"id": 7, "name": "build", "stage": "build", "status": "failed"}
+    found = order_failures(find_jobs([[status, job]])).failed
+    assert [(one.id, len(one.name)) for one in found] == [("7", 5), ("", 5_000)]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from hummingbird.core.verdicts import ORIGIN_WORDS, FailureOrigin
-from hummingbird.evidence.cause_graph import GraphJob as Node
-from hummingbird.evidence.cause_graph import GraphJobStatus, PipelineCauses, find_causes
-from hummingbird.evidence.loose_json import timestamp_at
+from hummingbird.evidence.cause_graph import GraphJob, GraphJobStatus, find_causes
+from hummingbird.evidence.gitlab_jobs import graph_jobs_from_gitlab
 from hummingbird.models.rules_report.analysis_tools import ParameterKind
 
 RawObject: TypeAlias = dict[str, Any]
@@ -36,15 +35,10 @@ class JobRecord:
     stage: str = ""
     url: str = ""
     reason: str = ""
-    started: float | None = None
-    finished: float | None = None
     allowed: bool = False
     needs: tuple[str, ...] | None = None
     retried: bool = False
-
-    @property
-    def failed(self) -> bool:
-        return self.status in FAILED_STATUSES and not self.retried
+    raw: RawObject = field(default_factory=dict, repr=False)
 
     @property
     def number(self) -> int:
@@ -164,11 +158,10 @@ def _parse_job(raw: RawObject) -> JobRecord | None:
         stage=_text_or_empty(raw.get("stage")),
         url=url,
         reason=_text_or_empty(raw.get("failure_reason")),
-        started=timestamp_at(raw, "started_at"),
-        finished=timestamp_at(raw, "finished_at"),
         allowed=raw.get("allow_failure") is True,
         needs=tuple(filter(None, map(_need_name, raw["needs"]))) if isinstance(raw.get("needs"), list) else None,
         retried=raw.get("retried") is True,
+        raw=raw,
     )
 
 
@@ -378,13 +371,7 @@ def _first_reason(why: Any) -> str:
 
 # The order in which to look at the failed jobs, from the cause graph.
 
-_STATUSES = {
-    **dict.fromkeys(FAILED_STATUSES, GraphJobStatus.FAILED),
-    **dict.fromkeys(("success", "passed"), GraphJobStatus.PASSED),
-    **dict.fromkeys(("canceled", "cancelled", "canceling"), GraphJobStatus.CANCELLED),
-    "skipped": GraphJobStatus.SKIPPED,
-}
-_AFTER_ALL_STAGES = 1 << 62  # sorts statuses without a stage after all stages
+_GITLAB_WORDS = {**dict.fromkeys(FAILED_STATUSES, "failed"), "passed": "success", "cancelled": "canceled"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,8 +391,8 @@ class FailureOrder:
 
 def order_failures(jobs: Sequence[JobRecord]) -> FailureOrder:
     """Sort the failed jobs with the cause graph."""
-    by_id = {_job_key(job): job for job in jobs}
-    causes = find_causes(_graph_nodes(jobs))
+    by_id = {job.id or f"status {place}": job for place, job in enumerate(jobs)}
+    causes = find_causes(_graph_jobs(by_id))
     first = [node for cause in causes.root_causes for node in cause.jobs]
     behind = [node for cause in causes.root_causes for node in cause.affected if node.status is GraphJobStatus.FAILED]
     allowed = [node for cause in causes.allowed_failures for node in cause.jobs]
@@ -416,38 +403,15 @@ def order_failures(jobs: Sequence[JobRecord]) -> FailureOrder:
             cause.first_job.name: tuple(node.name for node in cause.affected) for cause in causes.root_causes
         },
         flaky=tuple(node.name for node in causes.flaky_jobs),
-        stopped=_jobs_without_cause(causes),
+        stopped=tuple(node.name for node in causes.unexplained_jobs),
     )
 
 
-def _jobs_without_cause(causes: PipelineCauses) -> tuple[str, ...]:
-    return tuple(node.name for node in causes.unexplained_jobs)
-
-
-def _graph_nodes(jobs: Sequence[JobRecord]) -> list[Node]:
-    """Convert jobs to graph nodes. Stages are ordered by their lowest job id, because GitLab creates jobs in order."""
-    lowest: dict[str, int] = {}
-    for job in jobs:
-        number = job.number if job.stage else _AFTER_ALL_STAGES
-        lowest[job.stage] = min(lowest.get(job.stage, number), number)
-    places = {stage: at for at, stage in enumerate(sorted(lowest, key=lambda stage: lowest[stage]))}
-    return [_graph_node(job, places) for job in jobs]
-
-
-def _graph_node(job: JobRecord, places: Mapping[str, int]) -> Node:
-    return Node(
-        id=_job_key(job),
-        name=job.name,
-        status=_STATUSES.get(job.status, GraphJobStatus.OPEN),
-        order=places[job.stage],
-        needs=job.needs if job.stage or job.needs else (),  # an external status has no known dependencies
-        failure_reason=job.reason,
-        allow_failure=job.allowed,
-        started=job.started,
-        finished=job.finished,
-        retried=job.retried,
-    )
-
-
-def _job_key(job: JobRecord) -> str:
-    return job.id or f"status {job.name}"
+def _graph_jobs(by_id: Mapping[str, JobRecord]) -> tuple[GraphJob, ...]:
+    listed = [
+        {**job.raw, "id": key, "status": _GITLAB_WORDS.get(job.status, job.status), "retried": job.retried}
+        for key, job in by_id.items()
+    ]
+    # A status of another system has no stage, and nothing is known of what it waited for.
+    needs = {job.name: job.needs or () for job in by_id.values() if job.needs is not None or not job.stage}
+    return graph_jobs_from_gitlab(listed, needs=needs)
