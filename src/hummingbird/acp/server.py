@@ -54,6 +54,7 @@ from hummingbird.acp.session import (
 from hummingbird.acp.stdio_transport import INVALID_PARAMS, EditorTransport
 from hummingbird.acp.updates import CONVERSATIONS, FOLDERS_BYTES, LISTED, TITLE_CHARS, thought_chunk
 from hummingbird.core.errors import HummingbirdError, UsageError
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.sessions import SessionSummary
 from hummingbird.core.text import replace_surrogates, shorten_line
 
@@ -100,8 +101,8 @@ class SessionFolders:
 
 def _parse_line(line: bytes) -> tuple[str, str] | None:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = decode_lenient_json(line)
+    except InvalidJson:
         return None
     match found:
         case [str(session_id), str(folder)]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hummingbird.acp.updates import FLUSH_S, FRAME_BYTES, QUOTED_CHARS, READ_BYTES, WRITTEN_AT_ONCE
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.text import shorten_line
 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
@@ -38,8 +39,8 @@ class FrameError:
 def parse_frame(line: bytes) -> dict[str, Any] | FrameError | None:
     """Parse the message on a line; return None for one that may be ignored."""
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = decode_lenient_json(line)
+    except InvalidJson:
         return FrameError(PARSE_ERROR, "That line is not JSON: send one JSON-RPC message per line.")
     if not isinstance(found, dict):
         return FrameError(INVALID_REQUEST, "That line is no JSON-RPC message: send one object per line, no batches.")

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import msgspec
 from acp.helpers import text_block
 from acp.schema import (
     AgentMessageChunk,
@@ -57,6 +56,7 @@ from hummingbird.core.journal import (
     ToolStarted,
     UserSaid,
 )
+from hummingbird.core.json_codec import decode_json_object
 from hummingbird.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, messages_from_chat
 from hummingbird.core.permissions import PermissionQuestion, ProposedCall
 from hummingbird.core.text import replace_surrogates, shorten_line
@@ -193,11 +193,7 @@ def tool_kind(name: str, toolset: str = "") -> ToolKind:
 
 def parse_arguments(call: ToolCall) -> dict[str, Any]:
     """Parse a call's arguments; return {} for anything but a JSON object, since a model may write anything."""
-    try:
-        found = msgspec.json.decode(replace_surrogates(call.arguments))
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return decode_json_object(replace_surrogates(call.arguments)) or {}
 
 
 def call_title(call: ToolCall, arguments: Mapping[str, Any]) -> str:

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from uuid import uuid4
 
-import msgspec
-
 from hummingbird.agent.interrupts import is_being_cancelled
 from hummingbird.agent.recovery import classify_error, classify_response
 from hummingbird.agent.run_state import RunRecorder
@@ -34,6 +32,7 @@ from hummingbird.core.errors import (
 )
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, RetryScheduled, TextDelta
 from hummingbird.core.journal import TURN, FinishReason, ModelAnswered, ModelCalled, ModelFailed
+from hummingbird.core.json_codec import InvalidJson, decode_json
 from hummingbird.core.limits import ERROR_TEXT_CHARS, MAX_OUTPUT_TOKENS
 from hummingbird.core.masking import Secrets
 from hummingbird.core.messages import AssistantMessage, ProviderEcho, ToolCall
@@ -60,8 +59,8 @@ def _mask_arguments(text: str, mask: MaskText) -> str:
     if plainly != text or "\\" not in text:
         return plainly
     try:
-        given = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        given = decode_json(text)
+    except InvalidJson:
         return text
     masked = output_to_text(given, mask)
     return text if masked == output_to_text(given, str) else masked

@@ -41,6 +41,7 @@ from hummingbird.core.journal import (
     TurnUndone,
     UserSaid,
 )
+from hummingbird.core.json_codec import InvalidJson, decode_json
 from hummingbird.core.limits import BYTES_PER_TOKEN, LONGEST_CYCLE, REPEAT_WINDOW, REPEATS_NOTICED
 from hummingbird.core.messages import NoticeKind, ToolCall
 from hummingbird.core.projections import UsageLedger
@@ -66,8 +67,8 @@ def call_signature(name: str, arguments: str, result: str) -> int:
 def _canonical_arguments(arguments: str) -> str | bytes:
     """Return the same bytes for the same JSON, however it was laid out."""
     try:
-        return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")
-    except (ValueError, RecursionError):
+        return msgspec.json.encode(decode_json(arguments), order="sorted")
+    except InvalidJson:
         return arguments
 
 

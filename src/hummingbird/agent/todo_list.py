@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-import msgspec
-
 from hummingbird.core.errors import ArgumentsInvalid
 from hummingbird.core.journal import (
     JournalEntry,
@@ -26,6 +24,7 @@ from hummingbird.core.journal import (
     TurnUndone,
     UserSaid,
 )
+from hummingbird.core.json_codec import decode_json_object
 from hummingbird.core.text import replace_surrogates, shorten_line
 
 TODOS = 256  # kept; when there are more, those that ended first are dropped
@@ -155,14 +154,14 @@ class TodoList:
 
     def _start_call(self, call_id: str, arguments: str) -> None:
         """Remember the call; identical calls of one answer run once, so only the first counts."""
-        if arguments in self._started.values() or _parse_arguments(arguments) in map(
-            _parse_arguments, self._started.values()
+        if arguments in self._started.values() or decode_json_object(arguments) in map(
+            decode_json_object, self._started.values()
         ):
             return
         self._started[call_id] = arguments
 
     def _finish_call(self, call_id: str, outcome: ToolOutcome) -> None:
-        arguments = _parse_arguments(self._started.pop(call_id, ""))
+        arguments = decode_json_object(self._started.pop(call_id, ""))
         if outcome is not ToolOutcome.OK or arguments is None:
             return
         with suppress(ArgumentsInvalid):  # an unknown action of another version changes nothing
@@ -267,11 +266,3 @@ def _shorten_item(item: Todo) -> str:
 def _is_todo(name: str) -> bool:
     """Return whether the name is `todo`, also if the model misspelt it in a way that the toolbox accepts."""
     return name == TODO_TOOL or re.sub(r"[^a-z0-9]", "", name.lower()) == TODO_TOOL
-
-
-def _parse_arguments(arguments: str) -> dict[str, Any] | None:
-    try:
-        found = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

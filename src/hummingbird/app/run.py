@@ -57,6 +57,7 @@ from hummingbird.app.stores import (
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
 from hummingbird.config.loader import find_config, load_config
 from hummingbird.core.errors import EventUnreadable, GitLabWriteError, HummingbirdError, InputUnreadable, UsageError
+from hummingbird.core.json_codec import decode_json_object
 from hummingbird.core.limits import EVENT_BYTES
 from hummingbird.core.orders import EventEnvelope, OrderCause, RunOverrides, WorkOrder
 from hummingbird.core.protocols.sessions import SessionStore
@@ -452,11 +453,7 @@ def _check_webhook(body: bytes) -> None:
 
 def is_webhook(body: bytes) -> bool:
     """Return whether the body has `object_kind`, as every webhook of GitLab does."""
-    try:
-        raw = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return isinstance(raw, dict) and "object_kind" in raw
+    return "object_kind" in (decode_json_object(body) or {})
 
 
 def run_command(config: str | None, request: RunRequest, chosen: SandboxChoice, *, verbose: bool) -> int:

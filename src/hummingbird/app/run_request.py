@@ -3,7 +3,6 @@
 What only GitLab knows is filled in later, by callers that may ask it.
 """
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from hummingbird.core.errors import (
     UsageError,
 )
 from hummingbird.core.findings import Severity
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.orders import OrderCause, RunOverrides, WorkOrder
 from hummingbird.core.protocols.observer import Clock, RunObserver
 from hummingbird.core.protocols.tools import Tool
@@ -136,8 +136,8 @@ def parse_event_option(event: str) -> RunSubject:
 
 def _parse_json_object(event: str) -> dict[str, Any]:
     try:
-        said = json.loads(event)
-    except (ValueError, RecursionError) as error:
+        said = decode_lenient_json(event)
+    except InvalidJson as error:
         raise UsageError(f"The event is no JSON. {_EVENT_EXAMPLE}") from error
     if not isinstance(said, dict):
         raise UsageError(f"The event is no JSON object. {_EVENT_EXAMPLE}")

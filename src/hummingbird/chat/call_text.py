@@ -7,6 +7,7 @@ from typing import Any
 
 from hummingbird.chat.screen import ARGUMENT_CHARS, Screen, Tone
 from hummingbird.core.journal import ToolOutcome
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.text import printable_command, shorten_line
 
 EDIT_TOOL, TERMINAL_TOOL = "file_edit", "terminal"
@@ -28,8 +29,8 @@ _FENCE = re.compile(r"</?untrusted [^>\n]*>")
 def parse_arguments(arguments: str) -> Mapping[str, Any]:
     """Return the arguments of a call as the journal has them; empty if they are no JSON object."""
     try:
-        found = json.loads(arguments)
-    except (ValueError, RecursionError):
+        found = decode_lenient_json(arguments)
+    except InvalidJson:
         return {}
     return found if isinstance(found, dict) else {}
 

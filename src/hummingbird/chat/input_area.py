@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -50,6 +50,7 @@ from hummingbird.chat.screen import (
 )
 from hummingbird.chat.status_text import ID_CHARS
 from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.text import shorten_line
 
 
@@ -139,8 +140,8 @@ class ChatHistory(History):
 
     def _decode_entry(self, line: bytes) -> str:
         try:
-            found: Any = json.loads(line)
-        except (ValueError, RecursionError):
+            found = decode_lenient_json(line)
+        except InvalidJson:
             return ""
         if not isinstance(found, list):
             return found if isinstance(found, str) else ""

@@ -21,6 +21,7 @@ from lightkube.core.exceptions import ConfigError
 
 from hummingbird.clients.kubeconfig import ClusterConfig, ClusterEntry, error_text, origin_of
 from hummingbird.core.errors import ClusterUnusable
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.limits import API_TIMEOUT_S, CREDENTIAL_PROGRAM_S
 
 
@@ -186,8 +187,8 @@ class ExecCredential:
 
 def _parse_status(printed: bytes) -> dict[str, Any]:
     try:
-        status = json.loads(printed)["status"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        status = decode_lenient_json(printed)["status"]
+    except (InvalidJson, KeyError, TypeError):
         return {}
     return status if isinstance(status, dict) else {}
 

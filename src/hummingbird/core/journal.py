@@ -13,6 +13,7 @@ import msgspec
 
 from hummingbird.core.background import RunBackground
 from hummingbird.core.errors import JournalDamaged, SessionUnreadable
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder, decode_json_object
 from hummingbird.core.limits import JOURNAL_FORMAT
 from hummingbird.core.messages import AssistantMessage, ImagePart, NoticeKind
 from hummingbird.core.tool_spec import ToolDefinition
@@ -343,9 +344,7 @@ JournalEntry: TypeAlias = (
 )
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[JournalEntry] = msgspec.json.Decoder(JournalEntry)
-_any_decoder = msgspec.json.Decoder(dict[str, Any])
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_decoder: JsonDecoder[JournalEntry] = JsonDecoder(JournalEntry)
 
 
 def dump_entry(entry: JournalEntry) -> bytes:
@@ -360,7 +359,7 @@ def load_entry(line: bytes, number: int) -> JournalEntry:
     """
     try:
         entry = _decoder.decode(line)
-    except _UNREADABLE as error:
+    except InvalidJson as error:
         raise _decode_error(line, number, error) from error
     if isinstance(entry, SessionOpened) and entry.format > JOURNAL_FORMAT:
         raise _newer_format_error(entry.format)
@@ -368,9 +367,8 @@ def load_entry(line: bytes, number: int) -> JournalEntry:
 
 
 def _decode_error(line: bytes, number: int, error: Exception) -> JournalDamaged | SessionUnreadable:
-    try:
-        seen = _any_decoder.decode(line)
-    except _UNREADABLE:
+    seen = decode_json_object(line)
+    if seen is None:
         return JournalDamaged(f"Line {number} of the journal is not JSON ({error}); restore it from a copy.")
     version = seen.get("format")
     if isinstance(version, int) and version > JOURNAL_FORMAT:

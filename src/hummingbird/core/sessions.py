@@ -3,7 +3,6 @@
 All of it is computed from the journal.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
@@ -30,6 +29,7 @@ from hummingbird.core.journal import (
     UserSaid,
     VerdictRecorded,
 )
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder, decode_lenient_json
 from hummingbird.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, messages_from_chat
 from hummingbird.core.projections import UsageLedger
 from hummingbird.core.text import replace_surrogates, shorten_line
@@ -154,8 +154,8 @@ def _subject_from_opening(entries: Iterable[JournalEntry]) -> SessionSubject:
 
 def _subject_from_order(entries: Iterable[JournalEntry]) -> SessionSubject:
     try:
-        said = json.loads(next(_iter_order_texts(entries), ""))
-    except (ValueError, RecursionError):
+        said = decode_lenient_json(next(_iter_order_texts(entries), ""))
+    except InvalidJson:
         return SessionSubject()
     return SessionSubject(**_parse_order_fields(said)) if isinstance(said, dict) else SessionSubject()
 
@@ -312,7 +312,7 @@ def _subject_title(begun: SessionSubject) -> str:
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
-_decoder = msgspec.json.Decoder(SessionSummary)
+_decoder: JsonDecoder[SessionSummary] = JsonDecoder(SessionSummary)
 
 
 def dump_summary(made: SessionSummary) -> bytes:
@@ -324,7 +324,7 @@ def load_summary(content: bytes) -> SessionSummary | None:
     """Decode a summary, or return None: an unreadable one can be made again from the journal."""
     try:
         return _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except InvalidJson:
         return None
 
 

@@ -4,12 +4,12 @@ Each preview class has `feed`, `text` and `recognised`. A caller falls back to `
 recognised.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.limits import (
     CASE_BODY_CHARS,
     CASE_FIELD_CHARS,
@@ -259,8 +259,8 @@ class JsonLineReader:
 def parse_object(line: bytes) -> JsonObject | None:
     """Return None if the line is not a JSON object."""
     try:
-        said = json.loads(line)
-    except (ValueError, RecursionError):
+        said = decode_lenient_json(line)
+    except InvalidJson:
         return None
     return object_at(said) if isinstance(said, dict) else None
 
@@ -444,10 +444,9 @@ def _preview_runs(before: list[str], found: TektonObjects, budget: int, unkept: 
 def parse_json(content: bytes) -> object:
     """Return None for what is not JSON, or nested deeper than Python can parse."""
     try:
-        found: object = json.loads(content.decode("utf-8-sig", "replace"))
-    except (ValueError, RecursionError):
+        return decode_lenient_json(content.decode("utf-8-sig", "replace"))
+    except InvalidJson:
         return None
-    return found
 
 
 def summarize_report(report: ParsedReport) -> list[str]:

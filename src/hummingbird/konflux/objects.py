@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
+
 JsonObject: TypeAlias = dict[str, Any]
 NOTE = "hummingbird_note"
 _TEST_RESULTS = ("TEST_OUTPUT", "HACBS_TEST_OUTPUT")  # the second is the name in older tasks
@@ -95,10 +97,9 @@ def _parse_json(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        found: object = json.loads(value)
-    except (ValueError, RecursionError):
+        return decode_lenient_json(value)
+    except InvalidJson:
         return None
-    return found
 
 
 def _as_object(value: object) -> JsonObject:

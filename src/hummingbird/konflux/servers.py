@@ -38,6 +38,7 @@ from hummingbird.core.errors import (
     SourceRefused,
     SourceResponseInvalid,
 )
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.limits import (
     KONFLUX_GATHERED_CHARS,
     KONFLUX_ITEM_CHARS,
@@ -435,8 +436,8 @@ class KonfluxServer:
 
 def _decode_json(content: bytes) -> Any:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
+        return decode_lenient_json(content)
+    except InvalidJson:
         return None
 
 

@@ -13,10 +13,9 @@ from collections.abc import AsyncIterator, Callable, Container, Iterable, Mappin
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from hummingbird.core.errors import MissingSetting, SourceRefused, SourceUnavailable, ToolDefinitionError
 from hummingbird.core.extras import require_extra
+from hummingbird.core.json_codec import InvalidJson, encode_json
 from hummingbird.core.limits import PROGRESS_CHARS, TOOL_NAME_CHARS
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
@@ -121,8 +120,8 @@ def _parse_schema(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         raise ToolDefinitionError("its input schema is no JSON Schema of type 'object'")
     schema = {"properties": {}, **schema}  # some providers refuse a schema without properties
     try:
-        encoded = msgspec.json.encode(schema)
-    except (ValueError, RecursionError, TypeError):
+        encoded = encode_json(schema)
+    except InvalidJson:
         raise ToolDefinitionError("its input schema cannot be written as JSON") from None
     if len(encoded) > SCHEMA_BYTES:
         raise ToolDefinitionError(f"its input schema has {len(encoded):,} bytes, and {SCHEMA_BYTES:,} are allowed")

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
+from hummingbird.core.json_codec import InvalidJson, decode_json, encode_json
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.mcp.server_settings import MAX_SENTENCES, QUOTED_CHARS, STDERR_BYTES
 
@@ -119,14 +118,14 @@ def _repeats_structure(text: str, structured: object) -> bool:
     if isinstance(structured, Mapping) and list(structured.values()) == [text]:
         return True
     try:
-        said = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        said = decode_json(text)
+    except InvalidJson:
         return False
     return structured in (said, {"result": said})
 
 
 def _to_json(value: object) -> str:
     try:
-        return msgspec.json.encode(value).decode()
-    except (UnicodeEncodeError, RecursionError, TypeError):
+        return encode_json(value).decode()
+    except InvalidJson:
         return "[structured content that cannot be written as JSON]"

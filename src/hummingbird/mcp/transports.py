@@ -5,7 +5,6 @@ end of its standard error is kept, and nothing of it reaches the terminal.
 """
 
 import asyncio
-import json
 import math
 import os
 import re
@@ -22,6 +21,7 @@ import httpx2
 
 from hummingbird.clients.http_clients import explain_client_errors, load_ssl_context
 from hummingbird.core.errors import MissingSetting
+from hummingbird.core.json_codec import decode_lenient_json
 from hummingbird.mcp.server_settings import MAX_UNREADABLE_LINES, McpLimits, McpServerSettings
 from hummingbird.mcp.server_text import StderrTail, TroubleLog
 
@@ -113,10 +113,7 @@ class LineSplitter:
 
 def parse_lenient_json(line: bytes) -> Any:
     """Parse JSON that strict parsers refuse for its encoding (invalid UTF-8, lone surrogates). Raises ValueError."""
-    try:
-        return json.loads(line.decode("utf-8", "replace"))
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    return decode_lenient_json(line.decode("utf-8", "replace"))
 
 
 INHERITED_VARIABLES = ("PATH", "HOME", "LANG")

@@ -23,6 +23,7 @@ from hummingbird.core.errors import (
 )
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.journal import FinishReason
+from hummingbird.core.json_codec import decode_json_object
 from hummingbird.core.messages import (
     AssistantMessage,
     ImagePart,
@@ -541,11 +542,8 @@ class AnthropicAssembler:
 
 
 def _parse_arguments(written: str) -> Any:
-    try:
-        arguments = msgspec.json.decode(written.encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
-        return {MALFORMED: written}
-    return arguments if isinstance(arguments, dict) else {MALFORMED: written}
+    arguments = decode_json_object(written.encode("utf-8", "replace"))
+    return {MALFORMED: written} if arguments is None else arguments
 
 
 def _get_object(content: dict[str, Any], key: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ httpx2 are translated to ours; text quoted from a server is shortened. The modul
 """
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
@@ -14,7 +13,6 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
-import msgspec
 
 from hummingbird.clients.http_clients import (
     default_ssl_context,
@@ -32,6 +30,7 @@ from hummingbird.core.errors import (
     ProviderUnavailable,
     ProviderUnreachable,
 )
+from hummingbird.core.json_codec import InvalidJson, decode_json, decode_lenient_json
 from hummingbird.core.limits import (
     ANSWER_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
@@ -252,7 +251,7 @@ class ModelTransport:
                 self._send(url, headers, body, self._whole_timeout_s, classify) as response,
             ):
                 content = await _read_all(self._chunks_until_stall(response))
-        return decode_json(content)
+        return decode_reply(content)
 
     async def stream(
         self, url: str, headers: Mapping[str, str], body: bytes, classify: ClassifyError
@@ -269,7 +268,7 @@ class ModelTransport:
             ):
                 head = b"" if _is_event_stream(response) else await _read_head(chunks)
                 if head and not _FIELD.match(head):
-                    yield WHOLE, decode_json(await _read_all(chunks, head))
+                    yield WHOLE, decode_reply(await _read_all(chunks, head))
                     return
                 async with aclosing(_iterate_events(chunks, head)) as events:
                     async for event in events:
@@ -278,7 +277,7 @@ class ModelTransport:
                             await _drain(chunks)
                             return
                         if event.content.strip():  # some servers send empty events to keep the connection alive
-                            yield event.name, decode_json(event.content)
+                            yield event.name, decode_reply(event.content)
 
     def open(self) -> httpx2.AsyncClient:
         """Return the client; create it if needed. Raises MissingSetting for unusable proxies and certificates."""
@@ -332,7 +331,7 @@ class ModelTransport:
         self, response: httpx2.Response, content: bytes, classify: ClassifyError
     ) -> HummingbirdError:
         try:
-            answer = decode_json(content)
+            answer = decode_reply(content)
         except ProviderReplyUnreadable:
             answer = content[:2000].decode("utf-8", "replace")
         error = classify(response.status_code, answer)
@@ -342,15 +341,13 @@ class ModelTransport:
         return error
 
 
-def decode_json(content: bytes) -> Any:
+def decode_reply(content: bytes) -> Any:
     """Decode a provider's JSON. Replace lone surrogates, which msgspec refuses."""
+    with suppress(InvalidJson):
+        return decode_json(content)
     try:
-        return msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        return _replace_surrogates(json.loads(content.decode("utf-8", "replace")))
-    except (ValueError, RecursionError) as error:
+        return _replace_surrogates(decode_lenient_json(content.decode("utf-8", "replace")))
+    except InvalidJson as error:
         seen = shorten_line(content[:200].decode("utf-8", "replace"), 120) or "nothing"
         raise ProviderReplyUnreadable(f"The model's answer is not JSON; it begins with: {seen}") from error
 

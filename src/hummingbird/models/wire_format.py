@@ -16,6 +16,7 @@ import msgspec
 
 from hummingbird.core.errors import HummingbirdError, InvalidRequest
 from hummingbird.core.events import Delta
+from hummingbird.core.json_codec import decode_json_object
 from hummingbird.core.limits import TOOL_NAME_CHARS
 from hummingbird.core.messages import (
     AssistantMessage,
@@ -186,12 +187,8 @@ def arguments_to_object(arguments: str) -> msgspec.Raw | dict[str, str]:
 
     A JSON object stays exactly as the model wrote it. Other text becomes the value of the key MALFORMED.
     """
-    try:
-        text = arguments.encode()
-        if isinstance(msgspec.json.decode(text), dict):
-            return msgspec.Raw(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
+    if decode_json_object(arguments) is not None:
+        return msgspec.Raw(arguments.encode())
     return {MALFORMED: replace_surrogates(arguments)}
 
 

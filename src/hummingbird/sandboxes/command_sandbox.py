@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 
 from hummingbird.core.errors import CommandFailed, SandboxBroken
+from hummingbird.core.json_codec import InvalidJson, decode_json_as
 from hummingbird.core.limits import (
     CLIENT_SLACK_S,
     ERROR_TEXT_CHARS,
@@ -180,8 +181,8 @@ RESTART_HINT = "Start a new sandbox; if it happens again, run `hummingbird sandb
 
 def _decode_reply(content: bytes) -> RunnerReply:
     try:
-        return msgspec.json.decode(content, type=RunnerReply)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return decode_json_as(content, RunnerReply)
+    except InvalidJson as error:
         raise SandboxBroken(f"The sandbox's reply cannot be read. {RESTART_HINT}") from error
 
 

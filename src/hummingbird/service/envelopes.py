@@ -16,13 +16,14 @@ from typing import Any
 import msgspec
 
 from hummingbird.core.errors import EventUnreadable
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder, decode_json_object
 from hummingbird.core.limits import EVENT_BYTES, QUEUE_NAME_CHARS
 from hummingbird.core.orders import EventEnvelope, QueueEnvelope, WorkOrder, encode_envelope
 from hummingbird.core.protocols.queues import SuccessorMessage
 
 _GZIPPED = 16 + zlib.MAX_WBITS
 _NAME = re.compile(rf"[!-~]{{1,{QUEUE_NAME_CHARS}}}")
-_ENVELOPE: msgspec.json.Decoder[QueueEnvelope] = msgspec.json.Decoder(EventEnvelope | WorkOrder)
+_ENVELOPE: JsonDecoder[QueueEnvelope] = JsonDecoder(EventEnvelope | WorkOrder)
 
 
 class _NoteAttributes(msgspec.Struct):
@@ -34,7 +35,7 @@ class _NotePayload(msgspec.Struct):
     object_attributes: _NoteAttributes | None = None
 
 
-_NOTE = msgspec.json.Decoder(_NotePayload)
+_NOTE: JsonDecoder[_NotePayload] = JsonDecoder(_NotePayload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,8 @@ def delivery_from_sqs(text: str, attributes: Mapping[str, str]) -> EventDelivery
 
 
 def _parse_sns(text: str) -> dict[str, Any] | None:
-    try:
-        raw = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
-    if not isinstance(raw, dict) or "object_kind" in raw:
+    raw = decode_json_object(text)
+    if raw is None or "object_kind" in raw:
         return None
     return raw if isinstance(raw.get("Type"), str) and "Message" in raw else None
 
@@ -153,7 +151,7 @@ def queue_group(delivery: EventDelivery) -> str:
     """Return the group whose messages are processed in order: the note's thread, or the event alone."""
     try:
         note = _NOTE.decode(delivery.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except InvalidJson:
         return delivery.identity
     thread = note.object_attributes.discussion_id if note.object_attributes else None
     if note.object_kind != "note" or not isinstance(thread, str) or not thread:
@@ -173,7 +171,7 @@ def parse_envelope(body: str) -> QueueEnvelope:
     """
     try:
         return _ENVELOPE.decode(body)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+    except InvalidJson as error:
         raise EventUnreadable(
             "A message in the queue is not ours, or a newer version wrote it: update this one, or delete the message."
         ) from error

@@ -7,9 +7,8 @@ the event unreadable. The functions are pure, and treat every field as untrusted
 import re
 from typing import Any, TypeAlias
 
-import msgspec
-
 from hummingbird.core.errors import EventUnreadable
+from hummingbird.core.json_codec import InvalidJson, decode_json
 from hummingbird.core.text import shorten_line
 from hummingbird.gitlab.webhook_events import (
     EmojiChanged,
@@ -38,8 +37,8 @@ def parse_event(body: bytes) -> GitLabEvent:
     Raises EventUnreadable.
     """
     try:
-        raw = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raw = decode_json(body)
+    except InvalidJson as error:
         raise EventUnreadable("The webhook's body is no JSON: send it as GitLab does, without a template.") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("object_kind"), str):
         raise EventUnreadable("The webhook's body is no event of GitLab: it names no object_kind.")

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from hummingbird.core.errors import JournalDamaged, SessionUnreadable
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder, decode_json_as
 from hummingbird.core.limits import (
     KNOWN_DAYS,
     KNOWN_EXCERPT_CHARS,
@@ -122,7 +123,7 @@ class _FailureShardFormat(msgspec.Struct):
 
 Known = TypeVar("Known", FailureShard, StoredProject)
 _encoder = msgspec.json.Encoder()
-_peek = msgspec.json.Decoder(_FailureShardFormat)
+_peek: JsonDecoder[_FailureShardFormat] = JsonDecoder(_FailureShardFormat)
 
 
 def failure_shard_number(fingerprint: str) -> int:
@@ -145,8 +146,8 @@ def decode_object(content: bytes, kind: type[Known], where: str) -> Known:
             raise SessionUnreadable(
                 f"{where} was written by a newer version; update this one to use the ledger of known failures."
             )
-        return msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return decode_json_as(content, kind)
+    except InvalidJson as error:
         raise JournalDamaged(
             f"{where} is damaged and cannot be used as part of the ledger of known failures; move it away."
         ) from error

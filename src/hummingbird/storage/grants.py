@@ -16,6 +16,7 @@ import msgspec
 
 from hummingbird.clients.sqlite_files import sync_directory, wait_for_lock
 from hummingbird.core.errors import JournalUnwritable, UsageError
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder
 from hummingbird.core.permissions import PermissionGrant
 
 
@@ -28,7 +29,7 @@ class _GrantLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rule: str = ""
 
 
-_decoder = msgspec.json.Decoder(_GrantLine)
+_decoder: JsonDecoder[_GrantLine] = JsonDecoder(_GrantLine)
 
 
 class FileGrants:
@@ -133,7 +134,7 @@ class FileGrants:
 def _decode_line(line: bytes) -> _GrantLine | None:
     try:
         return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except InvalidJson:
         return None
 
 

@@ -24,6 +24,7 @@ from time import monotonic
 import msgspec
 
 from hummingbird.core.errors import JournalUnwritable, JournalWriteDelayed
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder
 from hummingbird.core.limits import KNOWN_NAME_CHARS
 from hummingbird.core.protocols.storage import VersionedContent, VersionedObjectStore
 from hummingbird.core.sessions import SHARED_REST_S, SPENDERS, SPENDING_BYTES, SPENDING_DAYS, SPENDING_FRESH_S
@@ -119,8 +120,8 @@ class _SpendingSheetFormat(msgspec.Struct):
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(SpendingSheet)
-_peek = msgspec.json.Decoder(_SpendingSheetFormat)
+_decoder: JsonDecoder[SpendingSheet] = JsonDecoder(SpendingSheet)
+_peek: JsonDecoder[_SpendingSheetFormat] = JsonDecoder(_SpendingSheetFormat)
 
 
 class SpendingTally:
@@ -180,7 +181,7 @@ def parse_sheet(content: bytes, where: str) -> SpendingSheet:
         if _peek.decode(content).sheet > FORMAT:
             raise JournalUnwritable(f"{where} was written by a newer version of Hummingbird: update this one.")
         return _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except InvalidJson as error:
         raise JournalUnwritable(
             f"{where} is damaged: remove it. Each process that goes on then writes again what it spent itself."
         ) from error

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from hummingbird.core.errors import JournalDamaged, SessionUnreadable
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder
 from hummingbird.core.protocols.storage import RatedNote, VersionedObjectStore, VotableNote
 from hummingbird.core.sessions import SEGMENTS_AT_ONCE
 from hummingbird.core.votes import (
@@ -168,8 +169,8 @@ class _VoteShardFormat(msgspec.Struct):
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(VoteShard)
-_peek = msgspec.json.Decoder(_VoteShardFormat)
+_decoder: JsonDecoder[VoteShard] = JsonDecoder(VoteShard)
+_peek: JsonDecoder[_VoteShardFormat] = JsonDecoder(_VoteShardFormat)
 
 
 def vote_key(project: str, note_id: int) -> str:
@@ -290,7 +291,7 @@ def decode_shard(content: bytes | None, where: str) -> VoteShard:
                 f"{where} was written by a newer version; update this one to use the record of votes on notes."
             )
         return _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except InvalidJson as error:
         raise JournalDamaged(
             f"{where} is damaged and cannot be used as part of the record of votes on notes; move it away."
         ) from error

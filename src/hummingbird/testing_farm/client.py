@@ -30,6 +30,7 @@ from hummingbird.core.errors import (
     SourceResponseInvalid,
     UsageError,
 )
+from hummingbird.core.json_codec import InvalidJson, decode_json, decode_json_as
 from hummingbird.core.limits import (
     FARM_ENVIRONMENTS,
     FARM_ENVIRONMENTS_BYTES,
@@ -103,7 +104,7 @@ def parse_request(request_id: str, content: bytes) -> FarmRequest:
     """Parse an answer of the API. Raises SourceResponseInvalid if it is not a JSON object."""
     try:
         raw, result = _decode_parts(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except InvalidJson as error:
         raise _not_a_request_error() from error
     run = _object_or_empty(raw, "run")
     return FarmRequest(
@@ -124,9 +125,9 @@ def _decode_parts(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     The rest is skipped: decoding everything that somebody may have put into a request could block the event loop for
     seconds.
     """
-    parts = msgspec.json.decode(content, type=_FarmApiResponse)
+    parts = decode_json_as(content, _FarmApiResponse)
     result = bytes(parts.result)
-    within = msgspec.json.decode(result, type=_FarmApiResult) if result.startswith(b"{") else _FarmApiResult()
+    within = decode_json_as(result, _FarmApiResult) if result.startswith(b"{") else _FarmApiResult()
     raw = {
         name: _decode_part(getattr(parts, name))
         for name in _FarmApiResponse.__struct_fields__
@@ -138,14 +139,14 @@ def _decode_parts(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _decode_objects(part: bytes) -> list[msgspec.Raw]:
     sound = part.startswith(b"[") and len(part) <= FARM_ENVIRONMENTS_BYTES
-    listed = msgspec.json.decode(part, type=list[msgspec.Raw]) if sound else []
+    listed = decode_json_as(part, list[msgspec.Raw]) if sound else []
     return [each for each in listed if bytes(each).startswith(b"{")]
 
 
 def _decode_part(part: msgspec.Raw) -> Any:
     """Decode a part; return None if it is longer than it should be. Strings may be long, because a report is one."""
     text = bytes(part)
-    return msgspec.json.decode(text) if len(text) <= FARM_PART_BYTES or text.startswith(b'"') else None
+    return decode_json(text) if len(text) <= FARM_PART_BYTES or text.startswith(b'"') else None
 
 
 def _iter_model_fields(request_id: str, raw: Any, result: Any, run: Any) -> Iterator[tuple[str, Any]]:

@@ -23,6 +23,7 @@ from hummingbird.agent.tools.registry import PreparedCall, Toolbox
 from hummingbird.agent.tools.results import InlineShape, ResultShape, fence_untrusted, limit_text, tool_failure_text
 from hummingbird.core.errors import ArgumentsInvalid, CallDenied, CallTimedOut, ModelMistake, describe_error
 from hummingbird.core.journal import JournalEntry, ToolDecided, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.json_codec import InvalidJson, encode_json
 from hummingbird.core.limits import CONCURRENT_TOOLS, HOOK_TIMEOUT_S, PARTIAL_OUTPUT_BYTES
 from hummingbird.core.messages import PRINTED_UNTIL_THEN, UNKNOWN_OUTCOME, ToolCall
 from hummingbird.core.permissions import ALLOWED, DENIED
@@ -396,8 +397,8 @@ def _timeout_message(spec: ToolSpec) -> str:
 
 def _encode_arguments(name: str, arguments: Mapping[str, Any]) -> str:
     try:
-        return msgspec.json.encode(dict(arguments)).decode()
-    except (TypeError, ValueError, RecursionError) as error:
+        return encode_json(dict(arguments)).decode()
+    except InvalidJson as error:
         raise ArgumentsInvalid(f"Arguments of {shorten_line(name, 80)} are no JSON object: {error}.") from error
 
 

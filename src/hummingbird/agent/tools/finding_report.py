@@ -16,8 +16,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-import msgspec
-
 from hummingbird.agent.interrupts import run_within
 from hummingbird.agent.tools.spill import SpillShape
 from hummingbird.core.diffs import Diff, DiffPosition
@@ -37,6 +35,7 @@ from hummingbird.core.findings import (
     strip_line_end,
 )
 from hummingbird.core.journal import JournalEntry, RunStarted, ToolFinished, ToolOutcome, ToolStarted
+from hummingbird.core.json_codec import decode_json
 from hummingbird.core.limits import (
     FINDING_CHARS,
     FINDING_PATH_CHARS,
@@ -389,8 +388,8 @@ def _is_this_tool(name: str) -> bool:
 
 def _parse_finding(arguments: str) -> ReviewFinding | None:
     try:
-        return _build_finding(msgspec.json.decode(arguments)) if arguments else None
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, KeyError, TypeError, ValueError):
+        return _build_finding(decode_json(arguments)) if arguments else None
+    except (KeyError, TypeError, ValueError):
         return None  # a hook may have rewritten the arguments
 
 

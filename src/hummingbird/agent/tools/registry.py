@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from hummingbird.core.errors import ArgumentsInvalid, ToolDefinitionError, UnknownTool, UsageError
+from hummingbird.core.json_codec import InvalidJson, decode_json
 from hummingbird.core.limits import TOOL_NAME_CHARS
 from hummingbird.core.protocols.tools import Tool, ToolContext, ToolOutput
 from hummingbird.core.text import replace_surrogates, shorten_line
@@ -162,8 +163,8 @@ def _refuse_remote_reference(uri: str) -> Any:
 
 def _parse_arguments(spec: ToolSpec, arguments: str) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        found = decode_json(arguments or "{}")
+    except InvalidJson as error:
         raise ArgumentsInvalid(f"Arguments of {spec.name} are not valid JSON: {error}.") from error
     if not isinstance(found, dict):
         raise ArgumentsInvalid(f"Arguments of {spec.name} must be a JSON object, not {type(found).__name__}.")

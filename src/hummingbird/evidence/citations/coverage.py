@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from hummingbird.core.journal import JournalEntry
+from hummingbird.core.json_codec import InvalidJson, decode_json
 from hummingbird.evidence.citations.diffs import is_diff
 from hummingbird.evidence.citations.source_record import EvidenceGrade, RecordedCall, calls_from_entries
 
@@ -160,8 +159,8 @@ def _json_objects(call: RecordedCall) -> Iterator[Mapping[str, Any]]:
 
 def _parse_json_line(line: str) -> Iterator[Mapping[str, Any]]:
     try:
-        found = msgspec.json.decode(line.encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
+        found = decode_json(line.encode("utf-8", "replace"))
+    except InvalidJson:
         return
     for one in found if isinstance(found, list) else [found]:
         if isinstance(one, dict):

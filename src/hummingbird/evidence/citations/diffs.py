@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from hummingbird.core.json_codec import InvalidJson, decode_json
+
 _FILE = re.compile(r"(?:---|\+\+\+) (?:[ab]/)?(.+?)(?:\t.*)?")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*")
 _CUT_RECORD = re.compile(
@@ -102,8 +104,8 @@ def file_diffs_from_json(lines: Iterable[str]) -> Iterator[JsonFileDiff]:
         if '"diff"' not in line:
             continue
         try:
-            yield from _file_diffs(msgspec.json.decode(line.encode("utf-8", "replace")))
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            yield from _file_diffs(decode_json(line.encode("utf-8", "replace")))
+        except InvalidJson:
             yield from _parse_truncated_record(line)
 
 

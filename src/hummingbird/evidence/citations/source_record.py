@@ -22,6 +22,7 @@ from hummingbird.core.journal import (
     ToolStarted,
     UserSaid,
 )
+from hummingbird.core.json_codec import decode_json_object
 from hummingbird.evidence.bounds import CITED_LINE_CHARS, RECORD_ADDRESSES, RECORD_CHARS
 from hummingbird.evidence.citations.diffs import (
     FileLineRange,
@@ -146,11 +147,7 @@ def _fetch_summary_line(path: object, text: str) -> str:
 
 def parse_arguments(arguments: str) -> dict[str, Any]:
     """Return the arguments of a call, or an empty dict if they are not a JSON object."""
-    try:
-        found = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return decode_json_object(arguments) or {}
 
 
 def line_count_in_header(text: str) -> int:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.evidence.loose_json import JsonObject, int_at, object_at, objects_at, strings_at, text_at, timestamp_at
 from hummingbird.evidence.tekton.runs import (
     CANCELLED,
@@ -155,8 +156,8 @@ def _parse_termination(message: str) -> tuple[str, str]:
     if not message.startswith("[{"):
         return message, ""
     try:
-        entries = objects_at(json.loads(message))
-    except (ValueError, RecursionError):
+        entries = objects_at(decode_lenient_json(message))
+    except InvalidJson:
         return "", ""  # a truncated list of results
     return "", next((text_at(entry, "value") for entry in entries if text_at(entry, "key") == "Reason"), "")
 

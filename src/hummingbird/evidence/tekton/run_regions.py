@@ -3,11 +3,11 @@
 An object has no lines, so the lines of these regions have no numbers.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.evidence.cause_graph import GraphJob, GraphJobStatus, find_causes
 from hummingbird.evidence.fingerprints import compute_fingerprint
 from hummingbird.evidence.loose_json import object_at, text_at
@@ -129,8 +129,8 @@ def failing_test_output(results: Sequence[TektonResult]) -> str:
     for result in results:
         if result.name in TEST_RESULTS:
             try:
-                said = object_at(json.loads(result.value))
-            except (ValueError, RecursionError):
+                said = object_at(decode_lenient_json(result.value))
+            except InvalidJson:
                 continue
             if text_at(said, "result") in FAILED_RESULTS:
                 return f"{result.name} says {text_at(said, 'result')}: {_describe_counts(said)}".rstrip(": ")

@@ -25,7 +25,7 @@ from hummingbird.core.errors import (
     SourceResponseInvalid,
     SourceUnavailable,
 )
-from hummingbird.core.json_decoding import InvalidJson, decode_json
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.limits import (
     GITLAB_JSON_BYTES,
     GITLAB_KEEPALIVE_S,
@@ -139,7 +139,7 @@ def _refusal_error(what: str, answer: GitLabHttpResponse) -> HummingbirdError:
 def _error_text(answer: GitLabHttpResponse) -> str:
     """Return GitLab's message, which may be any JSON value; empty if there is none."""
     try:
-        found = decode_json(answer.body)
+        found = decode_lenient_json(answer.body)
     except InvalidJson:
         return ""
     return (
@@ -285,7 +285,7 @@ class GitLabReader:
 
     def _decode(self, answer: GitLabHttpResponse) -> Any:
         try:
-            return decode_json(answer.body)
+            return decode_lenient_json(answer.body)
         except InvalidJson as error:
             raise SourceResponseInvalid(
                 f"{self._what} came as something else than the JSON that GitLab's API promises: go on without."

@@ -24,7 +24,7 @@ from hummingbird.core.errors import (
     HummingbirdError,
 )
 from hummingbird.core.findings import is_dismissal
-from hummingbird.core.json_decoding import InvalidJson, decode_json
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.limits import FORGE_SAID_CHARS
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.votes import EmojiReaction
@@ -102,7 +102,7 @@ class GitLabResponse:
 
     def _parse_json(self) -> object:
         try:
-            return decode_json(self.body)
+            return decode_lenient_json(self.body)
         except InvalidJson:
             raise GitLabUnavailable(
                 f"{self.what} came as something else than JSON: something before GitLab may have answered in its "

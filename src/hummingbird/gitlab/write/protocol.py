@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from hummingbird.core.diffs import CommitComparison, DiffPosition, FileDiff
+from hummingbird.core.json_codec import InvalidJson, decode_json_as
 from hummingbird.core.limits import FORGE_MARKER_CHARS
 from hummingbird.core.orders import RunOverrides, WorkOrder
 from hummingbird.core.text import replace_surrogates
@@ -391,8 +392,8 @@ class NoteMarkers:
         if _UUID.fullmatch(said):
             return NoteMarker(id=said)
         try:
-            found = msgspec.json.decode(said, type=NoteMarker)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+            found = decode_json_as(said, NoteMarker)
+        except InvalidJson:
             return None
         return found if found.id else None
 

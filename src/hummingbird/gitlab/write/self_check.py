@@ -20,7 +20,7 @@ from hummingbird.core.errors import (
     HummingbirdError,
     MissingSetting,
 )
-from hummingbird.core.json_decoding import InvalidJson, decode_json
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.limits import DOCTOR_ANSWER_BYTES, DOCTOR_ANSWER_S, SOURCE_CONNECT_S
 from hummingbird.core.text import shorten_line
 from hummingbird.gitlab.access import TokenFacts, parse_token_facts
@@ -153,7 +153,7 @@ class GitLabSelfCheck:
         except RequestFailed as failed:
             raise self._failure_error(failed) from failed
         try:
-            body = decode_json(answer.body)
+            body = decode_lenient_json(answer.body)
         except InvalidJson:
             body = None
         return _SelfCheckResponse(answer.status, answer.headers, body)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from hummingbird.core.json_codec import InvalidJson, encode_json
 from hummingbird.core.tool_spec import ToolDefinition
 
 
@@ -280,8 +281,8 @@ def _convert_value(value: Any, types: set[str]) -> Any:
 
 def _schema_validator(schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], bool]:
     try:
-        return _compile_validator(msgspec.json.encode(schema))
-    except (TypeError, ValueError, RecursionError):
+        return _compile_validator(encode_json(schema))
+    except InvalidJson:
         return _reject_all
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.verdicts import ORIGIN_WORDS, FailureOrigin
 from hummingbird.evidence.cause_graph import GraphJob, GraphJobStatus, find_causes
 from hummingbird.evidence.gitlab_jobs import graph_jobs_from_gitlab
@@ -56,11 +57,11 @@ class FailedCase:
 
 def parse_json_values(text: str) -> list[Any]:
     """Return every JSON value in a text: one document, one per line, or the complete objects of a shortened one."""
-    whole = _decode_json(text)
-    if whole is not None:
-        return [whole]
-    plain = _NUMBER.sub("", text)
-    return list(_salvage_objects(plain))
+    try:
+        whole = decode_lenient_json(text)
+    except InvalidJson:
+        whole = None
+    return list(_salvage_objects(_NUMBER.sub("", text))) if whole is None else [whole]
 
 
 def walk_objects(value: Any, depth: int = 0) -> Iterator[RawObject]:
@@ -121,13 +122,6 @@ def scalar_text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     return value if isinstance(value, str) else str(value) if abs(value) < 10**19 else ""
-
-
-def _decode_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _salvage_objects(text: str) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from hummingbird.core.json_codec import decode_json_object
 from hummingbird.core.limits import DIGEST_RESULT_CHARS
 from hummingbird.core.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT
@@ -92,17 +93,8 @@ def find_completed_calls(messages: Sequence[Message]) -> list[CompletedCall]:
     return made
 
 
-def parse_arguments(arguments: str) -> dict[str, Any]:
-    """Parse the arguments of a call; return an empty mapping if they are no JSON object."""
-    try:
-        found = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _expand_fetches(call: ToolCall, message: ToolMessage) -> Iterable[CompletedCall]:
-    arguments, result = parse_arguments(call.arguments), parse_result(message)
+    arguments, result = decode_json_object(call.arguments) or {}, parse_result(message)
     yield CompletedCall(call.name, arguments, result)
     several = arguments.get("fetches", arguments.get("requests"))  # the second is the name in older prompts
     for order in several if isinstance(several, list) else [arguments]:

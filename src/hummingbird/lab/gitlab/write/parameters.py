@@ -3,7 +3,6 @@
 Unknown parameters are silently ignored.
 """
 
-import json
 import math
 from collections.abc import Iterator
 from email.parser import BytesParser
@@ -13,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.lab.gitlab import error_responses
 from hummingbird.lab.gitlab.case_loader import format_time_or_none
 from hummingbird.lab.gitlab.records import Raw
@@ -61,8 +61,8 @@ def _decode_utf8(body: bytes) -> str:
 def _parse_json(text: str) -> Raw:
     """Parse JSON; anything but an object has no parameters."""
     try:
-        found = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError):
+        found = decode_lenient_json(text) if text.strip() else {}
+    except InvalidJson:
         raise error_responses.body_not_parsable() from None
     return found if isinstance(found, dict) else {}
 
