@@ -3,22 +3,28 @@
 What cannot be read becomes a sentence, never an error.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
+import msgspec
+
+from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.json_codec import decode_json_object
 from hummingbird.core.limits import KNOWN_EXCERPT_CHARS, KNOWN_FIELD_CHARS
 from hummingbird.core.masking import Secrets
-from hummingbird.core.protocols.tools import Tool, ToolContext
+from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.verdicts import ObservedFailure
-from hummingbird.evidence.bounds import LOOK_FINGERPRINTS, LOOK_ITEMS, LOOK_TEXT_CHARS
+from hummingbird.evidence.bounds import LOOK_FINGERPRINTS, LOOK_ITEMS, LOOK_LIST_BYTES, LOOK_LOG_BYTES, LOOK_TEXT_CHARS
 from hummingbird.evidence.explanation import CertainFailure, FailureDetector
 from hummingbird.evidence.gitlab_jobs import RunnerTrace
 from hummingbird.evidence.logs.log_preview import Baseline
 from hummingbird.evidence.regions import CONFIDENT, EvidenceAnalysis, Region
+from hummingbird.evidence.report_preview import INCOMPLETE_KEY
 
 RawRecord: TypeAlias = Mapping[str, Any]
 _log = logging.getLogger("hummingbird")
@@ -52,11 +58,99 @@ class ToolReader:
         if content is None:
             return None
         records = parse_records(content)
+        if any(INCOMPLETE_KEY in record for record in records):
+            self.add_missing(f"{what} could not be read whole.")
+        return [record for record in records if INCOMPLETE_KEY not in record]
+
+    async def read_record(self, name: str, what: str, **arguments: Any) -> RawRecord | None:
+        content = await self._read_content(name, what, arguments)
+        return None if content is None else decode_json_object(content)
+
+    async def stream_output(
+        self, name: str, what: str, feed: Callable[[bytes], None], *, quiet: bool = False, **arguments: Any
+    ) -> bool:
+        """Feed all output, masked; return False if it could not be read to its end.
+
+        With `quiet`, that is only logged.
+        """
+        masking = self.secrets.open_stream()
+
+        async def feed_output(output: ToolOutput) -> None:
+            if not isinstance(output, ByteStream):
+                raise _NoStream(str(output))
+            async for chunk in _limit_bytes(output.chunks, LOOK_LOG_BYTES):
+                feed(masking.feed(chunk))
+            feed(masking.end(b""))
+
+        return await self._call_tool(name, what, arguments, feed_output, quiet=quiet)
+
+    async def _read_content(
+        self, name: str, what: str, arguments: Mapping[str, Any], *, quiet: bool = False
+    ) -> bytes | None:
+        parts: list[bytes] = []
+
+        async def collect_output(output: ToolOutput) -> None:
+            if isinstance(output, ByteStream):
+                parts.extend([chunk async for chunk in _limit_bytes(output.chunks, LOOK_LIST_BYTES)])
+            elif not isinstance(output, str):  # a string only says that there is nothing
+                parts.append(msgspec.json.encode(output))
+
+        read = await self._call_tool(name, what, arguments, collect_output, quiet=quiet)
+        return self.secrets.open_stream().end(b"".join(parts)) if read else None
+
+    async def _call_tool(
+        self,
+        name: str,
+        what: str,
+        arguments: Mapping[str, Any],
+        taken: Callable[[ToolOutput], Awaitable[None]],
+        *,
+        quiet: bool = False,
+    ) -> bool:
+        tool = self._tools.get(name)
+        if tool is None and quiet:
+            return False
+        if tool is None:
+            self.add_missing(f"{what} was not looked at: this workflow has no {name}.")
+            return False
+        try:
+            await taken(await tool(arguments, self._context))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - border: a tool may raise what it likes, and a look ends no run
+            told = str(error) if isinstance(error, HummingbirdError) else type(error).__name__
+            _log.info("%s could not be read before the run: %s", what, self.secrets.mask(told))
+            if not quiet:
+                self.add_missing(f"{what} could not be read.")
+            return False
+        return True
+
+
+class _StreamTooLong(HummingbirdError):
+    """The output is longer than what is read."""
+
+
+class _NoStream(HummingbirdError):
+    """The tool returned a sentence instead of a log."""
+
+
+async def _limit_bytes(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+    size = 0
+    try:
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > most:
+                raise _StreamTooLong(f"It is longer than the {most:,} bytes that are looked at.")
+            yield chunk
+    finally:
+        if (close := getattr(chunks, "aclose", None)) is not None:
+            await close()
 
 
 def parse_records(content: bytes) -> list[RawRecord]:
     """Return the records of a list of JSON lines, as many as are looked at."""
-    return [record for line in content.split(b"\n") if (record := decode_json_object(line)) is not None][:LOOK_ITEMS]
+    found = map(decode_json_object, content.split(b"\n"))
+    return list(islice((record for record in found if record is not None), LOOK_ITEMS))
 
 
 _LETTERS = 4  # that a line needs to be meaningful
