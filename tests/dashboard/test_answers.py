@@ -7,9 +7,19 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.core.journal import Delegated, JournalEntry, ModelAnswered, ToolFinished
+from hummingbird.core.journal import (
+    Delegated,
+    EndReason,
+    JournalEntry,
+    ModelAnswered,
+    ModelCalled,
+    RunEnded,
+    RunStarted,
+    ToolFinished,
+    ToolStarted,
+)
 from hummingbird.core.messages import AssistantMessage
-from hummingbird.dashboard.rendering import answer_to_html, find_quoted_lines, locate_lines, make_row
+from hummingbird.dashboard.rendering import answer_to_html, find_quoted_lines, locate_lines, make_row, pair_calls
 from hummingbird.evidence.citations.source_record import ResultLocation
 
 LOG = "first\n12: E  assert 1 == 2\n  FAILED tests/a.py::b\nshort\n"
@@ -51,6 +61,34 @@ def test_a_line_has_the_number_that_its_page_gives_it_whatever_else_ends_lines()
         "100%": ResultLocation(1, 1),
     }
     assert make_row(entries[0], 1, str).text.split("\n")[2] == "E  it broke"
+
+
+def test_a_call_and_its_result_are_one_row_with_when_and_how_long() -> None:
+    entries: list[JournalEntry] = [
+        RunStarted(run_id="r", model="m", at=100.0),
+        ModelCalled(call_id="1", model="m", messages=1, at=100.0),
+        ModelAnswered(call_id="1", model="m", message=AssistantMessage(text="Look."), at=140.0),
+        ToolStarted(call_id="t", name="look", arguments='{"at": "log"}', at=140.0),
+        ToolStarted(call_id="u", name="wait", arguments="{}", at=140.0),
+        Delegated(call_id="t", task=1, entry=ToolStarted(call_id="t", name="inner", arguments="", at=141.0)),
+        ToolFinished(call_id="t", name="look", text="seen", seconds=2.5, at=160.0),
+        RunEnded(run_id="r", reason=EndReason.COMPLETED, text="", at=200.0),
+        RunStarted(run_id="r2", model="m", at=90_000.0),
+        ModelCalled(call_id="1", model="m", messages=1, at=90_010.0),
+        ModelAnswered(call_id="1", model="m", message=AssistantMessage(text=""), at=90_030.0),
+        RunEnded(run_id="r2", reason=EndReason.COMPLETED, text="", at=90_040.0),
+    ]
+    spans = pair_calls(entries)
+    assert spans.calls == {2, 4, 10}, "what nobody answered stays a row of its own"
+    times = [(one.begin, one.end, one.whole) for one in spans.by_end.values()]
+    assert times == [(0.0, 40.0, 100.0), (40.0, 60.0, 100.0), (10.0, 30.0, 40.0)], "each within its own run"
+    row = make_row(entries[6], 7, lambda text: text.replace("log", "***"), span=spans.by_end[7])
+    assert (row.called, row.took, row.at) == (4, "2.5 s", "00:02:20")
+    assert row.title == '{"at": "***"} → ok, 4 characters'
+    assert (row.arguments, row.text) == ('{"at": "***"}', "seen")
+    assert 'x="398.4"' in row.bar
+    assert make_row(entries[4], 5, str).opens == "tool u"
+    assert pair_calls([]).by_end == {}
 
 
 def test_what_only_the_model_said_is_no_evidence() -> None:

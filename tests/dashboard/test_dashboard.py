@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hummingbird.core.journal import RunStarted, UserSaid
+from hummingbird.core.journal import ModelCalled, RunStarted, ToolStarted, UserSaid
 from hummingbird.core.projections import UsageLedger
 from tests.dashboard.browser import browser
 from tests.journeys.service.stage import Stage, staged
@@ -34,7 +34,11 @@ async def test_a_finished_run_can_be_read_with_its_evidence_bill_timeline_and_fi
         await page.locator("main a[href^='/sessions/']").first.click()
         await page.wait_for_selector("h2:has-text('What it found')")
         assert await page.locator(".state").first.inner_text() == "completed"
-        assert await page.locator(".timeline li").count() == len(stage.entries(result.session))
+        entries = stage.entries(result.session)
+        assert await page.locator(".timeline [id^=e]").count() == len(entries), "each can be linked to"
+        calls = sum(isinstance(one, ModelCalled | ToolStarted) for one in entries)
+        assert await page.locator(".timeline li").count() == len(entries) - calls, "a call stands with its result"
+        assert await page.locator(".timeline svg.span").count() == calls
         told = await page.inner_text("main")
         check = re.search(r"Quoted lines: [^.]*\.", str(result.body))
         assert check is not None
@@ -49,7 +53,10 @@ async def test_a_finished_run_can_be_read_with_its_evidence_bill_timeline_and_fi
         assert line in await marked.inner_text()
         await page.go_back()
         await page.get_by_role("link", name="Transcript").click()
+        await page.wait_for_selector("article.transcript h1:has-text('Session')")
+        await page.get_by_role("link", name="as Markdown").click()
         assert "# Session" in await page.inner_text("body")
+        await page.go_back()
         await page.go_back()
         await page.get_by_role("link", name="Files of the sandbox").click()
         await page.wait_for_selector("h1:has-text('Files of the sandbox')")
@@ -86,8 +93,16 @@ async def test_a_run_is_seen_while_it_goes_on(tmp_path: Path) -> None:
         await page.wait_for_selector(".timeline li:has-text('echo second')")
         await page.wait_for_selector(".timeline li.ended")
         _, result = await stage.notes(2)
-        numbers = await page.locator(".timeline li summary .n").all_inner_texts()
-        assert numbers == [str(number) for number in range(1, len(stage.entries(result.session)) + 1)]
+        entries, timeline = stage.entries(result.session), page.locator(".timeline")
+        assert {await one.get_attribute("id") for one in await timeline.locator("[id^=e]").all()} == {
+            f"e{number}" for number in range(1, len(entries) + 1)
+        }
+        assert await timeline.locator("li[data-call]").count() == 0, "each call was put to its result"
+        second = timeline.locator("li:has-text('echo second')")
+        assert "→ ok" in await second.locator("summary").first.inner_text()
+        given, answered = [await one.text_content() for one in await second.locator("pre").all()]
+        assert "echo second" in str(given)
+        assert "echo" not in str(answered)
         await page.goto(address(stage))
         await page.wait_for_selector("text=Nothing runs here at the moment.")
 

@@ -154,7 +154,7 @@ async def test_nothing_that_is_shown_acts_or_becomes_a_part_of_the_page_whoever_
         await seen.page.goto(session)
         before = await seen.page.locator(".timeline li").count()
         await said_now(stage)
-        await seen.page.wait_for_selector(f".timeline li:nth-of-type({before + 8})")
+        await seen.page.wait_for_selector(f".timeline li:nth-of-type({before + 6})")
         assert await seen.page.evaluate("window.owned") is None
         assert bool(await seen.page.evaluate(STRANGERS)) is not escaping, "what came live"
         if escaping:

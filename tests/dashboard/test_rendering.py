@@ -81,7 +81,7 @@ async def test_a_bill_has_its_calls_tokens_cached_share_and_cost_and_days_are_th
             await billed(stage, f"billed{number}", f"question {number}", usd=None if number == 2 else "0.125")
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
             page = (await client.get("/sessions/billed0")).text
-            assert bill(page) == ["1", "4,000", "75%", "500", "$0.1250"]
+            assert bill(page) == ["–", "1", "4,000", "75%", "500", "$0.1250"]
             unpriced = (await client.get("/sessions/billed2")).text
             assert bill(unpriced)[-1] == "$0.0000 +?"
             runs = (await client.get("/runs")).text

@@ -50,6 +50,7 @@ from hummingbird.dashboard.queries import (
     VISIT_S,
     DashboardQueries,
 )
+from hummingbird.dashboard.rendering import pair_calls
 from hummingbird.dashboard.responses import (
     HTML_HEADERS,
     PLAIN_HEADERS,
@@ -140,6 +141,7 @@ class Dashboard:
             "/sessions/{id}": self._show_session,
             "/sessions/{id}/entries/{number}": self._show_entry,
             "/sessions/{id}/transcript": self._show_transcript,
+            "/sessions/{id}/transcript.md": self._send_transcript,
             "/sessions/{id}/files": self._show_files,
             "/sessions/{id}/file": self._download_file,
             "/live/runs": self._stream_runs,
@@ -319,10 +321,10 @@ class Dashboard:
             _answer_key(session_id, entries), lambda: self._run_in_thread(self._pages.build_answer, entries)
         )
         yield await self._run_in_thread(self._pages.session_page_head, session_id, entries, answer, running=running)
+        spans = await self._run_in_thread(pair_calls, entries)
         for begin in range(0, len(entries), ROWS_AT_ONCE):
-            yield await self._run_in_thread(
-                self._pages.entry_fragments, entries[begin : begin + ROWS_AT_ONCE], begin, session_id
-            )
+            some = entries[begin : begin + ROWS_AT_ONCE]
+            yield await self._run_in_thread(self._pages.entry_fragments, some, begin, session_id, spans)
         begun = find_subject(entries)
         may = bool(begun.project and begun.workflow)
         more = {"may_continue": may, "most": MESSAGE_CHARS, "told": told, "once": secrets.token_hex(16)}
@@ -344,6 +346,17 @@ class Dashboard:
             )
 
     async def _show_transcript(self, request: Request, visitor: Visitor) -> Response:
+        session_id = _session_id_from(request)
+        if (seat := self._readers.acquire()) is None:
+            return busy_response(_TOO_MANY_READERS)
+        with seat:
+            entries = await self._load_entries(session_id)
+            made = await self._run_in_thread(self._pages.transcript_page, entries, session_id, visitor=visitor)
+            return PieceStreamResponse(
+                slice_text(made, self._pages.render("end.html", visitor=visitor)), HTML_HEADERS, PAGE_S, seat.pop_all()
+            )
+
+    async def _send_transcript(self, request: Request, visitor: Visitor) -> Response:
         session_id = _session_id_from(request)
         if (seat := self._readers.acquire()) is None:
             return busy_response(_TOO_MANY_READERS)

@@ -41,6 +41,7 @@ BUDGETS_SHOWN = 20  # projects whose spending of today is looked up
 
 ENTRY_SHOWN_CHARS = 4_000  # of one entry on the session's page; the entry's own page shows the rest
 ENTRY_CHARS = 2_000_000  # of one entry on the entry's own page
+TRANSCRIPT_CHARS = 1_000_000  # of a transcript on its page; as Markdown it is whole
 ROWS_AT_ONCE = 100  # rows of a session page rendered in one step, before other pages get a turn
 PAGES_AT_ONCE = 4  # render steps that run in parallel
 PAGES_OPEN = 32  # session pages being sent: each holds a whole journal in memory

@@ -4,8 +4,9 @@ The texts shown come from outsiders: markup in them is escaped, and invisible ch
 """
 
 import re
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -47,6 +48,7 @@ from hummingbird.core.journal import (
 )
 from hummingbird.core.text import shorten_line
 from hummingbird.core.verdicts import ORIGIN_WORDS, render_verdict
+from hummingbird.dashboard.charts import span_bar
 from hummingbird.dashboard.queries import ENTRY_CHARS, ENTRY_SHOWN_CHARS, QUOTES_LOOKED_FOR
 from hummingbird.evidence.citations.quotations import find_quotations, is_proposal, normalize_line
 from hummingbird.evidence.citations.quote_checks import parse_quoted_line
@@ -131,7 +133,9 @@ class TimelineRow:
     """One row of a session's timeline.
 
     `kind` is a CSS class. `left_out` says how many characters of `text` are missing; the entry's own page shows them.
-    With `open`, the text is unfolded from the start.
+    With `open`, the text is unfolded from the start. A row that settles a call has what was called: `called` is the
+    number of that entry, `arguments` its text, `took` how long it took, and `bar` when, within its run. `opens` and
+    `settles` name the call, so that a page can put both together while a run is under way.
     """
 
     number: int
@@ -143,6 +147,80 @@ class TimelineRow:
     text: str = ""
     left_out: int = 0
     open: bool = False
+    opens: str = ""
+    settles: str = ""
+    called: int = 0
+    arguments: str = ""
+    took: str = ""
+    bar: Markup = field(default_factory=Markup)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpan:
+    """A call with the entry that settled it; `begin`, `end` and `whole` are seconds since its run began."""
+
+    number: int
+    call: JournalEntry
+    begin: float
+    end: float
+    whole: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpans:
+    """The settled calls of a session, by the number of the entry that settled them."""
+
+    by_end: Mapping[int, CallSpan]
+    calls: frozenset[int]
+
+
+NO_SPANS = CallSpans({}, frozenset())
+
+
+def pair_calls(entries: Sequence[JournalEntry]) -> CallSpans:
+    """Find which entry settled which call, of models, tools and the tools of sub-agents."""
+    waiting: dict[str, int] = {}
+    found: dict[int, int] = {}
+    runs: list[tuple[int, float]] = []  # the first entry of each run, and when it began
+    for number, entry in enumerate(entries, 1):
+        if isinstance(entry, RunStarted):
+            runs.append((number, entry.at))
+        if opens := _opened_call(entry):
+            waiting[opens] = number
+        elif (settles := _settled_call(entry)) and settles in waiting:
+            found[number] = waiting.pop(settles)
+    ends = [entries[number - 2].at for number, _ in runs[1:]] + [entries[-1].at if entries else 0.0]
+    spans: dict[int, CallSpan] = {}
+    for end, start in found.items():
+        place = bisect(runs, start, key=lambda run: run[0]) - 1
+        began, over = (runs[place][1], ends[place]) if place >= 0 else (entries[0].at, entries[-1].at)
+        times = (entries[start - 1].at - began, entries[end - 1].at - began, over - began)
+        spans[end] = CallSpan(start, entries[start - 1], *times)
+    return CallSpans(spans, frozenset(found.values()))
+
+
+def _opened_call(entry: JournalEntry, of: str = "") -> str:
+    match entry:
+        case Delegated(task=task, entry=own):
+            return _opened_call(own, f"{task} ")
+        case ToolStarted(call_id=call_id):
+            return f"{of}tool {call_id}"
+        case ModelCalled(call_id=call_id):
+            return f"{of}model {call_id}"
+        case _:
+            return ""
+
+
+def _settled_call(entry: JournalEntry, of: str = "") -> str:
+    match entry:
+        case Delegated(task=task, entry=own):
+            return _settled_call(own, f"{task} ")
+        case ToolFinished(call_id=call_id):
+            return f"{of}tool {call_id}"
+        case ModelAnswered(call_id=call_id) | ModelFailed(call_id=call_id):
+            return f"{of}model {call_id}"
+        case _:
+            return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +233,50 @@ class _EntryText:
 
 
 def make_row(
-    entry: JournalEntry, number: int, mask: Callable[[str], str], most: int = ENTRY_SHOWN_CHARS
+    entry: JournalEntry,
+    number: int,
+    mask: Callable[[str], str],
+    most: int = ENTRY_SHOWN_CHARS,
+    span: CallSpan | None = None,
 ) -> TimelineRow:
-    """Make the row of an entry. Masks before it cuts: half a credential would not be recognized."""
+    """Make the row of an entry, with the call that it settles. Masks before it cuts: half a credential would not be
+    recognized.
+    """
     told = _describe_entry(entry)
     text, left_out = cut_middle(mask(told.text), most)
-    title = printable_lines(shorten_line(mask(told.title), _TITLE_CHARS))
-    at, machine_at = format_time(entry.at), iso_time(entry.at)
-    return TimelineRow(number, at, machine_at, told.kind, told.who, title, printable_lines(text), left_out, told.open)
+    title, at = printable_lines(shorten_line(mask(told.title), _TITLE_CHARS)), entry.at
+    called, arguments, bar = 0, "", Markup("")
+    if span is not None:
+        asked, called, at = _describe_entry(span.call), span.number, span.call.at
+        bar = span_bar(told.kind, span.begin, span.end, span.whole)
+        if asked.text:
+            arguments, _ = cut_middle(mask(asked.text), most)
+            title = f"{printable_lines(shorten_line(mask(asked.title), _TITLE_CHARS))} → {title}"
+    return TimelineRow(
+        number=number,
+        at=format_time(at),
+        machine_at=iso_time(at),
+        kind=told.kind,
+        who=told.who,
+        title=title,
+        text=printable_lines(text),
+        left_out=left_out,
+        open=told.open,
+        opens=_opened_call(entry),
+        settles=_settled_call(entry),
+        called=called,
+        arguments=printable_lines(arguments),
+        took=_took(entry, span),
+        bar=bar,
+    )
+
+
+def _took(entry: JournalEntry, span: CallSpan | None) -> str:
+    own = entry.entry if isinstance(entry, Delegated) else entry
+    seconds = own.seconds if isinstance(own, ToolFinished) else 0.0
+    if not seconds and span is not None:
+        seconds = span.end - span.begin
+    return f"{seconds:.1f} s" if 0 < seconds < 10 else format_duration(seconds) if 10 <= seconds < 1e9 else ""
 
 
 def _describe_entry(entry: JournalEntry) -> _EntryText:
@@ -174,9 +288,9 @@ def _describe_entry(entry: JournalEntry) -> _EntryText:
             return _describe_answer(entry)
         case ToolStarted(name=name, arguments=arguments):
             return _EntryText("call", name, arguments, arguments)
-        case ToolFinished(name=name, text=text, outcome=outcome, seconds=seconds):
+        case ToolFinished(name=name, text=text, outcome=outcome):
             kind = "result" if outcome is ToolOutcome.OK else "trouble"
-            return _EntryText(kind, name, f"{outcome.value}, {len(text):,} characters, {seconds:.1f} s", text)
+            return _EntryText(kind, name, f"{outcome.value}, {len(text):,} characters", text)
         case Delegated(task=task, entry=own):
             below = _describe_entry(own)
             return _EntryText(below.kind, f"sub-agent {task}: {below.who}", below.title, below.text)
@@ -204,14 +318,14 @@ def _describe_other(entry: JournalEntry) -> _EntryText:
         case SessionOpened(session_id=session_id, system=system, tools=tools):
             return _EntryText("run", "session", f"{session_id} opened with {len(tools)} tools", system)
         case RunStarted(model=model, resumed=resumed):
-            return _EntryText("run", "run", f"{'goes on' if resumed else 'begins'} with {model}")
+            return _EntryText("run", "run", f"{'continues' if resumed else 'begins'} with {model}")
         case ModelCalled(model=model, messages=messages, attempt=attempt):
             again = f", attempt {attempt}" if attempt > 1 else ""
             return _EntryText("ask", model, f"is asked with {messages} messages{again}")
         case ModelFailed(model=model, sentence=sentence, happening=happening):
             return _EntryText("trouble", model, f"{happening.value}: {sentence}")
         case ModelSwitched(model=model, reason=reason):
-            return _EntryText("trouble", "run", f"goes on with {model}: {reason}")
+            return _EntryText("trouble", "run", f"continues with {model}: {reason}")
         case ToolDecided(name=name, by=by, decision=decision, reason=reason):
             return _EntryText("call", name, f"{decision} by {by}{': ' if reason else ''}{reason}")
         case NoticeShown(notice=notice, text=text):
@@ -291,6 +405,8 @@ def answer_to_html(
 class _AnswerRenderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
         token = tokens[idx]
+        if env["checked"] and not env["places"]:  # such as a transcript, which may be long
+            return f"<pre>{escape(token.content)}</pre>\n"
         lines = token.content.split("\n")[:-1] if token.content.endswith("\n") else token.content.split("\n")
         proposal = is_proposal(token.info, lines)
         made = "".join(self._render_line(line, env, proposal=proposal) for line in lines)

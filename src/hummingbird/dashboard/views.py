@@ -13,7 +13,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from hummingbird.core.journal import JournalEntry
-from hummingbird.core.projections import UsageLedger
+from hummingbird.core.projections import UsageLedger, render_transcript
 from hummingbird.core.protocols.sessions import MATCH_BEGINS, MATCH_ENDS
 from hummingbird.core.protocols.storage import RatedNote, VotableNote
 from hummingbird.core.sessions import FailedJob, SessionSubject, SessionSummary, is_session_id, summarise_session
@@ -28,8 +28,10 @@ from hummingbird.core.votes import (
 )
 from hummingbird.dashboard.charts import vote_trend_chart
 from hummingbird.dashboard.live_updates import LiveRun
-from hummingbird.dashboard.queries import ENTRY_CHARS, JOBS_LISTED, SandboxList
+from hummingbird.dashboard.queries import ENTRY_CHARS, JOBS_LISTED, TRANSCRIPT_CHARS, SandboxList
 from hummingbird.dashboard.rendering import (
+    NO_SPANS,
+    CallSpans,
     answer_to_html,
     find_quoted_lines,
     format_ago,
@@ -196,9 +198,31 @@ class PageRenderer:
     def entry_fragment(self, entry: JournalEntry, number: int, session_id: str) -> str:
         return self.render("entry.html", row=make_row(entry, number, self.mask), session_id=session_id)
 
-    def entry_fragments(self, entries: Sequence[JournalEntry], before: int, session_id: str) -> str:
-        """Render consecutive entries, of which the first has the number `before` + 1."""
-        return "".join(self.entry_fragment(one, number, session_id) for number, one in enumerate(entries, before + 1))
+    def entry_fragments(
+        self, entries: Sequence[JournalEntry], before: int, session_id: str, spans: CallSpans = NO_SPANS
+    ) -> str:
+        """Render consecutive entries, of which the first has the number `before` + 1.
+
+        A call of `spans` is shown with the entry that settles it.
+        """
+        rows = (
+            make_row(one, number, self.mask, span=spans.by_end.get(number))
+            for number, one in enumerate(entries, before + 1)
+            if number not in spans.calls
+        )
+        return "".join(self.render("entry.html", row=row, session_id=session_id) for row in rows)
+
+    def transcript_page(self, entries: Sequence[JournalEntry], session_id: str, **more: Any) -> str:
+        whole = self.mask(render_transcript(entries))
+        shown = whole[:TRANSCRIPT_CHARS]
+        return self.render(
+            "transcript.html",
+            title="Transcript",
+            session_id=session_id,
+            transcript=answer_to_html(shown, {}, session_id, checked=True),
+            left_out=f"{len(whole) - len(shown):,}" if len(whole) > len(shown) else "",
+            **more,
+        )
 
     def entry_page(self, entry: JournalEntry, number: int, session_id: str, **more: Any) -> str:
         told = make_row(entry, number, self.mask, ENTRY_CHARS)

@@ -11,6 +11,7 @@
       const below = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 200;
       place.insertAdjacentHTML("beforeend", news.data);
       showLocalTimes(place);
+      pairCalls(place);
       if (below) place.lastElementChild.scrollIntoView({ block: "end" });
       const over = document.getElementById("over");
       if (over) over.hidden = !place.lastElementChild.matches(".ended");
@@ -25,6 +26,26 @@
     });
     addEventListener("pagehide", () => source.close());
   }
+  // A result takes in the row of its call, as the server does for those that it sends together.
+  const pairCalls = (place) => {
+    for (const end of place.querySelectorAll("li[data-settles]")) {
+      const start = [...place.querySelectorAll("li[data-call]")].filter((one) => one.dataset.call === end.dataset.settles).pop();
+      delete end.dataset.settles;
+      if (!start) continue;
+      const given = start.querySelector("pre");
+      if (given) {
+        const said = end.querySelector("summary span");
+        said.textContent = start.querySelector("summary span").textContent + " → " + said.textContent;
+        end.querySelector("summary").after(given);
+      }
+      const focused = start.contains(document.activeElement);
+      const anchor = document.createElement("a");
+      anchor.id = start.id;
+      start.remove();
+      end.prepend(anchor);
+      if (focused) end.focus();
+    }
+  };
   const two = (number) => String(number).padStart(2, "0");
   const showLocalTimes = (where) => {
     for (const one of where.querySelectorAll("time[datetime]")) {
