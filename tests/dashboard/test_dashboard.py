@@ -98,9 +98,9 @@ async def test_a_run_is_seen_while_it_goes_on(tmp_path: Path) -> None:
             f"e{number}" for number in range(1, len(entries) + 1)
         }
         assert await timeline.locator("li[data-call]").count() == 0, "each call was put to its result"
-        second = timeline.locator("li:has-text('echo second')")
-        assert "→ ok" in await second.locator("summary").first.inner_text()
-        given, answered = [await one.text_content() for one in await second.locator("pre").all()]
+        paired = timeline.locator("li:has-text('echo second')")
+        assert "→ ok" in await paired.locator("summary").first.inner_text()
+        given, answered = [await one.text_content() for one in await paired.locator("pre").all()]
         assert "echo second" in str(given)
         assert "echo" not in str(answered)
         await page.goto(address(stage))
