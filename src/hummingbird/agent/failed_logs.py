@@ -22,6 +22,7 @@ from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import LOOK_FINGERPRINTS, LOOK_ITEMS, LOOK_LIST_BYTES, LOOK_LOG_BYTES, LOOK_TEXT_CHARS
 from hummingbird.evidence.explanation import CertainFailure, FailureDetector
 from hummingbird.evidence.gitlab_jobs import RunnerTrace
+from hummingbird.evidence.headlines import read_headline
 from hummingbird.evidence.logs.log_preview import Baseline
 from hummingbird.evidence.regions import CONFIDENT, EvidenceAnalysis, Region
 from hummingbird.evidence.report_preview import INCOMPLETE_KEY
@@ -161,7 +162,8 @@ class FailedLog:
     """What the log of a failed job shows.
 
     `only_runner_wrote` means that the job's script never started. `causes` holds the meaningful lines of each failure,
-    the likeliest cause first; `excerpts` all of their lines. `failures` are for the ledger of known failures.
+    the likeliest cause first; `excerpts` all of their lines. `failures` are for the ledger of known failures. Where no
+    failure is certain, `likeliest` is what stands out most.
     """
 
     analysis: EvidenceAnalysis
@@ -170,6 +172,7 @@ class FailedLog:
     excerpts: tuple[str, ...] = ()
     only_runner_wrote: bool = False
     failures: tuple[ObservedFailure, ...] = ()
+    likeliest: ObservedFailure | None = None
 
     def text(self, green: Baseline | None = None) -> str:
         """Return the lines of the failures, without failures that are in the log of a green run too."""
@@ -219,7 +222,10 @@ async def read_log(reads: ToolReader, job_id: int) -> FailedLog | None:
 async def read_failed_log(
     reads: ToolReader, name: str, what: str, *, also: Callable[[bytes], None] | None = None, **arguments: Any
 ) -> FailedLog | None:
-    """Return what a log or report shows that the tool `name` brings; `also` gets the same bytes."""
+    """Return what a log or report shows that the tool `name` brings; `also` gets the same bytes.
+
+    An empty one counts as one that could not be read.
+    """
     reader = FailedLogReader(reads.secrets)
 
     def feed(chunk: bytes) -> None:
@@ -227,7 +233,12 @@ async def read_failed_log(
         if also is not None:
             also(chunk)
 
-    return reader.build() if await reads.stream_output(name, what, feed, **arguments) else None
+    if not await reads.stream_output(name, what, feed, **arguments):
+        return None
+    if reader.is_empty:
+        reads.add_missing(f"{what} is empty.")
+        return None
+    return reader.build()
 
 
 class FailedLogReader:
@@ -241,6 +252,10 @@ class FailedLogReader:
         self._detector.feed(chunk)
         self._trace.feed(chunk)
 
+    @property
+    def is_empty(self) -> bool:
+        return self._detector.analysis.size == 0
+
     def build(self) -> FailedLog:
         failed, analysis = self._detector.find_failures()[:LOOK_FINGERPRINTS], self._detector.analysis
         regions = [one.region for one in failed] or list(analysis.regions[:1])
@@ -251,21 +266,33 @@ class FailedLogReader:
             excerpts=tuple(region.excerpt for region in regions),
             only_runner_wrote=self._trace.only_runner_wrote,
             failures=tuple(to_failure_seen(one, self._secrets) for one in failed),
+            likeliest=None if failed else _likeliest_failure(analysis, self._secrets),
         )
+
+
+def _likeliest_failure(analysis: EvidenceAnalysis, secrets: Secrets) -> ObservedFailure | None:
+    """Return what stands out most; without a fingerprint, as it is not certain enough to be recognised by."""
+    if not analysis.regions:
+        return None
+    blamed = (region for region in analysis.regions if region.blame.rule == analysis.blame.rule)
+    region = next(blamed, analysis.regions[0])
+    headline = read_headline("", region.excerpt)
+    seen = to_failure_seen(CertainFailure(region, headline.lines[headline.key] if headline.lines else ""), secrets)
+    return replace(seen, fingerprint="")
 
 
 def to_failure_seen(failed: CertainFailure, secrets: Secrets) -> ObservedFailure:
     """Return the failure, masked once more: without terminal sequences, a credential that they split is whole again."""
     region = failed.region
-    blame = region.blame if region.blame.confidence >= CONFIDENT else None
+    blame = region.blame
     return ObservedFailure(
         fingerprint=region.fingerprint,
         kind=str(region.kind),
         class_=str(region.blame.class_),
         title=shorten_line(secrets.mask(replace_surrogates(failed.title)), KNOWN_FIELD_CHARS),
         excerpt=secrets.mask(replace_surrogates(region.excerpt))[:KNOWN_EXCERPT_CHARS],
-        rule=blame.rule if blame else "",
-        why=blame.why if blame else "",
+        rule=blame.rule,
+        why=blame.why if blame.confidence >= CONFIDENT else "",
         line=next((line.number for line in region.lines if line.text.strip() == failed.title.strip()), region.first),
     )
 

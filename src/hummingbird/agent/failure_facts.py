@@ -340,6 +340,7 @@ def _with_log(job: JobFacts, seen: FailedLog) -> JobFacts:
         fingerprints=seen.fingerprints,
         text=seen.text(),
         only_runner_wrote=seen.only_runner_wrote,
+        likeliest=seen.likeliest,
     )
 
 

@@ -50,12 +50,30 @@ class VerdictReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return _SLOT.sub(fill, self.text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedFailure:
+    """A failure that a run found in the output of its tools.
+
+    `kind` and `class_` are terms of the evidence package; the texts are masked and truncated. `rule` recognised it, and
+    `why` is its sentence if it is sure. `line` is the number of the title's line in the log, 0 if there is none.
+    """
+
+    fingerprint: str
+    kind: str
+    class_: str
+    title: str
+    excerpt: str = ""
+    rule: str = ""
+    why: str = ""
+    line: int = 0
+
+
 class JobJudgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The judgement on one failed job.
 
     `sure` is the confidence between 0 and 1, 0 for UNKNOWN. `fingerprints` are those of the failures in its log, the
     likeliest cause first; `tests` those of the tests that failed by its test report. `skipped` are the jobs that failed
-    or did not run because of it.
+    or did not run because of it. `likeliest` is what stands out in its log if no failure in it is certain.
     """
 
     job: str
@@ -66,6 +84,7 @@ class JobJudgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     job_id: int = 0
     tests: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    likeliest: ObservedFailure | None = None
 
 
 class FailureVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,22 +146,3 @@ def render_verdict(verdict: FailureVerdict) -> str:
 
 def _heading(words: str, sure: float) -> str:
     return f"{words} ({confidence_word(sure)})" if sure else words
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedFailure:
-    """A failure that a run found in the output of its tools.
-
-    `kind` and `class_` are terms of the evidence package; the texts are masked and truncated. `rule` and `why` are the
-    rule that recognised it and its sentence, if the rule is sure. `line` is the number of the title's line in the log,
-    0 if there is none.
-    """
-
-    fingerprint: str
-    kind: str
-    class_: str
-    title: str
-    excerpt: str = ""
-    rule: str = ""
-    why: str = ""
-    line: int = 0

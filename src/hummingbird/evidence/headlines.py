@@ -14,11 +14,16 @@ from hummingbird.evidence.logs.stack_frames import is_tool_frame
 
 _RUNNER_MARKER = re.compile(r"section_(?:start|end):\d+:[^\s\x1b]*\s*")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-_])|[\x00-\x08\x0b-\x1f\x7f]")
+_RUNNER_TALK = re.compile(
+    r"\s*(?:Cleaning up project directory|Executing \"\w+\" stage|Running after.script|Uploading artifacts"
+    r"|ERROR: Job failed: (?:exit code|exit status|command terminated))"
+)
 _DECORATION = re.compile(r"^(?:[\s│┃|╷╵╭╰✖✗✘×●•◯*>]+|E\s{2,}|##\[\w+\]|\[(?:ERROR|FATAL|error)\]:?\s+)+")
 _TEST_FORMS = re.compile(
     r"""(?:test\ )?(?P<arrow>[\w.:$-]+(?:\ >\ [\w.\ $()\[\],'"-]+)*(?:\(\))?)\ (?:\.\.\.\ )?FAILED$  # Gradle, cargo
     |---\ FAIL:\ (?P<go>\S+)
-    |(?:FAILED|ERROR)\ (?P<pytest>[\w./\[\]-]+::\S+)
+    |(?:FAILED|ERROR)\ (?P<pytest>[\w./\[\]-]+::\S+)(?:\ -\ .*)?$
+    |\d+\)\ (?P<playwright>\[[\w\ -]+\]\ ›\ .+)$
     |(?:FAIL|ERROR):\ (?P<unittest>\w+\ \([\w.]+\))$
     |FAILED\ (?P<report>\S.*?)(?=\ at\ [\w./-]+:\d+|\ in\ [\w./-]+\.\w+|\ on\ \S+,|\ \[[\w.$]+\]|\ \(\d+\ more|$)
     |\[\s+FAILED\s+\]\ (?P<gtest>[\w/]+\.[\w/]+)
@@ -28,7 +33,7 @@ _TEST_FORMS = re.compile(
     |rspec\ (?P<rspec>\./\S+)
     |\#\s+Failed\ test\ '(?P<tap>[^']+)'
     |not\ ok\ \d+\ -?\s*(?P<notok>\S.*)$
-    |\s*\d+\)\ (?P<numbered>[\w\\]+::\w+|test\ \S.*\([\w.]+\))$
+    |\s*\d+\)\ (?P<numbered>\S.{2,200})$  # RSpec, Mocha, PHPUnit, ExUnit
     |Test\ Case\ '(?P<xctest>[^']+)'\ failed
     |\s*(?:Failed|✘)\ (?P<dotnet>[\w.]+\.\w+(?:\(.*\))?)\ \[[\d<]
     |thread\ '(?P<panic>[\w:]+::\w+)'\ (?:\(\d+\)\ )?panicked""",
@@ -44,17 +49,18 @@ _CAUSE_WORDS = re.compile(
     r"time(?:d )?.?out|refused|denied|forbidden|unauthori[sz]ed|\b(?:40[0-9]|429|50[0-4])\b|no such|not found|cannot"
     r"|can't|could ?n[o']t|unable|undefined|undeclared|unresolved|does not|doesn't|did not|already|expected|assert"
     r"|mismatch|invalid|illegal|killed|no space|out of memory|reset by|handshake|certificate|signature|signed"
-    r"|unexpected|missing|unknown|unsupported|conflict|must |unused|violat|would be reformatted|segmentation|overflow"
+    r"|unexpected|missing|unknown|unsupported|conflict|must |unused|violat|would (?:be )?reformat|segmentation|overflow"
     r"|too (?:long|large|many|low)|exceeded|unschedulable|insufficient|permission|limit|coverage|required|!="
     r"|\bnot\b|\bno\b",
     re.IGNORECASE,
 )
 _EMPTY_WORDS = re.compile(
-    r"exit(?:ed)?(?: with)?(?: (?:code|status))? ?:? ?\d|^\W*(?:BUILD )?FAIL(?:ED|URE)?\W*$|Job failed|Build failed"
-    r"|there were failing tests|see the report|to rerun|run with|Process completed|Execution failed for task"
-    r"|compilation (?:failed|terminated)|could not compile|aborting due to|\d+ (?:tests?|errors?|failures?|problems?)\b"
-    r"|^FAILED \(|build failed, waiting|waiting for other jobs|Result:|^error: test failed|failures:$|Error \d+$"
-    r"|returned a non-zero code|Subprocess|script returned|command terminated|Failed to execute goal|^make",
+    r"exit(?:ed)?(?: with)?(?: (?:code|status))? ?:? ?\d|^\W*(?:BUILD )?FAIL(?:ED|URE)?\W*$|Build failed"
+    r"|Job failed(?!: execution|: prepare| \(system)|there were failing tests|see the report|to rerun|run with"
+    r"|Process completed|Execution failed for task|compilation (?:failed|terminated)|could not compile|aborting due to"
+    r"|\d+ (?:tests?|errors?|failures?|problems?)\b|^FAILED \(|build failed, waiting|waiting for other jobs|Result:"
+    r"|^error: test failed|failures:$|Error \d+$|returned a non-zero code|Subprocess|script returned"
+    r"|command terminated|Failed to execute goal|^make",
     re.IGNORECASE,
 )
 _PLACES = (
@@ -69,6 +75,7 @@ _BUILD_FOLDERS = re.compile(
     r"^(?:/builds/[^/]+/[^/]+/|/home/runner/work/[^/]+/[^/]+/|/__w/[^/]+/[^/]+/|/github/workspace/"
     r"|/(?:app|src|workspace|code|source|work|tmp)/(?:source/)?)"
 )
+_SHORT_SUMMARY = re.compile(r"^(?:FAILED|ERROR) \S+::\S+ - ")
 _WARNS = re.compile(r"\bwarning\b", re.IGNORECASE)
 _DETAIL_LINES = 8
 _TITLE_BONUS = 2.5
@@ -91,10 +98,11 @@ class CodePlace:
 class FailureHeadline:
     """What a failure says of itself; `lines` are its lines without what runners and terminals add.
 
-    `key` is the index of the line that has the message.
+    `key` is the index of the line that has the message, `tests` are all tests that the lines name.
     """
 
     test: str = ""
+    tests: tuple[str, ...] = ()
     message: str = ""
     place: CodePlace | None = None
     lines: tuple[str, ...] = ()
@@ -114,24 +122,27 @@ def read_headline(
         return FailureHeadline(message=_strip_decoration(title))
     key = _find_key(title, lines)
     place = _find_place(lines, key, changed, project)
-    test = find_test(lines).removeprefix(f"{job} > ")
-    return FailureHeadline(test=test, message=_message_at(lines, key), place=place, lines=lines, key=key)
+    tests = find_tests(lines)
+    test = next(iter(find_tests(lines[key : key + 1])), tests[0] if tests else "").removeprefix(f"{job} > ")
+    message = _message_at(lines, key)
+    if project:
+        message = message.replace(f"/builds/{project}/", "")
+    return FailureHeadline(test=test, tests=tests, message=message, place=place, lines=lines, key=key)
 
 
 def clean_lines(text: str) -> list[str]:
     """Return the lines without markers of the runner, terminal sequences, common indentation and blank lines."""
     rows = (_ESCAPES.sub("", _RUNNER_MARKER.sub("", line.expandtabs(4))).rstrip() for line in text.split("\n"))
-    return dedent("\n".join(row for row in rows if row.strip())).split("\n") if text.strip() else []
+    full = [row for row in rows if row.strip()]
+    own = [row for row in full if not _RUNNER_TALK.match(row)] or full
+    return dedent("\n".join(own)).split("\n") if own else []
 
 
-def find_test(lines: Iterable[str]) -> str:
-    """Return the name of the test that failed: the most exact one, if several lines name it."""
+def find_tests(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the tests that failed, in their order; those of groups of tests are left out."""
     found = (_TEST_FORMS.match(line.strip()) for line in lines)
-    names = [str(next(filter(None, one.groups()))).strip() for one in found if one is not None]
-    if not names:
-        return ""
-    first = names[0]
-    return max((name for name in names if name.startswith(first)), key=len)
+    names = dict.fromkeys(str(next(filter(None, one.groups()))).strip() for one in found if one is not None)
+    return tuple(name for name in names if not any(other != name and other.startswith(name) for other in names))
 
 
 def _strip_decoration(line: str) -> str:
@@ -143,7 +154,9 @@ def _find_key(title: str, lines: Sequence[str]) -> int:
     wanted = _strip_decoration(_ESCAPES.sub("", title))
     at_title = next((at for at, line in enumerate(lines) if wanted and wanted in line), -1)
     worth = [_line_worth(line) + (_TITLE_BONUS if at == at_title else 0.0) for at, line in enumerate(lines)]
-    return max(range(len(lines)), key=lambda at: (worth[at], -at))
+    best = max(range(len(lines)), key=lambda at: (worth[at], -at))
+    said = _SHORT_SUMMARY.sub("", lines[best])
+    return next(at for at, line in enumerate(lines) if at == best or _SHORT_SUMMARY.sub("", line) == said)
 
 
 def _line_worth(line: str) -> float:
@@ -162,7 +175,7 @@ def _line_worth(line: str) -> float:
 
 def _message_at(lines: Sequence[str], key: int) -> str:
     """Return the message, with the line that says why where the first one only says what was being done."""
-    message = _strip_decoration(lines[key])
+    message = _SHORT_SUMMARY.sub("", _strip_decoration(lines[key]))
     following = [_strip_decoration(line) for line in lines[key + 1 : key + 1 + _DETAIL_LINES]]
     if message.endswith(":") and following:
         return f"{message} {following[0]}"

@@ -23,7 +23,15 @@ from typing import TypeAlias
 
 import msgspec
 
-from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, FailureVerdict, JobJudgement, VerdictReason
+from hummingbird.core.verdicts import (
+    CERTAIN,
+    LIKELY,
+    FailureOrigin,
+    FailureVerdict,
+    JobJudgement,
+    ObservedFailure,
+    VerdictReason,
+)
 from hummingbird.evidence.changed_files import (
     find_named_file,
     find_tested_file,
@@ -92,6 +100,7 @@ class JobFacts:
         other_authors: how many authors those merge requests have.
         tests: fingerprints of the tests that failed by the job's test report.
         skipped: jobs that failed or did not run because of this one.
+        likeliest: what stands out in a log without a certain failure, for people to read; no rule looks at it.
     """
 
     name: str
@@ -110,6 +119,7 @@ class JobFacts:
     other_authors: int = 0
     tests: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    likeliest: ObservedFailure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +218,7 @@ def judge_job(job: JobFacts, changed: ChangedFiles) -> JobJudgement:
         fingerprints=job.fingerprints,
         tests=job.tests,
         skipped=job.skipped,
+        likeliest=job.likeliest,
     )
 
 
@@ -248,7 +259,7 @@ def _reasons_for_unknown(found: list[OriginSignal], job: JobFacts, changed: Chan
     if any(map(_is_decisive, found)):
         yield _unknown_reason("contradiction", "These signs contradict each other.")
         return
-    if job.analysis is None and job.platform_blame is None:
+    if job.analysis is None and (job.platform_blame is None or job.platform_blame.class_ is FailureClass.UNKNOWN):
         yield _unknown_reason(LOG_NOT_READ, "Its log was not read.")
     if job.target is None:
         yield _unknown_reason("target-not-seen", "There is no result of this job on the target branch to compare with.")

@@ -39,9 +39,10 @@ _SKIPPED = 5
 _MESSAGE_CHARS = 220
 _TEST_CHARS = 120
 _EXCERPT_LINES = 6
+_BEFORE_KEY = 2  # lines before the key line, if there are any
 _LINE_CHARS = 200
 _MORE_FAILURES = 12
-_KEY, _OTHER = "→ ", "  "
+_KEY, _OTHER = "→ ", "│ "  # no line may begin with what GitLab would take for a quick action
 _SOURCE_NAME = re.compile(r"[\w.+-]+(?:/[\w.+-]+)+\.\w+")
 
 _HINT_WORDS: Mapping[FailureOrigin | None, str] = {
@@ -108,7 +109,7 @@ class _SummaryWriter:
                 yield f"- {self._what_failed(group)} {self._whose(group)}{step}"
             if more := sum(len(group.jobs) for group in groups[_GROUPS:]):
                 yield f"- and {count_text(more, 'more job')}"
-        if self._verdict.origin is FailureOrigin.UNKNOWN and self._verdict.unseen:
+        if self._verdict.origin is FailureOrigin.UNKNOWN and self._verdict.unseen and groups[0].lead is not None:
             yield from ("", f"Not seen: {inline_code(self._verdict.unseen[0])}")
         if skipped := self._skipped():
             yield from ("", f"Skipped because of this: {skipped}.")
@@ -118,7 +119,7 @@ class _SummaryWriter:
     def _count_line(self) -> str:
         failed, ran = len(self._verdict.jobs), self._verdict.ran
         causes = f", {count_text(len(self._groups), 'cause')}" if len(self._groups) < failed else ""
-        return f"{failed} of {ran} jobs failed{causes}." if ran > failed else f"{failed} jobs failed{causes}."
+        return f"{failed} of {ran} jobs failed{causes}." if ran >= failed else f"{failed} jobs failed{causes}."
 
     def _skipped(self) -> str:
         names = list(dict.fromkeys(name for job in self._verdict.jobs for name in job.skipped))
@@ -140,7 +141,7 @@ class _SummaryWriter:
         if not said:
             return f"{jobs} failed."
         place = f", at {self._place_link(group)}" if seen.place and seen.place.name not in said[-1] else ""
-        others = len(group.first.tests) - 1
+        others = max(len(group.first.tests), len(seen.tests)) - 1
         also = f" (and {count_text(others, 'more test')})" if others > 0 else ""
         return f"{jobs}: {': '.join(said)}{place}{also}"
 
@@ -153,9 +154,9 @@ class _SummaryWriter:
         """Return whose failure it is, with the reason that decided, or what is known where nothing did."""
         job = group.first
         if job.origin is not FailureOrigin.UNKNOWN:
-            decisive = [one for one in job.reasons if one.speaks_for is job.origin][:1]
-            green = [one for one in job.reasons if one.sign == GREEN_ON_TARGET and one not in decisive]
-            return " ".join([f"**{owner_words(job.origin, job.sure)}.**", *self._render((*decisive, *green[:1]))])
+            decisive = [one for one in job.reasons if one.speaks_for is job.origin and one.sign != GREEN_ON_TARGET]
+            green = [one for one in job.reasons if one.sign == GREEN_ON_TARGET]
+            return " ".join([f"**{owner_words(job.origin, job.sure)}.**", *self._render((*decisive[:1], *green[:1]))])
         if any(one.sign == LOG_NOT_READ for one in job.reasons):
             named = inline_code(job.job, VERDICT_NAME_CHARS)
             return f"**We could not tell who caused it:** the log of {named} was not available."
@@ -174,7 +175,7 @@ class _SummaryWriter:
         job, place = group.first, group.headline.place
         hint = _hinted_origin(group) if job.origin is FailureOrigin.UNKNOWN else job.origin
         if any(one.sign == LOG_NOT_READ for one in job.reasons):
-            return "Open the log of the job: nobody has looked at it yet."
+            return "Open the job's page. If it has no log there either, retry the job."
         if hint in (FailureOrigin.TARGET, FailureOrigin.FLAKY):
             return GENERAL_STEPS[hint]
         advice = rule_step(self._rule_of(group), of_change=hint is FailureOrigin.CHANGE)
@@ -185,7 +186,7 @@ class _SummaryWriter:
         where = self._place_link(group) if place is not None else self._changed_file(job)
         if hint is FailureOrigin.CHANGE:
             return f"Fix it in this merge request; start at {where}." if where else GENERAL_STEPS[hint]
-        lines = "Read the lines below" if group is self._groups[0] else "Open its log"
+        lines = "Read the lines below" if group is self._groups[0] and group.headline.lines else "Open its log"
         look = f"Look at {where}" if where else lines
         if any(one.sign == FAILED_AGAIN for one in job.reasons):
             return f"{look}: it failed each time that it was tried."
@@ -224,7 +225,7 @@ def _describe_job(
     in_log = [by_print[one] for one in job.fingerprints if one in by_print]
     reported = [by_print[one] for one in job.tests if one in by_print]
     machine = bool(in_log) and in_log[0].class_ in (FailureClass.INFRASTRUCTURE, FailureClass.CONFIGURATION)
-    lead = next(iter(in_log if machine else [*reported, *in_log]), None)
+    lead = next(iter(in_log if machine else [*reported, *in_log]), job.likeliest)
     if lead is None:
         return None, FailureHeadline()
     seen = read_headline(lead.title, lead.excerpt, _changed_names(job), project, job.job)
@@ -261,7 +262,7 @@ def _looks_like(failure: ObservedFailure) -> FailureOrigin | None:
         FailureClass.INFRASTRUCTURE.value: FailureOrigin.INFRASTRUCTURE,
         FailureClass.FLAKY.value: FailureOrigin.FLAKY,
     }
-    return looks.get(failure.class_) if failure.rule else None
+    return looks.get(failure.class_) if failure.why else None
 
 
 def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) -> str:
@@ -270,7 +271,7 @@ def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) 
     if group is None:
         return ""
     lines, key = group.headline.lines, group.headline.key
-    first = max(0, min(key - 1, len(lines) - _EXCERPT_LINES))
+    first = max(0, key - _BEFORE_KEY)
     rows = [
         f"{_KEY if at == key else _OTHER}{line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + '…'}"
         for at, line in list(enumerate(lines))[first : first + _EXCERPT_LINES]

@@ -66,8 +66,8 @@ def test_the_first_screen_says_what_failed_whose_it_is_and_what_to_do() -> None:
     assert step == "**Next:** Fix it in this merge request; start at `LogDifferTest.java:61`."
     assert write_excerpt(change, [FAILURE]).splitlines() == [
         "```text",
-        "  noise",
-        "  LogDifferTest > testGithubParsing() FAILED",
+        "│ noise",
+        "│ LogDifferTest > testGithubParsing() FAILED",
         "→     java.lang.IllegalArgumentException at LogDifferTest.java:61",
         "```",
     ]
@@ -107,7 +107,8 @@ def test_what_cannot_be_known_is_said_plainly_with_what_was_not_seen() -> None:
 
 
 def test_the_excerpt_has_six_lines_around_the_key_line_and_a_fence_that_holds() -> None:
-    long = "\n".join(f"line {number}" for number in range(40)) + "\n```\nhere it is\n/close"
+    before, after = ("\n".join(f"line {number}" for number in range(40)) for _ in range(2))
+    long = f"{before}\n```\nhere it is\n/close\n{after}"
     failure = ObservedFailure(fingerprint="f1", kind="k", class_="code", title="here it is", excerpt=long)
     judged = msgspec.structs.replace(
         verdict(), jobs=(msgspec.structs.replace(verdict().jobs[0], fingerprints=("f1",)),)

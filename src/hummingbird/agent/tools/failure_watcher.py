@@ -120,7 +120,7 @@ class FailureWatcher:
             return replace(output, chunks=self._watch_stream(output.chunks, watch))
         content = output if isinstance(output, str) else msgspec.json.encode(output).decode()
         watch.feed(replace_surrogates(content).encode())
-        self._add_reading(watch, whole=True)
+        self._add_reading(watch, whole=True, kept=not isinstance(output, str))
         return output
 
     async def _watch_stream(self, chunks: AsyncIterator[bytes], watch: "_OutputWatch") -> AsyncGenerator[bytes, None]:
@@ -135,13 +135,16 @@ class FailureWatcher:
             if (close := getattr(chunks, "aclose", None)) is not None:
                 await close()
 
-    def _add_reading(self, watch: "_OutputWatch", *, whole: bool) -> None:
-        """Keep the failures of what came, and the reading if all of it came: half a log may lack the cause."""
+    def _add_reading(self, watch: "_OutputWatch", *, whole: bool, kept: bool = True) -> None:
+        """Keep the failures of what came, and the reading if all of it came: half a log may lack the cause.
+
+        With `kept` False there is no reading: a tool that answers with a sentence says that there is nothing to read.
+        """
         reading = watch.end(whole=whole)
         for failure in reading.log.failures if reading.log is not None else ():
             if len(self._found) < FAILURES_SEEN:
                 self._found.setdefault(failure.fingerprint, failure)
-        if whole and reading.whole and len(self._readings) < RUN_READINGS:
+        if kept and whole and reading.whole and len(self._readings) < RUN_READINGS:
             self._readings.append(reading)
 
 
