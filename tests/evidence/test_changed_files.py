@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hummingbird.evidence.changed_files import (
+    find_failed_test_file,
     find_named_file,
     find_tested_file,
     is_configuration_file,
@@ -32,6 +33,17 @@ from hummingbird.evidence.changed_files import (
         ("/usr/lib/python3/site-packages/src/engine.py:3", ["src/engine.py"], ""),
         ("node_modules/a/src/engine.js:3", ["src/engine.js"], ""),
         ("README.md is missing", ["README.md"], ""),
+        ("/venv/site-packages/rocket/fuel/tank.py:3", ["rocket/fuel/tank.py"], "rocket/fuel/tank.py"),
+        ("/venv/site-packages/rocket/fuel/tank.py:3", ["src/rocket/fuel/tank.py"], "src/rocket/fuel/tank.py"),
+        ("/venv/site-packages/rocket/fuel/tank.py:3", ["fuel/tank.py"], ""),
+        ("Build file '/home/runner/work/a/a/build.gradle' line: 63", ["build.gradle"], "build.gradle"),
+        ("Build file '/home/runner/work/a/a/wing/build.gradle' line: 63", ["build.gradle"], ""),
+        (
+            "target/gen/org/example/wing/Flap.java:3",
+            ["src/org/example/wing/Flap.java"],
+            "src/org/example/wing/Flap.java",
+        ),
+        ("target/gen/wing/Flap.java:3", ["src/wing/Flap.java"], ""),
         ("", ["src/engine.c"], ""),
         ("src/engine.c", [], ""),
     ],
@@ -96,6 +108,8 @@ def test_line_tells_of_a_file_that_is_wrong(line: str) -> None:
         "Installing /home/me/engine/pom.xml to /home/me/.m2/engine.pom",
         "src/engine.c:3:1: warning: unused variable",
         'The command "python tests/test_engine.py" exited with 1.',
+        'The command "eval ./gradlew assemble" failed. Retrying, 2 of 3.',
+        "[ERROR] src/Engine.java:[45,29] [deprecation] Start in org.example has been deprecated",
         "src/a.py\nsrc/b.py\nsrc/c.py",
     ],
 )
@@ -125,3 +139,39 @@ def test_compiler_speaks_of_a_class_in_a_changed_file() -> None:
     assert mentions_changed_file("error: cannot find symbol class Engine", ["src/Engine.java"])
     assert not mentions_changed_file("error: cannot find symbol class Engines", ["src/Engine.java"])
     assert not mentions_changed_file("error: cannot find module utils", ["src/utils.py"])
+    assert not mentions_changed_file("/home/a/engine/src/Wing.java:3: error: cannot find symbol", ["src/engine.java"])
+
+
+def test_warnings_are_trouble_where_they_count_as_errors() -> None:
+    line = "docs/engine.rst:7: WARNING: document isn't included in any toctree"
+    assert select_telling_lines(line) == ""
+    assert line in select_telling_lines(f"Warning, treated as error:\n{line}")
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        (
+            "Tests run: 1, Failures: 1 <<< FAILURE! - in org.example.EngineTest",
+            "a/src/test/org/example/EngineTest.java",
+        ),
+        ("starts(org.example.EngineTest)  Time elapsed: 0.1 sec  <<< ERROR!", "src/test/org/example/EngineTest.java"),
+        ("[ERROR]   EngineTest>BaseTest.starts:12 expected:<1> but was:<2>", "src/test/org/example/EngineTest.java"),
+        ("org.example.EngineTest > starts FAILED", "test/org/example/EngineTest.kt"),
+        ("FAILED tests/test_engine.py::test_starts - AssertionError", "tests/test_engine.py"),
+        ("ERROR: test_starts (rocket.tests.test_engine.EngineTest)", "src/rocket/tests/test_engine.py"),
+        ("rspec ./spec/engine_spec.rb:12 # Engine starts", "spec/engine_spec.rb"),
+        ("FAIL src/engine.test.ts", "src/engine.test.ts"),
+        ("1) App\\Tests\\EngineTest::testStarts", "lib/App/Tests/EngineTest.php"),
+    ],
+)
+def test_failed_test_is_found_in_the_changed_files(line: str, path: str) -> None:
+    assert find_failed_test_file(line, ["docs/a.md", path]) == path
+    assert find_failed_test_file(line, ["docs/a.md", path.replace("ngine", "xhaust")]) == ""
+
+
+def test_tests_of_many_classes_or_of_the_whole_accuse_no_change() -> None:
+    many = "\n".join(f"org.example.Part{letter}Test > starts FAILED" for letter in "ABCDE")
+    assert find_failed_test_file(many, ["test/org/example/PartATest.java"]) == ""
+    assert find_failed_test_file("org.example.RocketIT > flies FAILED", ["test/org/example/RocketIT.java"]) == ""
+    assert find_failed_test_file("", ["gradlew"]) == ""

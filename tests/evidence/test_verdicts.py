@@ -172,6 +172,35 @@ def test_of_several_failed_tests_only_the_first_accuses() -> None:
     assert judged(first, replace(second, kind=RegionKind.COMPILER, score=-1.0)).origin is FailureOrigin.UNKNOWN
 
 
+def test_summary_of_a_build_tool_does_not_hide_the_test_that_failed() -> None:
+    blame = Blame(FailureClass.TEST, "a-rule", 0.9, "A sentence.")
+    summary = (
+        "[ERROR] Failed to execute goal org.example:surefire:test (default) on project a: There are test failures."
+    )
+    first = Region((EvidenceLine(90, summary),), RegionKind.TRACE, blame, "f1", 2.0, "x")
+    second = Region(
+        (EvidenceLine(9, "\tat org.example.Engine.start(engine.c:3)"),), RegionKind.TEST, blame, "f2", -1.0, "x"
+    )
+    facts = job(
+        analysis=EvidenceAnalysis((first, second), blame, 99, 1000), text=f"{summary}\n{second.excerpt}", target=GREEN
+    )
+
+    assert judge_job(facts, CHANGED).origin is FailureOrigin.CHANGE
+
+
+def test_failed_test_that_the_change_touches_accuses_it_wherever_it_stands() -> None:
+    blame = Blame(FailureClass.TEST, "a-rule", 0.9, "A sentence.")
+    first = Region((EvidenceLine(1, "ERROR Fuel - tank is empty"),), RegionKind.OTHER, blame, "f1", 2.0, "x")
+    second = Region(
+        (EvidenceLine(9, "FAIL: test_start (tests.test_engine.Start)"),), RegionKind.TEST, blame, "f2", 0.0, "x"
+    )
+    text = f"{first.excerpt}\n{second.excerpt}"
+    facts = job(analysis=EvidenceAnalysis((first, second), blame, 99, 1000), text=text, target=GREEN)
+
+    assert judge_job(facts, CHANGED).origin is FailureOrigin.CHANGE
+    assert judge_job(facts, ("src/engine.c",)).origin is FailureOrigin.UNKNOWN
+
+
 def test_configuration_that_the_merge_request_does_not_touch_is_not_its_own() -> None:
     facts = job(analysis=analysed(FailureClass.CONFIGURATION), target=GREEN)
     assert judge_job(facts, ("src/engine.c",)).origin is FailureOrigin.UNKNOWN

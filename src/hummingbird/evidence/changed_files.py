@@ -6,12 +6,21 @@ not count, nor do files that a line mentions in passing: rows of coverage tables
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from hummingbird.evidence.bounds import LOOK_TEXT_CHARS
 
 _PATH = re.compile(r"[\w.@+~/\\-]{1,400}")
 _EDGES = "./\\-+~@"
+# Where runners check out a project, so that the rest is a path within it.
+_CHECKOUT = re.compile(
+    r"/?(?:home/travis/build/[^/]+/[^/]+|home/runner/work/[^/]+/[^/]+|__w/[^/]+/[^/]+|builds/[^/]+/[^/]+"
+    r"|github/workspace|workspace/source)/(?!.*(?:site|dist)-packages/)"
+)
+# The project itself may be installed there; two folders are enough to know it by.
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/(?=[^/]+/[^/]+/)")
+_WHOLE, _EXACTLY = "./", "//"  # before a path below a checkout, or below a folder of installed packages
+_SAME_PACKAGE = 3  # folders
 _TELLING_CHARS = 5  # minimum length of a file name without its folders
 # Names that many folders have: alone they identify no file.
 _COMMONPLACE_WORDS = (
@@ -43,7 +52,7 @@ _CI = re.compile(r"(?:\.gitlab|\.gitlab-ci|\.github/workflows|\.tekton|\.circlec
 def find_named_file(text: str, changed: Iterable[str]) -> str:
     """Return the changed file that the text names most fully, or "" if it names none."""
     paths = list(changed)
-    said = paths_in_text(text)
+    said = _paths_in_text(text)
     fitting = [path for path in paths if any(_refers_to(word, path, paths) for word in said)]
     return max(fitting, key=lambda path: (_match_length(said, path), len(path)), default="")
 
@@ -60,11 +69,22 @@ def is_foreign_path(path: str) -> bool:
     return _FOREIGN.search(path) is not None
 
 
-def paths_in_text(text: str) -> list[str]:
-    """Return words that may be files, each once. A compiler's `file.c:12` and `file.c(12)` end at the file."""
+def _paths_in_text(text: str) -> list[str]:
+    """Return words that may be files, each once. A compiler's `file.c:12` and `file.c(12)` end at the file.
+
+    Of a path below a checkout, or where packages are installed, the part within the project is returned, with a mark.
+    """
     words = (word.replace("\\", "/") for word in _PATH.findall(text[:LOOK_TEXT_CHARS]))
-    cleaned = (_without_edges(word) for word in words)
+    cleaned = (_within_project(_without_edges(word)) for word in words)
     return list(dict.fromkeys(word for word in cleaned if "." in word and not _FOREIGN.search(word)))
+
+
+def _within_project(word: str) -> str:
+    installed = _INSTALLED.search(word)
+    if installed is not None:
+        return _EXACTLY + word[installed.end() :]
+    checkout = _CHECKOUT.match(word)
+    return word if checkout is None else _WHOLE + word[checkout.end() :]
 
 
 def _without_edges(word: str) -> str:
@@ -74,12 +94,26 @@ def _without_edges(word: str) -> str:
 
 
 def _refers_to(word: str, path: str, paths: Sequence[str]) -> bool:
+    if word.startswith((_WHOLE, _EXACTLY)):
+        whole = word[len(_WHOLE) :]
+        if whole == path or word.startswith(_EXACTLY):
+            return path in {whole, f"src/{whole}"}
+        word = whole
     if word == path or word.endswith(f"/{path}"):
         return "/" in path or _is_distinctive(path)
     if not path.endswith(f"/{word}"):
-        return False
+        return _common_folders(word, path) >= _SAME_PACKAGE
     alike = sum(other == word or other.endswith(f"/{word}") for other in paths)
     return alike == 1 and ("/" in word or _is_distinctive(word))
+
+
+def _common_folders(word: str, path: str) -> int:
+    """Count the folders above a file that two paths share: builds copy sources, and keep the folders of packages."""
+    one, other = word.split("/"), path.split("/")
+    if one[-1] != other[-1]:
+        return 0
+    pairs = zip(reversed(one[:-1]), reversed(other[:-1]), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _is_distinctive(name: str) -> bool:
@@ -88,7 +122,15 @@ def _is_distinctive(name: str) -> bool:
 
 
 def _match_length(said: Iterable[str], path: str) -> int:
-    return max(len(word) for word in said if path == word or path.endswith(f"/{word}") or word.endswith(f"/{path}"))
+    words = [word.removeprefix(_WHOLE).removeprefix(_EXACTLY) for word in said]
+    return max(
+        (
+            len(word)
+            for word in words
+            if path == word or path.endswith(f"/{word}") or word.endswith(f"/{path}") or _common_folders(word, path)
+        ),
+        default=0,
+    )
 
 
 def is_configuration_file(path: str) -> bool:
@@ -122,8 +164,9 @@ _WRONG = re.compile(
     r"error|exception|fail|fatal|panic|cannot|can't|could ?n[o']t|\bnot\b|\bno such\b|missing|mismatch|invalid|unable"
     r"|undefined|unresolved|unexpected|denied|violat|conflict|would (?:be )?reformat|✖|✗|❌"
 )
-_ONLY_WARNS = re.compile(r"\bwarn(?:ing)?\b|deprecat")
-_ENDS_STEP = re.compile(r"exited with \d|exit (?:code|status) \d")
+_ONLY_WARNS = re.compile(r"\bwarn(?:ing)?\b|deprecat|\[(?:unchecked|rawtypes|serial|removal|cast|fallthrough)\]")
+_WARNINGS_COUNT = re.compile(r"(?i)treated as errors?|-werror|warnings found and")
+_ENDS_STEP = re.compile(r"exited with \d|exit (?:code|status) \d|^\W*the command \W.{0,200} failed")
 _LONE_PATH = re.compile(r"[^\w\s]*[\w.@+~/\\-]+\.\w+[^\w\s]*")
 _LIST_LINES = 3  # lone paths below each other that make a list
 
@@ -131,24 +174,86 @@ _LIST_LINES = 3  # lone paths below each other that make a list
 def select_telling_lines(text: str) -> str:
     """Return the lines that say of a file that something is wrong there, or that are a path and nothing else."""
     kept: list[str] = []
+    strict = _WARNINGS_COUNT.search(text) is not None
     for is_path, group in groupby(text.split("\n"), key=lambda line: _LONE_PATH.fullmatch(line.strip()) is not None):
         lines = list(group)
         if not is_path:
-            kept += filter(_tells_of_trouble, lines)
+            kept += [line for line in lines if _tells_of_trouble(line, strict=strict)]
         elif len(set(lines)) < _LIST_LINES:
             kept += lines
     return "\n".join(kept)
 
 
-def _tells_of_trouble(line: str) -> bool:
+def _tells_of_trouble(line: str, *, strict: bool) -> bool:
+    """Tell whether something is wrong with what the line names; with `strict` warnings count as errors."""
     low = line.lower()
     is_wrong = _WRONG.search(low) is not None
-    if _ENDS_STEP.search(low) or (_ONLY_WARNS.search(low) and not is_wrong):
+    only_warns = _ONLY_WARNS.search(low) is not None and _WRONG.search(low.removeprefix("[error]")) is None
+    if _ENDS_STEP.search(low) or (only_warns and not strict):
         return False
     return is_wrong or _AT_PLACE.search(line) is not None
 
 
+# Where test runners name a test that failed: by class, module or file, and behind it perhaps by what was called.
+_FAILED_TESTS = tuple(
+    re.compile(part)
+    for part in (
+        r"<<< (?:FAILURE|ERROR)!.*? - in ([\w.$]+)",
+        r"^(?:\[\w+\] +)?\w+(?:\[.*\])?\(([\w.$]+)\) +Time elapsed.*<<<",
+        r"^\[ERROR\] +([\w.$]+)\.\w+  Time elapsed.*<<<",
+        r"^(?:\[ERROR\])? +([A-Z][\w$]+)(?:>[\w.$]+)?\.\w+:\d+",
+        r"^(?:Failed tests|Tests in error): +\w+\(([\w.$]+)\)",
+        r"^([\w.$]+) > .+ FAILED$",
+        r"^(?:FAILED|ERROR) (\S+?)::",
+        r"^(?:FAIL|ERROR): \w+ \(([\w.]+)\)",
+        r"^(?:FAIL|ERROR): ([\w.]+\.[\w.]+)$",
+        r"^(?:Error|Failure) in test \w+ \(([\w.]+)\)",
+        r"^rspec (\./\S+?):\d+",
+        r"^\s?FAIL\s+(\S+\.\w+)(?: |$)",
+        r"^\d+\) ([\w\\]+)::\w+",
+    )
+)
+# Tests of the whole, which almost any change touches.
+_TESTS_ALL = re.compile(
+    r"(?:^|[^A-Za-z])(?:integration|functional|e2e|acceptance|smoke)(?![A-Za-z])|IT(?:Case)?\.\w+$|/IT_|Integration|EndToEnd"
+)
+_FEW_TESTS = 4  # classes or modules; where more fail, almost any change to a test would be blamed
+
+
+def select_failed_tests(text: str) -> str:
+    """Return the lines that name a failed test, or "" if tests of many classes or modules failed."""
+    lines: list[str] = []
+    names: set[str] = set()
+    for line in text[:LOOK_TEXT_CHARS].split("\n"):
+        found = next((match for part in _FAILED_TESTS if (match := part.search(line)) is not None), None)
+        if found is not None:
+            names.add(re.split(r"[./\\$]", found[1].removesuffix(".py"))[-1])
+            lines.append(found[1])
+    return "\n".join(lines) if len(names) <= _FEW_TESTS else ""
+
+
+def find_failed_test_file(text: str, changed: Iterable[str]) -> str:
+    """Return the changed file that holds a failed test, or "" if there is none, or tests of many files failed."""
+    names = [name.partition("$")[0].replace("\\", ".") for name in select_failed_tests(text).splitlines()]
+    return next(
+        (path for path in changed if not _TESTS_ALL.search(path) and any(_holds_test(path, name) for name in names)), ""
+    )
+
+
+def _holds_test(path: str, name: str) -> bool:
+    """Tell whether `org.example.CartTest`, `tests.test_cart.CartTest` or `tests/test_cart.py` is in the file."""
+    if name.removeprefix("./") == path:
+        return True
+    whole, _, ending = path.rpartition(".")
+    folders = name.split(".")
+    if whole.rpartition("/")[2] == folders[0]:
+        return ending != "" and _is_distinctive(path.rpartition("/")[2])
+    parts = ("/".join(folders[:end]) for end in range(2, len(folders) + 1))
+    return any(whole == part or whole.endswith(f"/{part}") for part in parts)
+
+
 _NAME = re.compile(r"\w+")
+_FOLDERS = re.compile(r"(?:[\w.@+~-]*[/\\])+")
 _TEST_OF = re.compile(
     r"(?:Test(?=[A-Z])|[Tt]ests?_)(\w+)|(\w+?)(?:_(?:tests?|spec)|(?<=[a-z0-9])(?:Tests?|TestCase|IT|Spec))"
 )
@@ -156,8 +261,11 @@ _SUBJECT_CHARS = 5  # minimum length of the name of what is tested
 
 
 def mentions_changed_file(text: str, changed: Iterable[str]) -> bool:
-    """Tell whether the text has the name of a changed file without its ending, as compilers name classes."""
-    words = set(_NAME.findall(text[:LOOK_TEXT_CHARS]))
+    """Tell whether the text has the name of a changed file without its ending, as compilers name classes.
+
+    Folders do not count: a project's own name is among them.
+    """
+    words = set(_NAME.findall(_FOLDERS.sub(" ", select_telling_lines(text[:LOOK_TEXT_CHARS]))))
     names = {path.rpartition("/")[2] for path in changed}
     return any(_is_distinctive(name) and name.partition(".")[0] in words for name in names)
 

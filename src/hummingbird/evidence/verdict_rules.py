@@ -33,6 +33,7 @@ from hummingbird.core.verdicts import (
     VerdictReason,
 )
 from hummingbird.evidence.changed_files import (
+    find_failed_test_file,
     find_named_file,
     find_tested_file,
     is_configuration_file,
@@ -40,6 +41,7 @@ from hummingbird.evidence.changed_files import (
     mentions_changed_file,
     select_telling_lines,
 )
+from hummingbird.evidence.fingerprints import has_telling_line
 from hummingbird.evidence.regions import CONFIDENT, Blame, EvidenceAnalysis, FailureClass, RegionKind
 
 # The facts below use None and empty values for "was not looked at", which differs from "does not exist": a rule does
@@ -381,7 +383,7 @@ def _rule_names_changed_file(job: JobFacts, changed: ChangedFiles) -> OriginSign
     if not changed or job.in_green_log:
         return None
     leading = _leading_text(job)
-    named = find_named_file(select_telling_lines(leading), changed)
+    named = find_named_file(select_telling_lines(leading), changed) or find_failed_test_file(job.text, changed)
     if not named and (tested := find_tested_file(leading, changed)):
         sure = _NAMED if job.target is not None and job.target.is_green else _HINT
         text = "It names a test of {0}, which this merge request changes."
@@ -408,11 +410,14 @@ def _rule_names_changed_file(job: JobFacts, changed: ChangedFiles) -> OriginSign
 def _leading_text(job: JobFacts) -> str:
     """Return the text without the regions that only hint at a file: those beside the best one, with few exceptions."""
     regions = job.analysis.regions if job.analysis is not None else ()
+    best = next((region for region in regions if has_telling_line([line.text for line in region.lines])), None)
     leading: set[str] = set()
     aside: set[str] = set()
     for region in regions:
-        near = regions[0].score - region.score < _ASIDE and region.kind in _NAMING_KINDS
-        (leading if region is regions[0] or near else aside).update(line.text for line in region.lines)
+        near = best is not None and best.score - region.score < _ASIDE and region.kind in _NAMING_KINDS
+        (leading if region is best or region is regions[0] or near else aside).update(
+            line.text for line in region.lines
+        )
     aside -= leading
     return "\n".join(line for line in job.text.split("\n") if line not in aside)
 
@@ -433,7 +438,9 @@ def _rule_green_on_target(job: JobFacts, changed: ChangedFiles) -> OriginSignal 
     if job.target is None or not job.target.is_green:
         return None
     related = (
-        changed is None or find_named_file(job.text, changed) or mentions_changed_file(_leading_text(job), changed)
+        changed is None
+        or find_named_file(select_telling_lines(job.text), changed)
+        or mentions_changed_file(_leading_text(job), changed)
     )
     if related and _is_code_refused(job, RegionKind.COMPILER) and not job.in_green_log:
         text = "The code does not compile here, and the same job is green on {0}."
