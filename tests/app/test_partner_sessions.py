@@ -1,13 +1,16 @@
 """Sessions as a person goes on with them: by folder, renamed, copied, rewound."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from hummingbird.chat.partner import LastExchange
 from hummingbird.core.errors import UsageError
+from hummingbird.core.journal import SessionRenamed
 from tests.app.chats import Yes, calling, home
-from tests.standins.vendors.script import Turn
+from tests.app.family import until
+from tests.standins.vendors.script import Fault, Turn
 
 
 async def test_continue_takes_the_newest_session_of_this_folder(tmp_path: Path) -> None:
@@ -85,3 +88,44 @@ async def test_a_message_is_taken_back_with_the_files_that_it_changed(tmp_path: 
             assert not (here.workspace / "b.txt").exists()
             assert list(partner.changed_files()) == ["a.txt"]
             assert list(partner.messages()) == ["make it"]
+
+
+LONG_ASK = "Why does the test of rows without a price fail since yesterday, and what would you change?"
+
+
+async def test_a_model_names_a_session_without_holding_up_the_next_message(tmp_path: Path) -> None:
+    tried = threading.Event()
+    slow = Fault("slow", until=tried, turn=Turn(text='**"Rows without a price"**.\nAnd more.'))
+    with home(tmp_path, Turn(text="one"), slow, Turn(text="two")) as here:
+        async with here.chat(titles=True) as partner:
+            await partner.say(LONG_ASK)
+            await until(lambda: len(here.lab.requests) == 2)
+            assert (await partner.say("and then?")).text == "two"
+            tried.set()
+            session = partner.status().session_id
+            await until(lambda: any(isinstance(one, SessionRenamed) for one in here.entries(session)))
+            assert [one.title for one in await partner.list_sessions(9)] == ["Rows without a price"]
+            here.script(Turn(text="three"))
+            await partner.say("once more")
+            assert partner.status().bill.attempts == 4, "what the title cost is in the bill"
+        assert here.heard(3) == [LONG_ASK, "one", "and then?", "two", "once more"]
+
+
+@pytest.mark.parametrize(("said", "titles"), [("in my folder", "true"), (LONG_ASK, "false")])
+async def test_a_short_message_is_a_title_and_titles_can_be_off(tmp_path: Path, said: str, titles: str) -> None:
+    with home(tmp_path, Turn(text="mine")) as here:
+        async with here.chat(titles=True, configuration=here.configuration(f"chat: {{titles: {titles}}}")) as partner:
+            await partner.say(said)
+        async with here.chat() as partner:
+            assert [one.title for one in await partner.list_sessions(9)] == [said]
+
+
+async def test_without_a_model_that_names_it_a_session_keeps_its_first_words(tmp_path: Path) -> None:
+    with home(tmp_path, Turn(text="one"), Fault("status", status=400), Turn(text="two"), Turn(text="three")) as here:
+        async with here.chat(titles=True) as partner:
+            await partner.say(LONG_ASK)
+            await until(lambda: len(here.lab.requests) == 2)
+            await partner.say("and then?")
+            await partner.say("and then?")
+        async with here.chat() as partner:
+            assert [one.title for one in await partner.list_sessions(9)] == [LONG_ASK]

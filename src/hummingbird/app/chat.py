@@ -29,10 +29,12 @@ from hummingbird.app.chat_workbench import (
     OwnCommands,
     git_diff,
     measure_context,
+    needs_title,
     note_about_command,
     remember_line,
     run_own_command,
     without_notes,
+    write_title,
 )
 from hummingbird.app.library import Agent
 from hummingbird.app.model_choice import selectable_models
@@ -76,6 +78,7 @@ from hummingbird.core.text import replace_surrogates, shorten_line
 
 _IMAGE_NAME = re.compile(r"\[image \d+: [^\n]*?, [\d,]+ bytes\]")
 _NUMBER = re.compile("[0-9]{1,9}")
+_TITLE_GRACE_S = 1.0  # that leaving waits for the title of a session
 BACKGROUND_POLL_S = 1.0  # between two checks of background processes
 _GRANT_CHARS = 160
 _LISTED_SESSIONS = 10_000  # that are looked through for the newest one of a folder
@@ -98,6 +101,7 @@ class ChatPartner:
         self._notes = NotesForModel()
         self._edit_marks: list[int] = []  # how many edits there were when each message of this chat was sent
         self._images: dict[str, ImagePart] = {}  # by the text that stands for them
+        self._titling: asyncio.Task[None] | None = None
         self._entering = InterruptibleWork(PROMPT_GRACE_S)
         self._background_tasks: set[asyncio.Task[None]] = set()
 
@@ -231,7 +235,12 @@ class ChatPartner:
                 raise UsageError("Interrupted before it was sent: nothing was said.") from stopped
             self._edit_marks.append(self._context.workspace.change_position)
             images = [image for named, image in self._images.items() if named in text]
-            return await agent.arun(self._notes.append_to(text), self._session_prompt(), images=images)
+            outcome = await agent.arun(self._notes.append_to(text), self._session_prompt(), images=images)
+            if outcome.answered and self._context.gives_titles and needs_title(agent.entries(), self.messages()):
+                self._titling = asyncio.create_task(
+                    write_title(self._context.session_holder, agent.setup, self._session_id, text, outcome.text)
+                )
+            return outcome
 
     def interrupt(self) -> None:
         self._entering.stop()
@@ -449,6 +458,10 @@ class ChatPartner:
         self._context.workspace.inherit_state(before._context.workspace)
 
     async def close(self) -> None:
+        if self._titling is not None:
+            _, late = await asyncio.wait({self._titling}, timeout=_TITLE_GRACE_S)
+            for task in late:
+                task.cancel()
         for task in tuple(self._background_tasks):
             task.cancel()
         if self._background_tasks:

@@ -66,6 +66,8 @@ def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *
         only_result=wish.only_result,
     )
     if wish.query is None and is_text and has_terminal(os.environ):
+        parts = replace(parts, titles=True)
+        made = partial(_create_observed_partner, parts, wish)
         return asyncio.run(run_terminal_chat(made, _terminal_settings(parts, wish, remark, verbose=verbose)))
     if remark:
         click.echo(f"hummingbird: {remark}", err=True)

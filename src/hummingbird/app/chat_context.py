@@ -68,7 +68,8 @@ class ChatOptions:
     """The options of a chat.
 
     `environment` is complete; tools get less of it. `toolsets` None means those of the configuration. `plan` and
-    `accept_edits` choose the mode to begin in, `allow` and `deny` are rules like `terminal(git diff *)`.
+    `accept_edits` choose the mode to begin in, `allow` and `deny` are rules like `terminal(git diff *)`. With `titles`,
+    a model names new sessions, unless the configuration forbids it.
     """
 
     configuration: Configuration
@@ -82,6 +83,7 @@ class ChatOptions:
     accept_edits: bool = False
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
+    titles: bool = False
     asker: PermissionAsker | None = None
     clarifier: Clarifier | None = None
     on_event: RunObserver | None = None
@@ -147,6 +149,10 @@ class ChatContext:
         self.room = MemoryBudget(chat.memory_char_limit, chat.user_char_limit)
         self._server_task: asyncio.Task[None] | None = None
         self._reported_trouble: set[str] = set()
+
+    @property
+    def gives_titles(self) -> bool:
+        return self.parts.titles and self.parts.configuration.chat.titles
 
     async def wait_for_servers(self, *, telling: bool = False) -> None:
         """Wait until each MCP server is connected or reported as missing; connect only once.

@@ -17,6 +17,7 @@ from hummingbird.chat.garbage_collection import freeze_garbage_collector
 from hummingbird.chat.partner import Partner
 from hummingbird.chat.screen import HITS_SHOWN, LAST_MESSAGE_CHARS, SESSIONS_PICKED, SESSIONS_SHOWN, Screen, Tone
 from hummingbird.chat.status_text import (
+    ID_CHARS,
     MODE_SENTENCES,
     context_page,
     cost_page,
@@ -161,7 +162,7 @@ async def _help(talk: CommandContext, _: str) -> None:
 async def _new(talk: CommandContext, _: str) -> None:
     before = talk.partner.status().session_id
     session = await talk.partner.start_session()
-    talk.screen.say(f"A new session: {session}. The one before is kept: /resume {before}", Tone.DIM)
+    talk.screen.say(f"A new session, {session[:ID_CHARS]}. The last one is kept: /resume {before[:ID_CHARS]}", Tone.DIM)
 
 
 async def _resume(talk: CommandContext, argument: str) -> None:
@@ -205,7 +206,7 @@ async def _continue(talk: CommandContext, _: str) -> None:
 async def _fork(talk: CommandContext, _: str) -> None:
     before = talk.partner.status().session_id
     session = await talk.partner.fork()
-    talk.screen.say(f"This is a copy now: {session}. The original: /resume {before}", Tone.DIM)
+    talk.screen.say(f"This is a copy now: {session[:ID_CHARS]}. The original: /resume {before[:ID_CHARS]}", Tone.DIM)
 
 
 async def _rename(talk: CommandContext, argument: str) -> None:

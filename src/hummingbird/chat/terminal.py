@@ -68,7 +68,7 @@ from hummingbird.chat.screen import (
     wrap_line,
     wrap_words,
 )
-from hummingbird.chat.status_text import build_status_line, todo_page
+from hummingbird.chat.status_text import ID_CHARS, build_status_line, todo_page
 from hummingbird.chat.terminal_io import (
     BufferedOutput,
     create_keyboard,
@@ -676,7 +676,7 @@ async def run_terminal_chat(partner_of: PartnerFactory, setting: TerminalSetting
         finally:
             session = partner.status().session_id
             await talk.close()
-    terminal.say(f"The session is kept: hummingbird chat --resume {session}", Tone.DIM)
+    terminal.say(f"The session is kept: hummingbird chat --resume {session[:ID_CHARS]}", Tone.DIM)
     terminal.print_remaining()
     return 0
 

@@ -360,8 +360,9 @@ class ChatSettings(ConfigSection):
     delegation: DelegationSettings = Field(default_factory=DelegationSettings)
     compression: CompressionSettings = Field(default_factory=CompressionSettings)
     fallback_providers: SingleLines = config_field("chat.fallback_providers")
+    titles: bool = config_field("chat.titles")
     auxiliary: FrozenMapping[SideTaskName, SideTaskSettings] = Field(
-        default_factory=lambda: EMPTY_MAPPING, description="Name of a side task (summary) → its model."
+        default_factory=lambda: EMPTY_MAPPING, description="Name of a side task (summary, also of titles) → its model."
     )
     memory: MemorySettings = Field(default_factory=MemorySettings)
     toolsets: SingleLines | None = config_field("chat.toolsets")

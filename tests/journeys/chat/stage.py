@@ -49,6 +49,7 @@ class Home:
 
     def __post_init__(self) -> None:
         self.workspace.mkdir(exist_ok=True)
+        self.configure({})
 
     @property
     def state(self) -> Path:
@@ -72,7 +73,9 @@ class Home:
         }
 
     def configure(self, chat: Mapping[str, Any], **settings: Any) -> None:
-        self.config.write_text(yaml.safe_dump({"settings": settings, "chat": dict(chat)}), encoding="utf-8")
+        self.config.write_text(
+            yaml.safe_dump({"settings": settings, "chat": {"titles": False, **chat}}), encoding="utf-8"
+        )
 
     def words(self, *options: str) -> list[str]:
         config = ["--config", str(self.config)] if self.config.exists() else []

@@ -22,7 +22,7 @@ def test_sessions_are_begun_listed_and_resumed_and_the_model_is_another_one(home
     bird.answered("albatross here", "The first hears.")
     (first,) = home.sessions()
     bird.send("/new")
-    bird.wait_all(f"/resume {first}")
+    bird.wait_all(f"/resume {first[:12]}")
     bird.wait_for(f"ready · {MODEL}")
     bird.answered("budgerigar here", "The second hears.")
     assert "albatross" not in home.asked()
