@@ -21,7 +21,7 @@ from hummingbird.core.limits import ERROR_TEXT_CHARS
 from hummingbird.core.messages import ImagePart, UserMessage
 from hummingbird.models.endpoints import OpenAIEndpoint, VertexAnthropicEndpoint
 from hummingbird.models.http_model import HttpModel
-from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.openai_chat import openai_chat_wire
 from hummingbird.models.prices import zero_price
 from hummingbird.models.registry import profile_for
 from hummingbird.models.transport import ModelTransport
@@ -37,7 +37,7 @@ REQUEST = asked([UserMessage("hello")])
 async def model(url: str, endpoint: ModelEndpoint | None = None) -> AsyncIterator[HttpModel]:
     made = HttpModel(
         "openai-chat:llama",
-        wire=OpenAIChatWire("host.example"),
+        wire=openai_chat_wire("host.example"),
         endpoint=endpoint or OpenAIEndpoint("/chat/completions", KEY, f"{url}/v1"),
         profile=profile_for("openai-chat", "llama"),
         transport=ModelTransport(lambda: 0.0),

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hummingbird.core.errors import InvalidRequest
 from hummingbird.core.messages import AssistantMessage, EncodedMessages, Message, ToolCall, ToolMessage, UserMessage
 from hummingbird.core.protocols.model import ModelRequest
-from hummingbird.models.anthropic import AnthropicWire
-from hummingbird.models.gemini import GeminiWire
-from hummingbird.models.openai_chat import OpenAIChatWire
-from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.anthropic import anthropic_wire
+from hummingbird.models.gemini import gemini_wire
+from hummingbird.models.openai_chat import openai_chat_wire
+from hummingbird.models.openai_responses import openai_responses_wire
 from hummingbird.models.wire_format import ModelProfile, WireFormat, extend_prefix
 from tests.wire.asked import asked
 from tests.wire.conversations import conversations
@@ -20,10 +20,10 @@ from tests.wire.conversations import conversations
 MODEL = "the-model"
 PROFILE = ModelProfile(MODEL, 100_000, system_entries=True)
 WIRES: dict[str, Callable[[], WireFormat]] = {
-    "anthropic": AnthropicWire,
-    "gemini": GeminiWire,
-    "openai_chat": lambda: OpenAIChatWire("OpenAI"),
-    "openai_responses": lambda: OpenAIResponsesWire("OpenAI"),
+    "anthropic": anthropic_wire,
+    "gemini": gemini_wire,
+    "openai_chat": lambda: openai_chat_wire("OpenAI"),
+    "openai_responses": lambda: openai_responses_wire("OpenAI"),
 }
 
 
@@ -83,7 +83,7 @@ def test_another_conversation_is_not_taken_for_the_one_that_was_kept() -> None:
     memo = EncodedMessages()
     first: list[Message] = [UserMessage("go"), *turn(0), *turn(1)]
     other: list[Message] = [UserMessage("stay"), *turn(0), *turn(1)]
-    wire = OpenAIChatWire("OpenAI")
+    wire = openai_chat_wire("OpenAI")
     wire.encode(asked(first, cached_messages=3, encoded=memo), PROFILE, stream=False)
     assert memo.count
     sent = wire.encode(asked(other, cached_messages=3, encoded=memo), PROFILE, stream=False)
@@ -95,7 +95,7 @@ def test_what_is_new_is_proven_against_what_was_kept() -> None:
     """A call id of the kept part cannot come again, and its last calls must still be answered."""
     memo = EncodedMessages()
     messages: list[Message] = [UserMessage("go"), *turn(0), *turn(1), *turn(2)]
-    wire = OpenAIChatWire("OpenAI")
+    wire = openai_chat_wire("OpenAI")
     wire.encode(asked(messages, cached_messages=5, encoded=memo), PROFILE, stream=False)
     assert memo.count == 4
     with pytest.raises(InvalidRequest, match="id twice"):

@@ -15,10 +15,10 @@ from hummingbird.core.errors import HummingbirdError, ProviderReplyUnreadable
 from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import Message, ToolMessage, UserMessage
 from hummingbird.core.protocols.model import ModelReply
-from hummingbird.models.anthropic import AnthropicWire
-from hummingbird.models.gemini import GeminiWire
-from hummingbird.models.openai_chat import OpenAIChatWire
-from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.anthropic import anthropic_wire
+from hummingbird.models.gemini import gemini_wire
+from hummingbird.models.openai_chat import openai_chat_wire
+from hummingbird.models.openai_responses import openai_responses_wire
 from hummingbird.models.wire_format import ModelProfile, WireFormat
 from tests.wire import anthropic_types, gemini_types, openai_types
 from tests.wire.asked import asked, reread
@@ -27,10 +27,10 @@ MODEL = "the-model"
 PROFILE = ModelProfile(MODEL, 100_000, echo_keys=("reasoning_content", "reasoning_details"), signs_calls=True)
 REQUEST = asked([UserMessage("why?")])
 WIRES: dict[str, WireFormat] = {
-    "anthropic": AnthropicWire(),
-    "gemini": GeminiWire(),
-    "openai_chat": OpenAIChatWire("OpenAI"),
-    "openai_responses": OpenAIResponsesWire(),
+    "anthropic": anthropic_wire(),
+    "gemini": gemini_wire(),
+    "openai_chat": openai_chat_wire("OpenAI"),
+    "openai_responses": openai_responses_wire(),
 }
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "anthropic": lambda body: anthropic_types.check({"model": MODEL, **body}),

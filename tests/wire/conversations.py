@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hummingbird.core.messages import AssistantMessage, Message, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
-from hummingbird.models.anthropic import AnthropicWire
-from hummingbird.models.gemini import GeminiWire
-from hummingbird.models.openai_chat import OpenAIChatWire
-from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.anthropic import anthropic_wire
+from hummingbird.models.gemini import gemini_wire
+from hummingbird.models.openai_chat import openai_chat_wire
+from hummingbird.models.openai_responses import openai_responses_wire
 from hummingbird.models.wire_format import ModelProfile, WireFormat
 from tests.wire.asked import asked
 
@@ -30,10 +30,10 @@ _steps = st.lists(
     max_size=14,
 )
 _WIRES: dict[str, WireFormat] = {
-    "anthropic": AnthropicWire(),
-    "gemini": GeminiWire(),
-    "openai_chat": OpenAIChatWire("OpenAI"),
-    "openai_responses": OpenAIResponsesWire(),
+    "anthropic": anthropic_wire(),
+    "gemini": gemini_wire(),
+    "openai_chat": openai_chat_wire("OpenAI"),
+    "openai_responses": openai_responses_wire(),
 }
 
 

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hummingbird.models.anthropic import AnthropicWire
+from hummingbird.models.anthropic import anthropic_wire
 from hummingbird.models.endpoints import (
     AnthropicEndpoint,
     GeminiEndpoint,
     VertexAnthropicEndpoint,
     VertexGeminiEndpoint,
 )
-from hummingbird.models.gemini import GeminiWire
+from hummingbird.models.gemini import gemini_wire
 from hummingbird.models.http_model import HttpModel
 from hummingbird.models.prices import zero_price
 from hummingbird.models.registry import profile_for
@@ -55,10 +55,10 @@ async def reached(
 def _door(lab: VendorLab, provider: str, key: str) -> tuple[WireFormat, ModelEndpoint]:
     match provider:
         case "anthropic":
-            return AnthropicWire(), AnthropicEndpoint(key, lab.anthropic_url)
+            return anthropic_wire(), AnthropicEndpoint(key, lab.anthropic_url)
         case "vertex-anthropic":
-            return AnthropicWire(), VertexAnthropicEndpoint("p", "global", Tokens(key), lab.vertex_url)
+            return anthropic_wire(), VertexAnthropicEndpoint("p", "global", Tokens(key), lab.vertex_url)
         case "gemini":
-            return GeminiWire(), GeminiEndpoint(key, lab.gemini_url)
+            return gemini_wire(), GeminiEndpoint(key, lab.gemini_url)
         case _:
-            return GeminiWire(), VertexGeminiEndpoint("p", "global", Tokens(key), lab.vertex_url)
+            return gemini_wire(), VertexGeminiEndpoint("p", "global", Tokens(key), lab.vertex_url)

@@ -24,7 +24,7 @@ from hummingbird.core.messages import AssistantMessage, Message
 from hummingbird.core.protocols.model import Model
 from hummingbird.models.endpoints import OpenAIEndpoint
 from hummingbird.models.http_model import HttpModel
-from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.openai_chat import openai_chat_wire
 from hummingbird.models.prices import zero_price
 from hummingbird.models.registry import profile_for
 from hummingbird.models.transport import ModelTransport
@@ -49,7 +49,7 @@ async def at(lab: VendorLab, host: str = "localhost", model: str = "llama-4") ->
     """The model as if the lab were this host."""
     made = HttpModel(
         f"openai-chat:{model}",
-        wire=OpenAIChatWire(host),
+        wire=openai_chat_wire(host),
         endpoint=OpenAIEndpoint("/chat/completions", "any", lab.openai_url),
         profile=profile_for("openai-chat", model, host),
         transport=ModelTransport(lambda: 0.0),

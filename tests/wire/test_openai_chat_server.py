@@ -23,7 +23,7 @@ from hummingbird.core.messages import NoticeKind
 from hummingbird.core.protocols.model import Model
 from hummingbird.models.endpoints import OpenAIEndpoint
 from hummingbird.models.http_model import HttpModel
-from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.openai_chat import openai_chat_wire
 from hummingbird.models.prices import zero_price
 from hummingbird.models.registry import ModelRegistry, profile_for
 from hummingbird.models.transport import ModelTransport
@@ -44,7 +44,7 @@ async def openai(lab: VendorLab, model: str = "gpt-5.4", **transport: Any) -> As
     """The model as if the lab were OpenAI itself."""
     made = HttpModel(
         f"openai-chat:{model}",
-        wire=OpenAIChatWire("OpenAI"),
+        wire=openai_chat_wire("OpenAI"),
         endpoint=OpenAIEndpoint("/chat/completions", "key", lab.openai_url),
         profile=profile_for("openai-chat", model, "api.openai.com"),
         transport=ModelTransport(lambda: 0.0, **transport),

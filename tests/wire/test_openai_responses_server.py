@@ -25,7 +25,7 @@ from hummingbird.core.messages import AssistantMessage, Message, NoticeKind, Pro
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.models.endpoints import OpenAIEndpoint
 from hummingbird.models.http_model import HttpModel
-from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.openai_responses import openai_responses_wire
 from hummingbird.models.prices import find_price
 from hummingbird.models.registry import profile_for
 from hummingbird.models.transport import ModelTransport
@@ -47,7 +47,7 @@ PROFILE = profile_for("openai", MODEL)
 async def openai(lab: VendorLab, model: str = MODEL, **transport: Any) -> AsyncIterator[HttpModel]:
     made = HttpModel(
         f"openai:{model}",
-        wire=OpenAIResponsesWire(),
+        wire=openai_responses_wire(),
         endpoint=OpenAIEndpoint("/responses", "secret", lab.openai_url),
         profile=profile_for("openai", model),
         transport=ModelTransport(lambda: 0.0, **transport),
@@ -172,7 +172,7 @@ async def test_items_whose_reasoning_is_lost_are_sent_without_their_ids() -> Non
             with pytest.raises(ThinkingRefused, match="required 'reasoning' item"):
                 await talk.ask(model)
             output = [{**item, "encrypted_content": None} for item in first.message.echo.content if "summary" in item]
-            again = OpenAIResponsesWire().decode({"output": [*output, *named]}, Dialogue().request(), PROFILE)
+            again = openai_responses_wire().decode({"output": [*output, *named]}, Dialogue().request(), PROFILE)
             talk.messages[1] = again.message
             assert (await Dialogue(talk.messages).ask(model)).message.text == "The disk is full."
         lab.script.assert_consumed()

@@ -51,7 +51,7 @@ def load_plugin(point: EntryPoint, mark: str) -> Any:
     try:
         found = point.load()
         return found if hasattr(found, mark) and not isinstance(found, type) else found()
-    except Exception as error:
+    except Exception as error:  # border: a plug-in is somebody's code
         reason = f"{type(error).__name__}: {shorten_line(str(error), 200)}"
         raise ToolDefinitionError(f"The plug-in {point.name!r} ({point.value}) cannot be loaded: {reason}") from error
 

@@ -421,7 +421,7 @@ async def _run_with_telemetry(
         await _announce_and_run(watch, host, service)
     except HummingbirdError:
         raise
-    except Exception:
+    except Exception:  # logged here, because Sentry reads the log; raised again
         _log.exception("The service ended because of a bug.")
         raise
     finally:

@@ -51,6 +51,7 @@ from hummingbird.models.wire_format import (
     MALFORMED,
     ModelProfile,
     TurnFragment,
+    WireFormat,
     arguments_to_object,
     arguments_to_text,
     assign_call_ids,
@@ -560,21 +561,6 @@ def _get_index(content: dict[str, Any]) -> int:
     return index
 
 
-class AnthropicWire:
-    """The `WireFormat` of Anthropic's Messages API."""
-
-    @property
-    def name(self) -> str:
-        return WIRE
-
-    def encode(self, request: ModelRequest, profile: ModelProfile, *, stream: bool) -> bytes:
-        return encode_request(request, profile, stream=stream)
-
-    def decode(self, answer: Any, request: ModelRequest, profile: ModelProfile) -> ModelReply:
-        return decode_reply(answer, request, profile)
-
-    def create_assembler(self) -> AnthropicAssembler:
-        return AnthropicAssembler()
-
-    def classify_error(self, status: int, answer: Any) -> HummingbirdError:
-        return classify_error(status, answer)
+def anthropic_wire() -> WireFormat:
+    """Return the format of Anthropic's Messages API."""
+    return WireFormat(WIRE, encode_request, decode_reply, AnthropicAssembler, classify_error)

@@ -47,6 +47,7 @@ from hummingbird.models.response_json import (
 from hummingbird.models.wire_format import (
     ModelProfile,
     TurnFragment,
+    WireFormat,
     arguments_to_object,
     arguments_to_text,
     assign_call_ids,
@@ -463,21 +464,12 @@ class GeminiAssembler:
             yield ReasoningDelta(said) if part.get("thought") else TextDelta(said)
 
 
-class GeminiWire:
-    """The `WireFormat` of the Gemini API."""
-
-    @property
-    def name(self) -> str:
-        return WIRE
-
-    def encode(self, request: ModelRequest, profile: ModelProfile, *, stream: bool) -> bytes:
-        return encode_request(request, profile)  # the URL decides whether the answer is streamed
-
-    def decode(self, answer: Any, request: ModelRequest, profile: ModelProfile) -> ModelReply:
-        return decode_reply(answer, request, profile)
-
-    def create_assembler(self) -> GeminiAssembler:
-        return GeminiAssembler()
-
-    def classify_error(self, status: int, answer: Any) -> HummingbirdError:
-        return classify_error(status, answer)
+def gemini_wire() -> WireFormat:
+    """Return the format of the Gemini API, where the URL decides whether the answer is streamed."""
+    return WireFormat(
+        WIRE,
+        lambda request, profile, **_: encode_request(request, profile),
+        decode_reply,
+        GeminiAssembler,
+        classify_error,
+    )

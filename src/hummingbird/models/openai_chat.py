@@ -7,11 +7,12 @@ only keys that all of them accept. They also leave out parts of an answer, so de
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from hummingbird.core.errors import HummingbirdError, ProviderReplyUnreadable
+from hummingbird.core.errors import ProviderReplyUnreadable
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import (
@@ -37,6 +38,7 @@ from hummingbird.models.openai_api import (
 from hummingbird.models.response_json import list_or_empty, reply_usage, text_or_empty, usage_from_openai
 from hummingbird.models.wire_format import (
     ModelProfile,
+    WireFormat,
     arguments_to_object,
     arguments_to_text,
     derive_call_id,
@@ -462,24 +464,12 @@ def _extend_value(key: str, before: Any, piece: Any) -> Any:
     return before if piece is None else piece
 
 
-class OpenAIChatWire:
-    """The `WireFormat` of Chat Completions. `server` is the name in error messages: OpenAI, or the host."""
-
-    def __init__(self, server: str = "The model server") -> None:
-        self._server = server
-
-    @property
-    def name(self) -> str:
-        return WIRE
-
-    def encode(self, request: ModelRequest, profile: ModelProfile, *, stream: bool) -> bytes:
-        return encode_request(request, profile, stream=stream)
-
-    def decode(self, answer: Any, request: ModelRequest, profile: ModelProfile) -> ModelReply:
-        return decode_reply(answer, request, profile, self._server)
-
-    def create_assembler(self) -> ChatAssembler:
-        return ChatAssembler(self._server)
-
-    def classify_error(self, status: int, answer: Any) -> HummingbirdError:
-        return classify_openai_error(self._server, status, answer)
+def openai_chat_wire(server: str = "The model server") -> WireFormat:
+    """Return the format of Chat Completions. `server` is the name in error messages: OpenAI, or the host."""
+    return WireFormat(
+        WIRE,
+        encode_request,
+        partial(decode_reply, server=server),
+        partial(ChatAssembler, server),
+        partial(classify_openai_error, server),
+    )

@@ -6,11 +6,12 @@ encrypted reasoning replayed verbatim.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from hummingbird.core.errors import HummingbirdError, ProviderReplyUnreadable
+from hummingbird.core.errors import ProviderReplyUnreadable
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import (
@@ -35,6 +36,7 @@ from hummingbird.models.openai_api import (
 from hummingbird.models.response_json import list_or_empty, reply_usage, text_or_empty, usage_from_openai
 from hummingbird.models.wire_format import (
     ModelProfile,
+    WireFormat,
     arguments_to_text,
     assign_call_ids,
     extend_prefix,
@@ -407,24 +409,12 @@ class ResponsesAssembler:
             yield CallDelta(*self._calls[place], part=text_or_empty(content.get("delta")))
 
 
-class OpenAIResponsesWire:
-    """The `WireFormat` of the Responses API. `server` is the name in error messages: OpenAI, or the host."""
-
-    def __init__(self, server: str = "OpenAI") -> None:
-        self._server = server
-
-    @property
-    def name(self) -> str:
-        return WIRE
-
-    def encode(self, request: ModelRequest, profile: ModelProfile, *, stream: bool) -> bytes:
-        return encode_request(request, profile, stream=stream)
-
-    def decode(self, answer: Any, request: ModelRequest, profile: ModelProfile) -> ModelReply:
-        return decode_reply(answer, request, profile, self._server)
-
-    def create_assembler(self) -> ResponsesAssembler:
-        return ResponsesAssembler(self._server)
-
-    def classify_error(self, status: int, answer: Any) -> HummingbirdError:
-        return classify_openai_error(self._server, status, answer)
+def openai_responses_wire(server: str = "OpenAI") -> WireFormat:
+    """Return the format of the Responses API. `server` is the name in error messages: OpenAI, or the host."""
+    return WireFormat(
+        WIRE,
+        encode_request,
+        partial(decode_reply, server=server),
+        partial(ResponsesAssembler, server),
+        partial(classify_openai_error, server),
+    )

@@ -339,55 +339,55 @@ WireFactory: TypeAlias = "Callable[[EndpointSettings], tuple[WireFormat, ModelEn
 
 
 def _create_anthropic(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.anthropic import AnthropicWire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.anthropic import anthropic_wire  # noqa: PLC0415 - a lazy factory
     from hummingbird.models.endpoints import ANTHROPIC_URL, AnthropicEndpoint  # noqa: PLC0415 - a lazy factory
 
-    return AnthropicWire(), AnthropicEndpoint(wanted.api_key(*CLAUDE_KEYS), wanted.base_url or ANTHROPIC_URL)
+    return anthropic_wire(), AnthropicEndpoint(wanted.api_key(*CLAUDE_KEYS), wanted.base_url or ANTHROPIC_URL)
 
 
 def _create_vertex_anthropic(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.anthropic import AnthropicWire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.anthropic import anthropic_wire  # noqa: PLC0415 - a lazy factory
     from hummingbird.models.endpoints import VertexAnthropicEndpoint  # noqa: PLC0415 - a lazy factory
 
     project = wanted.project("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
     region = wanted.region("CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION")
-    return AnthropicWire(), VertexAnthropicEndpoint(project, region, wanted.models.tokens, wanted.google_base_url())
+    return anthropic_wire(), VertexAnthropicEndpoint(project, region, wanted.models.tokens, wanted.google_base_url())
 
 
 def _create_gemini(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
     from hummingbird.models.endpoints import GEMINI_URL, GeminiEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.gemini import GeminiWire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.gemini import gemini_wire  # noqa: PLC0415 - a lazy factory
 
-    return GeminiWire(), GeminiEndpoint(wanted.api_key(*GEMINI_KEYS), wanted.base_url or GEMINI_URL)
+    return gemini_wire(), GeminiEndpoint(wanted.api_key(*GEMINI_KEYS), wanted.base_url or GEMINI_URL)
 
 
 def _create_vertex_gemini(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
     from hummingbird.models.endpoints import VertexGeminiEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.gemini import GeminiWire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.gemini import gemini_wire  # noqa: PLC0415 - a lazy factory
 
     project = wanted.project("GOOGLE_CLOUD_PROJECT")
     region = wanted.region("GOOGLE_CLOUD_LOCATION", "CLOUD_ML_REGION")
-    return GeminiWire(), VertexGeminiEndpoint(project, region, wanted.models.tokens, wanted.google_base_url())
+    return gemini_wire(), VertexGeminiEndpoint(project, region, wanted.models.tokens, wanted.google_base_url())
 
 
 def _create_openai(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
     from hummingbird.models.endpoints import OPENAI_URL, OpenAIEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.openai_responses import OpenAIResponsesWire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.openai_responses import openai_responses_wire  # noqa: PLC0415 - a lazy factory
 
     endpoint = OpenAIEndpoint("/responses", wanted.api_key(OPENAI_KEY), wanted.base_url or OPENAI_URL)
-    return OpenAIResponsesWire(_server_label(wanted.host)), endpoint
+    return openai_responses_wire(_server_label(wanted.host)), endpoint
 
 
 def _create_openai_chat(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
     from hummingbird.models.endpoints import OPENAI_URL, OpenAIEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.openai_chat import OpenAIChatWire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.openai_chat import openai_chat_wire  # noqa: PLC0415 - a lazy factory
 
     if wanted.base_url is None and not wanted.named.model.startswith("gpt-"):
         raise MissingSetting(
             f"The model {wanted.named} needs the address of its server: set base_url or OPENAI_BASE_URL."
         )
     endpoint = OpenAIEndpoint("/chat/completions", wanted.api_key(OPENAI_KEY), wanted.base_url or OPENAI_URL)
-    return OpenAIChatWire(_server_label(wanted.host)), endpoint
+    return openai_chat_wire(_server_label(wanted.host)), endpoint
 
 
 def _server_label(host: str) -> str:

@@ -73,33 +73,27 @@ class StreamAssembler(Protocol):
         ...
 
 
-class WireFormat(Protocol):
-    """Encode requests and decode answers of one API, without side effects.
+class EncodeRequest(Protocol):
+    """Return the request's body without what the endpoint adds. Raises InvalidRequest if it would be refused."""
+
+    def __call__(self, request: ModelRequest, profile: ModelProfile, *, stream: bool) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WireFormat:
+    """The functions that encode requests and decode answers of one API, without side effects.
 
     Encoding raises for a part it does not know. Decoding does not, because the answer was paid for: it returns a
-    malformed reply that keeps the usage. `name` marks the echoes of this API in the journal.
+    malformed reply that keeps the usage. Whatever the JSON is, it raises only ProviderReplyUnreadable, if it is no
+    answer of this API, or the error that the answer reports. `name` marks the echoes of this API in the journal.
+    `classify_error` returns the error for a status and a body (decoded JSON, or text); the transport adds Retry-After.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    def encode(self, request: ModelRequest, profile: ModelProfile, *, stream: bool) -> bytes:
-        """Return the request's body without what the endpoint adds. Raises InvalidRequest if it would be refused."""
-        ...
-
-    def decode(self, answer: Any, request: ModelRequest, profile: ModelProfile) -> ModelReply:
-        """Return the reply that an answer contains.
-
-        Whatever the JSON is, this raises only ProviderReplyUnreadable, if it is no answer of this API, or the error
-        that the answer reports.
-        """
-        ...
-
-    def create_assembler(self) -> StreamAssembler: ...
-
-    def classify_error(self, status: int, answer: Any) -> HummingbirdError:
-        """Return the error for a status and a body (decoded JSON, or text). The transport adds Retry-After."""
-        ...
+    name: str
+    encode: EncodeRequest
+    decode: Callable[[Any, ModelRequest, ModelProfile], ModelReply]
+    create_assembler: Callable[[], StreamAssembler]
+    classify_error: Callable[[int, Any], HummingbirdError]
 
 
 class ModelEndpoint(Protocol):

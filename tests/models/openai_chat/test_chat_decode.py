@@ -12,11 +12,11 @@ from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import ProviderEcho, UserMessage
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.usage import TokenUsage
-from hummingbird.models.openai_chat import OpenAIChatWire
+from hummingbird.models.openai_chat import openai_chat_wire
 from hummingbird.models.wire_format import ModelProfile
 from tests.wire.asked import asked
 
-WIRE = OpenAIChatWire("vllm.example")
+WIRE = openai_chat_wire("vllm.example")
 PROFILE = ModelProfile("llama-4", 128_000, echo_keys=("reasoning_content", "reasoning_details"))
 REQUEST = asked([UserMessage("why?")])
 

@@ -21,13 +21,13 @@ from hummingbird.core.messages import (
 )
 from hummingbird.core.protocols.model import ModelRequest
 from hummingbird.core.tool_spec import ToolDefinition
-from hummingbird.models.openai_chat import OpenAIChatWire, to_chat_call_id
+from hummingbird.models.openai_chat import openai_chat_wire, to_chat_call_id
 from hummingbird.models.wire_format import ModelProfile
 from tests.wire.asked import asked
 from tests.wire.dialogue import TOOLS
 from tests.wire.openai_types import check_chat
 
-WIRE = OpenAIChatWire()
+WIRE = openai_chat_wire()
 PROFILE = ModelProfile("llama-4", 128_000, max_tokens_key="max_tokens")
 GO = UserMessage("why?")
 

@@ -16,11 +16,11 @@ from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.usage import TokenUsage
-from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.openai_responses import openai_responses_wire
 from hummingbird.models.wire_format import ModelProfile
 from tests.wire.asked import asked
 
-WIRE = OpenAIResponsesWire()
+WIRE = openai_responses_wire()
 PROFILE = ModelProfile("gpt-6.1-sol", 1_050_000)
 REQUEST = asked([UserMessage("why?")])
 REASONING = {

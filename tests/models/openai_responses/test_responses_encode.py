@@ -21,14 +21,14 @@ from hummingbird.core.messages import (
 )
 from hummingbird.core.protocols.model import ModelRequest
 from hummingbird.core.tool_spec import ToolDefinition
-from hummingbird.models.openai_responses import OpenAIResponsesWire
+from hummingbird.models.openai_responses import openai_responses_wire
 from hummingbird.models.registry import profile_for
 from hummingbird.models.wire_format import ModelProfile
 from tests.wire.asked import asked
 from tests.wire.dialogue import TOOLS
 from tests.wire.openai_types import check_responses
 
-WIRE = OpenAIResponsesWire()
+WIRE = openai_responses_wire()
 PROFILE = profile_for("openai", "gpt-6.1-sol")
 GO = UserMessage("why?")
 REASONING = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "sealed"}

@@ -359,7 +359,7 @@ class ToolCallBatch:
             if text is None or isinstance(text, str):
                 return text
             raise TypeError("a result is text")
-        except BaseException as error:  # border: as above; a crashing hook denies
+        except BaseException as error:  # border: a hook is somebody's code; one that crashes denies
             if _is_outside_interrupt(error):
                 raise
             return DenyCall(f"the hook {hook.name} failed on the result ({type(error).__name__})")

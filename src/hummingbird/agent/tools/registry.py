@@ -115,7 +115,7 @@ def select_tools(tools: Iterable[Tool], toolsets: Iterable[str] | None, environm
 def _is_available(tool: Tool) -> bool:
     try:
         return tool.is_available()
-    except Exception as error:
+    except Exception as error:  # border: a tool is somebody's code
         why = f"{type(error).__name__}: {shorten_line(str(error), 200)}"
         raise ToolDefinitionError(f"Tool {tool.spec.name} could not tell whether it can work here: {why}") from error
 

@@ -102,7 +102,7 @@ class InlineShape:
                     size += len(chunk)
                     head += chunk[: max(0, room - len(head))]
                     tail = (tail + chunk[-room:])[-room:]
-        except Exception as error:
+        except Exception as error:  # border: a source may raise anything; what came before it counts
             if not size:
                 raise
             said = f"[{spec.name} broke off after {size} bytes ({short_reason(error)}). Not the whole:]{said}"

@@ -217,7 +217,7 @@ def _build_schema(name: str, arguments: "type[BaseModel]") -> dict[str, Any]:
 
     try:
         schema = arguments.model_json_schema(schema_generator=QuietSchema)
-    except Exception as error:  # border: as above
+    except Exception as error:  # border: pydantic has as many ways to refuse its JSON Schema
         raise ToolDefinitionError(f"The parameters of {name} cannot be described: {_first_line(error)}") from error
     plain: dict[str, Any] = remove_titles(schema)
     plain.setdefault("properties", {})
