@@ -18,7 +18,7 @@ from hummingbird.core.protocols.tools import Tool
 from hummingbird.lab.case import find_case
 from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.lab.scene import Scene
-from hummingbird.service.protocols import InvestigationResult
+from hummingbird.service.protocols import InvestigationRequest, InvestigationResult
 from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.journals import FileJournal
@@ -98,7 +98,9 @@ class Stage:
     ) -> InvestigationResult:
         configuration = self.configuration(settings, workflow)
         investigator = self.investigator(sessions)
-        return await investigator.investigate(wanted, configuration, applied(configuration), text, tools=tools)
+        return await investigator.investigate(
+            InvestigationRequest(wanted, configuration, applied(configuration), text, tools=tools)
+        )
 
     def entries(self, session_id: str = "session") -> Sequence[JournalEntry]:
         journal = FileJournal(self.sessions / session_id / "journal.jsonl")

@@ -18,6 +18,7 @@ from hummingbird.core.journal import EndReason, ToolFinished
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.sandboxes.kubernetes_manifest import parse_bytes, parse_cores
 from hummingbird.sandboxes.registry import DEFAULT_IMAGE, SandboxOptions, SandboxRegistry
+from hummingbird.service.protocols import InvestigationRequest
 from tests.app.conducting import MODEL, Stage, applied, configured, order, shell, staged
 from tests.sandboxes.kube import LabStage, beside, given_lab, given_lab_stage  # noqa: F401 - a fixture
 from tests.standins.vendors.script import Call, Fault, Turn
@@ -129,7 +130,7 @@ async def test_model_regions_say_where_a_model_is(tmp_path: Path) -> None:
 
 async def conducted_with(stage: Stage, settings: str) -> None:
     configuration = configured(stage.folder / "config", settings)
-    await stage.investigator().investigate(order(), configuration, applied(configuration), "Why?")
+    await stage.investigator().investigate(InvestigationRequest(order(), configuration, applied(configuration), "Why?"))
 
 
 async def test_ca_bundle_reaches_models_sources_clusters_and_the_forge(tmp_path: Path) -> None:

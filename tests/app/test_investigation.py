@@ -19,6 +19,7 @@ from hummingbird.core.messages import NoticeKind
 from hummingbird.core.orders import OrderCause, RunOverrides
 from hummingbird.core.protocols.sessions import SessionStore
 from hummingbird.dashboard.live_updates import LiveUpdates
+from hummingbird.service.protocols import InvestigationRequest
 from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.journals import FileJournal
@@ -249,7 +250,7 @@ async def test_a_revoked_key_leads_to_a_report_by_rules_that_says_so(tmp_path: P
         found = configuration.resolve(wanted.workflow, wanted.project)
         assert found is not None
         done = await AgentInvestigator(FolderSessionStore(stage.sessions), environment).investigate(
-            wanted, configuration, found, text
+            InvestigationRequest(wanted, configuration, found, text)
         )
     assert done.outcome.answered
     assert done.outcome.text.startswith("## Failure report")
@@ -289,7 +290,9 @@ async def test_a_run_that_never_comes_to_be_one_is_shown_to_nobody_as_running(tm
         )
         for number in range(3):
             with pytest.raises(MissingSetting, match="ANTHROPIC_API_KEY"):
-                await investigator.investigate(order(f"s{number}"), configuration, applied(configuration), TASK)
+                await investigator.investigate(
+                    InvestigationRequest(order(f"s{number}"), configuration, applied(configuration), TASK)
+                )
     assert live.runs == ()
     assert b"hummingbird_runs_under_way 0.0" in metrics.exposition()[0]
 
@@ -350,8 +353,12 @@ async def test_a_run_that_no_store_took_is_not_paid_for_again_when_its_note_coul
     with staged(tmp_path, Turn(text="report")) as stage:
         configuration = stage.configuration()
         investigator = stage.investigator(BucketSessionStore(objects, "memory://", stage.clock.now))
-        first = await investigator.investigate(order(), configuration, applied(configuration), "Why?")
-        again = await investigator.investigate(order(), configuration, applied(configuration), "Why?")
+        first = await investigator.investigate(
+            InvestigationRequest(order(), configuration, applied(configuration), "Why?")
+        )
+        again = await investigator.investigate(
+            InvestigationRequest(order(), configuration, applied(configuration), "Why?")
+        )
     assert first.outcome.text == again.outcome.text == "report"
 
 
@@ -363,6 +370,6 @@ async def test_a_workflow_is_told_what_chats_remember_of_its_project_and_of_no_o
     with staged(tmp_path, Turn(text="ok")) as stage:
         configuration = configured(tmp_path / "config", f"model: {MODEL}")
         told = AgentInvestigator(FolderSessionStore(stage.sessions), stage.environment, memory=tmp_path / "home")
-        await told.investigate(order(), configuration, applied(configuration), "Why?")
+        await told.investigate(InvestigationRequest(order(), configuration, applied(configuration), "Why?"))
         system = str(stage.lab.requests[0].body["system"])
     assert ("otter" in system, "Badgers" in system) == (True, False)

@@ -18,6 +18,7 @@ from hummingbird.core.journal import ToolFinished
 from hummingbird.core.masking import Secrets
 from hummingbird.core.orders import order_id_for
 from hummingbird.core.projections import UsageLedger
+from hummingbird.service.protocols import InvestigationRequest
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.telemetry.metrics import Metrics
 from tests.app.conducting import TASK, WORKFLOW, Stage, applied, order, shell, staged
@@ -49,7 +50,9 @@ async def conducted(stage: Stage, telemetry: Telemetry, order_id: str) -> None:
         FolderSessionStore(stage.sessions), stage.environment, clock=stage.clock, watchers=telemetry.watchers
     )
     configuration = stage.configuration()
-    await investigator.investigate(order(order_id=order_id), configuration, applied(configuration), TASK)
+    await investigator.investigate(
+        InvestigationRequest(order(order_id=order_id), configuration, applied(configuration), TASK)
+    )
 
 
 async def test_a_real_run_is_measured_as_its_journal_has_it_and_traced(tmp_path: Path, collector: Collector) -> None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow
 from hummingbird.core.findings import ReviewFinding
 from hummingbird.core.orders import WorkOrder
-from hummingbird.core.protocols.tools import Tool
-from hummingbird.service.protocols import NO_OPINION, NO_RULE_INPUT, InvestigationResult, RuleInput, RuleOpinion
+from hummingbird.service.protocols import NO_RULE_INPUT, InvestigationRequest, InvestigationResult, RuleInput
 from tests.service.publication.stage import conducted
 
 
@@ -33,16 +32,6 @@ class Answered:
     ) -> RuleInput:
         return NO_RULE_INPUT
 
-    async def investigate(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: ResolvedWorkflow,
-        text: str,
-        *,
-        tools: Sequence[Tool] = (),
-        bot_ids: frozenset[int] = frozenset(),
-        opinion: RuleOpinion = NO_OPINION,
-    ) -> InvestigationResult:
-        self.ran.append(order)
-        return replace(conducted(self.text), findings=self.findings if tools else ())
+    async def investigate(self, request: InvestigationRequest) -> InvestigationResult:
+        self.ran.append(request.order)
+        return replace(conducted(self.text), findings=self.findings if request.tools else ())

@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -51,7 +51,7 @@ from hummingbird.core.projections import render_transcript
 from hummingbird.core.protocols.observer import Clock, RunObserver, RunWatcher
 from hummingbird.core.protocols.sessions import Journal, SessionStore
 from hummingbird.core.protocols.storage import SpendingStore
-from hummingbird.core.protocols.tools import DataSource, Tool
+from hummingbird.core.protocols.tools import DataSource
 from hummingbird.core.sessions import find_subject
 from hummingbird.core.verdicts import FailureVerdict, ObservedFailure
 from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode, check_answers
@@ -62,11 +62,10 @@ from hummingbird.models.local_models import FixedReplyModel
 from hummingbird.models.model_names import DIGEST
 from hummingbird.service.protocols import (
     KNOWN_FAILURE,
-    NO_OPINION,
     NO_RULE_INPUT,
+    InvestigationRequest,
     InvestigationResult,
     RuleInput,
-    RuleOpinion,
 )
 
 _log = logging.getLogger("hummingbird")
@@ -244,20 +243,7 @@ def _no_model_reason(state: RunState) -> str:
     return state.describe_failed_models() if state.model == DIGEST else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _AgentRun:
-    """One order to run, with what `investigate` was given for it."""
-
-    order: WorkOrder
-    configuration: Configuration
-    applied: ResolvedWorkflow
-    text: str
-    tools: Sequence[Tool]
-    bot_ids: frozenset[int]
-    opinion: RuleOpinion
-
-
-def _judge_with_readings(run: _AgentRun, seen: FailureWatcher) -> FailureVerdict | None:
+def _judge_with_readings(run: InvestigationRequest, seen: FailureWatcher) -> FailureVerdict | None:
     """Judge by the same rules as before the run, from the facts of then and from what its tools read since."""
     if run.opinion.facts is None or run.opinion.instead:
         return None
@@ -323,17 +309,8 @@ class AgentInvestigator:
         where = (configuration.settings, applied, target_branch, self._environment)
         return await gather_failure_facts(order, *where, bot_ids=bot_ids, secrets=secret)
 
-    async def investigate(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: ResolvedWorkflow,
-        text: str,
-        *,
-        tools: Sequence[Tool] = (),
-        bot_ids: frozenset[int] = frozenset(),
-        opinion: RuleOpinion = NO_OPINION,
-    ) -> InvestigationResult:
+    async def investigate(self, request: InvestigationRequest) -> InvestigationResult:
+        order = request.order
         if order.id in self._results:
             return self._results[order.id]
         trouble, digested = _OrderTroubleLog(order), LineDigests()
@@ -342,22 +319,21 @@ class AgentInvestigator:
         try:
             entries = _entries_of_finished_run(session.journal.entries(), order)
             if not entries:
-                run = _AgentRun(order, configuration, applied, text, tools, bot_ids, opinion)
-                outcome = await self._run_agent(run, session, trouble, digested)
+                outcome = await self._run_agent(request, session, trouble, digested)
                 entries = tuple(session.journal.entries())
         finally:
             await session.store_and_release()
         made = partial(
             result_from_journal, entries, outcome, failures=self._failures_by_order.get(order.id, ()), trouble=trouble
         )
-        known, mode = link_addresses(configuration.settings), CitationMode(applied.declared.citations)
+        known, mode = link_addresses(request.configuration.settings), CitationMode(request.applied.declared.citations)
         # in a thread: it may take a second if the run fetched much
         done = await asyncio.to_thread(made, known=known, digested=digested, citations=mode)
         _remember_bounded(self._results, order.id, done)
         return done
 
     async def _run_agent(
-        self, run: "_AgentRun", session: OpenSession, trouble: "_OrderTroubleLog", digested: LineDigests
+        self, run: InvestigationRequest, session: OpenSession, trouble: "_OrderTroubleLog", digested: LineDigests
     ) -> RunOutcome:
         order, configuration, environment = run.order, run.configuration, self._environment
         secrets = [*self._held_back, *tool_secret_values(configuration, environment)]
@@ -386,7 +362,7 @@ class AgentInvestigator:
 
     def _create_agent(
         self,
-        run: "_AgentRun",
+        run: InvestigationRequest,
         sources: Sequence[DataSource],
         session_holder: SessionHolder,
         *,

@@ -62,7 +62,6 @@ from hummingbird.core.limits import EVENT_BYTES
 from hummingbird.core.orders import EventEnvelope, OrderCause, RunOverrides, WorkOrder
 from hummingbird.core.protocols.sessions import SessionStore
 from hummingbird.core.protocols.storage import SpendingStore
-from hummingbird.core.protocols.tools import Tool
 from hummingbird.gitlab.write.protocol import GitLabWriter, MergeRequestThread
 from hummingbird.models.registry import ModelRegistry
 from hummingbird.service.event_parser import parse_event
@@ -70,13 +69,12 @@ from hummingbird.service.event_stage import EventStage
 from hummingbird.service.failure_history import KnownFailureTracker
 from hummingbird.service.note_text import merge_request_url
 from hummingbird.service.protocols import (
-    NO_OPINION,
     FailedOrder,
+    InvestigationRequest,
     InvestigationResult,
     Investigator,
     RetryLater,
     RuleInput,
-    RuleOpinion,
     Skipped,
 )
 from hummingbird.service.publisher import ResultPublisher
@@ -238,20 +236,8 @@ class _RecordingInvestigator:
     ) -> RuleInput:
         return await self._investigator.gather_facts(order, configuration, applied, target_branch, bot_ids=bot_ids)
 
-    async def investigate(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: ResolvedWorkflow,
-        text: str,
-        *,
-        tools: Sequence[Tool] = (),
-        bot_ids: frozenset[int] = frozenset(),
-        opinion: RuleOpinion = NO_OPINION,
-    ) -> InvestigationResult:
-        self.result = await self._investigator.investigate(
-            order, configuration, applied, text, tools=tools, bot_ids=bot_ids, opinion=opinion
-        )
+    async def investigate(self, request: InvestigationRequest) -> InvestigationResult:
+        self.result = await self._investigator.investigate(request)
         return self.result
 
 
@@ -389,7 +375,9 @@ class _RunCommand:
                 task_text(wanted, asked.target_branch, opinion.verdict),
                 await forge.finding_tools(applied, wanted.mr_iid),
             )
-            result = await investigating.investigate(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
+            result = await investigating.investigate(
+                InvestigationRequest(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
+            )
         return FinishedRun(wanted, result, settings, saved=folder)
 
     def _day_ledger(self, applied: ResolvedWorkflow) -> SpendingStore | None:

@@ -133,6 +133,23 @@ class InvestigationResult:
         return self.model == KNOWN_FAILURE
 
 
+@dataclass(frozen=True, slots=True)
+class InvestigationRequest:
+    """An order to run, and what the run gets.
+
+    `text` is its first message, `tools` are those of the service beside the workflow's own. `bot_ids` are the authors
+    of our own notes. `opinion` is what rules say about the failure.
+    """
+
+    order: WorkOrder
+    configuration: Configuration
+    applied: ResolvedWorkflow
+    text: str
+    tools: Sequence[Tool] = ()
+    bot_ids: frozenset[int] = frozenset()
+    opinion: RuleOpinion = NO_OPINION
+
+
 class Investigator(Protocol):
     """What the service asks of the agent; the same order may be asked for any number of times."""
 
@@ -158,21 +175,11 @@ class Investigator(Protocol):
         """
         ...
 
-    async def investigate(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: ResolvedWorkflow,
-        text: str,
-        *,
-        tools: Sequence[Tool] = (),
-        bot_ids: frozenset[int] = frozenset(),
-        opinion: RuleOpinion = NO_OPINION,
-    ) -> InvestigationResult:
+    async def investigate(self, request: InvestigationRequest) -> InvestigationResult:
         """Return the outcome of the order's run.
 
-        A run that has ended is not repeated, one whose process died is continued, and a new one starts with `text` and
-        writes the verdict to its journal. Raises PlatformError, and OperatorError for wrong settings,
+        A run that has ended is not repeated, one whose process died is continued, and a new one starts with the
+        text and writes the verdict to its journal. Raises PlatformError, and OperatorError for wrong settings,
         SandboxUnavailable among them. Cancelling it leaves a journal that can be continued elsewhere.
         """
         ...

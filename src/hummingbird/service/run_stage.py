@@ -46,6 +46,7 @@ from hummingbird.service.note_text import is_nothing_found, verdict_for_model
 from hummingbird.service.pipeline_settle import SettleWait, check_settled, has_recovered
 from hummingbird.service.protocols import (
     FailedOrder,
+    InvestigationRequest,
     InvestigationResult,
     Investigator,
     RetryLater,
@@ -202,7 +203,7 @@ class RunStage:
         try:
             bot_ids = await self.forges(configuration).writer_for(order.project).bot_ids()
             done = await self.investigator.investigate(
-                order, configuration, applied, task_text(order, ""), bot_ids=bot_ids
+                InvestigationRequest(order, configuration, applied, task_text(order, ""), bot_ids=bot_ids)
             )
         except SessionTaken as error:
             _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
@@ -307,7 +308,9 @@ class _OrderRun:
         tools: Sequence[Tool] = ()
         if review is not None:
             tools = (ReportFindingTool(review.diff, review.earlier, head=change.head),)
-        done = await investigator.investigate(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
+        done = await investigator.investigate(
+            InvestigationRequest(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
+        )
         return replace(done, failures=(*opinion.failures, *done.failures))
 
     async def _publish_result(

@@ -15,6 +15,7 @@ from hummingbird.core.usage import TokenUsage
 from hummingbird.evidence.citations.claims import REMOVED_QUOTATION
 from hummingbird.evidence.citations.quote_checks import UNFOUND_LABEL
 from hummingbird.models.registry import ModelRegistry
+from hummingbird.service.protocols import InvestigationRequest
 from tests.app.conducting import MODEL, Stage, applied, configured, order, shell, staged
 from tests.config.effects.talking import Improvised
 from tests.models.resolved import made, url
@@ -38,7 +39,9 @@ async def test_model_is_the_one_that_is_asked(tmp_path: Path, level: str) -> Non
         settings = f"model: {OTHER if level == 'settings' else MODEL}"
         workflow = f"model: {OTHER}" if level == "workflow" else ""
         configuration = configured(tmp_path / "config", settings, workflow)
-        await stage.investigator().investigate(order(), configuration, applied(configuration), "Why?")
+        await stage.investigator().investigate(
+            InvestigationRequest(order(), configuration, applied(configuration), "Why?")
+        )
         assert [request.body["model"] for request in stage.lab.requests] == ["claude-haiku-5-5"]
 
 
@@ -151,7 +154,7 @@ async def test_prompt_is_what_the_model_is_told(tmp_path: Path) -> None:
         file.write_text(file.read_text().replace("look.md", "other.md"))
         (tmp_path / "config" / "other.md").write_text("Count the birds.")
         other = load_config(file, None)
-        await stage.investigator().investigate(order("two"), other, applied(other), "Why?")
+        await stage.investigator().investigate(InvestigationRequest(order("two"), other, applied(other), "Why?"))
         first, second = (str(request.body["system"]) for request in stage.lab.requests)
     assert ("Find out why" in first, "Count the birds." in first) == (True, False)
     assert ("Find out why" in second, "Count the birds." in second) == (False, True)

@@ -19,6 +19,7 @@ from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
 from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.queues.sqs import SqsQueue
+from hummingbird.service.protocols import InvestigationRequest
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from tests.app.conducting import applied, configured, order, until
 from tests.config.effects.desk import CASE, told_in, written
@@ -78,7 +79,9 @@ async def test_s3_session_bucket_and_session_store_are_where_other_hosts_find_se
     line = f"{key}: {name}" if key == "s3_session_bucket" else f"{key}: s3://{name}/kept"
     configuration = configured(tmp_path / "config", f"model: digest\n{line}")
     here, there = (sessions(configuration.settings, tmp_path / host) for host in ("here", "there"))
-    await AgentInvestigator(here, {}).investigate(order(), configuration, applied(configuration), "Why?")
+    await AgentInvestigator(here, {}).investigate(
+        InvestigationRequest(order(), configuration, applied(configuration), "Why?")
+    )
     assert await there.load_entries("session")
     assert await there.read_file("session", "transcript.md")
     assert not await FolderSessionStore(tmp_path / "here" / "sessions").load_entries("session")
@@ -91,7 +94,9 @@ def sessions(settings: Settings, home: Path) -> SessionStore:
 async def test_session_store_may_be_a_directory(tmp_path: Path) -> None:
     configuration = configured(tmp_path / "config", f"model: digest\nsession_store: {tmp_path / 'kept'}")
     there = sessions(configuration.settings, tmp_path / "state")
-    await AgentInvestigator(there, {}).investigate(order(), configuration, applied(configuration), "Why?")
+    await AgentInvestigator(there, {}).investigate(
+        InvestigationRequest(order(), configuration, applied(configuration), "Why?")
+    )
     assert (tmp_path / "kept" / "session" / "journal.jsonl").exists()
     assert not (tmp_path / "state" / "sessions").exists()
 

@@ -15,6 +15,7 @@ from hummingbird.app.stores import open_queue, state_paths
 from hummingbird.config.configuration import Configuration
 from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.protocols.tools import ByteStream, ToolContext
+from hummingbird.service.protocols import InvestigationRequest
 from hummingbird.storage.registry import open_object_store
 from tests.app.conducting import MODEL, applied, configured, order
 from tests.app.conducting import Stage as Conducting
@@ -40,7 +41,9 @@ async def model(configuration: Configuration, url: str, folder: Path) -> None:
     with VendorLab(Script([])) as lab:
         stage = Conducting(folder, lab)
         stage.environment |= {"ANTHROPIC_BASE_URL": url, "READER": "r"}
-        await stage.investigator().investigate(order(), configuration, applied(configuration), "Why?")
+        await stage.investigator().investigate(
+            InvestigationRequest(order(), configuration, applied(configuration), "Why?")
+        )
 
 
 def tool(name: str, **arguments: object) -> Reach:

@@ -12,6 +12,7 @@ from hummingbird.core.errors import ObjectStoreUnusable
 from hummingbird.core.journal import JournalEntry, RunEnded, RunStarted, UserSaid
 from hummingbird.core.orders import OrderCause
 from hummingbird.core.sessions import find_subject
+from hummingbird.service.protocols import InvestigationRequest
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.journals import read_journal
 from tests.app.conducting import MODEL, PROJECT, TASK, applied, configured, order, shell
@@ -36,7 +37,9 @@ class Torn:
         """The journal of a session with one whole run."""
         self.lab.script.extend(*FIRST)
         investigator = self._investigator("first")
-        await investigator.investigate(order(), self._configuration, applied(self._configuration), TASK)
+        await investigator.investigate(
+            InvestigationRequest(order(), self._configuration, applied(self._configuration), TASK)
+        )
         return (self._folder / "first" / "session" / NAME).read_bytes()
 
     async def goes_on(self, name: str, journal: bytes, whole: int) -> None:
@@ -50,11 +53,13 @@ class Torn:
         assert await investigator.has_session(asked) is find_subject(before).is_for(PROJECT, asked.mr_iid)
         if not whole:  # nothing is left to go on with, and nobody answers a reply without what came before
             with pytest.raises(ObjectStoreUnusable, match="session session no longer exists"):
-                await investigator.investigate(asked, self._configuration, applied(self._configuration), "Which line?")
+                await investigator.investigate(
+                    InvestigationRequest(asked, self._configuration, applied(self._configuration), "Which line?")
+                )
             return
         self.lab.script.extend(Turn(text="Line 61."))
         conducted = await investigator.investigate(
-            asked, self._configuration, applied(self._configuration), "Which line is it?"
+            InvestigationRequest(asked, self._configuration, applied(self._configuration), "Which line is it?")
         )
         entries = read_journal(path)
         assert (conducted.outcome.text, conducted.trouble) == ("Line 61.", ())
