@@ -321,7 +321,7 @@ async def test_a_model_that_fails_is_an_error_with_a_sentence(desk: Desk, lab: V
 
 async def test_bad_requests_get_a_sentence_each_and_the_process_goes_on(desk: Desk) -> None:
     new, session = desk.connection.new_session, await desk.new()
-    image = ImageContentBlock(type="image", data="AA==", mime_type="image/png")
+    image, codes = ImageContentBlock(type="image", data="AA==", mime_type="image/png"), list[int]()
     for attempt, sentence in [
         (new(cwd="relative/path", mcp_servers=[]), "has to be an absolute path"),
         (new(cwd=str(desk.workspace / "nowhere"), mcp_servers=[]), "There is no folder"),
@@ -334,8 +334,11 @@ async def test_bad_requests_get_a_sentence_each_and_the_process_goes_on(desk: De
         (desk.say(session.session_id, image), "Images and sound"),
         (desk.say(session.session_id, "   "), "The message is empty"),
     ]:
-        with pytest.raises(RequestError, match=sentence):
+        with pytest.raises(RequestError, match=sentence) as failure:
             await attempt
+        codes.append(failure.value.code)
+    assert codes[2:5] == [-32002] * 3, "the protocol's code for a session that there is not"
+    assert codes[:2] == [-32602] * 2
     assert desk.process.returncode is None
 
 

@@ -54,25 +54,28 @@ from hummingbird.acp.session import (
 from hummingbird.acp.stdio_transport import INVALID_PARAMS, EditorTransport
 from hummingbird.acp.updates import CONVERSATIONS, FOLDERS_BYTES, LISTED, TITLE_CHARS, thought_chunk
 from hummingbird.core.errors import HummingbirdError, UsageError
+from hummingbird.core.journal import JournalEntry
 from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
 from hummingbird.core.sessions import SessionSummary
 from hummingbird.core.text import replace_surrogates, shorten_line
 
 _log = logging.getLogger("hummingbird")
+_EMPTY = "empty"
 
 
 class SessionFolders:
     """Remembers in which folder each editor session began, so that session/list shows those of the editor's project.
 
-    The file has one line of JSON per session, appended in one write. If it cannot be used, only this filter is lost:
-    any session can be continued in any folder.
+    It also remembers which of them have no message yet: nothing else knows of those, and they can be loaded too. The
+    file has one line of JSON per session, and another one when its first message comes, each appended in one write. If
+    it cannot be used, only this is lost: any session with a message can be continued in any folder.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, session_id: str, folder: Path) -> None:
-        line = json.dumps([session_id, str(folder)]).encode() + b"\n"
+    def add(self, session_id: str, folder: Path, *, is_empty: bool = False) -> None:
+        line = json.dumps([session_id, str(folder), *([_EMPTY] if is_empty else [])]).encode() + b"\n"
         try:
             if self._path.exists() and self._path.stat().st_size > FOLDERS_BYTES:
                 self._shorten()
@@ -85,7 +88,15 @@ class SessionFolders:
             _log.warning("Could not write the folder of a session to %s: %s", self._path, error.strerror)
 
     def load(self) -> dict[str, str]:
-        """Return the folders by session id; the last line of a session counts."""
+        """Return the folders by session id."""
+        return {session_id: folder for session_id, (folder, _) in self._read().items()}
+
+    def is_empty(self, session_id: str) -> bool:
+        """Tell whether the session began in an editor and has no message yet."""
+        return self._read().get(session_id, ("", False))[1]
+
+    def _read(self) -> dict[str, tuple[str, bool]]:
+        """Return folder and emptiness by session id; the last line of a session counts."""
         try:
             lines = self._path.read_bytes()[-2 * FOLDERS_BYTES :].splitlines()
         except OSError:
@@ -99,14 +110,14 @@ class SessionFolders:
         beside.replace(self._path)
 
 
-def _parse_line(line: bytes) -> tuple[str, str] | None:
+def _parse_line(line: bytes) -> tuple[str, tuple[str, bool]] | None:
     try:
         found = decode_lenient_json(line)
     except InvalidJson:
         return None
     match found:
-        case [str(session_id), str(folder)]:
-            return session_id, folder
+        case [str(session_id), str(folder), *more]:
+            return session_id, (folder, _EMPTY in more)
         case _:
             return None
 
@@ -125,6 +136,7 @@ class EditorAgent:
     def __init__(self, conversations: EditorBackend, folders: SessionFolders) -> None:
         self.backend, self._folders = conversations, folders
         self._sessions: dict[str, EditorSession] = {}
+        self._empty: set[str] = set()  # of those, the ones that have no message yet
         self._session_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._beginning = 0
         self._can_clarify = False
@@ -170,7 +182,8 @@ class EditorAgent:
     async def new_session(self, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any) -> NewSessionResponse:
         with self._translate_errors():
             session = await self._begin_session(cwd)
-            await asyncio.to_thread(self._folders.add, session.session_id, session.workspace)
+            self._empty.add(session.session_id)
+            await asyncio.to_thread(self._folders.add, session.session_id, session.workspace, is_empty=True)
             meta = _note_ignored_servers(session, mcp_servers)
             asyncio.get_running_loop().call_soon(session.outbox.open)  # after the response, which names the session
             return NewSessionResponse(
@@ -184,7 +197,7 @@ class EditorAgent:
         self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> LoadSessionResponse:
         async with self._session_lock(session_id):
-            entries = await self.backend.load_entries(session_id)
+            entries = await self._load_entries(session_id)
             session = await self._begin_session(cwd, session_id)
             meta = _note_ignored_servers(session, mcp_servers)
             session.replay(entries)
@@ -199,7 +212,7 @@ class EditorAgent:
     ) -> ResumeSessionResponse:
         """Open a session like `load_session`, but without replaying it: the editor still has the messages."""
         async with self._session_lock(session_id):
-            await self.backend.load_entries(session_id)
+            await self._load_entries(session_id)
             session = await self._begin_session(cwd, session_id)
             meta = _note_ignored_servers(session, mcp_servers)
             asyncio.get_running_loop().call_soon(session.outbox.open)
@@ -228,6 +241,7 @@ class EditorAgent:
         async with self._session_lock(session_id):
             session = self._open_session(session_id)
             del self._sessions[session_id]
+            self._empty.discard(session_id)
             await session.close()
             return CloseSessionResponse()
 
@@ -235,7 +249,16 @@ class EditorAgent:
 
     async def prompt(self, session_id: str, prompt: Sequence[Any], **_: Any) -> PromptResponse:
         with self._translate_errors():
-            return PromptResponse(stop_reason=await self._open_session(session_id).prompt(prompt))
+            session = self._open_session(session_id)
+            if session_id not in self._empty:
+                return PromptResponse(stop_reason=await session.prompt(prompt))
+            self._empty.discard(session_id)
+            # beside the message: a cancel may be right behind it, and must find it
+            noting = asyncio.create_task(asyncio.to_thread(self._folders.add, session_id, session.workspace))
+            try:
+                return PromptResponse(stop_reason=await session.prompt(prompt))
+            finally:
+                await noting
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         if (session := self._sessions.get(session_id)) is not None:
@@ -300,6 +323,20 @@ class EditorAgent:
             shown = shorten_line(session_id, TITLE_CHARS)
             raise RequestError(NO_SUCH_SESSION, f"No session {shown} is open here: open it with session/load first.")
         return session
+
+    async def _load_entries(self, session_id: str) -> Sequence[JournalEntry]:
+        """Return what a session holds; one without a message is stored first, because nothing has stored it.
+
+        Raises RequestError with the protocol's code if there is no such session.
+        """
+        try:
+            return await self.backend.load_entries(session_id)
+        except UsageError as error:
+            if not await asyncio.to_thread(self._folders.is_empty, session_id):
+                raise RequestError(NO_SUCH_SESSION, str(error)) from error
+        self._empty.add(session_id)
+        await self.backend.store_session(session_id)
+        return await self.backend.load_entries(session_id)
 
     async def _begin_session(self, cwd: str, resume: str = "") -> EditorSession:
         """Begin a session, or reopen one that is open already.

@@ -39,6 +39,7 @@ from acp.schema import (
 
 from hummingbird.agent.journal_views import find_undone_entries
 from hummingbird.agent.todo_list import Todo, TodoState
+from hummingbird.chat.call_text import without_fence
 from hummingbird.core.events import EntryRecorded, ReasoningDelta, RunEvent, StatusMessage, TextDelta, ToolProgress
 from hummingbird.core.journal import (
     TURN,
@@ -222,7 +223,8 @@ def edit_preview(name: str, arguments: Mapping[str, Any], workspace: Path, *, lo
 
 
 def result_content(text: str) -> ContentToolCallContent:
-    """Truncate a long result and say so."""
+    """Return a result for people: without the marks of what outsiders may have written, a long one truncated."""
+    text = without_fence(text)
     if len(text) > RESULT_CHARS:
         text = f"{text[:RESULT_CHARS]}\n[… {len(text) - RESULT_CHARS:,} more characters, which the model has read]"
     return ContentToolCallContent(type="content", content=text_block(replace_surrogates(text)))
