@@ -36,7 +36,7 @@ test: $(VENV)/.dev  ## the tests, and what they cost; FOLDER=tests/gitlab for a 
 	@$(PYTEST) $(FOLDER)
 
 thorough: $(VENV)/.dev  ## all tests in every way: each contract on each backend, whole tables of faults; takes FOLDER
-	@scripts/real-parts $(BIN)/python
+	@HUMMINGBIRD_TEST_ALL=1 scripts/real-parts $(BIN)/python
 	@HUMMINGBIRD_TEST_ALL=1 $(PYTEST) --timeout 900 $(FOLDER)
 
 slowest: $(VENV)/.dev  ## `make test` that says which folders and tests are slowest, by CPU and by the clock; takes FOLDER

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import sys
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -16,3 +18,12 @@ def missing(reason: str) -> NoReturn:
 def program(name: str) -> str:
     """The path of a program that tests run for real."""
     return shutil.which(name) or missing(f"{name} is not on this machine: install it.")
+
+
+def npm_program(name: str) -> str:
+    """The path of a program of an npm package, which scripts/real-parts puts into the environment."""
+    found = Path(sys.prefix) / "npm" / "node_modules" / ".bin" / name
+    if not found.exists():
+        missing(f"{name} is not in the environment: run scripts/real-parts where npm is installed.")
+    program("node")
+    return str(found)

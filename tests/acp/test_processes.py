@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -15,7 +16,8 @@ import pytest
 from acp.exceptions import RequestError
 
 from hummingbird.acp.updates import FRAME_BYTES
-from tests.acp.editor import Editor, editing, gone, started, written
+from tests.acp.editor import MODEL, PROGRAM, Editor, editing, environment, gone, started, written
+from tests.real_parts import npm_program
 from tests.standins.vendors.script import Call, Script, Turn
 from tests.standins.vendors.server import VendorLab
 
@@ -238,4 +240,42 @@ async def test_an_agent_started_with_plan_has_no_other_mode(tmp_path: Path) -> N
             await desk.say(session.session_id, "write")
             assert not (desk.workspace / "x").exists()
             assert "clarify" not in {one["name"] for one in lab.requests[-1].body["tools"]}
+    script.assert_consumed()
+
+
+@pytest.mark.thorough
+async def test_the_client_acpx_converses_with_a_new_process_for_each_message(tmp_path: Path) -> None:
+    """A client of somebody else's: it begins a session, asks in another process, chooses a mode, and asks once."""
+    script = Script(
+        [
+            Turn(calls=(Call("file_edit", {"path": "egg.txt", "new": "egg\n"}),)),
+            Turn(text="It is laid."),
+            Turn(text="I only look."),
+            Turn(text="once"),
+        ]
+    )
+    (workspace := tmp_path / "workspace").mkdir()
+    agent = shlex.join([sys.executable, "-c", PROGRAM, "--model", MODEL])
+    command = [npm_program("acpx"), "--agent", agent, "--cwd", str(workspace), "--approve-all", "--ttl", "1"]
+    with VendorLab(script) as lab:
+        given = {**environment(lab, tmp_path / "home"), "HOME": str(tmp_path)}
+
+        async def asks(*words: str) -> str:
+            pipe = asyncio.subprocess.PIPE
+            ran = await asyncio.create_subprocess_exec(
+                *command, *words, env=given, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+            )
+            async with asyncio.timeout(120):
+                said, complaint = await ran.communicate()
+            assert ran.returncode == 0, complaint.decode()
+            return said.decode()
+
+        session = (await asks("sessions", "new")).strip()
+        assert "It is laid." in await asks("prompt", "lay an egg")
+        assert (workspace / "egg.txt").read_text() == "egg\n"
+        assert "plan" in await asks("set-mode", "plan")
+        assert "I only look." in await asks("prompt", "and now?")
+        assert "once" in await asks("exec", "just this")
+        assert session in await asks("sessions", "list")
+    assert "lay an egg" in str(lab.requests[2].body), "the second message went on with the first"
     script.assert_consumed()

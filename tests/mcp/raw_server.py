@@ -68,7 +68,8 @@ def listing(cursor: str | None) -> dict[str, Any]:
         return {"tools": [{"name": "effect", "description": "another one", "inputSchema": OBJECT}]}
     if MODE == "replaced":
         Path(sys.argv[2]).touch()
-    return {"tools": [{"name": name, "description": f"does {name}", "inputSchema": OBJECT} for name in TOOLS]}
+    now = "now " if SEEN.get("changed") else ""
+    return {"tools": [{"name": name, "description": f"{now}does {name}", "inputSchema": OBJECT} for name in TOOLS]}
 
 
 def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
@@ -138,6 +139,7 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
     elif name == "structure":
         say({"id": number, "result": {"content": [], "structuredContent": {"n": [1, 2]}}})
     elif name == "change":
+        SEEN["changed"] = [each for each in (arguments.get("really"),) if each]
         say({"method": "notifications/tools/list_changed"})
         answer(number, "changed")
     elif name == "fail":

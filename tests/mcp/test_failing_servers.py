@@ -9,7 +9,7 @@ import pytest
 
 from hummingbird.core.errors import SourceRefused, SourceUnavailable
 from hummingbird.mcp.server_settings import McpLimits, McpServerSettings
-from tests.mcp.playing import LEAVING, call, misbehaving, opened, until
+from tests.mcp.playing import LEAVING, QUICK, call, misbehaving, opened, until
 
 SHORT = McpLimits(open_s=1.0, back_off_s=(0.0, 0.05))
 
@@ -76,12 +76,12 @@ async def test_a_server_that_dies_in_a_call_fails_it_once_and_is_started_for_the
 async def test_restarts_are_bounded(tmp_path: Path) -> None:
     mark = tmp_path / "effects"
     async with opened(misbehaving()) as servers:
-        for _ in range(3):
+        for _ in range(1 + len(QUICK.back_off_s)):
             with pytest.raises(SourceUnavailable, match="broke off"):
                 await call(servers, "die", file=str(mark))
-        with pytest.raises(SourceUnavailable, match=r"failed 3 times and is left alone\. Do without its tools."):
+        with pytest.raises(SourceUnavailable, match=r"failed 4 times and is left alone\. Do without its tools."):
             await call(servers, "die", file=str(mark))
-        assert mark.read_text() == "xxx"
+        assert mark.read_text() == "xxxx"
 
 
 @pytest.mark.thorough

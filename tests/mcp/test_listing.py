@@ -1,13 +1,15 @@
 """Which tools of a server become ours, under which names and with which effects."""
 
+import asyncio
 import re
 
 import pytest
 
 from hummingbird.agent.tools.registry import Toolbox
+from hummingbird.core.errors import SourceRefused
 from hummingbird.core.limits import TOOL_NAME_CHARS
 from hummingbird.core.tool_spec import ToolEffect
-from hummingbird.mcp.client import tool_name
+from hummingbird.mcp.client import McpServers, tool_name
 from hummingbird.mcp.server_settings import DESCRIPTION_CHARS, MAX_TOOLS
 from hummingbird.mcp.server_text import answer_from_result
 from tests.mcp.playing import TIME_TOOLS, call, clock, misbehaving, named, opened
@@ -123,15 +125,28 @@ async def test_names_are_unique_callable_and_the_same_in_every_session() -> None
     assert tool_name("s", "n" * 80) == tool_name("s", "n" * 80) != tool_name("s", "n" * 81)
 
 
-@pytest.mark.thorough
+async def told_of_trouble(servers: McpServers) -> None:
+    """The server is asked again in the background."""
+    async with asyncio.timeout(30):
+        while not servers.trouble:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.01)
+
+
 async def test_a_server_that_changes_its_tools_does_not_change_those_of_the_session() -> None:
+    """One that only says so is no trouble: some do at every start."""
     async with opened(misbehaving(tools=("change",))) as servers:
         before = servers.tools
-        assert await call(servers, "change") == "changed"
+        for _ in range(3):
+            assert await call(servers, "change") == "changed"
+        assert list(servers.trouble) == []
+        assert await call(servers, "change", really=True) == "changed"
+        await told_of_trouble(servers)
         assert servers.tools is before
         assert servers.trouble == (
             "MCP server 'raw' offers other tools than when this session began: start a new session to use them.",
         )
+        with pytest.raises(SourceRefused, match="as it did when this session began"):
+            await call(servers, "change")
 
 
 @pytest.mark.thorough

@@ -241,7 +241,7 @@ class McpServerClient:
             if self._connection is None or not self._connection.is_alive:
                 await self._restart()
             if tool not in self._available_names:
-                raise SourceRefused(f"{self._label} does not offer {tool} any more since it was started anew.")
+                raise SourceRefused(f"{self._label} does not offer {tool} any more as it did when this session began.")
             assert self._connection is not None
             return self._connection
 
@@ -269,9 +269,7 @@ class McpServerClient:
         self._collect_remarks()
         if self._connection is not None:
             self._close_later(self._connection)
-        self._connection = connection = McpConnection(
-            self._settings, self._link(), self._bounds, self._report_changed_tools
-        )
+        self._connection = connection = McpConnection(self._settings, self._link(), self._bounds, self._compare_tools)
         try:
             listing = await connection.open()
         except (SourceUnavailable, asyncio.CancelledError) as error:
@@ -294,13 +292,10 @@ class McpServerClient:
         """Withdraw tools that changed, because they must not run under their old description."""
         now, _ = parse_tool_list(listing)
         if now != self._offers:
-            self._report_changed_tools()
+            self._trouble.add(
+                f"{self._label} offers other tools than when this session began: start a new session to use them."
+            )
         self._available_names = frozenset(name for name, offer in self._offers.items() if now.get(name) == offer)
-
-    def _report_changed_tools(self) -> None:
-        self._trouble.add(
-            f"{self._label} offers other tools than when this session began: start a new session to use them."
-        )
 
     def _collect_remarks(self) -> None:
         connection = self._connection

@@ -92,15 +92,24 @@ class McpToolError(Exception):
 
 
 class McpConnection:
-    """One connection to a server. `changed` is called when the server says that its list of tools has changed."""
+    """One connection to a server.
+
+    `listed` is called with the list of tools that the server has after it said that the list changed. Some say so at
+    every start, with the same list.
+    """
 
     def __init__(
-        self, settings: McpServerSettings, link: McpTransport, bounds: McpLimits, changed: Callable[[], None]
+        self,
+        settings: McpServerSettings,
+        link: McpTransport,
+        bounds: McpLimits,
+        listed: Callable[[ToolListing], None],
     ) -> None:
         self._settings = settings
         self._link = link
         self._bounds = bounds
-        self._changed = changed
+        self._listed = listed
+        self._list_changed = asyncio.Event()
         self._over = asyncio.Event()
         self._opened: asyncio.Future[ToolListing] = asyncio.get_running_loop().create_future()
         self._session: ClientSession | None = None
@@ -195,7 +204,11 @@ class McpConnection:
                 await self._list_tools(session, dispatcher.wanted_tools)
                 self._session = session
                 self._opened.set_result(dispatcher.wanted_tools)
-                await self._over.wait()
+                listing = asyncio.ensure_future(self._list_again(session, dispatcher))
+                try:
+                    await self._over.wait()
+                finally:
+                    listing.cancel()
 
     async def _list_tools(self, session: "ClientSession", listed: ToolListing) -> None:
         from mcp import types  # noqa: PLC0415 - as above
@@ -208,11 +221,23 @@ class McpConnection:
                 return
             cursor = following
 
+    async def _list_again(self, session: "ClientSession", dispatcher: TolerantDispatcher) -> None:
+        """List the tools whenever the server says that they changed; what fails here fails in the next call too."""
+        from mcp import MCPError  # noqa: PLC0415 - as above
+
+        while True:
+            await self._list_changed.wait()
+            self._list_changed.clear()
+            dispatcher.wanted_tools = []
+            with suppress(MCPError, SourceRefused, SourceResponseInvalid):
+                await self._list_tools(session, dispatcher.wanted_tools)
+                self._listed(dispatcher.wanted_tools)
+
     async def _on_message(self, message: object) -> None:
         from mcp import types  # noqa: PLC0415 - as above
 
         if isinstance(message, types.ToolListChangedNotification):
-            self._changed()
+            self._list_changed.set()
 
     async def _call_tool(self, tool: str, arguments: Mapping[str, Any], progress: "ProgressFnT") -> ToolCallAnswer:
         from mcp import MCPError, types  # noqa: PLC0415 - as above

@@ -113,15 +113,16 @@ def _field_texts(part: object, *fields: str) -> Iterator[str]:
 def _repeats_structure(text: str, structured: object) -> bool:
     """Return whether the text merely repeats the structure, as many servers do, sometimes under a name.
 
-    Python's servers call it `result`, the file server of MCP `content`.
+    Python's servers call it `result`, MCP's own servers of files and of memory `content` and `entities`.
     """
-    if isinstance(structured, Mapping) and list(structured.values()) == [text]:
+    only = list(structured.values()) if isinstance(structured, Mapping) and len(structured) == 1 else []
+    if only == [text]:
         return True
     try:
         said = decode_json(text)
     except InvalidJson:
         return False
-    return structured in (said, {"result": said})
+    return structured == said or only == [said]
 
 
 def _to_json(value: object) -> str:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,9 +12,8 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 from tests.contracts.storage.backends.serving import served
-from tests.real_parts import missing, program
+from tests.real_parts import npm_program
 
-_PROGRAM = Path(sys.prefix) / "npm" / "node_modules" / ".bin" / "azurite-blob"
 _ACCOUNT = "devstoreaccount1"  # every azurite has it, with this key, for anybody who can reach it
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _VERSION = "2023-11-03"
@@ -60,9 +58,6 @@ class Azurite:
 @contextmanager
 def serving(folder: Path) -> Iterator[Azurite]:
     """Start one; whoever uses it sets its `surroundings`."""
-    if not _PROGRAM.exists():
-        missing("azurite is not in the environment: run scripts/real-parts where npm is installed.")
-    program("node")
-    words = (str(_PROGRAM), "--inMemoryPersistence", "--silent", "--disableTelemetry", "--blobPort")
+    words = (npm_program("azurite-blob"), "--inMemoryPersistence", "--silent", "--disableTelemetry", "--blobPort")
     with served(lambda port: (*words, str(port)), folder, os.environ) as port:
         yield Azurite(f"http://127.0.0.1:{port}")
