@@ -200,3 +200,13 @@ def test_bars_stay_inside_their_chart_whatever_they_count() -> None:
 def test_axes_end_at_round_numbers_with_a_whole_half(most: float, top: float) -> None:
     assert axis_top(most, whole=True) == top
     assert axis_top(most, whole=True) % 2 == 0
+
+
+async def test_an_address_that_is_none_is_answered_by_a_page(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path) as stage, client_of(stage) as client:
+        page = await client.get("/nothing/here", headers={"accept": "text/html"})
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "No page has this address." in page.text
+        assert '<a href="/runs"' in page.text
+        assert (await client.get("/nothing/here")).json()["status"] == "refused", "programs are told in their words"
+        assert (await client.get("/runs?days=x&before=%00&project=%ff")).status_code == 200

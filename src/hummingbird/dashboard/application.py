@@ -9,17 +9,19 @@ import math
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from hummingbird import __version__
 from hummingbird.core.errors import HummingbirdError, UsageError
 from hummingbird.core.journal import JournalEntry, dump_entry
 from hummingbird.core.projections import render_transcript
@@ -27,6 +29,16 @@ from hummingbird.core.protocols.run_figures import RunQuery
 from hummingbird.core.sessions import SessionSummary, find_subject, is_session_id, summarise_session
 from hummingbird.core.votes import VOTES_KEPT_S
 from hummingbird.dashboard.access import COOKIE_NAME, AccessRefusal, DashboardAccess, Visitor
+from hummingbird.dashboard.api import (
+    API_PATH,
+    OPERATIONS,
+    ApiOperation,
+    BadApiRequest,
+    JsonApi,
+    json_response,
+    openapi_document,
+    problem_response,
+)
 from hummingbird.dashboard.live_updates import LiveUpdates
 from hummingbird.dashboard.queries import (
     ANSWERS_HELD,
@@ -64,7 +76,7 @@ from hummingbird.dashboard.responses import (
     text_response,
     with_security_headers,
 )
-from hummingbird.dashboard.run_pages import FailureGroup, RunPages, group_failures
+from hummingbird.dashboard.run_pages import RunPages, find_failure_group
 from hummingbird.dashboard.views import PageRenderer, SessionAnswer
 
 ValueT = TypeVar("ValueT")
@@ -126,6 +138,8 @@ class Dashboard:
         self._making = asyncio.Semaphore(PAGES_AT_ONCE)
         self._answers = SingleFlightCache[SessionAnswer](ANSWERS_HELD)
         self._readers, self._viewers = ConnectionLimit(PAGES_OPEN), ConnectionLimit(LIVE_VIEWERS)
+        self._api = JsonApi(desk, pages, live, self._load_entries, self._find_answer, self._run_in_thread)
+        self._api_document = openapi_document(__version__)
 
     @property
     def routes(self) -> Sequence[Route]:
@@ -153,7 +167,14 @@ class Dashboard:
             *(Route(path, partial(self._guard, handler), methods=["GET"]) for path, handler in seen.items()),
             *(Route(path, partial(self._guard, handler), methods=["POST"]) for path, handler in sent.items()),
             Route("/login", self._log_in, methods=["POST"]),
+            *(
+                Route(API_PATH + one.path, partial(self._answer_api, one), methods=["GET"], name=one.handler.__name__)
+                for one in OPERATIONS
+            ),
+            Route(f"{API_PATH}/openapi.json", partial(self._answer_api, None), methods=["GET"], name="openapi"),
+            Route(f"{API_PATH}/{{path:path}}", partial(self._answer_api, None), methods=["GET"], name="unknown"),
             Route("/static/{name}", static_response, methods=["GET"]),
+            Route("/{path:path}", partial(self._guard, self._show_nothing), methods=["GET"]),
         ]
 
     async def _guard(self, handler: PageHandler, request: Request) -> Response:
@@ -168,8 +189,35 @@ class Dashboard:
             _log.warning("Could not render a page: %s", error)
             return self._error_page(503, "This does not work now", str(error), judged)
 
+    async def _answer_api(self, operation: ApiOperation | None, request: Request) -> Response:
+        """Answer an operation of the API; without one, send its description or say that there is none."""
+        judged = self._access.check_request(request.headers, request.cookies, request.scope.get("http_version", ""))
+        if isinstance(judged, AccessRefusal):
+            if not judged.may_enter:
+                return problem_response(403, judged.sentence)
+            if judged.too_many_attempts:
+                return problem_response(429, judged.sentence, {"Retry-After": "60"})
+            return problem_response(401, judged.sentence, {"WWW-Authenticate": "Bearer"})
+        if operation is None:
+            if request.scope["route"].name == "openapi":
+                return json_response(self._api_document)
+            return problem_response(404, f"There is no such operation; {API_PATH}/openapi.json lists them.")
+        seat = self._readers.acquire() if operation.reads_journal else ExitStack()
+        if seat is None:
+            return problem_response(503, _TOO_MANY_READERS, {"Retry-After": "30"})
+        with seat:
+            try:
+                return await self._api.respond(operation, request, seat)
+            except BadApiRequest as fault:
+                return problem_response(400, self._pages.mask(str(fault)))
+            except UsageError as fault:
+                return problem_response(404, self._pages.mask(str(fault)))
+            except HummingbirdError as error:
+                _log.warning("Could not answer a request of the API: %s", error)
+                return problem_response(503, self._pages.mask(str(error)))
+
     def _refusal_response(self, request: Request, refused: AccessRefusal) -> Response:
-        wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+        wants_page = _wants_page(request)
         if not refused.may_enter:
             return self._error_page(403, "Not from here", refused.sentence, None)
         if refused.too_many_attempts:
@@ -309,6 +357,11 @@ class Dashboard:
             yield self._pages.render("sentence.html", sentence=str(error)).encode("utf-8", "replace")
         yield self._pages.render("end.html", visitor=visitor).encode()
 
+    async def _find_answer(self, session_id: str, entries: Sequence[JournalEntry]) -> SessionAnswer:
+        return await self._answers.get(
+            _answer_key(session_id, entries), lambda: self._run_in_thread(self._pages.build_answer, entries)
+        )
+
     async def _run_in_thread(self, make: Callable[..., MadeT], *given: Any, **more: Any) -> MadeT:
         """Run `make` in a thread, so that webhooks do not wait for it; at most PAGES_AT_ONCE run in parallel."""
         async with self._making:
@@ -317,9 +370,7 @@ class Dashboard:
     async def _session_pieces(self, session_id: str, visitor: Visitor, told: str) -> AsyncGenerator[str, None]:
         entries = await self._load_entries(session_id)
         running = self._live.find_run(session_id) is not None
-        answer = await self._answers.get(
-            _answer_key(session_id, entries), lambda: self._run_in_thread(self._pages.build_answer, entries)
-        )
+        answer = await self._find_answer(session_id, entries)
         yield await self._run_in_thread(self._pages.session_page_head, session_id, entries, answer, running=running)
         spans = await self._run_in_thread(pair_calls, entries)
         for begin in range(0, len(entries), ROWS_AT_ONCE):
@@ -395,6 +446,11 @@ class Dashboard:
         content, kind = self._exposition(request.headers.get("accept", ""))
         return Response(content, headers=with_security_headers({"Content-Type": kind}))
 
+    async def _show_nothing(self, request: Request, visitor: Visitor) -> Response:
+        if not _wants_page(request):
+            raise HTTPException(404)  # programs get it as the service words it
+        raise UsageError("No page has this address. The list above leads to all of them.")
+
     # Live updates
 
     async def _stream_runs(self, request: Request, visitor: Visitor) -> Response:
@@ -451,15 +507,8 @@ class Dashboard:
         return entered
 
 
-async def find_failure_group(desk: DashboardQueries, project: str, fingerprint: str) -> FailureGroup:
-    """Return the known failure with those that read the same; raise UsageError if it is not known."""
-    known = await desk.list_failures(project, FAILURES_SHOWN) if project and fingerprint else ()
-    for group in group_failures(known):
-        if fingerprint in group.fingerprints:
-            return group
-    if found := await desk.find_failure(project, fingerprint) if project and fingerprint else None:
-        return FailureGroup((found,))
-    raise UsageError("This failure is not known: it was not seen for a long time, or never.")
+def _wants_page(request: Request) -> bool:
+    return request.method == "GET" and "text/html" in request.headers.get("accept", "")
 
 
 def _read_text(request: Request, name: str) -> str:

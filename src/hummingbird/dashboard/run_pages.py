@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from hummingbird.core.background import JobStatus
+from hummingbird.core.errors import UsageError
 from hummingbird.core.orders import OrderCause
 from hummingbird.core.protocols.run_figures import (
     AnswerTimes,
@@ -20,17 +21,19 @@ from hummingbird.core.protocols.run_figures import (
     SpendingTables,
 )
 from hummingbird.core.protocols.sessions import SearchHit
-from hummingbird.core.protocols.storage import FailureDay, KnownFailure
+from hummingbird.core.protocols.storage import AnalysisLink, FailureDay, KnownFailure
 from hummingbird.core.sessions import FailedJob, SessionSummary
 from hummingbird.core.verdicts import ORIGIN_WORDS, FailureOrigin
 from hummingbird.dashboard.charts import ChartSeries, DayChart, bar_chart, last_days, share_bar
 from hummingbird.dashboard.live_updates import LiveRun
 from hummingbird.dashboard.queries import (
+    FAILURES_SHOWN,
     GRID_JOBS,
     PERIODS,
     RUNS_SHOWN,
     TREND_DAYS,
     BudgetUse,
+    DashboardQueries,
     QueueState,
 )
 from hummingbird.dashboard.rendering import (
@@ -105,6 +108,12 @@ class FailureGroup:
     def links(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(link for one in self.members for link in one.links if is_web_link(link)))
 
+    @property
+    def explanation(self) -> AnalysisLink | None:
+        """Return the note that explained the failure first."""
+        found = [one.analysis for one in self.members if one.analysis and is_web_link(one.analysis.link)]
+        return min(found, key=lambda one: one.at, default=None)
+
     def sightings_by_day(self, trends: Mapping[str, Sequence[FailureDay]]) -> dict[date, float]:
         """Return how many jobs had the failure on each day."""
         found: dict[date, float] = {}
@@ -120,6 +129,17 @@ def group_failures(failures: Iterable[KnownFailure]) -> list[FailureGroup]:
     for one in failures:
         groups.setdefault((" ".join(one.title.split()) or one.fingerprint, one.class_), []).append(one)
     return [FailureGroup(tuple(members)) for members in groups.values()]
+
+
+async def find_failure_group(desk: DashboardQueries, project: str, fingerprint: str) -> FailureGroup:
+    """Return the known failure with those that read the same; raise UsageError if it is not known."""
+    known = await desk.list_failures(project, FAILURES_SHOWN) if project and fingerprint else ()
+    for group in group_failures(known):
+        if fingerprint in group.fingerprints:
+            return group
+    if found := await desk.find_failure(project, fingerprint) if project and fingerprint else None:
+        return FailureGroup((found,))
+    raise UsageError("This failure is not known: it was not seen for a long time, or never.")
 
 
 def is_web_link(link: str) -> bool:
@@ -345,8 +365,6 @@ class RunPages:
         today: date,
         **more: Any,
     ) -> str:
-        analysis = group.newest.analysis
-        known = next((one.analysis for one in group.members if one.analysis and is_web_link(one.analysis.link)), None)
         seen: dict[str, FailureRun] = {}
         for run in runs:
             seen.setdefault(run.summary.session_id, run)
@@ -358,7 +376,7 @@ class RunPages:
             project=project,
             days=TREND_DAYS,
             failure=self._failure_view(project, group),
-            known=known or (analysis if analysis and is_web_link(analysis.link) else None),
+            known=group.explanation,
             chart=_sightings_chart(group.sightings_by_day(trends), last_days(today, TREND_DAYS)),
             judged=[(f"origin-{name}", _WORDS.get(name, name), count) for name, count in origins.most_common()],
             runs=[
