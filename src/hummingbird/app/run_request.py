@@ -41,7 +41,7 @@ from hummingbird.gitlab.webhook_events import (
     PipelineChanged,
 )
 from hummingbird.gitlab.write.protocol import GitLabWriter, MergeRequestDetails
-from hummingbird.service.coverage import coverage_lines
+from hummingbird.service.coverage import NO_LOG_READ, coverage_lines, has_read_no_log
 from hummingbird.service.event_parser import parse_event
 from hummingbird.service.failure_summary import write_excerpt, write_summary
 from hummingbird.service.findings import PublishedFindings, earlier_findings, findings_summary
@@ -268,6 +268,8 @@ class FinishedRun:
         if verdict is not None:
             summary = write_summary(verdict, self.conducted.failures, self.order, self.settings, answer)
             first = "\n\n".join(filter(None, (summary, write_excerpt(verdict, self.conducted.failures), "---")))
+        if has_read_no_log(self.order, self.conducted):
+            first = "\n\n".join(filter(None, (first, f"{NO_LOG_READ} It said:")))
         return "\n\n".join(filter(None, (first, "" if found and is_nothing_found(answer) else answer, found)))
 
     @property

@@ -84,6 +84,7 @@ _SETTINGS = _key_rows(
     ("max_runs_per_mr", RUNS_PER_MR, "Maximum number of automatic runs of a workflow on one merge request."),
     ("internal_notes", True, "Whether only project members can see the notes."),
     ("docs_url", "", "Link to the documentation, for the footer of notes."),
+    ("dashboard_url", "", "Address of the dashboard; notes link the transcript there and do not hold it themselves."),
     ("source_url", "", "Link to the source code, for the footer of notes."),
     ("slack_url", "", "Link to the channel for questions, for the footer of notes."),
     ("slack_label", "Slack", "Text of that link."),

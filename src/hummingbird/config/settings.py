@@ -141,6 +141,7 @@ class Settings(ConfigSection):
     internal_notes: bool = config_field("settings.internal_notes")
     budgets: BudgetSettings = Field(default_factory=BudgetSettings)
     docs_url: Url = config_field("settings.docs_url")
+    dashboard_url: Url = config_field("settings.dashboard_url")
     source_url: Url = config_field("settings.source_url")
     slack_url: Url = config_field("settings.slack_url")
     slack_label: SingleLine = config_field("settings.slack_label")

@@ -13,11 +13,25 @@ from hummingbird.evidence.bounds import COVERED_NAMES
 from hummingbird.evidence.citations.checker import describe_citations, pluralize
 from hummingbird.evidence.citations.coverage import Coverage
 from hummingbird.gitlab.write.protocol import CommitCheck, GitLabWriter
+from hummingbird.models.model_names import DIGEST
 from hummingbird.service.note_text import inline_code
 from hummingbird.service.protocols import InvestigationResult
 
 _FAILED = "failed"
 _JOB = "/-/jobs/"
+
+
+NO_LOG_READ = "The model read no log and no report of what failed, so its answer is not shown as a result."
+
+
+def has_read_no_log(order: WorkOrder, result: InvestigationResult) -> bool:
+    """Return whether a model answered about a failure without a look at any log or report of it."""
+    coverage, verdict = result.coverage, result.verdict
+    if order.cause not in (OrderCause.PIPELINE, OrderCause.COMMAND) or result.is_known_failure:
+        return False
+    about_failure = bool(verdict.jobs if verdict is not None else coverage.unread)
+    seen = coverage.logs or coverage.elsewhere or coverage.report
+    return about_failure and result.model != DIGEST and result.outcome.answered and not seen
 
 
 async def add_failed_checks(result: InvestigationResult, order: WorkOrder, forge: GitLabWriter) -> InvestigationResult:

@@ -5,7 +5,7 @@ recorded once per commit, however often the order is delivered. Nothing here can
 up becomes a sentence. Titles and names come from elsewhere, so the text goes into the part of a note that is sanitized.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -19,7 +19,14 @@ from hummingbird.core.protocols.storage import AnalysisLink, FailureSighting, Kn
 from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.evidence.bounds import KNOWN_ANALYSIS_S
 from hummingbird.gitlab.write.protocol import GitLabWriter, MergeRequestDetails
-from hummingbird.service.note_text import format_day, format_times, inline_code, merge_request_url, pipeline_link
+from hummingbird.service.note_text import (
+    format_day,
+    format_times,
+    inline_code,
+    markdown_link,
+    merge_request_url,
+    pipeline_link,
+)
 
 _LEDGER_ERRORS = (UsageError, JournalUnwritable, JournalDamaged, SessionUnreadable)
 _NO_LEDGER = "Could not check whether these failures were seen before: the ledger of known failures cannot be used."
@@ -56,20 +63,23 @@ class KnownFailureTracker:
         failures: Sequence[ObservedFailure],
         forge: GitLabWriter,
         configuration: Configuration,
+        *,
+        leading: Sequence[ObservedFailure] = (),
     ) -> KnownFailureText:
-        """Record all failures and describe the first ones.
+        """Record all failures and describe those in `leading`, which the note names; all if there are none.
 
         A reply describes none, because the first note did. Raises only CredentialRefused.
         """
-        lines, trouble, spread = await self._remember(order, merge_request, _distinct_failures(failures), configuration)
+        named = {failure.fingerprint for failure in leading} - {""}
+        distinct = _distinct_failures(failures)
+        lines, trouble, spread, seen = await self._remember(order, merge_request, distinct, configuration, named)
         if order.cause is not OrderCause.REPLY and (failures or order.pipeline_id):
             red, silent = await _jobs_red_on_target(order, merge_request, forge, configuration)
             lines, trouble = [*lines, *red], [*trouble, *silent]
         if order.cause is OrderCause.REPLY or not lines:
             return KnownFailureText("", tuple(trouble))
-        return KnownFailureText(
-            "\n".join(("Known about these failures:", "", *lines)), tuple(trouble), _spread_banner(spread)
-        )
+        banner = _spread_banner(spread) or next((f"**Seen before:** {one}" for one in seen), "")
+        return KnownFailureText("\n".join(("Known about these failures:", "", *lines)), tuple(trouble), banner)
 
     async def load_known(self, order: WorkOrder, fingerprints: Sequence[str]) -> Mapping[str, KnownFailure]:
         """Return what the ledger knows about these fingerprints; nothing if it cannot be read."""
@@ -102,26 +112,34 @@ class KnownFailureTracker:
         merge_request: MergeRequestDetails,
         failures: Sequence[ObservedFailure],
         configuration: Configuration,
-    ) -> tuple[list[str], list[str], list[KnownFailure]]:
+        named: Collection[str],
+    ) -> tuple[list[str], list[str], list[KnownFailure], list[str]]:
+        """Return lines, trouble, failures that spread, and sentences about those seen in other merge requests."""
         if self.ledger is None or not failures:
-            return [], [], []
+            return [], [], [], []
         link = merge_request_url(configuration.settings, order.project, order.mr_iid)
         at = order.made_at or self.clock.now()
         lines: list[str] = []
         new: list[ObservedFailure] = []
         spread: list[KnownFailure] = []
+        seen: list[str] = []
         try:
             before = await self.ledger.find_failures(order.project, [failure.fingerprint for failure in failures])
             for failure in failures:
                 now = await self.ledger.record_sighting(_build_sighting(order, merge_request, failure, at, link))
+                if named and failure.fingerprint not in named:
+                    continue
                 spread += [now] if now.authors_total > 1 else []
+                earlier = before.get(failure.fingerprint)
                 if now.count > 1:
-                    lines.append(_history_line(order, failure, before.get(failure.fingerprint), now))
+                    lines.append(_history_line(order, failure, earlier, now))
+                    seen += _elsewhere_sentence(order, failure, earlier, now)
                 else:
                     new.append(failure)
         except _LEDGER_ERRORS:
-            return [*lines[:NOTE_FAILURES], *_new_failure_line(new)], [_NO_LEDGER], spread
-        return [*lines[:NOTE_FAILURES], *_more_line(len(lines) - NOTE_FAILURES), *_new_failure_line(new)], [], spread
+            return [*lines[:NOTE_FAILURES], *_new_failure_line(new)], [_NO_LEDGER], spread, seen
+        told = [*lines[:NOTE_FAILURES], *_more_line(len(lines) - NOTE_FAILURES), *_new_failure_line(new)]
+        return told, [], spread, seen
 
 
 def _spread_banner(spread: Sequence[KnownFailure]) -> str:
@@ -171,6 +189,18 @@ def author_digest(author_id: int) -> str:
 
 def _history_line(order: WorkOrder, failure: ObservedFailure, before: KnownFailure | None, now: KnownFailure) -> str:
     return f"- {inline_code(failure.title or failure.kind)}: {_history_text(f'!{order.mr_iid}', before, now)}"
+
+
+def _elsewhere_sentence(
+    order: WorkOrder, failure: ObservedFailure, before: KnownFailure | None, now: KnownFailure
+) -> list[str]:
+    """Say in which other merge request the failure was, with a link to where it is explained; nothing if in none."""
+    own = f"!{order.mr_iid}"
+    if all(name == own for name in now.merge_requests):
+        return []
+    said = _history_text(own, before, now).removeprefix("seen before: ")
+    link = f" ({markdown_link('explained there', before.analysis.link)})" if before and before.analysis else ""
+    return [f"{inline_code(failure.title or failure.kind)}, {said}{link}."]
 
 
 def _history_text(own: str, before: KnownFailure | None, now: KnownFailure) -> str:

@@ -156,16 +156,15 @@ class _SummaryWriter:
         if job.origin is not FailureOrigin.UNKNOWN:
             decisive = [one for one in job.reasons if one.speaks_for is job.origin and one.sign != GREEN_ON_TARGET]
             green = [one for one in job.reasons if one.sign == GREEN_ON_TARGET]
-            return " ".join([f"**{owner_words(job.origin, job.sure)}.**", *self._render((*decisive[:1], *green[:1]))])
+            return " ".join([_owner_label(group), *self._render((*decisive[:1], *green[:1]))])
         if any(one.sign == LOG_NOT_READ for one in job.reasons):
             named = inline_code(job.job, VERDICT_NAME_CHARS)
             return f"**We could not tell who caused it:** the log of {named} was not available."
         hint = _HINT_WORDS.get(_hinted_origin(group))
-        owner = f"**{hint}**" if hint else f"**{owner_words(job.origin, job.sure)}.**"
         telling = [one for one in job.reasons if one.sign != NOT_TRIED_AGAIN]
         looks = [group.lead.why] if group.lead is not None and _looks_like(group.lead) and hint else []
         said = [one for one in self._render(telling) if not any(why in one for why in looks)]
-        return " ".join([owner, *[*looks, *said][:2]])
+        return " ".join([_owner_label(group), *[*looks, *said][:2]])
 
     def _render(self, reasons: Sequence[VerdictReason]) -> list[str]:
         return [one.render(lambda name: source_link(name, self._order, self._settings)) for one in reasons]
@@ -242,6 +241,12 @@ def _changed_names(job: JobJudgement) -> list[str]:
     return [name for one in job.reasons for name in one.names if _SOURCE_NAME.fullmatch(name)]
 
 
+def _owner_label(group: _JobGroup) -> str:
+    """Return whose a failure is in bold, or what it looks like where nothing is proven."""
+    hint = _HINT_WORDS.get(_hinted_origin(group)) if group.first.origin is FailureOrigin.UNKNOWN else None
+    return f"**{hint or f'{owner_words(group.first.origin, group.first.sure)}.'}**"
+
+
 def _hinted_origin(group: _JobGroup) -> FailureOrigin | None:
     """Return the origin that hints agree on where they prove nothing; a green target branch alone is no hint.
 
@@ -298,9 +303,10 @@ def more_failures_section(verdict: FailureVerdict, failures: Sequence[ObservedFa
     return (CollapsedSection(f"Further failures ({len(lines)})", "\n".join(shown), markdown=True),)
 
 
-def reasons_section(verdict: FailureVerdict) -> CollapsedSection:
+def reasons_section(verdict: FailureVerdict, failures: Sequence[ObservedFailure] = ()) -> CollapsedSection:
     """Return all reasons with the names of their rules, so that a reader can disagree with one."""
-    lines = [line for job in verdict.jobs[:VERDICT_JOBS_TOLD] for line in _reason_lines(job)]
+    labels = {job.job: _owner_label(group) for group in _group_jobs(verdict, failures, "") for job in group.jobs}
+    lines = [line for job in verdict.jobs[:VERDICT_JOBS_TOLD] for line in _reason_lines(job, labels[job.job])]
     if (more := len(verdict.jobs) - VERDICT_JOBS_TOLD) > 0:
         lines.append(f"- and {more} more that failed")
     lines += [f"- not seen: {inline_code(sentence)}" for sentence in verdict.unseen[:VERDICT_UNSEEN_TOLD]]
@@ -308,7 +314,7 @@ def reasons_section(verdict: FailureVerdict) -> CollapsedSection:
     return CollapsedSection("Why we think so", "\n".join(lines), markdown=True)
 
 
-def _reason_lines(job: JobJudgement) -> Iterator[str]:
-    yield f"- {inline_code(job.job, VERDICT_NAME_CHARS)}: **{owner_words(job.origin, job.sure)}.**"
+def _reason_lines(job: JobJudgement, label: str) -> Iterator[str]:
+    yield f"- {inline_code(job.job, VERDICT_NAME_CHARS)}: {label}"
     for reason in job.reasons[:VERDICT_REASONS_TOLD]:
         yield f"  - {reason.render(lambda name: inline_code(name, VERDICT_NAME_CHARS))} ({inline_code(reason.sign)})"

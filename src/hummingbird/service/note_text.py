@@ -231,17 +231,21 @@ def build_footer(order: WorkOrder, result: InvestigationResult, settings: Settin
     bill = str(outcome.bill).replace("$", "\\$")  # GitLab would turn $2 in $2.50 into a link to snippet 2
     took = format_duration(result.seconds)
     used = f"{took}, the session so far: {bill}" if order.cause is OrderCause.REPLY else f"{bill}, {took}"
-    facts = f"{inline_code(result.model)}, {turns}, {used}, {session_label(order)}"
+    facts = f"{inline_code(result.model)}, {turns}, {used}, {session_label(order, settings)}"
     return _join_footer(order, continue_hint(settings), (*result.trouble, *trouble), facts)
 
 
 def build_bare_footer(order: WorkOrder, settings: Settings, trouble: Sequence[str] = ()) -> str:
     """Return the footer for a run whose usage and session are not known."""
-    return _join_footer(order, retry_hint(order, settings), trouble, session_label(order))
+    return _join_footer(order, retry_hint(order, settings), trouble, session_label(order, settings))
 
 
-def session_label(order: WorkOrder) -> str:
-    return f"session {inline_code(order.session_id)}"
+def session_label(order: WorkOrder, settings: Settings) -> str:
+    """Name the session; where there is a dashboard, lead to its transcript."""
+    shown = inline_code(order.session_id)
+    if not settings.dashboard_url:
+        return f"session {shown}"
+    return f"[session {shown}]({settings.dashboard_url.rstrip('/')}/sessions/{quote(order.session_id)})"
 
 
 def _join_footer(order: WorkOrder, how: str, trouble: Sequence[str], facts: str) -> str:
@@ -257,9 +261,12 @@ def _trouble_lines(sentences: Iterable[str]) -> tuple[str, ...]:
     return ("Not everything went as it should:", "\n".join(f"- {inline_code(sentence)}" for sentence in shown))
 
 
-def transcript_folds(text: str) -> tuple[CollapsedSection, ...]:
-    """Return the transcript as a collapsed section; a long one keeps both ends, which hold the order and the answer."""
-    if not text.strip():
+def transcript_folds(text: str, settings: Settings) -> tuple[CollapsedSection, ...]:
+    """Return the transcript as a collapsed section; a long one keeps both ends, which hold the order and the answer.
+
+    Where there is a dashboard, the footer leads to the transcript instead.
+    """
+    if not text.strip() or settings.dashboard_url:
         return ()
     if len(text) <= NOTE_TRANSCRIPT_CHARS:
         return (CollapsedSection("Transcript", text),)

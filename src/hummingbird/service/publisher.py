@@ -41,7 +41,7 @@ from hummingbird.gitlab.write.protocol import (
 from hummingbird.models.model_names import DIGEST
 from hummingbird.models.rules_report.report import report_details
 from hummingbird.service import note_text, thread_history
-from hummingbird.service.coverage import evidence_paragraph
+from hummingbird.service.coverage import NO_LOG_READ, evidence_paragraph, has_read_no_log
 from hummingbird.service.draft_batch import DraftBatch, begin_batch
 from hummingbird.service.failure_history import NO_KNOWN_FAILURE_TEXT, KnownFailureText
 from hummingbird.service.failure_summary import more_failures_section, reasons_section, write_excerpt, write_summary
@@ -242,7 +242,7 @@ class ResultPublisher:
             return None
         marker = marker_for_order(order, NoteKind.RESULT if outcome.answered else NoteKind.FAILED)
         draft = NoteDraft(
-            text=_result_text(result, nothing=nothing),
+            text=_result_text(order, result, nothing=nothing),
             above="\n\n".join(
                 filter(None, ("" if nothing else self._first_screen(order, result, known), reviewed.line))
             ),
@@ -253,8 +253,8 @@ class ResultPublisher:
                 )
             ),
             folds=(
-                *(() if nothing else _result_sections(result, known)),
-                *note_text.transcript_folds(result.transcript),
+                *(() if nothing else _result_sections(order, result, known)),
+                *note_text.transcript_folds(result.transcript, self._configuration.settings),
             ),
             marker=msgspec.structs.replace(marker, patch=reviewed.patch),
         )
@@ -413,7 +413,7 @@ def _find_thread(threads: Threads, discussion_id: str) -> MergeRequestThread | N
     return next((thread for thread in threads if thread.id == discussion_id), None) if discussion_id else None
 
 
-def _result_text(result: InvestigationResult, *, nothing: bool) -> str:
+def _result_text(order: WorkOrder, result: InvestigationResult, *, nothing: bool) -> str:
     """Return the text below the first screen: the decisive lines and the answer.
 
     The report that rules wrote repeats the first screen at length, so it is folded.
@@ -424,42 +424,35 @@ def _result_text(result: InvestigationResult, *, nothing: bool) -> str:
     first = [note_text.no_model_text(result.no_model_because), note_text.early_end_text(outcome)]
     if result.verdict is not None and not nothing and not result.is_known_failure:
         first.append(write_excerpt(result.verdict, result.failures))
-    if _read_no_log(result):
-        first.insert(0, _NO_LOG_READ)
-    return "\n\n".join(filter(None, (*first, "" if _fold_title(result) else last)))
+    if has_read_no_log(order, result):
+        first.insert(0, NO_LOG_READ)
+    return "\n\n".join(filter(None, (*first, "" if _fold_title(order, result) else last)))
 
 
 _REPORT = "The whole report"
-_NO_LOG_READ = "The model read none of the failed logs: what stands here is by rules, and its answer is folded below."
 
 
-def _read_no_log(conducted: InvestigationResult) -> bool:
-    """Return whether a model answered about a failure without a look at any log or report of it."""
-    coverage, verdict = conducted.coverage, conducted.verdict
-    seen = coverage.logs or coverage.elsewhere or coverage.report
-    about_failure = verdict is not None and verdict.jobs and conducted.failures and not conducted.is_known_failure
-    return bool(about_failure and conducted.model != DIGEST and conducted.outcome.answered and not seen)
-
-
-def _fold_title(conducted: InvestigationResult) -> str:
+def _fold_title(order: WorkOrder, conducted: InvestigationResult) -> str:
     """Return under which title the answer is folded; empty for an answer that stands on its own."""
-    if _read_no_log(conducted):
+    if has_read_no_log(order, conducted):
         return "The model's answer"
     repeats = conducted.model == DIGEST and conducted.verdict is not None and conducted.outcome.answered
     return _REPORT if repeats else ""
 
 
-def _result_sections(conducted: InvestigationResult, told: KnownFailureText) -> tuple[CollapsedSection, ...]:
+def _result_sections(
+    order: WorkOrder, conducted: InvestigationResult, told: KnownFailureText
+) -> tuple[CollapsedSection, ...]:
     """Return what readers unfold: the rules' whole report, the reasons, and what is known about the failures."""
     sections: list[CollapsedSection] = []
     verdict = conducted.verdict
     if verdict is not None and not conducted.is_known_failure:
         sections += more_failures_section(verdict, conducted.failures)
-    if title := _fold_title(conducted):
+    if title := _fold_title(order, conducted):
         text = conducted.outcome.text
         sections.append(CollapsedSection(title, report_details(text) if title == _REPORT else text, markdown=True))
     if verdict is not None:
-        sections.append(reasons_section(verdict))
+        sections.append(reasons_section(verdict, conducted.failures))
     if told.text:
         sections.append(CollapsedSection("Seen before?", told.text, markdown=True))
     return tuple(sections)

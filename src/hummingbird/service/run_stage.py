@@ -33,6 +33,7 @@ from hummingbird.service import note_text
 from hummingbird.service.coverage import add_failed_checks
 from hummingbird.service.diff_comparison import diff_fingerprint
 from hummingbird.service.failure_history import KnownFailureTracker
+from hummingbird.service.failure_summary import lead_failures
 from hummingbird.service.finding_lifecycle import NO_REVIEW_SUMMARY, ReviewContext, ReviewSummary, track_findings
 from hummingbird.service.findings import (
     PublishedFindings,
@@ -328,8 +329,9 @@ class _OrderRun:
             self.forge, request, fresh, marker, public=public, begin=publication.start_batch
         )
         reviewed = await self._finish_review(publication, place, review, result)
+        leading = lead_failures(result.verdict, result.failures) if result.verdict is not None else ()
         known = await self.stage.known_failures.remember_and_describe(
-            order, request, result.failures, self.forge, self.configuration
+            order, request, result.failures, self.forge, self.configuration, leading=leading
         )
         result = await add_failed_checks(result, order, self.forge)
         whole, batch = _with_findings(result, findings_summary(published)), published.batch

@@ -42,6 +42,7 @@ SETTINGS = {
     "max_runs_per_mr": RUNS,
     "internal_notes": INTERNAL,
     "docs_url": LINKS,
+    "dashboard_url": OWN.format("notes", "with_a_dashboard_the_transcript_is_linked_there"),
     "source_url": LINKS,
     "slack_url": LINKS,
     "slack_label": LINKS,

@@ -40,6 +40,16 @@ async def test_links_of_the_configuration_stand_in_the_first_note(
         assert LINKED not in result.body
 
 
+@pytest.mark.parametrize("linked", [True, False])
+async def test_with_a_dashboard_the_transcript_is_linked_there(tmp_path: Path, linked: bool) -> None:
+    async with at_desk(tmp_path) as desk:
+        desk.says(*([f"dashboard_url: {LINKED}"] if linked else []), workflow=PIPELINE)
+        await desk.comes()
+        _, result = desk.notes
+        assert ("<summary>Transcript</summary>" in result.body) is not linked
+        assert (f"]({LINKED}/sessions/" in result.body) is linked
+
+
 async def test_description_is_what_help_says_of_a_workflow(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         desk.says(workflow=("description: Looks at red pipelines",))

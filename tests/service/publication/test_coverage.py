@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from hummingbird.core.orders import OrderCause
+from hummingbird.core.verdicts import FailureOrigin, FailureVerdict, JobJudgement
 from hummingbird.evidence.citations.checker import CitationCounts
 from hummingbird.evidence.citations.coverage import Coverage
-from hummingbird.service.coverage import coverage_lines, evidence_paragraph
-from tests.service.publication.stage import conducted
+from hummingbird.service.coverage import coverage_lines, evidence_paragraph, has_read_no_log
+from tests.service.publication.stage import conducted, ordered
 
 
 def test_nothing_is_said_where_there_is_nothing_to_say() -> None:
@@ -42,3 +44,15 @@ def test_what_was_looked_at_and_what_was_not_stands_in_one_paragraph_with_names_
     )
     (paragraph,) = evidence_paragraph(replace(conducted(), coverage=coverage, tallies=tallies))
     assert paragraph.count("<sub>") == 5
+
+
+def test_an_answer_without_a_look_at_any_log_is_no_result() -> None:
+    judged = FailureVerdict(
+        origin=FailureOrigin.UNKNOWN, jobs=(JobJudgement(job="build", origin=FailureOrigin.UNKNOWN),)
+    )
+    blind = replace(conducted("All is well."), verdict=judged)
+    assert has_read_no_log(ordered(), blind)
+    assert has_read_no_log(ordered(), replace(blind, verdict=None, coverage=Coverage(unread=("build",))))
+    assert not has_read_no_log(ordered(OrderCause.REPLY), blind)
+    assert not has_read_no_log(ordered(), replace(blind, coverage=Coverage(logs=("build",))))
+    assert not has_read_no_log(ordered(), replace(blind, model="digest"))

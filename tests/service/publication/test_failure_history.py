@@ -60,6 +60,22 @@ async def test_a_failure_of_another_merge_request_says_when_and_where(
     assert said.text.endswith("`TimeoutError: no answer`: seen before: once, last on 3 March 2026 in `!5`")
 
 
+async def test_only_what_the_note_names_is_counted_and_an_earlier_place_is_linked(
+    room: Room, ledger: SqliteKnownFailureStore
+) -> None:
+    request, tracker = await room.forge.merge_request(IID), KnownFailureTracker(ledger, room.clock)
+    other = ObservedFailure(fingerprint="f2", kind="exit", class_="unknown", title="the same test in the log")
+    await told(room, ledger, at(MARCH_3, iid=5), TIMEOUT)
+    await tracker.remember_analysis(at(MARCH_3, iid=5), [TIMEOUT], 77, configured())
+    said = await tracker.remember_and_describe(
+        at(MARCH_5), request, (TIMEOUT, other), room.forge, configured(), leading=(TIMEOUT,)
+    )
+    assert (await known(ledger, "f2")).count == 1
+    assert "the same test in the log" not in said.text
+    assert said.banner.startswith("**Seen before:** `TimeoutError: no answer`, once, last on 3 March 2026 in `!5` ([")
+    assert "#note_77)" in said.banner
+
+
 async def test_an_order_that_is_delivered_again_counts_once(room: Room, ledger: SqliteKnownFailureStore) -> None:
     await told(room, ledger, at(MARCH_3, iid=5), TIMEOUT)
     _, _, said = [await told(room, ledger, at(MARCH_5), TIMEOUT) for _ in range(3)]

@@ -6,6 +6,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from hummingbird.config.loader import load_config
+from hummingbird.config.settings import Settings
 from hummingbird.core.journal import EndReason
 from hummingbird.core.limits import (
     NOTE_CHARS,
@@ -122,14 +123,21 @@ def test_trouble_is_named_once_and_bounded() -> None:
 
 
 def test_a_transcript_is_folded_whole_if_it_is_short() -> None:
-    (fold,) = note_text.transcript_folds("# Session\n\nhello")
+    (fold,) = note_text.transcript_folds("# Session\n\nhello", Settings())
     assert (fold.title, fold.text) == ("Transcript", "# Session\n\nhello")
-    assert note_text.transcript_folds(" \n") == ()
+    assert note_text.transcript_folds(" \n", Settings()) == ()
+
+
+def test_where_there_is_a_dashboard_the_transcript_is_linked() -> None:
+    settings = configured({"dashboard_url": "https://bird.example/"}).settings
+    assert note_text.transcript_folds("# Session", settings) == ()
+    footer = note_text.build_footer(ordered(), conducted(), settings)
+    assert "[session `session-1`](https://bird.example/sessions/session-1)" in footer
 
 
 def test_a_long_transcript_keeps_its_ends_and_says_what_is_missing() -> None:
     text = "BEGIN" + "x" * NOTE_TRANSCRIPT_CHARS + "END"
-    (fold,) = note_text.transcript_folds(text)
+    (fold,) = note_text.transcript_folds(text, Settings())
     assert fold.text.startswith("BEGIN")
     assert fold.text.endswith("END")
     assert "[8 characters are left out here; the whole transcript is in the session.]" in fold.text

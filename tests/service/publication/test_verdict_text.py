@@ -16,7 +16,13 @@ from hummingbird.core.verdicts import (
     ObservedFailure,
     VerdictReason,
 )
-from hummingbird.service.failure_summary import reasons_section, write_excerpt, write_summary
+from hummingbird.service.failure_summary import (
+    lead_failures,
+    more_failures_section,
+    reasons_section,
+    write_excerpt,
+    write_summary,
+)
 from hummingbird.service.note_text import disagreement_text, parse_origin, source_link, verdict_for_model
 from hummingbird.service.run_stage import task_text
 from tests.service.publication.stage import ordered
@@ -122,6 +128,45 @@ def test_reasons_name_their_rules_in_a_section_of_their_own() -> None:
     section = reasons_section(verdict())
     assert section.markdown
     assert "It fails in the same way on `main`. (`red-on-target`)" in section.text
+
+
+def test_a_log_without_a_certain_failure_still_says_what_stands_out_and_what_to_do() -> None:
+    likeliest = ObservedFailure(
+        fingerprint="", kind="other", class_="configuration", title="denied: requested access is denied",
+        excerpt="Preparing\ndenied: requested access is denied\nERROR: Job failed: exit code 1",
+        rule="credential-refused", line=7,
+    )  # fmt: skip
+    job = JobJudgement(job="push", job_id=5, origin=FailureOrigin.UNKNOWN, likeliest=likeliest, skipped=("deploy",))
+    unknown = FailureVerdict(origin=FailureOrigin.UNKNOWN, jobs=(job,), ran=3)
+    shown = summary(unknown)
+    assert shown.startswith(f"❌ **[`push`](https://gitlab.example/{ordered().project}/-/jobs/5#L7)**: `denied: ")
+    assert "Skipped because of this: `deploy`." in shown
+    assert "**Next:** Renew the token or password" in shown
+    assert write_excerpt(unknown, ()).splitlines() == [
+        "```text", "│ Preparing", "→ denied: requested access is denied", "```",
+    ]  # fmt: skip
+
+
+def test_a_report_gives_the_message_and_its_other_tests_are_counted_and_folded() -> None:
+    reported = [
+        ObservedFailure(
+            fingerprint=f"t{number}", kind="test failure", class_="test", title=f"FAILED unit > a.B.test{number}",
+            excerpt=f"FAILED unit > a.B.test{number}\nValueError: no {number}\n\tat a.B.run(B.java:3{number})",
+        )
+        for number in range(3)
+    ]  # fmt: skip
+    one = verdict(FailureOrigin.CHANGE, job="unit").jobs[0]
+    job = msgspec.structs.replace(one, fingerprints=("f1",), tests=("t0", "t1", "t2"))
+    judged = FailureVerdict(origin=FailureOrigin.CHANGE, sure=0.95, jobs=(job,))
+    first = summary(judged, FAILURE, *reported).splitlines()[0]
+    assert first.endswith("**: `a.B.test0`: `ValueError: no 0`, at `B.java:30` (and 2 more tests)")
+    (section,) = more_failures_section(judged, [FAILURE, *reported])
+    assert section.title == "Further failures (2)"
+    assert section.text.splitlines() == [
+        "- `unit`: `a.B.test1`: `ValueError: no 1`",
+        "- `unit`: `a.B.test2`: `ValueError: no 2`",
+    ]
+    assert lead_failures(judged, [FAILURE, *reported]) == (reported[0],)
 
 
 def test_names_of_others_stand_as_code_on_one_line() -> None:

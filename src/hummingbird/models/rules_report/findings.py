@@ -4,7 +4,7 @@ A finding is a failed job, task or log, with the analysis of the evidence engine
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hummingbird.core.messages import Message, UserMessage
@@ -316,8 +316,38 @@ def find_failures(material: ConversationEvidence, analyse: AnalyseText) -> list[
     for key, log in material.logs.items():
         if key not in taken and log.was_read:
             findings.append(_finding_from_log(log, material, analyse))
-    findings += _findings_from_other_cases(material)
+    findings = _merge_levels(findings) + _findings_from_other_cases(material)
     return _select_requested(_drop_empty(findings), material)
+
+
+def _merge_levels(findings: Sequence[RulesFinding]) -> list[RulesFinding]:
+    """Return one finding for a test that a task, the request that it waited for, and the test's own log tell of.
+
+    The task gives its name, the deepest log its lines.
+    """
+    logs, merged, dropped = [one.log for one in findings], list(findings), set[int]()
+    requests = {log.key: place for place, log in enumerate(logs) if log is not None and log.kind == "request"}
+    deepest: dict[int, int] = {}
+    for place, log in enumerate(logs):
+        request = _find_request(requests, [log.key]) if log is not None and log.kind == "test log" else None
+        if request is not None:
+            dropped.add(place)
+            if findings[place].is_sure:
+                deepest.setdefault(request, place)
+    for request, place in deepest.items():
+        merged[request] = replace(merged[request], analysis=findings[place].analysis, log=logs[place])
+    for place, log in enumerate(logs):
+        lines = [line.text for line in log.lines()] if log is not None and log.kind == "pod" else []
+        request = _find_request(requests, lines)
+        if request is not None:
+            dropped.add(request)
+            merged[place] = replace(merged[place], analysis=merged[request].analysis, log=merged[request].log)
+    return [one for place, one in enumerate(merged) if place not in dropped]
+
+
+def _find_request(requests: Mapping[str, int], lines: Iterable[str]) -> int | None:
+    """Return the place of the first request that one of the lines names."""
+    return next((place for line in lines for key, place in requests.items() if key in line), None)
 
 
 def _find_target(job: JobRecord, names: Iterable[str]) -> str:
