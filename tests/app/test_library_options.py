@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird import Agent, AgentConfig, UsageError
+from hummingbird import Agent, AgentConfig, UsageError, tool
 from hummingbird.lab.model_script import ScriptedClock
 from tests.app.test_library import agent_on
 from tests.standins.vendors.script import Call, Script, Turn
@@ -29,6 +29,13 @@ def make(model: str = "anthropic:claude-sonnet-5-5", **config: Any) -> Agent:
         ),
         (lambda: Agent(" "), "There is no model: name one"),
         (lambda: make(max_usd=-1), "max_usd is -1; give 0 or more"),
+        (lambda: Agent(None), "There is no model: name one"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: make().chat(None), "The message is None; give a text"),  # type: ignore[arg-type]  # the same
+        (lambda: make().chat(" "), "The message is empty"),
+        (lambda: make(max_usd="1"), "max_usd is '1'; give a number"),
+        (lambda: make(delegates=True), "delegates is True; give a number"),
+        (lambda: make(api_key=" "), "api_key is empty"),
+        (lambda: make(skills=["/nowhere"]), "no folder '/nowhere', which skills or context_files names"),
         (lambda: make(max_seconds=0), "max_seconds is 0; give a number above 0"),
         (lambda: make(delegates=-1), "delegates is -1"),
         (lambda: make(auxiliary={"sumary": ["digest"]}), "no side task 'sumary' in auxiliary; there is: summary"),
@@ -119,3 +126,18 @@ def test_knowledge_is_given_to_the_model(tmp_path: Path) -> None:
     assert all(part in first for part in ("Use tabs.", "How to release.", "Be terse.", "You are Hummingbird"))
     assert "podman" not in first
     assert "The tests need podman." in later
+
+
+def test_errors_stand_alone_and_results_of_tools_have_no_marks_for_the_model() -> None:
+    def look(path: str) -> str:
+        """Look."""
+        return f"saw {path}"
+
+    with (
+        VendorLab(Script([Turn(calls=(Call("look", {"path": "x"}),)), Turn(text="done")])) as lab,
+        agent_on(lab, tools=[tool(look)]) as agent,
+    ):
+        with pytest.raises(UsageError) as caught:
+            agent.go_on()
+        assert caught.value.__context__ is None
+        assert [call.result for call in agent.run_sync("look").tool_calls] == ["saw x"]

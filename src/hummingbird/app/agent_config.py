@@ -43,6 +43,10 @@ from hummingbird.core.verdicts import FailureVerdict
 from hummingbird.models.prices import PriceOverride
 
 APPROVE_ALL: Literal["all"] = "all"
+_NUMBERS = (
+    *("max_iterations", "context_limit", "max_usd", "max_usd_per_day", "max_seconds", "grace_s", "temperature"),
+    *("max_output_tokens", "delegates", "delegate_iterations", "max_inline_bytes", "exec_timeout_s"),
+)
 SIDE_TASKS = ("summary",)
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -180,6 +184,9 @@ class AgentConfig:
     line_digests: LineDigests | None = None
 
     def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            if not isinstance(value := getattr(self, name), int | float | Decimal | None) or isinstance(value, bool):
+                raise UsageError(f"{name} is {value!r}; give a number.")
         for name in ("max_seconds", "exec_timeout_s", "max_inline_bytes"):
             if (value := getattr(self, name)) is not None and not value > 0:
                 raise UsageError(f"{name} is {value}; give a number above 0.")
@@ -199,6 +206,11 @@ class AgentConfig:
         check_sequence("toolsets", self.toolsets)
         check_sequence("skills", self.skills)
         check_sequence("secrets", self.secrets)
+        if self.api_key is not None and not self.api_key.strip():
+            raise UsageError("api_key is empty: give the key, or None for the one in the environment.")
+        for folder in [*self.skills, *([] if self.context_files is None else [self.context_files])]:
+            if not Path(folder).is_dir():
+                raise UsageError(f"There is no folder {str(folder)!r}, which skills or context_files names.")
 
     def build_run_limits(self, *, records_spending: bool) -> RunLimits:
         """Return the limits of each run.

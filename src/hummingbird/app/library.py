@@ -58,6 +58,7 @@ from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.protocols.tools import DataSource, Tool
 from hummingbird.core.sessions import SessionSubject
+from hummingbird.core.text import shorten_line
 from hummingbird.models.model_names import api_key_variable
 from hummingbird.models.registry import ModelRegistry
 from hummingbird.models.wire_format import ModelSampling
@@ -149,8 +150,7 @@ class Agent:
     ) -> None:
         config = config or AgentConfig()
         check_sequence("fallback_models", fallback_models)
-        if not model.strip():
-            raise UsageError("There is no model: name one, such as anthropic:claude-sonnet-5-5.")
+        _check_model_name(model)
         environment = dict(os.environ) if config.environment is None else config.environment
         self._clock = config.clock or SystemClock()
         folder = None if sessions_dir is None else Path(sessions_dir)
@@ -244,7 +244,7 @@ class Agent:
 
         Raises RunFailed if there is none.
         """
-        return _require_answer(self._run_sync(self.arun(message)))
+        return _require_answer(self._run_sync(self.arun(_check_message(message))))
 
     @overload
     def run_sync(self, message: str, *, task_id: str | None = None) -> RunResult[str]: ...
@@ -274,7 +274,7 @@ class Agent:
 
     async def achat(self, message: str) -> str:
         """Return the answer to a message, like `chat`."""
-        return _require_answer(await self.arun(message))
+        return _require_answer(await self.arun(_check_message(message)))
 
     @overload
     async def run(self, message: str, *, task_id: str | None = None) -> RunResult[str]: ...
@@ -298,6 +298,7 @@ class Agent:
 
         Leaving the loop early interrupts the run.
         """
+        _check_message(message)
         events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
 
         def tell(event: RunEvent) -> None:
@@ -368,6 +369,7 @@ class Agent:
         return outcome
 
     async def _run(self, message: str, output: type[Any] | None, task_id: str | None) -> RunResult[Any]:
+        _check_message(message)
         if output is None:
             return await self._run_watched(message, task_id, _RunWatch())
         return await run_for_output(output, message, partial(self._run_watched, task_id=task_id))
@@ -543,19 +545,15 @@ class Agent:
 
     def _run_sync(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run the work on the agent's own event loop, one thread after the other."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            if id(self) in _RUNNING_HERE.get():
-                work.close()
-                raise UsageError(
-                    "A tool asked the agent that is waiting for it: give the tool an agent of its own."
-                ) from None
-            with self._thread_lock:
-                self._runner = self._runner or asyncio.Runner()
-                return self._runner.run(work)
-        work.close()
-        raise UsageError("There is an event loop here already: await achat(), run() or ago_on() instead.")
+        if _has_event_loop():
+            work.close()
+            raise UsageError("There is an event loop here already: await achat(), run() or ago_on() instead.")
+        if id(self) in _RUNNING_HERE.get():
+            work.close()
+            raise UsageError("A tool asked the agent that is waiting for it: give the tool an agent of its own.")
+        with self._thread_lock:
+            self._runner = self._runner or asyncio.Runner()
+            return self._runner.run(work)
 
     def _open_journal(self) -> Journal:
         if self._journal is None:
@@ -567,6 +565,28 @@ class Agent:
         if self._journal is not None:
             self._session_holder.release_journal(self._journal)
             self._journal = None
+
+
+def _has_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _check_model_name(model: object) -> None:
+    if not isinstance(model, str) or not model.strip():
+        raise UsageError("There is no model: name one, such as anthropic:claude-sonnet-5-5.")
+
+
+def _check_message(message: object) -> str:
+    """Return the message. Raises UsageError for what is no text, or nothing."""
+    if not isinstance(message, str):
+        raise UsageError(f"The message is {shorten_line(repr(message), 80)}; give a text.")
+    if not message.strip():
+        raise UsageError("The message is empty: say something.")
+    return message
 
 
 def _require_answer(outcome: RunOutcome) -> str:

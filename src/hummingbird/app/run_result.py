@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from hummingbird.agent.prompts import NO_ANSWER
+from hummingbird.agent.tools.results import without_fence
 from hummingbird.agent.tools.typed_function import remove_titles
 from hummingbird.core.errors import RunFailed, UsageError
 from hummingbird.core.events import RunOutcome
@@ -27,7 +28,7 @@ OutputT = TypeVar("OutputT")
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRecord:
-    """A call that the model made in the run: what it asked for, and what it got to read."""
+    """A call that the model made in the run: what it asked for, and what it got."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -153,7 +154,7 @@ def list_tool_calls(entries: Sequence[JournalEntry]) -> list[ToolCallRecord]:
             wanted.update({call.id: call.arguments for call in entry.message.calls})
         elif isinstance(entry, ToolFinished):
             arguments = _read_arguments(wanted.get(entry.call_id, ""))
-            found.append(ToolCallRecord(entry.name, arguments, entry.text, entry.outcome))
+            found.append(ToolCallRecord(entry.name, arguments, without_fence(entry.text), entry.outcome))
     return found
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hummingbird.agent.tools.results import without_fence
 from hummingbird.chat.screen import ARGUMENT_CHARS, Screen, Tone
 from hummingbird.core.journal import ToolOutcome
 from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
@@ -23,7 +24,6 @@ _OUTCOMES = {
     ToolOutcome.SKIPPED: "not run",
 }
 _EXIT_CODE = re.compile(r"[Ee]xit[ _]code:? (-?\d+)")
-_FENCE = re.compile(r"</?untrusted [^>\n]*>")
 
 
 def parse_arguments(arguments: str) -> Mapping[str, Any]:
@@ -141,11 +141,6 @@ def show_diff(screen: Screen, diff: str, most_lines: int) -> None:
         screen.say(f"    {line}", tone, verbatim=True)
     if len(lines) > most_lines:
         screen.say(f"    … {len(lines) - most_lines:,} more lines", Tone.DIM)
-
-
-def without_fence(text: str) -> str:
-    """Return a tool's result without the marks that tell the model that outsiders may have written it."""
-    return "\n".join(line for line in text.split("\n") if not _FENCE.fullmatch(line))
 
 
 def _diff_body(diff: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hummingbird.agent.tools.results import without_fence
 from hummingbird.chat.call_text import (
     COMMAND_TOOLS,
     EDIT_TOOL,
@@ -14,7 +15,6 @@ from hummingbird.chat.call_text import (
     output_lines,
     parse_arguments,
     show_diff,
-    without_fence,
 )
 from hummingbird.chat.screen import (
     ARGUMENT_CHARS,

@@ -3,6 +3,7 @@
 What we add stands outside the fence: the source's metadata, and that something was left out.
 """
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from hashlib import sha256
@@ -31,6 +32,14 @@ def fence_untrusted(text: str, tool: str) -> str:
     """
     mark = _fence_id(text)
     return f"{OPENING.format(tool=tool, mark=mark)}\n{text}\n{CLOSING.format(mark=mark)}"
+
+
+_FENCE_LINE = re.compile(r"</?untrusted [^>\n]*>")
+
+
+def without_fence(text: str) -> str:
+    """Return a tool's result without the marks that tell the model that outsiders may have written it."""
+    return "\n".join(line for line in text.split("\n") if not _FENCE_LINE.fullmatch(line))
 
 
 def fence_size_bytes(tool: str) -> int:
