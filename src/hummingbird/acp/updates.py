@@ -39,7 +39,7 @@ from acp.schema import (
 
 from hummingbird.agent.journal_views import find_undone_entries
 from hummingbird.agent.todo_list import Todo, TodoState
-from hummingbird.chat.call_text import without_fence
+from hummingbird.agent.tools.results import without_fence
 from hummingbird.core.events import EntryRecorded, ReasoningDelta, RunEvent, StatusMessage, TextDelta, ToolProgress
 from hummingbird.core.journal import (
     TURN,
