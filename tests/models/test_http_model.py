@@ -4,6 +4,7 @@ import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,15 +16,17 @@ from hummingbird.core.errors import (
     ProviderRequestRefused,
     ProviderTimeout,
     ProviderUnavailable,
+    ProviderUnreachable,
 )
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.limits import ERROR_TEXT_CHARS
 from hummingbird.core.messages import ImagePart, UserMessage
+from hummingbird.core.protocols.model import Model
 from hummingbird.models.endpoints import OpenAIEndpoint, VertexAnthropicEndpoint
 from hummingbird.models.http_model import HttpModel
 from hummingbird.models.openai_chat import openai_chat_wire
 from hummingbird.models.prices import zero_price
-from hummingbird.models.registry import profile_for
+from hummingbird.models.registry import UNKNOWN_WINDOW, ModelRegistry, profile_for
 from hummingbird.models.transport import ModelTransport
 from hummingbird.models.wire_format import ModelEndpoint
 from tests.models.served import answer, chunked, served
@@ -208,3 +211,68 @@ async def test_server_that_refuses_an_image_is_asked_again_without_it(status: st
         await made.generate(request)
     assert [b"image_url" in one for one in server.requests] == [True, False, False]
     assert b"1 image(s) left out" in server.requests[1]
+
+
+VLLM = b'{"object": "list", "data": [{"id": "other", "max_model_len": 999}, {"id": "llama", "max_model_len": 8192}]}'
+ROUTER = b'{"data": [{"id": "llama", "context_length": 262144}]}'
+GROQ = b'{"data": [{"id": "llama", "context_window": 131072, "owned_by": "Meta"}]}'
+LLAMA_CPP = b'{"data": [{"id": "file.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 8192}}]}'
+PROPS = b'{"default_generation_settings": {"n_ctx": 1536}, "total_slots": 1}'
+GONE = answer(b'{"error": "Not Found"}', status="404 Not Found")
+
+
+@asynccontextmanager
+async def at(url: str, name: str = "openai-chat:llama", **more: Any) -> AsyncIterator[Model]:
+    models = ModelRegistry({"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1"}, **more)
+    try:
+        yield models.resolve(name)
+    finally:
+        await models.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "window"),
+    [
+        ([answer(VLLM)], 8_192),
+        ([answer(ROUTER)], 262_144),
+        ([answer(GROQ)], 131_072),
+        ([answer(LLAMA_CPP), answer(PROPS)], 1_536),
+        ([GONE, answer(PROPS)], 1_536),
+        ([GONE, GONE], UNKNOWN_WINDOW),
+        ([answer(b"<html>"), answer(b"[1]")], UNKNOWN_WINDOW),
+        ([answer(b'{"data": [{"max_model_len": -5}]}'), answer(b'{"default_generation_settings": 3}')], UNKNOWN_WINDOW),
+        ([answer(b'{"data": [{"id": "a", "max_model_len": 9999}, {"id": "b"}, 4]}'), GONE], UNKNOWN_WINDOW),
+    ],
+    ids=["vllm", "openrouter", "groq", "llama.cpp", "only props", "neither", "no json", "nonsense", "other models"],
+)
+async def test_window_is_asked_of_a_server_of_open_models_once(told: list[bytes], window: int) -> None:
+    async with served(*told, answer(WHOLE_ANSWER)) as server, at(server.url) as model:
+        for _ in range(2):
+            assert (await model.generate(REQUEST)).message.text == "hi"
+        assert model.context_tokens == window
+        asked_for = [request.split(b" ", 2)[:2] for request in server.requests]
+        questions = [[b"GET", b"/v1/models"], [b"GET", b"/props"]][: len(told)]
+        assert asked_for == [*questions, *[[b"POST", b"/v1/chat/completions"]] * 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "windows"), [("openai-chat:gpt-5.5", {}), ("openai-chat:llama", {"llama": 4_000})], ids=["known", "told"]
+)
+async def test_window_that_is_known_is_not_asked_for(name: str, windows: dict[str, int]) -> None:
+    async with served(answer(WHOLE_ANSWER)) as server, at(server.url, name, windows=windows) as model:
+        await model.generate(REQUEST)
+        assert [request.split(b" ")[0] for request in server.requests] == [b"POST"]
+
+
+async def test_server_that_is_away_is_named_by_the_first_message() -> None:
+    async with at("http://127.0.0.1:9") as model:
+        with pytest.raises(ProviderUnreachable, match="Nothing answers at"):
+            await model.generate(REQUEST)
+
+
+async def test_key_is_not_told_by_the_question_for_the_window() -> None:
+    said = answer(f'{{"error": "no key {KEY}"}}'.encode(), status="401 No")
+    async with served(said) as server, at(server.url) as model:
+        with pytest.raises(CredentialRefused) as caught:
+            await model.generate(REQUEST)
+    assert KEY not in printed(caught.value)

@@ -75,10 +75,17 @@ async def test_streamed_answer_has_text_and_usage(address: str, tmp_path: Path) 
 
 
 @pytest.mark.thorough
-def test_window_is_learnt_from_the_refusal(address: str, tmp_path: Path) -> None:
-    """A message that is too long by itself fails with a sentence that names the size."""
+def test_window_is_learnt_before_the_first_message(address: str, tmp_path: Path) -> None:
     with agent_at(address, tmp_path) as agent:
         assert agent.setup.models[0].context_tokens == UNKNOWN_WINDOW
+        agent.run_sync("Say hello.")
+        assert agent.setup.models[0].context_tokens == WINDOW
+
+
+@pytest.mark.thorough
+def test_message_that_is_longer_than_the_window_is_refused_with_its_size(address: str, tmp_path: Path) -> None:
+    """A message that is too long by itself fails with a sentence that names the size."""
+    with agent_at(address, tmp_path) as agent:
         refused = agent.run_sync("word and more " * 900)
         assert (refused.ok, refused.reason) == (False, EndReason.CONTEXT_LIMIT)
         assert "window of 1,536 tokens" in str(refused.error)

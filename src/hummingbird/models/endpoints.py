@@ -151,7 +151,7 @@ class AnthropicEndpoint:
     """Anthropic's own API, or a compatible gateway. `version` is for gateways that only support an older one."""
 
     def __init__(self, key: str, base_url: str = ANTHROPIC_URL, version: str = ANTHROPIC_VERSION) -> None:
-        self._url = f"{_strip_version(base_url)}/v1/messages"
+        self._url = f"{strip_version(base_url)}/v1/messages"
         self._headers = {"x-api-key": key, "anthropic-version": version}
         self.secrets = (key, *passwords_in_url(base_url))
 
@@ -208,7 +208,7 @@ class GeminiEndpoint:
     """Google's Gemini API with a key."""
 
     def __init__(self, key: str, base_url: str = GEMINI_URL) -> None:
-        self._models = f"{_strip_version(base_url)}/v1/models"
+        self._models = f"{strip_version(base_url)}/v1/models"
         self._headers = {"x-goog-api-key": key}
         self.secrets = (key, *passwords_in_url(base_url))
 
@@ -282,14 +282,14 @@ def _prepend_member(body: bytes, key: str, value: str) -> bytes:
     return b'{"%s":%s,%s' % (key.encode(), msgspec.json.encode(value), body[1:])
 
 
-def _strip_version(base_url: str) -> str:
+def strip_version(base_url: str) -> str:
     """Remove a trailing slash and the API version, which some users write and others do not."""
     return _VERSION.sub("", base_url.rstrip("/"))
 
 
 def _vertex_url(region: str, base_url: str | None) -> str:
     if base_url is not None:
-        return _strip_version(base_url)
+        return strip_version(base_url)
     if region == "global":
         return "https://aiplatform.googleapis.com"
     if region in {"us", "eu"}:

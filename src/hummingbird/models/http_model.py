@@ -5,28 +5,40 @@ Between calls it keeps only what a server taught it about itself: the size of it
 This is the last layer that knows the credential of a request, so it masks it in all errors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from hummingbird.core.errors import ContextOverflow, HummingbirdError, ProviderRequestRefused, ProviderUnavailable
+from hummingbird.core.errors import (
+    ContextOverflow,
+    HummingbirdError,
+    ProviderRequestRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
+    ProviderUnreachable,
+)
 from hummingbird.core.events import CallDelta, ReasoningDelta, TextDelta
 from hummingbird.core.masking import Secrets
 from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.usage import TokenUsage
+from hummingbird.models.openai_api import read_told_window
 from hummingbird.models.prices import Price
 from hummingbird.models.transport import WHOLE, ModelTransport
 from hummingbird.models.wire_format import ModelEndpoint, ModelProfile, WireFormat
 
 _ANSWER_SHARE = 4  # an answer may take up to this part of the window: many servers count it as used beforehand
 _LEAST_WINDOW = 512  # tokens; a smaller number in an error is something else
+_WINDOW_QUESTION_S = 3.0  # for an address that may not exist; a server that answers at all answers this at once
 
 
 class HttpModel:
-    """The `Model` protocol for every provider with an HTTP API. The owner of a `shared` transport closes it."""
+    """The `Model` protocol for every provider with an HTTP API. The owner of a `shared` transport closes it.
+
+    `window_urls` are where a server may tell the size of the model's window; they are asked before the first request.
+    """
 
     def __init__(
         self,
@@ -38,6 +50,7 @@ class HttpModel:
         transport: ModelTransport,
         price: Price,
         shared: bool = False,
+        window_urls: Sequence[str] = (),
     ) -> None:
         self._name = name
         self._wire = wire
@@ -46,6 +59,7 @@ class HttpModel:
         self._transport = transport
         self._price = price
         self._shared = shared
+        self._window_urls = window_urls
 
     @property
     def name(self) -> str:
@@ -65,12 +79,30 @@ class HttpModel:
 
     async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
         """Call the model, and once more if its refusal says how it can be asked."""
+        await self._ask_window()
         try:
             return await self._generate(request, listen)
         except (ContextOverflow, ProviderRequestRefused, ProviderUnavailable) as error:
             if not self._learn_from(error, request, streamed=listen is not None):
                 raise
         return await self._generate(request, listen)
+
+    async def _ask_window(self) -> None:
+        """Ask a server of open models once for the size of the window; one that does not tell has the usual one."""
+        urls, self._window_urls = self._window_urls, ()
+        for url in urls:
+            try:
+                with self._mask_credentials():
+                    headers = await self._endpoint.headers()
+                    answer = await self._transport.get(url, headers, _WINDOW_QUESTION_S, self._classify)
+            except (ProviderUnreachable, ProviderTimeout):
+                return  # the request itself will say so
+            except HummingbirdError:
+                continue
+            window = read_told_window(answer, self._profile.model)
+            if window is not None and window >= _LEAST_WINDOW:
+                self._profile = replace(self._profile, context_tokens=window)
+                return
 
     def _learn_from(self, error: HummingbirdError, request: ModelRequest, *, streamed: bool) -> bool:
         """Take over what a refusal says about the server; return whether the same request may succeed now."""

@@ -175,3 +175,27 @@ def read_window(message: str) -> int | None:
     found = _WINDOW.search(message)
     size = "" if found is None else next(filter(None, found.groups()), "")
     return int(size.replace(",", "")) or None if size else None
+
+
+# What servers call the window in their list of models: vLLM; OpenRouter and Together; Groq; Mistral and LM Studio
+_WINDOW_KEYS = ("max_model_len", "context_length", "context_window", "max_context_length")
+
+
+def read_told_window(answer: Any, model: str) -> int | None:
+    """Return the size of a model's window that a server tells; None if it tells none.
+
+    That is in its list of models, or in llama.cpp's `/props`, whose list has the window of the training instead.
+    """
+    if not isinstance(answer, Mapping):
+        return None
+    settings = answer.get("default_generation_settings")
+    if isinstance(settings, Mapping):
+        return _as_size(settings.get("n_ctx"))
+    listed = answer.get("data")
+    models = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    named = [one for one in models if one.get("id") == model] or (models if len(models) == 1 else [])
+    return next((size for one in named for key in _WINDOW_KEYS if (size := _as_size(one.get(key)))), None)
+
+
+def _as_size(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**40 else None

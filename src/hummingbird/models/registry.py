@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hummingbird.core.errors import MissingSetting, UsageError
 from hummingbird.core.protocols.model import Model
-from hummingbird.models.endpoints import host_of_url, is_local, may_receive_google_token
+from hummingbird.models.endpoints import host_of_url, is_local, may_receive_google_token, strip_version
 from hummingbird.models.model_names import (
     CLAUDE_KEYS,
     GEMINI_KEYS,
@@ -223,6 +223,7 @@ class ModelRegistry:
         names = (written, f"{provider}:{wanted.named.model}", wanted.named.model)
         if window := next((self._windows[name] for name in names if name in self._windows), None):
             profile = replace(profile, context_tokens=window)
+        unknown = not window and profile.context_tokens == UNKNOWN_WINDOW
         profile = self._apply_sampling(profile)
         return HttpModel(
             f"{provider}:{wanted.named.model}",
@@ -239,6 +240,7 @@ class ModelRegistry:
                 now=self._current_time,
             ),
             shared=True,
+            window_urls=_window_urls(wanted) if unknown else (),
         )
 
     def _apply_sampling(self, profile: ModelProfile) -> ModelProfile:
@@ -388,6 +390,13 @@ def _create_openai_chat(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEnd
         )
     endpoint = OpenAIEndpoint("/chat/completions", wanted.api_key(OPENAI_KEY), wanted.base_url or OPENAI_URL)
     return openai_chat_wire(_server_label(wanted.host)), endpoint
+
+
+def _window_urls(wanted: EndpointSettings) -> tuple[str, ...]:
+    """Return where a server of open models may tell the window of its model; llama.cpp's /props is above the API."""
+    if wanted.base_url is None or wanted.named.provider not in ("openai", "openai-chat") or wanted.host == OPENAI_HOST:
+        return ()
+    return f"{wanted.base_url.rstrip('/')}/models", f"{strip_version(wanted.base_url)}/props"
 
 
 def _server_label(host: str) -> str:

@@ -253,6 +253,16 @@ class ModelTransport:
                 content = await _read_all(self._chunks_until_stall(response))
         return decode_reply(content)
 
+    async def get(self, url: str, headers: Mapping[str, str], timeout_s: float, classify: ClassifyError) -> Any:
+        """Return the decoded answer to a question about the server itself."""
+        with translate_http_errors(url):
+            async with (
+                asyncio.timeout(timeout_s),
+                self._send(url, headers, b"", timeout_s, classify, method="GET") as response,
+            ):
+                content = await _read_all(self._chunks_until_stall(response))
+        return decode_reply(content)
+
     async def stream(
         self, url: str, headers: Mapping[str, str], body: bytes, classify: ClassifyError
     ) -> AsyncGenerator[tuple[str, Any], None]:
@@ -293,13 +303,20 @@ class ModelTransport:
 
     @asynccontextmanager
     async def _send(
-        self, url: str, headers: Mapping[str, str], body: bytes, read_s: float, classify: ClassifyError
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        read_s: float,
+        classify: ClassifyError,
+        *,
+        method: str = "POST",
     ) -> AsyncIterator[httpx2.Response]:
         """Send a request and yield its response; raise for errors and redirects."""
         check_headers(headers)
         sent = {"content-type": "application/json", **headers}
         async with self.open().stream(
-            "POST", url, content=body, headers=sent, timeout=request_timeouts(read_s)
+            method, url, content=body, headers=sent, timeout=request_timeouts(read_s)
         ) as response:
             if response.status_code >= 400:
                 async with asyncio.timeout(self._whole_timeout_s):
