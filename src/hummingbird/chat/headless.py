@@ -180,7 +180,7 @@ OutcomeDescriber = Callable[[RunOutcome], Mapping[str, Any]]  # the same diction
 class DenyingAsker:
     """A PermissionAsker that denies everything, because there is nobody to ask, and tells how to allow it."""
 
-    name = "nobody: there is no terminal"
+    name = "the lack of a terminal"
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell

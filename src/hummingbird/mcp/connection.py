@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hummingbird.core.errors import SourceRefused, SourceResponseInvalid, SourceUnavailable
+from hummingbird.core.protocols.tools import ForeignToolError
 from hummingbird.mcp.server_settings import CANCEL_NOTICE_S, MAX_PAGES, MAX_TOOLS, McpLimits, McpServerSettings
 from hummingbird.mcp.server_text import ToolCallAnswer, answer_from_result
 from hummingbird.mcp.transports import McpTransport
@@ -83,12 +84,8 @@ _HEARING_S = 0.05  # wait to learn whether the whole connection has ended, or on
 _FINDING_OUT_S = 1.0  # wait to learn how a program ended that has closed its output
 
 
-class McpToolError(Exception):
-    """A tool failed; the message is the server's own text.
-
-    Deliberately not a HummingbirdError: the model trusts our messages, but anybody may have written this one, so the
-    agent marks it as foreign.
-    """
+class McpToolError(ForeignToolError):
+    """A server's tool failed; the message is the server's own text."""
 
 
 class McpConnection:

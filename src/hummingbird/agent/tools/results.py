@@ -15,7 +15,7 @@ from hummingbird.agent.tools.preview import clip_bytes
 from hummingbird.core.errors import HummingbirdError, describe_error
 from hummingbird.core.limits import INLINE_RESULT_BYTES, METADATA_BYTES, RESULT_FRAME_BYTES
 from hummingbird.core.masking import Secrets
-from hummingbird.core.protocols.tools import ByteStream, Json
+from hummingbird.core.protocols.tools import ByteStream, ForeignToolError, Json
 from hummingbird.core.text import TerminalTextCleaner, replace_surrogates, shorten_line
 from hummingbird.core.tool_spec import ToolSpec
 
@@ -156,7 +156,12 @@ def tool_failure_text(spec: ToolSpec, error: BaseException) -> str:
         return f"{spec.name} failed: {describe_error(error)}"
     words = describe_error(error).removeprefix(type(error).__name__).removeprefix(": ")
     room = INLINE_RESULT_BYTES - RESULT_FRAME_BYTES
-    return frame_result(spec, limit_text(words, room), f"{spec.name} failed: {type(error).__name__}.")
+    said = (
+        f"{spec.name} failed and says:"
+        if isinstance(error, ForeignToolError)
+        else f"{spec.name} failed: {type(error).__name__}."
+    )
+    return frame_result(spec, limit_text(words, room), said)
 
 
 def output_to_text(output: str | Json, mask: Callable[[str], str]) -> str:

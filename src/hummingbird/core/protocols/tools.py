@@ -97,6 +97,14 @@ class ToolContext:
     keep_partial: Callable[[bytes], None] = _ignore_bytes
 
 
+class ForeignToolError(Exception):
+    """A tool failed, and the message is somebody else's: a server's, say.
+
+    Deliberately not a HummingbirdError: the model trusts our messages, but anybody may have written this one, so the
+    agent marks it as foreign.
+    """
+
+
 class Tool(Protocol):
     """A tool that the model can call.
 
