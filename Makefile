@@ -7,7 +7,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m tests.cpu_time $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test thorough slowest coverage crash simulate check format fmt lint types bench mutate docs wheel \
+.PHONY: help setup demo test thorough slowest coverage crash simulate check format fmt lint types bench mutate pictures docs wheel \
   fresh-install image lock clean
 
 help:  ## this list
@@ -89,6 +89,9 @@ bench: $(VENV)/.dev  ## benchmarks beside their rivals, which get environments o
 mutate: $(VENV)/.dev  ## break each invariant on purpose: a test has to turn red; writes docs/mutations.md
 	@scripts/real-parts $(BIN)/python
 	$(BIN)/python -m tests.mutations.run --jobs $(JOBS)
+
+pictures: $(VENV)/.dev  ## pictures of every page of the dashboard in build/pictures; renews those in docs/pictures
+	$(BIN)/python -m tests.dashboard.pictures build/pictures docs/pictures
 
 docs: $(VENV)/.dev  ## the documentation as a site in build/site; renews the pages that are made of code
 	$(BIN)/python -m tests.docs.generating --write

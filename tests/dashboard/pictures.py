@@ -1,6 +1,6 @@
 """Fills the service's stores with some weeks of runs, and takes pictures of every page: `make pictures`.
 
-    python -m tests.dashboard.pictures [FOLDER]
+    python -m tests.dashboard.pictures FOLDER [FOLDER-OF-THE-DOCUMENTED-ONES]
 
 The runs are invented, and written through the stores that the service has: pages cannot tell them from real ones.
 """
@@ -8,6 +8,7 @@ The runs are invented, and written through the stores that the service has: page
 import asyncio
 import json
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
+
+import httpx2
 
 from hummingbird.app.session_holder import SPENDING_FILE
 from hummingbird.core.background import JobStatus, PipelineStatus, RunBackground
@@ -52,6 +55,7 @@ from tests.journeys.service.stage import Stage, staged
 
 DAY_S = 86_400.0
 WIDTHS = (390, 768, 1440)
+WINDOW_PX = 745  # height of a documented picture
 DOCUMENTED = {"overview": 1440, "pipelines": 1440, "session": 1440}  # pages whose pictures are in docs/pictures
 JOBS = ("lint", "build", "unit-tests", "integration-tests", "ui-tests", "image", "deploy-preview")
 PROJECTS = ("acme/shop", "acme/payments-api", "acme/mobile", "platform/images")
@@ -391,6 +395,14 @@ def page_addresses(session_id: str, fingerprint: str) -> dict[str, str]:
     }
 
 
+async def find_run(stage: Stage) -> str | None:
+    """Return the newest run of the first model about the first failure."""
+    asked = {"model": MODELS[0], "project": PROJECTS[0], "text": FAILURES[0].title, "limit": "1"}
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{stage.serving.port}", timeout=60) as client:
+        items = (await client.get("/api/v1/runs", params=asked)).json()["items"]
+    return str(items[0]["id"]) if items else None
+
+
 async def take_pictures(stage: Stage, pages: dict[str, str], folder: Path, theme: str) -> None:
     """Save a picture of each page in each width."""
     for wide in WIDTHS:
@@ -398,7 +410,11 @@ async def take_pictures(stage: Stage, pages: dict[str, str], folder: Path, theme
             for name, path in pages.items():
                 await seen.page.goto(f"http://127.0.0.1:{stage.serving.port}{path}", wait_until="domcontentloaded")
                 file = folder / f"{name}-{wide}-{theme}.png"
-                await seen.page.screenshot(path=file, full_page=wide != 1440 or name not in DOCUMENTED)
+                if DOCUMENTED.get(name) == wide:
+                    await seen.page.set_viewport_size({"width": wide, "height": WINDOW_PX})
+                    await seen.page.screenshot(path=file)
+                else:
+                    await seen.page.screenshot(path=file, full_page=True)
                 wider = await seen.page.evaluate("document.documentElement.scrollWidth - innerWidth")
                 print(f"{file.name}{f': {wider} px too wide' if wider > 0 else ''}")  # noqa: T201 - a command
 
@@ -414,11 +430,15 @@ async def main(folder: Path) -> None:
             ids = await fill_with_runs(stage)
             await stage.serve()
             begin_live_run(stage)
+            shown = await find_run(stage) or ids[-1]
             for theme in ("light", "dark"):
-                await take_pictures(stage, page_addresses(ids[-2], FAILURES[0].fingerprint), folder, theme)
+                await take_pictures(stage, page_addresses(shown, FAILURES[0].fingerprint), folder, theme)
 
 
 if __name__ == "__main__":
-    pictures = Path(sys.argv[1] if len(sys.argv) > 1 else "build/pictures")
+    pictures = Path(sys.argv[1])
     pictures.mkdir(parents=True, exist_ok=True)
     asyncio.run(main(pictures))
+    for documented in sys.argv[2:]:
+        for name, width in DOCUMENTED.items():
+            shutil.copyfile(pictures / f"{name}-{width}-light.png", Path(documented) / f"{name}.png")

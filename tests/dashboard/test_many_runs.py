@@ -140,6 +140,17 @@ async def test_a_red_cell_leads_to_the_failure_and_its_history(tmp_path: Path) -
     assert "expected: &lt;42.00&gt; but was" in failure
 
 
+async def test_a_job_that_is_red_on_the_target_branch_leads_to_its_failure_there_too(tmp_path: Path) -> None:
+    async with staged("failing-test", tmp_path) as stage:
+        await save_runs(stage, ("acme/shop", FAILURES[4], 0), ("acme/shop", BROKEN_TEST, 1))
+        async with client_of(stage) as client:
+            grid = (await client.get("/pipelines?of=branches")).text
+    address, words = re.findall(r'<a class="cell origin-target" href="([^"]+)".*?aria-label="([^"]+)">T<', grid)[0]
+    assert words == "integration-tests: red on the target branch too"
+    assert FAILURES[4].fingerprint in address
+    assert "cell origin-change" not in grid.split("<tbody>")[1], "what a merge request broke is not broken there"
+
+
 async def test_a_flaky_job_is_marked_in_the_grid(tmp_path: Path) -> None:
     async with staged("failing-test", tmp_path) as stage:
         await save_runs(stage, ("acme/shop", FLAKY_TEST, 0))

@@ -31,6 +31,7 @@ from hummingbird.core.protocols.run_figures import (
     SpendingTables,
 )
 from hummingbird.core.sessions import FailedJob, SessionSummary, load_summary
+from hummingbird.core.verdicts import FailureOrigin
 
 RUN_TABLES = (
     """CREATE TABLE runs (
@@ -54,6 +55,7 @@ RUN_TABLES = (
     "UPDATE sessions SET stamp = ''",  # so that sessions that were indexed before get their rows
 )
 
+_ON_TARGET = FailureOrigin.TARGET.value
 _PUT_RUN = "INSERT OR REPLACE INTO runs VALUES (?, ?, date(?, 'unixepoch'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PUT_JOB = "INSERT INTO failed_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _PUT_PIPELINE = "INSERT OR REPLACE INTO pipelines VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -221,11 +223,12 @@ def list_pipelines(
     made = []
     for _, own, _, at, content, session in rows:
         pipeline = msgspec.json.decode(content, type=PipelineStatus)
-        if not own:
-            made.append(SeenPipeline(pipeline, at))
-            continue
         row = index.execute(_SUMMARY, (session,)).fetchone()
         summary = load_summary(row[1]) if row else None
+        if not own:
+            judged = summary.jobs if summary else ()
+            made.append(SeenPipeline(pipeline, at, judged=tuple(job for job in judged if job.origin == _ON_TARGET)))
+            continue
         session_id, request = (row[0], summary.request) if summary else ("", "")
         made.append(SeenPipeline(pipeline, at, session_id, request, summary.jobs if summary else ()))
     return made

@@ -114,7 +114,8 @@ class SpendingTables:
 class SeenPipeline:
     """A pipeline as it was seen last, and the failed jobs that were judged; `session_id` is where.
 
-    Empty for a pipeline of the target branch, which no session was about.
+    For a pipeline of a target branch, which no session was about, `session_id` is empty, and `judged` are the jobs that
+    a merge request found red there too.
     """
 
     pipeline: PipelineStatus
