@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+from hummingbird.app.chat_command import _replace_closed_streams
+
 
 def test_a_chat_starts_without_the_clients_of_clusters_and_vendors() -> None:
     code = "import sys, hummingbird.app.chat_command; print(*sorted(sys.modules))"
@@ -13,3 +17,13 @@ def test_a_chat_starts_without_the_clients_of_clusters_and_vendors() -> None:
     own = ("evidence.report_preview", "evidence.logs.log_preview", "queues.sqs", "storage.bucket_sessions")
     unneeded |= {f"hummingbird.{name}" for name in own}
     assert loaded.isdisjoint(unneeded)
+
+
+def test_streams_that_were_closed_before_the_start_take_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    _replace_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
+        print("gone", file=stream)
+        assert not stream.isatty()
+        stream.close()

@@ -85,9 +85,13 @@ async def test_a_store_that_is_away_takes_nothing_out_of_a_conversation(tmp_path
             folder.write_text("in the way")  # a file where the folder should be: nothing can be written
             assert (await mine.say("two")).text == "answer 1"
             assert (await mine.say("three")).text == "answer 2"
+            await mine.wait_until_stored()
+            assert not mine.status().is_kept, "nobody is told to resume it"
             folder.unlink()
             moved.rename(folder)
             assert (await mine.say("four")).text == "answer 3"
+            await mine.wait_until_stored()
+            assert mine.status().is_kept
         _all_of_it(here, session)
 
 

@@ -1,5 +1,6 @@
 """Events as a person sees them: each thing once, whatever streamed before."""
 
+from hummingbird.agent.prompts import PROCESS_ENDED
 from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.screen import BlockKind
 from hummingbird.core.events import (
@@ -232,3 +233,11 @@ def test_an_interrupted_command_shows_the_end_of_what_it_had_printed_without_wor
     screen, _ = told(*finished("terminal", text, '{"command":"make"}', outcome=ToolOutcome.UNKNOWN))
     tail = "\n".join(f"    line {number}" for number in range(3, 8))
     assert screen.lines == ["✗ Run make: interrupted", "    … 3 more lines (Ctrl-O shows all)", tail]
+
+
+def test_what_an_earlier_process_left_behind_and_calls_that_never_began_are_not_shown() -> None:
+    left = ToolFinished(call_id="t", name="terminal", text=UNKNOWN_OUTCOME, outcome=ToolOutcome.UNKNOWN)
+    skipped = ToolFinished(call_id="u", name="terminal", text="[not run]", outcome=ToolOutcome.SKIPPED)
+    end = RunEnded(run_id="r", reason=EndReason.INTERRUPTED, text="No answer was produced.", sentence=PROCESS_ENDED)
+    screen, _ = told(EntryRecorded(left), EntryRecorded(skipped), EntryRecorded(end))
+    assert (screen.lines, screen.blocks) == ([], [])

@@ -223,9 +223,7 @@ class AgentLoop:
             raise UsageError("This session has a history of its own; start a new session to bring another one.")
         if self.state.active:
             self._settle_open_calls()
-            self._record_end(
-                EndRun(EndReason.INTERRUPTED, sentence="The process of this run ended before the run did.")
-            )
+            self._record_end(EndRun(EndReason.INTERRUPTED, sentence=prompts.PROCESS_ENDED))
         self._open_session(history)
         # an order comes to a session only while no run of it has answered, so there is nothing to reply to
         goes_on = resumed and source is not MessageSource.ORDER

@@ -42,6 +42,7 @@ workflow again from the start: use what is already in this conversation and in t
 where the question needs it.\
 """
 
+PROCESS_ENDED = "The process of this run ended before the run did."
 NO_ANSWER = "No answer was produced."
 
 _NEW_SANDBOX = "The sandbox of the earlier part of this session is gone; this is a new one."

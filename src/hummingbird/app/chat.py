@@ -149,6 +149,7 @@ class ChatPartner:
             context_limit=self._context_limit,
             bill=state.ledger.bill(),
             mode=self._context.chat_rules.mode,
+            is_kept=self._context.session_holder.keeps(self._session_id),
             background=(*self._context.terminal.list_running(), *(delegate.status_lines() if delegate else ())),
         )
 

@@ -38,6 +38,7 @@ def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *
 
     Raises HummingbirdError if it cannot start.
     """
+    _replace_closed_streams()
     found, remark = find_explicit_config(config, os.environ, Path.cwd())
     configuration = load_config(found, os.environ)
     check_sandbox_choice(configuration.settings, chosen)
@@ -78,6 +79,13 @@ def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *
         if query == "-":
             return asyncio.run(answer_one(made, "", piping, piped=read_query(open_standard_input())))
         return asyncio.run(answer_one(made, query, piping, piped=read_piped_input()))
+
+
+def _replace_closed_streams() -> None:
+    """Discard what is written to streams that were closed before the start (`>&-`); Python has None for them."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the end
 
 
 async def _create_observed_partner(

@@ -333,6 +333,10 @@ class TurnSessionHolder:
         """Return the entries of the current session as of its last turn."""
         return self._held.journal.entries() if self._held and self._held_id == self._current_id else self._last_entries
 
+    def keeps(self, session_id: str) -> bool:
+        """Return whether the current session has entries, all of which were stored when its last turn ended."""
+        return bool(self.entries()) and session_id not in self._unstored_entries
+
     def switch_to(self, session_id: str, entries: Sequence[JournalEntry]) -> None:
         """Make another session the current one; `entries` are its entries so far."""
         self._current_id, self._last_entries = session_id, entries

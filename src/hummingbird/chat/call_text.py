@@ -61,6 +61,8 @@ def describe_call(name: str, arguments: Mapping[str, Any], *, done: bool = False
         case "process":
             what = {"list": "List", "read": "Read", "kill": "End"}.get(given("action"), "Process")
             return f"{what} background process{'es' if what == 'List' else ' ' + given('number')}"
+        case "clarify":
+            return "Asked you" if done else "Ask you"
         case "todo":
             return f"{'Changed' if done else 'Change'} the to-do list"
         case "memory":

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hummingbird.agent.prompts import PROCESS_ENDED
 from hummingbird.agent.tools.results import without_fence
 from hummingbird.chat.call_text import (
     COMMAND_TOOLS,
@@ -234,8 +235,10 @@ class Narrator:
         was = self._running.pop(entry.call_id, None)
         self._set_activity("running tools" if self._running else "thinking")
         self.todos_changed = self.todos_changed or entry.name == _TODO_TOOL
-        if entry.outcome is ToolOutcome.DENIED:
-            return  # the decision was shown, with its reason
+        if entry.outcome in {ToolOutcome.DENIED, ToolOutcome.SKIPPED}:
+            return  # the decision was shown with its reason, or the end of the run is
+        if was is None and entry.outcome is ToolOutcome.UNKNOWN:
+            return  # of a run whose process ended: that is told when the session is gone on with
         arguments = was.arguments if was else {}
         good = entry.outcome is ToolOutcome.OK
         well = good and (entry.name not in COMMAND_TOOLS or exit_code(entry.text) in {0, None})
@@ -314,6 +317,8 @@ class Narrator:
             self._screen.say(f"! {failure}{then}", Tone.DIM)
 
     def _show_end(self, entry: RunEnded) -> None:
+        if entry.sentence == PROCESS_ENDED:
+            return  # an earlier run: that is told when the session is gone on with
         shown = "".join(self._streamed).strip() or self._last_answer.strip()
         self._flush()
         self._is_running, self._activity = False, ""

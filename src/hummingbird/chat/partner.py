@@ -33,7 +33,7 @@ class ChatStatus:
     """The state of the conversation, for a status line.
 
     `context_limit` is the number of tokens that the context may have. `background` has one line for each background
-    process or sub-agent, its number first.
+    process or sub-agent, its number first. `is_kept`: the session can be resumed.
     """
 
     session_id: str
@@ -43,6 +43,7 @@ class ChatStatus:
     bill: Bill
     mode: PermissionMode = PermissionMode.ASK
     background: tuple[str, ...] = ()
+    is_kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)

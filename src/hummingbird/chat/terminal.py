@@ -674,9 +674,10 @@ async def run_terminal_chat(partner_of: PartnerFactory, setting: TerminalSetting
             with log_to_screen(terminal):
                 await terminal.run(talk)
         finally:
-            session = partner.status().session_id
             await talk.close()
-    terminal.say(f"The session is kept: hummingbird chat --resume {session[:ID_CHARS]}", Tone.DIM)
+    left = partner.status()
+    if left.is_kept:
+        terminal.say(f"The session is kept: hummingbird chat --resume {left.session_id[:ID_CHARS]}", Tone.DIM)
     terminal.print_remaining()
     return 0
 
