@@ -35,11 +35,15 @@ from hummingbird.models.google_credentials import GoogleToken
 from tests.config.files import CONTINUITY, OLDER
 from tests.contracts.queues.backends.ministack import REGION, Ministack
 from tests.journeys.service.stage import Stage, _give_tokens
-from tests.standins.vendors.script import Script, Turn
+from tests.standins.vendors.script import Call, Script, Turn
 from tests.standins.vendors.server import VendorLab
 
 CASE, TENANT = "compiler-error", "redhat/hummingbird/containers"
 OLD_SHAS = [f"{number}" * 40 for number in range(1, 5)]
+LARGE_DIFF = (
+    "diff --git a/wing.txt b/wing.txt\nnew file mode 100644\n--- /dev/null\n+++ b/wing.txt\n@@ -0,0 +1,2000 @@\n"
+    + "".join(f"+line {number} of the wing, which has many\n" for number in range(2_000))
+)
 QUESTION = "Can you look at the clair-scan timeout more closely?"
 
 
@@ -208,8 +212,14 @@ async def test_all_of_it_goes_on(
     tmp_path: Path, cloud: Ministack, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pipeline failure, review, command with overrides, reply, auto-resolve and rate limit, in one life."""
-    turns = [Turn(text="The compiler said no."), Turn(text="Read by Claude."), Turn(text="It waits for a scan.")]
-    async with moved(tmp_path, cloud, monkeypatch, CONTINUITY, [*turns, Turn(text="The new commit is fine.")]) as stage:
+    turns = [
+        Turn(text="The compiler said no."),
+        Turn(text="Read by Claude."),
+        Turn(text="It waits for a scan."),
+        Turn(calls=(Call("gitlab_get_mr_unified_diff", {"iid": 4262}),)),
+        Turn(text="The new commit is fine."),
+    ]
+    async with moved(tmp_path, cloud, monkeypatch, CONTINUITY, turns) as stage:
         caplog.set_level(logging.INFO, "hummingbird")
         head, iid, project, who = stage.ask(
             lambda world: (
@@ -259,8 +269,10 @@ async def test_all_of_it_goes_on(
         # a push resolves what is about older commits, and the new one is reviewed
         today = stage.ends()[0].thread
         assert not stage.resolved(today)
-        new = stage.push("c" * 40)
+        new = stage.push("c" * 40, diff=LARGE_DIFF)
         await stage.until(ends(4))
+        read = stage.asked()[-1][1]
+        assert all(f"line {number} of the wing" in read for number in range(2_000)), "max_inline_size: 200000"
         await stage.until(lambda: all(map(stage.resolved, [today, *threads])))
         assert not stage.resolved(reviewed), "code-review does not resolve on push in this configuration"
 
