@@ -358,6 +358,9 @@ PIECES = st.sampled_from(
     [
         ("<!-- please reply above this line -->\nWhy does it fail?", True, True),
         ('<!-- hummingbird-session: {"id":"1"} -->\nMine.', True, False),
+        ("<!-- hummingbird-session-answer: 7 -->\nNo such workflow.", True, False),
+        ("Why does it fail? And what is this hummingbird-session in your note?", True, True),
+        ('It says <!-- hummingbird-session: {"id":"1"} --> at its top. Why does it fail?', True, True),
         ('<!-- other-bot: {"run": 1} -->\nPassed.', True, False),
         ("<!-- danger-bot -->\n2 warnings", False, False),
     ],

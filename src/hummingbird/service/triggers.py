@@ -240,9 +240,7 @@ def _decide_note(
         return IgnoreDecision("the note was edited, and only new notes start anything")
     if note.author.id in bot_ids:
         return IgnoreDecision("we wrote the note ourselves")
-    prefix = settings.session_marker_prefix
-    by_program = _HIDDEN_DATA.match(note.text) or prefix in note.text if note.reply else _HIDDEN.match(note.text)
-    if by_program:
+    if _is_by_program(note, settings.session_marker_prefix):
         return IgnoreDecision("a program wrote the note, for it begins with a hidden comment")
     said = parse_note(note.text, settings.trigger_prefix)
     if said.name is not None:
@@ -253,6 +251,14 @@ def _decide_note(
         text = missing_workflow_text([one.workflow for one in here], settings.trigger_prefix)
         return AnswerDecision(reason="a command without a workflow", text=text)
     return IgnoreDecision("a comment that is not for us")
+
+
+def _is_by_program(note: NoteWritten, marker_prefix: str) -> bool:
+    """Tell whether a note begins as those of programs do; a marker further on is only quoted by a person."""
+    if not note.reply:
+        return bool(_HIDDEN.match(note.text))
+    marked = re.match(rf"\s*<!--\s*{re.escape(marker_prefix)}", note.text)
+    return bool(marked or _HIDDEN_DATA.match(note.text))
 
 
 def _decide_emoji(event: EmojiChanged, bot_ids: frozenset[int]) -> TriggerDecision:
