@@ -136,7 +136,10 @@ async def test_answers_have_what_the_pages_show(tmp_path: Path) -> None:
                 101,
                 "acme/shop",
             )
-            assert one["answer"].startswith("**`unit-tests`**: CartTest")
+            first, said = one["answer"].split("\n\n---\n\n")
+            assert "**Yours.** The rules say so." in first, "as in the note, what rules say comes first"
+            assert "→     org.opentest4j.AssertionFailedError" in first
+            assert said.startswith("**`unit-tests`**: CartTest")
             assert one["citations"] == ["Quoted lines: 2 checked, 2 found."]
             assert [each["id"] for each in (await asked("/runs", text="voucher", verdict="change"))["items"]] == [run]
             (failure,) = (await asked("/failures", project="acme/shop"))["items"]

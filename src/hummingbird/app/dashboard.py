@@ -19,7 +19,7 @@ from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
 from hummingbird.app.stores import StatePaths, failure_ledger, spending_ledger, vote_ledger
 from hummingbird.config.configuration import Configuration
 from hummingbird.core.errors import CommandFailed, HummingbirdError, QueueUnusable, UsageError
-from hummingbird.core.journal import JournalEntry, RunEnded
+from hummingbird.core.journal import JournalEntry, RunEnded, RunStarted
 from hummingbird.core.limits import REMOVAL_S
 from hummingbird.core.orders import OrderCause, WorkOrder, encode_envelope, order_id_for
 from hummingbird.core.protocols.observer import Clock
@@ -43,6 +43,7 @@ from hummingbird.core.protocols.storage import (
     VoteStore,
 )
 from hummingbird.core.sessions import METADATA, SessionSummary, find_subject, load_summary
+from hummingbird.core.verdicts import ObservedFailure
 from hummingbird.core.votes import VOTES_KEPT
 from hummingbird.dashboard.access import TOKEN_VARIABLE, DashboardAccess
 from hummingbird.dashboard.application import Dashboard
@@ -63,6 +64,7 @@ from hummingbird.dashboard.rendering import format_size as shown_size
 from hummingbird.dashboard.views import PageRenderer
 from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode
 from hummingbird.sandboxes.registry import SandboxRegistry
+from hummingbird.service.failure_summary import write_excerpt, write_summary
 
 # The archive of a session's sandbox comes from untrusted commands: it is unpacked in another sandbox, never on this
 # machine.
@@ -319,7 +321,10 @@ def _dollars(limit: Decimal | None) -> float | None:
 
 
 def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEntry]) -> CheckedAnswer:
-    """Return the newest answer of a session as it is posted, with the counts that its note tells; else an empty one."""
+    """Return the newest answer of a session as it is posted, with the counts that its note tells; else an empty one.
+
+    As in the note, what rules say comes first: what failed, whose it is, what to do next.
+    """
     ends = [number for number, one in enumerate(entries, 1) if isinstance(one, RunEnded) and one.answered]
     if not ends:
         return CheckedAnswer("")
@@ -330,7 +335,28 @@ def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEn
         mode = CitationMode.STRICT
     told = entries[: ends[-1]]  # a run that goes on has no outcome yet
     result = result_from_journal(told, known=link_addresses(configuration.settings), citations=mode)
-    return CheckedAnswer(result.outcome.text, result.tallies)
+    first, verdict = "", result.verdict
+    if verdict is not None:
+        failures = _seen_failures(told)
+        order = WorkOrder(
+            id="",
+            session_id="",
+            cause=OrderCause.PIPELINE,
+            workflow=begun.workflow,
+            project=begun.project,
+            mr_iid=begun.mr_iid,
+            sha=begun.sha,
+            pipeline_id=begun.pipeline_id,
+        )
+        summary = write_summary(verdict, failures, order, configuration.settings, result.outcome.text)
+        first = "\n\n".join(filter(None, (summary, write_excerpt(verdict, failures), "---")))
+    return CheckedAnswer("\n\n".join(filter(None, (first, result.outcome.text))), result.tallies)
+
+
+def _seen_failures(entries: Sequence[JournalEntry]) -> Sequence[ObservedFailure]:
+    """Return the failures that the newest run about any knew of when it began."""
+    runs = (one.background for one in reversed(entries) if isinstance(one, RunStarted))
+    return next((one.failures for one in runs if one is not None and one.failures), ())
 
 
 def create_dashboard(

@@ -155,6 +155,11 @@ def origin_days(figures: RunFigures, days: Sequence[date], *, jobs: bool = False
     return {origin: [counted.get(day, 0.0) for day in days] for origin, counted in found.items()}
 
 
+def count_of(number: int, what: str) -> str:
+    """Return the number with its noun, in the plural unless it is one."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def count_text(value: float) -> str:
     return f"{value:,.0f}"
 
@@ -429,7 +434,7 @@ class RunPages:
             period=period,
             periods=PERIODS,
             total={**_spending_view(total, total.usd), "cost": dollar_text(total.usd)},
-            unpriced=_unpriced_text(total.unpriced),
+            sessions=count_of(total.sessions, "session") + _unpriced_text(total.unpriced),
             chart=DayChart(days, series, "US dollars", dollar_text).template_values,
             tables=[(title, [_spending_view(one, total.usd) for one in groups]) for title, groups in named],
             days=[_spending_view(one, total.usd) for one in reversed(tables.days)],
@@ -449,12 +454,16 @@ def _overview_tiles(
     figures: RunFigures, pipelines: Mapping[str, Sequence[float]], jobs: Mapping[str, Sequence[float]]
 ) -> list[tuple[str, str, str]]:
     total, times = figures.total, figures.overall
-    answered = f"{times.answers:,} answers, 90 % within {format_duration(times.p90_s)}" if times.answers else ""
-    failed = sum(map(sum, jobs.values()))
+    answered = f"{count_of(times.answers, 'answer')}, 90 % within {format_duration(times.p90_s)}"
+    failed = int(sum(map(sum, jobs.values())))
     return [
-        ("Failed pipelines", count_text(sum(map(sum, pipelines.values()))), f"{failed:,.0f} failed jobs in them"),
-        ("Time to answer", format_duration(times.p50_s), answered or "nothing answered yet"),
-        ("Cost", dollar_text(total.usd), f"{total.sessions:,} sessions{_unpriced_text(total.unpriced)}"),
+        (
+            "Failed pipelines",
+            count_text(sum(map(sum, pipelines.values()))),
+            f"{count_of(failed, 'failed job')} in them",
+        ),
+        ("Time to answer", format_duration(times.p50_s), answered if times.answers else "nothing answered yet"),
+        ("Cost", dollar_text(total.usd), count_of(total.sessions, "session") + _unpriced_text(total.unpriced)),
         ("Read from the cache", format_percentage(total.cached, total.tokens), f"of {total.tokens:,} tokens in"),
     ]
 
@@ -472,13 +481,13 @@ def _answer_chart(times: Sequence[AnswerTimes], days: Sequence[date]) -> dict[st
 
 
 def _unpriced_text(calls: int) -> str:
-    return f", {calls:,} {'call' if calls == 1 else 'calls'} without a known price" if calls else ""
+    return f", {count_of(calls, 'call')} without a known price" if calls else ""
 
 
 def _seconds_text(seconds: float) -> str:
     if seconds >= 7_200:
         return f"{seconds / 3_600:.3g} h"
-    return f"{seconds / 60:.3g} min" if seconds >= 60 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.3g} min" if seconds >= 60 else f"{seconds:.3g} s"
 
 
 def _sightings_chart(counted: Mapping[date, float], days: Sequence[date]) -> dict[str, Any]:
