@@ -140,10 +140,10 @@ class ScriptedPartner:
         return f"[image {len(self.images)}: {image.name}]"
 
     def own_commands(self) -> Mapping[str, str]:
-        return {"review": "Reviews."}
+        return {"critique": "Reviews."}
 
     def expand_command(self, name: str, argument: str) -> str:
-        return f"Review {argument}" if name == "review" else ""
+        return f"Review {argument}" if name == "critique" else ""
 
     def servers(self) -> Sequence[str]:
         return ["time: 2 tools"]

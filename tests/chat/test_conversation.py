@@ -262,7 +262,7 @@ async def test_approve_is_no_answer_to_a_question_for_words(stage: Stage) -> Non
         ("/context", "results of tools"),
         ("/diff", "+new"),
         ("/mcp", "time: 2 tools"),
-        ("/skills", "/review  Reviews."),
+        ("/skills", "/critique  Reviews."),
         ("/export", "The session is in"),
         ("!make", "ran make"),
         ("# tests run with make", "Remembered tests run with make."),
@@ -297,7 +297,7 @@ async def test_quit_leaves_and_stop_ends_the_run_without_losing_what_waits(stage
 
 
 async def test_an_own_command_is_sent_as_what_it_stands_for(stage: Stage) -> None:
-    await stage.did("/review main", "/init")
+    await stage.did("/critique main", "/init")
     assert stage.partner.heard[0] == "Review main"
     assert "write AGENTS.md" in stage.partner.heard[1]
 
@@ -348,3 +348,19 @@ async def test_a_model_is_chosen_from_a_list(stage: Stage) -> None:
     await asyncio.wait_for(stage.talk.wait_until_idle(), 60)
     assert stage.partner.heard == ["/model owl"]
     assert "From the next message on: scripted:owl" in stage.screen.text
+
+
+async def test_review_asks_for_one_and_a_persons_own_command_of_that_name_comes_first(stage: Stage) -> None:
+    await stage.did("/review the wings")
+    assert stage.partner.heard[0].startswith("Review the changes of this workspace since its last commit")
+    assert stage.partner.heard[0].endswith("Look at this above all: the wings")
+    stage.partner.expand_command = lambda name, argument: f"my {name} of {argument}"  # type: ignore[method-assign]
+    await stage.did("/review the beak")
+    assert stage.partner.heard[1] == "my review of the beak"
+
+
+async def test_status_names_the_session_and_ps_what_goes_on(stage: Stage) -> None:
+    shown = await stage.did("/status", "/ps")
+    assert "Session abcdef123456 in" in shown
+    assert "ask before anything that changes or sends." in shown
+    assert "Nothing goes on in the background." in shown

@@ -99,7 +99,7 @@ def completed(start: Path, text: str) -> list[str]:
 
 
 def test_commands_are_completed_at_the_beginning_alone(tmp_path: Path) -> None:
-    assert completed(tmp_path, "/re") == ["/resume ", "/rewind", "/rename ", "/retry"]
+    assert completed(tmp_path, "/re") == ["/resume ", "/rewind", "/rename ", "/retry", "/review "]
     assert completed(tmp_path, "say /re") == []
     assert not can_complete(Document("mail me@exa"))
 
@@ -117,7 +117,7 @@ async def test_models_sessions_own_commands_and_words_are_completed_after_a_comm
     assert await offered("/model ow") == ["owl"]
     assert await offered("/resume ") == [one.session_id[:12] for one in listed]
     assert await offered(f"/resume {listed[0].title[:3]}") == [listed[0].session_id[:12]]
-    assert await offered("/rev") == ["/review "]
+    assert await offered("/cri") == ["/critique "]
     assert await offered("/undo f") == ["files"]
     (tmp_path / "talk.md").touch()
     assert await offered("/export ta") == ["talk.md"]

@@ -110,8 +110,16 @@ INIT_MESSAGE = (
     "(with the commands, tried), how it is laid out, and the conventions that a newcomer would get wrong. At most "
     "sixty lines; only what you have seen. If there is one already, improve it."
 )
-ALIASES = {"exit": "quit", "clear": "new", "compact": "compress"}
-_COSTLY = {"compress", "continue", "init", "retry"}  # never meant by a beginning alone
+REVIEW_MESSAGE = (
+    "Review the changes of this workspace since its last commit, staged ones and new files included. Name what is "
+    "wrong or risky, the most important first, each with file and line and how to mend it; say so if there is nothing. "
+    "Change no file."
+)
+ALIASES = {
+    **{"exit": "quit", "clear": "new", "compact": "compress", "status": "cost", "usage": "cost", "branch": "fork"},
+    **{"tasks": "ps", "bashes": "ps", "todos": "todo", "allowed-tools": "permissions"},
+}
+_COSTLY = {"compress", "continue", "init", "retry", "review"}  # never meant by a beginning alone
 _WORD = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?\Z", re.DOTALL)
 
 
@@ -145,11 +153,14 @@ def help_page() -> str:
     shown = {f"/{one.name} {one.argument}".strip(): one.help for one in COMMANDS.values()}
     width = max(map(len, shown))
     keys = (
-        "Enter sends; Alt-Enter or Ctrl-J start a new line; Up, Down and Ctrl-R search what you typed before.\n"
+        "Enter sends; Alt-Enter, Shift-Enter, Ctrl-J, or \\ before Enter, start a new line.\n"
+        "Up, Down and Ctrl-R search what you typed before.\n"
         "Ctrl-C interrupts the run, pressed twice it leaves; Ctrl-D leaves. @path attaches a file or an image to the\n"
         "message; Ctrl-V pastes the image in the clipboard.\n"
         "A message sent during a run waits until the run ends; /steer sends one into the run. Esc interrupts.\n"
         "Shift-Tab changes the mode; Ctrl-O shows all of the newest result; Ctrl-G opens the input in $EDITOR.\n"
+        "Esc Esc clears the input, or goes back to an earlier message; Ctrl-S puts the input aside; Alt-P lists models."
+        "\n"
         "!command runs it yourself and shows the model the result; # and a line adds it to the memory."
     )
     return "\n".join(f"{name:<{width}}  {text}" for name, text in shown.items()) + f"\n\n{keys}"
@@ -309,7 +320,7 @@ async def _stop(talk: CommandContext, argument: str) -> None:
 
 
 async def _cost(talk: CommandContext, _: str) -> None:
-    talk.screen.say(cost_page(talk.partner.status()))
+    talk.screen.say(cost_page(talk.partner.status(), str(talk.start_folder)))
 
 
 async def _verbose(talk: CommandContext, _: str) -> None:
@@ -405,6 +416,18 @@ async def _init(talk: CommandContext, _: str) -> None:
     talk.say_next(INIT_MESSAGE)
 
 
+async def _review(talk: CommandContext, argument: str) -> None:
+    if own := talk.partner.expand_command("review", argument):  # a person's own command of this name
+        talk.say_next(own)
+        return
+    talk.say_next(f"{REVIEW_MESSAGE} Look at this above all: {argument}" if argument else REVIEW_MESSAGE)
+
+
+async def _ps(talk: CommandContext, _: str) -> None:
+    running = talk.partner.status().background
+    talk.screen.say("\n".join(running) or "Nothing goes on in the background.")
+
+
 async def _steer(talk: CommandContext, argument: str) -> None:
     if not argument:
         raise UsageError("Say what to do: /steer and your words. They reach the run at its next turn.")
@@ -441,13 +464,15 @@ COMMANDS = {
         ChatCommand("continue", "", "go on with a run that was cut off", _continue),
         ChatCommand("retry", "", "send the last message again", _retry),
         ChatCommand("stop", "[N]", "stop the run and all background work, or only number N", _stop, anytime=True),
-        ChatCommand("cost", "", "show the cost and how full the context is", _cost, anytime=True),
+        ChatCommand("cost", "", "show session, model, mode, cost and how full the context is", _cost, anytime=True),
         ChatCommand("verbose", "", "show or hide tool results and reasoning", _verbose, anytime=True),
         ChatCommand("context", "", "show what fills the context", _context, anytime=True),
         ChatCommand("diff", "", "show what has changed in the workspace since the last commit", _diff, anytime=True),
         ChatCommand("copy", "", "copy the last answer to the clipboard", _copy),
         ChatCommand("export", "[FILE]", "write the session to a Markdown file", _export),
         ChatCommand("init", "", "let the agent write AGENTS.md for this project", _init),
+        ChatCommand("review", "[focus]", "let the agent review what has changed since the last commit", _review),
+        ChatCommand("ps", "", "list background processes and sub-agents; /stop N ends one", _ps, anytime=True),
         ChatCommand("mcp", "", "list the MCP servers", _mcp, anytime=True),
         ChatCommand("skills", "", "list the skills and your own commands; /NAME uses one", _skills, anytime=True),
         ChatCommand("memory", "", "show the agent's memory", _memory, anytime=True),

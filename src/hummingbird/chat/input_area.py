@@ -232,7 +232,7 @@ class ChatCompleter(Completer):
         partner = self._partner()
         with suppress(HummingbirdError):  # one of them cannot be read
             for name, about in partner.own_commands().items() if partner else ():
-                if f"/{name}".startswith(before.lower()):
+                if f"/{name}".startswith(before.lower()) and name not in COMMANDS:
                     yield Completion(f"/{name} ", -len(before), display_meta=shorten_line(about, _ABOUT_CHARS))
 
 
@@ -335,6 +335,14 @@ class KeyHandler(Protocol):
         """Handle Ctrl-V."""
         ...
 
+    def stash(self) -> None:
+        """Handle Ctrl-S."""
+        ...
+
+    def choose_from(self, command: str) -> None:
+        """Run a command that shows a list, without losing what is typed."""
+        ...
+
     def decline(self) -> None: ...
     @property
     def is_picker_open(self) -> bool: ...
@@ -356,12 +364,16 @@ class KeyHandler(Protocol):
 def key_bindings(typed: KeyHandler) -> KeyBindings:
     keys = KeyBindings()
     here = has_focus(typed.buffer)
+    at_question = Condition(lambda: typed.is_question_open or typed.is_picker_open)
 
     @keys.add("enter", filter=here)
     def _send(_: KeyPressEvent) -> None:
         state = typed.buffer.complete_state
         if state and state.current_completion:
             typed.buffer.complete_state = None
+        elif typed.buffer.document.text_before_cursor.endswith("\\"):
+            typed.buffer.delete_before_cursor()
+            typed.buffer.newline(copy_margin=False)
         else:
             typed.submit()
 
@@ -391,6 +403,22 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     def _paste_image(_: KeyPressEvent) -> None:
         typed.paste_image()
 
+    @keys.add("c-s", filter=here & ~at_question)
+    def _stash(_: KeyPressEvent) -> None:
+        typed.stash()
+
+    @keys.add("escape", "p", filter=here & ~at_question)
+    def _choose_model(_: KeyPressEvent) -> None:
+        typed.choose_from("/model")
+
+    @keys.add("escape", "escape", filter=here & ~at_question & ~has_completions & ~Condition(lambda: typed.is_working))
+    def _rewind(_: KeyPressEvent) -> None:
+        if typed.buffer.text:
+            typed.buffer.reset(append_to_history=True)
+        else:
+            typed.choose_from("/rewind")
+
+    @keys.add("c-x", "c-e", filter=here)
     @keys.add("c-g", filter=here)
     def _edit(event: KeyPressEvent) -> None:
         event.current_buffer.open_in_editor()

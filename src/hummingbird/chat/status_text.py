@@ -141,9 +141,10 @@ def tool_page(tools: Sequence[ChatToolInfo]) -> str:
     return "\n".join(lines) or "No tools are offered: start with --toolsets to choose some."
 
 
-def cost_page(standing: ChatStatus) -> str:
+def cost_page(standing: ChatStatus, folder: str) -> str:
     share = standing.context_tokens / standing.context_limit if standing.context_limit else 0.0
     return (
+        f"Session {standing.session_id[:ID_CHARS]} in {folder}; {MODE_SENTENCES[standing.mode]}.\n"
         f"{standing.bill}\n{standing.context_tokens:,} of {standing.context_limit:,} tokens of context ({share:.0%}) "
         f"with {standing.model}; {cost_text(standing.bill)} in this session"
     )

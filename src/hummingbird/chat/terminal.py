@@ -18,8 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -35,6 +33,7 @@ from hummingbird.chat.attachments import (
     read_dropped_image,
     repair_utf8,
 )
+from hummingbird.chat.commands import parse_command
 from hummingbird.chat.conversation import TerminalConversation
 from hummingbird.chat.garbage_collection import freeze_garbage_collector
 from hummingbird.chat.input_area import (
@@ -71,10 +70,10 @@ from hummingbird.chat.screen import (
 from hummingbird.chat.status_text import ID_CHARS, build_status_line, todo_page
 from hummingbird.chat.terminal_io import (
     BufferedOutput,
+    ResizingApplication,
     create_keyboard,
     create_output,
     read_clipboard_image,
-    rows_pushed_down,
     terminal_reflows,
 )
 from hummingbird.core.errors import UsageError
@@ -107,60 +106,6 @@ class TerminalSettings:
     first: str = ""
 
 
-class ResizingApplication(Application[None]):
-    """An application whose frames always fit the size that the terminal has when they are written.
-
-    A terminal may change its size at any moment, and the signal comes later. Many terminals then rewrap their lines,
-    which moves the last frame; prompt_toolkit erases as if they did not. A frame made for another size would erase
-    lines above it, or leave parts of the last frame behind.
-    """
-
-    reflows_lines = False
-    _drawn_for: Size | None = None
-
-    def draw(self, above: str | None = None) -> None:
-        """Draw what has changed.
-
-        With `above`, or after a resize, erase the last frame, print `above` in its place and draw everything below it.
-        If the size changes meanwhile, write nothing and start again.
-        """
-        if not self._is_running or self._running_in_terminal:
-            return
-        output, renderer = self.output, self.renderer
-        assert isinstance(output, BufferedOutput)
-        output.flush()
-        while True:
-            size, written = output.get_size(), (renderer._last_screen, renderer._cursor_pos)
-            with output.hold():
-                if above is not None or size != self._drawn_for:
-                    self._erase(size)
-                    output.write_raw(above or "")
-                super()._redraw()
-                if output.get_size() == size:
-                    self._drawn_for = size
-                    return
-                output.discard()
-            renderer._last_screen, renderer._cursor_pos = written
-
-    def _erase(self, size: Size) -> None:
-        screen = self.renderer.last_rendered_screen
-        if self.reflows_lines and screen is not None:
-            cursor = screen.get_cursor_position(self.layout.current_window)
-            rows = [screen.data_buffer[row] for row in range(cursor.y)]
-            widths = [max((at + 1 for at, cell in row.items() if cell.char != " "), default=0) for row in rows]
-            self.output.cursor_up(rows_pushed_down(widths, cursor.x, size))
-        self.renderer.erase(leave_alternate_screen=False)
-
-    def _redraw(self, render_as_done: bool = False) -> None:
-        if render_as_done:
-            super()._redraw(render_as_done)
-        else:
-            self.draw()
-
-    def _on_resize(self) -> None:
-        self.draw("")
-
-
 class ChatTerminal:
     """The terminal as a Screen, and the handler of its keys (KeyHandler)."""
 
@@ -172,6 +117,7 @@ class ChatTerminal:
         self._changed = True
         self._lines: StyleAndTextTuples = []
         self._draft = ""  # the input while a question is being answered
+        self._stashed = ""  # input that was put aside
         self._asking = False
         self._menu_letter: tuple[str, asyncio.TimerHandle] | None = None
         self._interrupted_at = 0.0
@@ -246,7 +192,7 @@ class ChatTerminal:
 
     def _store_unsent_text(self) -> None:
         """Store text that was not sent in the history, so that Up finds it next time."""
-        for text in (self._draft, self.buffer.text):
+        for text in (self._stashed, self._draft, self.buffer.text):
             if text.strip():
                 self._store_in_history(text)
 
@@ -386,6 +332,7 @@ class ChatTerminal:
             picker.cancel()
         if picker.result.done():
             self.buffer.reset()
+            self._restore_stash()
             self.request_redraw()
 
     def show_newest_result(self) -> None:
@@ -412,7 +359,29 @@ class ChatTerminal:
         self._interrupted_at = 0.0
         self.buffer.reset(append_to_history=bool(text.strip()) and not asked)
         self.conversation.submit(text)
+        if not asked and parse_command(text) is None:
+            self._restore_stash()
         self.request_redraw()
+
+    def stash(self) -> None:
+        """Put what is typed aside until the next message was sent, or take it back."""
+        if self.buffer.text.strip():
+            self._stashed = "\n".join(filter(None, (self._stashed, self.buffer.text)))
+            self.buffer.reset()
+            self.say("· put aside until the next message was sent; Ctrl-S takes it back", Tone.DIM)
+        else:
+            self._restore_stash()
+
+    def _restore_stash(self) -> None:
+        stashed, self._stashed = self._stashed, ""
+        if stashed:
+            self._set_input("\n".join(filter(None, (stashed, self.buffer.text))))
+
+    def choose_from(self, command: str) -> None:
+        assert self.conversation is not None
+        self._stashed = "\n".join(filter(None, (self._stashed, self.buffer.text)))
+        self.buffer.reset()
+        self.conversation.submit(command)
 
     def interrupt_or_leave(self) -> None:
         assert self.conversation is not None

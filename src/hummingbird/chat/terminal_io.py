@@ -7,8 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import Input
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
@@ -85,7 +87,12 @@ class KeyboardInput(Vt100Input):
             yield
 
 
+_SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")  # as terminals send it that tell it from Enter
+
+
 def create_keyboard() -> Input:
+    for sequence in _SHIFT_ENTER:
+        ANSI_SEQUENCES[sequence] = Keys.ControlJ  # a new line
     made = KeyboardInput(sys.stdin)
     made.stdin_reader = LargeChunkReader(sys.stdin.fileno(), encoding=sys.stdin.encoding)
     made.vt100_parser = PasteParser(made.vt100_parser.feed_key_callback)
@@ -171,3 +178,57 @@ def rows_pushed_down(widths: list[int], cursor: int, size: Size) -> int:
     columns = max(1, size.columns)
     above = sum(max(0, -(-width // columns) - 1) for width in widths)
     return above + cursor // columns
+
+
+class ResizingApplication(Application[None]):
+    """An application whose frames always fit the size that the terminal has when they are written.
+
+    A terminal may change its size at any moment, and the signal comes later. Many terminals then rewrap their lines,
+    which moves the last frame; prompt_toolkit erases as if they did not. A frame made for another size would erase
+    lines above it, or leave parts of the last frame behind.
+    """
+
+    reflows_lines = False
+    _drawn_for: Size | None = None
+
+    def draw(self, above: str | None = None) -> None:
+        """Draw what has changed.
+
+        With `above`, or after a resize, erase the last frame, print `above` in its place and draw everything below it.
+        If the size changes meanwhile, write nothing and start again.
+        """
+        if not self._is_running or self._running_in_terminal:
+            return
+        output, renderer = self.output, self.renderer
+        assert isinstance(output, BufferedOutput)
+        output.flush()
+        while True:
+            size, written = output.get_size(), (renderer._last_screen, renderer._cursor_pos)
+            with output.hold():
+                if above is not None or size != self._drawn_for:
+                    self._erase(size)
+                    output.write_raw(above or "")
+                super()._redraw()
+                if output.get_size() == size:
+                    self._drawn_for = size
+                    return
+                output.discard()
+            renderer._last_screen, renderer._cursor_pos = written
+
+    def _erase(self, size: Size) -> None:
+        screen = self.renderer.last_rendered_screen
+        if self.reflows_lines and screen is not None:
+            cursor = screen.get_cursor_position(self.layout.current_window)
+            rows = [screen.data_buffer[row] for row in range(cursor.y)]
+            widths = [max((at + 1 for at, cell in row.items() if cell.char != " "), default=0) for row in rows]
+            self.output.cursor_up(rows_pushed_down(widths, cursor.x, size))
+        self.renderer.erase(leave_alternate_screen=False)
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if render_as_done:
+            super()._redraw(render_as_done)
+        else:
+            self.draw()
+
+    def _on_resize(self) -> None:
+        self.draw("")

@@ -31,13 +31,14 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
 @click.option("--json", "as_json", is_flag=True, help="The same as --output-format stream-json.")
 @click.option(
     "--resume",
+    "-r",
     metavar="[ID]",
     is_flag=False,
     flag_value=PICK_SESSION,
     help="Continue the session whose id starts with ID; without one, choose it from a list.",
 )
-@click.option("--continue", "newest", is_flag=True, help="Continue the last session of this folder.")
-@click.option("--model", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
+@click.option("--continue", "-c", "newest", is_flag=True, help="Continue the last session of this folder.")
+@click.option("--model", "-m", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
 @click.option("--plan", is_flag=True, help="Only read and plan: refuse every tool that writes or sends.")
 @click.option("--allow-edits", is_flag=True, help="Edit files of the workspace without asking.")
 @click.option("--allow", multiple=True, metavar="RULE", help="Allow calls, like 'terminal(git status *)'; repeatable.")
