@@ -49,10 +49,11 @@ def report(*, quick: bool) -> None:
     for _ in range(repeats):
         for name, rows in found.items():
             rows.append(measured(name, number, body))
-    print(f"## Service: the webhook's door, {len(body)} bytes an event, {LANES} connections\n")
+    print(f"## Service: the webhook's endpoint, {len(body)} bytes an event, {LANES} connections\n")
     print(f"{number:,} events each, median of {repeats}, interleaved; the ratio is taken within each repeat.\n")
     print(
-        "| door | requests/s ÷ bare FULL | requests/s | p50 ms | p99 ms | CPU ms a request |\n|---|--:|--:|--:|--:|--:|"
+        "| endpoint | requests/s ÷ bare FULL | requests/s | p50 ms | p99 ms | CPU ms a request |\n"
+        "|---|--:|--:|--:|--:|--:|"
     )
     for name, rows in found.items():
         ratio = statistics.median(row.per_s / plain.per_s for row, plain in zip(rows, found["bare"], strict=True))

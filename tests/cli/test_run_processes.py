@@ -17,6 +17,7 @@ from tests.app.running_on import FILES, WORKFLOW, Site, site
 from tests.cli.typing_in import typed
 from tests.standins.vendors.script import Script, Turn
 from tests.standins.vendors.server import VendorLab
+from tests.thoroughly import also
 
 MODULE = (sys.executable, "-m", "hummingbird")
 AGENT = (str(Path(sys.executable).with_name("hummingbird-agent")),)
@@ -73,9 +74,9 @@ def test_an_event_comes_from_standard_input(tmp_path: Path) -> None:
     assert here.evidence in done.out
 
 
-@pytest.mark.thorough
-def test_what_is_interrupted_can_go_on(tmp_path: Path) -> None:
-    """Exit code 130, and a session that another process goes on with."""
+@pytest.mark.parametrize(("number", "code"), [also(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"])
+def test_what_is_interrupted_can_go_on(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """By Ctrl-C or by whoever ends processes: it says where the session is, and another process goes on with it."""
     folder = tmp_path / "mine"
     script = Script([shell("sleep 60"), Turn(text="Now I know.")])
     with site(tmp_path) as here, VendorLab(script) as lab:
@@ -84,9 +85,9 @@ def test_what_is_interrupted_can_go_on(tmp_path: Path) -> None:
         command = [*named, "--event", here.event(), "--save-session", str(folder)]
         with subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             asyncio.run(until(lambda: begun(folder / "journal.jsonl", "sleep 60")))
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (130, "")
+        assert (process.returncode, out) == (code, "")
         assert "Traceback" not in err
         assert f"--resume-session {folder}" in err
         again = [*named[len(MODULE) :], "--resume-session", str(folder), "--message", "Go on."]

@@ -171,9 +171,9 @@ class RunProgress:
             case ModelAnswered(message=message):
                 said = [f"· {shorten_line(message.text, 100)}"] if message.text and message.calls else []
                 return said + [f"→ {call.name} {shorten_line(call.arguments, 90)}" for call in message.calls]
-            case ToolFinished(text=text, outcome=outcome):
+            case ToolFinished(name=name, text=text, outcome=outcome):
                 body = [f"    {line}" for line in text.splitlines()] if self._verbose else []
-                return [f"  {outcome.value}, {len(text.encode()):,} bytes", *body]
+                return [f"  {name}: {outcome.value}, {len(text.encode()):,} bytes", *body]
             case ModelFailed(sentence=sentence):
                 return [f"! {sentence}"]
             case ModelSwitched(model=model, reason=reason):

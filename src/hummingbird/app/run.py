@@ -6,6 +6,7 @@ The agent's side is the same in both.
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -444,6 +445,9 @@ def is_webhook(body: bytes) -> bool:
     return "object_kind" in (decode_json_object(body) or {})
 
 
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
 def run_command(config: str | None, request: RunRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
     """Run `hummingbird run` and return its exit code: answers go to standard output, all else to standard error.
 
@@ -456,12 +460,31 @@ def run_command(config: str | None, request: RunRequest, chosen: SandboxChoice, 
         configuration=configuration, environment=os.environ, chosen=chosen, on_event=RunProgress(verbose=verbose)
     )
     codes: list[int] = []
+    ended: list[int] = []
+
+    async def run_until_ended() -> None:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None, "a coroutine that asyncio runs is a task"
+
+        def end(number: int) -> None:
+            ended.append(number)
+            task.cancel()
+
+        for number in _ENDING_SIGNALS:
+            loop.add_signal_handler(number, end, number)
+        await run_orders(parts, request, body, lambda done: codes.append(_print_run(done)))
+
     try:
         with log_to_terminal(configuration, verbose=verbose):
-            asyncio.run(run_orders(parts, request, body, lambda done: codes.append(_print_run(done))))
+            asyncio.run(run_until_ended())
     except KeyboardInterrupt:
         _print_resume_hint(request)
         raise
+    except asyncio.CancelledError:
+        if not ended:
+            raise
+        _print_resume_hint(request)
+        return 128 + ended[0]
     return max(codes)
 
 
@@ -506,6 +529,8 @@ def _print_resume_hint(request: RunRequest) -> None:
         _print_error(
             "The merge request has a note of ours without a result; a reply to that note goes on with the session."
         )
+    else:
+        _print_error("The session was not kept; with --save-session FOLDER the next one is.")
 
 
 def _print_error(sentence: str) -> None:

@@ -81,6 +81,16 @@ def _flush_output() -> None:
         sys.stdout.flush()
 
 
+def _usage_error_text(error: click.ClickException) -> str:
+    """Return a wrong option or argument in the form that all errors have: one sentence, and below it what is right."""
+    said = error.format_message().strip()
+    ended = said if said.endswith((".", "!", "?")) else f"{said}."
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return f"hummingbird: {ended}"
+    return f"hummingbird: {ended}\n{context.get_usage()}\n`{context.command_path} --help` says more."
+
+
 def main() -> None:
     """Run the command line; print an error as one sentence that says what to do, and its traceback only with -v."""
     try:
@@ -90,8 +100,11 @@ def main() -> None:
             _flush_output()
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        click.echo(_usage_error_text(error), err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
