@@ -30,7 +30,7 @@ from hummingbird.core.journal import (
     ToolOutcome,
     ToolStarted,
 )
-from hummingbird.core.messages import PRINTED_UNTIL_THEN, UNKNOWN_OUTCOME, AssistantMessage, NoticeKind
+from hummingbird.core.messages import PRINTED_UNTIL_THEN, UNKNOWN_OUTCOME, AssistantMessage, NoticeKind, ToolCall
 from tests.chat.noted_screen import NotedScreen
 
 
@@ -193,7 +193,7 @@ def test_notices_switches_and_refusals_are_told() -> None:
         StatusMessage("The server birds is gone."),
         EntryRecorded(Compacted(first=1, last=9, summary="s", since=1, until=9, tokens_before=9_000, tokens_after=100)),
         EntryRecorded(CompactionSkipped(reason="too little would be saved")),
-        EntryRecorded(ToolDecided(call_id="t", name="terminal", by="plan mode", decision="denied", reason="it writes")),
+        EntryRecorded(ToolDecided(call_id="t", name="terminal", by="rule 3", decision="denied", reason="it writes")),
     )
     assert screen.lines == [
         "· Half of the budget is spent.",
@@ -201,8 +201,16 @@ def test_notices_switches_and_refusals_are_told() -> None:
         "· The server birds is gone.",
         "· 8 messages became a summary, 9,000 → 100 tokens; /compress undo takes it back",
         "· the conversation stays as long as it is: too little would be saved",
-        "✗ terminal is not allowed by plan mode: it writes",
+        "✗ Run: not allowed by rule 3: it writes",
     ]
+
+
+def test_a_refused_call_is_a_sentence_about_what_was_wanted() -> None:
+    call = ToolCall("t", "file_edit", '{"path":"src/rate.py"}')
+    wanted = ModelAnswered(call_id="m", model="b", message=AssistantMessage("", calls=(call,)))
+    denied = ToolDecided(call_id="t", name="file_edit", by="plan mode", decision="denied", reason="for the model")
+    screen, _ = told(EntryRecorded(wanted), EntryRecorded(denied))
+    assert screen.lines == ["✗ Edit src/rate.py: not allowed by plan mode"]
 
 
 def test_a_run_that_did_not_end_well_says_how_and_shows_its_last_words() -> None:

@@ -142,7 +142,11 @@ def show_diff(screen: Screen, diff: str, most_lines: int) -> None:
         tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.DIM
         screen.say(f"    {line}", tone, verbatim=True)
     if len(lines) > most_lines:
-        screen.say(f"    … {len(lines) - most_lines:,} more lines", Tone.DIM)
+        screen.say(f"    … {more_lines(len(lines) - most_lines)}", Tone.DIM)
+
+
+def more_lines(count: int) -> str:
+    return "1 more line" if count == 1 else f"{count:,} more lines"
 
 
 def _diff_body(diff: str) -> list[str]:

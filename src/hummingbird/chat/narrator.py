@@ -13,6 +13,7 @@ from hummingbird.chat.call_text import (
     describe_call,
     describe_result,
     exit_code,
+    more_lines,
     output_lines,
     parse_arguments,
     show_diff,
@@ -63,6 +64,7 @@ from hummingbird.core.permissions import DENIED
 from hummingbird.core.text import shorten_line
 
 _TODO_TOOL = "todo"
+_PLAN_MODE = "plan mode"
 
 
 @dataclass(slots=True)
@@ -86,6 +88,7 @@ class Narrator:
         self._streamed: list[str] = []  # pieces of the current answer
         self._last_answer = ""  # RunEnded repeats it
         self._running: dict[str, ToolActivity] = {}
+        self._wanted: dict[str, Mapping[str, Any]] = {}  # the arguments of the last answer's calls
         self._calls: dict[int, tuple[str, int]] = {}
         self._is_running = False
         self._failure = ""  # of the last model call; it is shown with what is done about it
@@ -225,6 +228,7 @@ class Narrator:
         self._flush()
         self._calls.clear()
         self._last_answer = text
+        self._wanted = {call.id: parse_arguments(call.arguments) for call in entry.message.calls}
         self._set_activity("thinking")
         if not entry.kept:
             self._screen.say(f"! that answer is not kept ({entry.finish.value}); it is asked for again", Tone.DIM)
@@ -262,7 +266,7 @@ class Narrator:
         """Show the last lines of an output, and how to see the others."""
         left_out = len(lines) - TAIL_LINES
         if left_out > 0:
-            self._screen.say(f"    … {left_out:,} more lines (Ctrl-O shows all)", Tone.DIM)
+            self._screen.say(f"    … {more_lines(left_out)} (Ctrl-O shows all)", Tone.DIM)
         if any(line.strip() for line in lines):
             self._screen.say("\n".join(f"    {line}" for line in lines[-TAIL_LINES:]), Tone.DIM, verbatim=True)
 
@@ -279,7 +283,7 @@ class Narrator:
         lines = without_fence(text).splitlines()
         self._screen.say("\n".join(f"    {line}" for line in lines[:RESULT_LINES]), Tone.DIM, verbatim=True)
         if len(lines) > RESULT_LINES:
-            self._screen.say(f"    … {len(lines) - RESULT_LINES:,} more lines", Tone.DIM)
+            self._screen.say(f"    … {more_lines(len(lines) - RESULT_LINES)}", Tone.DIM)
 
     def _show_remark(self, entry: JournalEntry) -> None:
         match entry:
@@ -303,12 +307,17 @@ class Narrator:
                 self._screen.say(f"· the conversation stays as long as it is: {reason}", Tone.DIM)
             case PrefixChanged(reason=reason):
                 self._screen.say(f"· the prompt or the tools have changed: {reason}", Tone.DIM)
-            case ToolDecided(decision=decision, name=name, by=by, reason=reason) if decision == DENIED:
-                self._screen.say(f"✗ {name} is not allowed by {by}{': ' + reason if reason else ''}", Tone.DIM)
+            case ToolDecided(decision=decision) if decision == DENIED:
+                self._show_denial(entry)
             case ToolDecided(call_id=call_id, scope=scope) if scope:
                 self._asked_about.add(call_id)
             case _:
                 pass
+
+    def _show_denial(self, entry: ToolDecided) -> None:
+        call = describe_call(entry.name, self._wanted.get(entry.call_id, {}))
+        reason = "" if entry.by == _PLAN_MODE else entry.reason  # its reason is for the model
+        self._screen.say(f"✗ {call}: not allowed by {entry.by}{': ' + reason if reason else ''}", Tone.DIM)
 
     def _show_failure(self, then: str = ".") -> None:
         """Show the last failure of the model in one line, with what is done about it."""
