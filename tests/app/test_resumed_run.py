@@ -92,7 +92,7 @@ async def test_a_session_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
         journal = FileJournal(folder / "journal.jsonl")
         try:
             with pytest.raises(SessionTaken):
-                await here.run(here.direct(resume=str(folder), message="And?"))
+                await here.run(here.direct(resume=str(folder), message="And?", save=str(folder)))
         finally:
             journal.close()
 
@@ -104,7 +104,7 @@ async def test_an_answer_to_a_saved_session_is_posted_in_its_thread(tmp_path: Pa
     variables = {ORCHESTRATOR: Scene.write_token}
     with site(tmp_path) as here:
         first = await here.only(here.direct(execute=True, save=str(folder)), None, **variables)
-        wish = here.direct(execute=True, resume=str(folder), message="And why?")
+        wish = here.direct(execute=True, resume=str(folder), message="And why?", save=str(folder))
         done = await here.only(wish, None, **variables)
         threads = here.scene.run_in_server(
             lambda worlds: [len(one.notes) for one in worlds.gitlab.merge_request.discussions]
@@ -207,7 +207,7 @@ async def test_a_session_of_an_older_format_goes_on(tmp_path: Path, execute: boo
         history = [{"role": "user", "content": order}, {"role": "assistant", "content": "The disk was full."}]
         (folder / "context.json").write_text(json.dumps(history))
         for message in ("Which disk?", "And now?"):
-            wish = here.direct(event=None, resume=str(folder), message=message, execute=execute)
+            wish = here.direct(event=None, resume=str(folder), message=message, save=str(folder), execute=execute)
             assert (await here.only(wish, None, **WRITER)).text
         assert bool(here.notes) is execute
     kept = entries(folder)

@@ -12,6 +12,7 @@ import pytest
 
 from hummingbird import __version__
 from hummingbird.core.limits import SANDBOX_UID
+from tests.config.files import CONTINUITY
 from tests.deploy.agent_image import LIMITS, agent_image, podman
 from tests.deploy.extras_files import FOLDER, extras, written
 from tests.deploy.kustomize import BASE, found, rendered
@@ -142,6 +143,18 @@ def test_the_configuration_of_the_manifests_is_sound_to_it(image: str, configura
     bad = ran(image, "config", "check", options=given(configuration))
     assert bad.returncode == 1
     assert "GITLAB_TOKEN_RO" in bad.stdout + bad.stderr
+
+
+def test_a_configuration_at_the_documented_place_finds_the_shipped_prompts(image: str, tmp_path: Path) -> None:
+    """`prompt: workflows/code-review.md` beside a configuration in /app, by the older name of the program."""
+    (file := tmp_path / "config.yml").write_text(CONTINUITY.read_text())
+    tmp_path.chmod(0o755)
+    variables = ("GITLAB_TOKEN_RO", "GITLAB_TOKEN_CONTAINERS_RO", "KUBECONFIG", "GOOGLE_API_KEY")
+    given = (f"--volume={file}:/app/config.yml:ro", *(f"--env={one}=x" for one in variables))
+    options = (*given, "--env=CONFIG_PATH=/app/config.yml", "--entrypoint=python3")
+    checked = ran(image, "-m", "hummingbird_agent", "config", "check", options=options)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "config.yml is sound" in checked.stdout
 
 
 def test_it_does_not_serve_the_world_without_a_secret(image: str) -> None:
