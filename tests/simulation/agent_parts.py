@@ -1,103 +1,161 @@
-"""What an agent uses in the simulation: a scripted model, a sandbox and one source, each behind its protocol."""
+"""What an agent uses in the simulation: a scripted provider of models, a sandbox and one source.
+
+The client of the provider is the real one, down to HTTP; sandbox and source are behind their protocols.
+"""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
-from hummingbird.core.errors import (
-    ProviderConnectionLost,
-    ProviderTimeout,
-    ProviderUnavailable,
-    SandboxBroken,
-    SourceUnavailable,
-)
+import httpx2
+
+from hummingbird.core.errors import SandboxBroken, SourceUnavailable
 from hummingbird.core.journal import FinishReason
 from hummingbird.core.messages import AssistantMessage, ToolCall, UserMessage
-from hummingbird.core.protocols.model import DeltaListener, Model, ModelReply, ModelRequest
+from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.protocols.sandbox import Chunks, ExecResult
 from hummingbird.core.protocols.tools import ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 from hummingbird.core.usage import TokenUsage
-from hummingbird.models.local_models import LocalModel
-from hummingbird.models.rules_report.rules_model import RulesModel
+from hummingbird.models.http_model import HttpModel
 from tests.simulation.event_loop import PROCESS
-from tests.simulation.gitlab_service import SimulatedGitLab, read_as_tool
-from tests.simulation.network import AnswerLostError, BusyError, Network, NotDoneError
+from tests.simulation.gitlab_service import ResponseBody, SimulatedGitLab, read_as_tool
+from tests.simulation.network import HANG_S, AnswerLostError, BusyError, Fate, Network, NotDoneError
 
-MODEL = "anthropic:claude-sonnet-5-5"
-USD_PER_CALL = Decimal("0.01")
-ANSWER_S = 300.0
+MODEL = "openai-chat:simulated"
+MODEL_URL = "https://model.simulated/v1"
+PRICES = {MODEL: {"input": 8.0, "output": 40.0}}
+USD_PER_CALL = Decimal("0.01")  # 1000 tokens in and 50 out
+DRIP_S = 110.0  # at most, between two pieces: a little less than what counts as a stall
+_FILE = "common/src/states/basic_melee.rs"
+FINDINGS: Sequence[dict[str, object]] = (
+    {"file": _FILE, "line": 22, "severity": "major", "text": "Nobody sets this field."},
+    {"file": _FILE, "line": 27, "severity": "minor", "text": "This name says too little."},
+)
 
 
 class SimulatedProvider:
-    """The service's side of a model. `on_call` is told of each request before it is answered."""
+    """The service's side of a model. `on_call` is told of each request before it is answered.
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
+    A `tireless` one wants more tools than any budget allows. An answer takes up to `answer_s`.
+    """
+
+    def __init__(self, network: Network, *, tireless: bool = False, answer_s: float = 0.0) -> None:
+        self.network, self._tireless, self._answer_s = network, tireless, answer_s
         self.calls = 0
         self.on_call: list[Callable[[ModelRequest, str], None]] = []
 
     async def answer(self, request: ModelRequest, process: str) -> ModelReply:
-        """Run a command, read a log, then answer."""
+        """Run a command, read a log, report findings, then answer."""
         self.calls += 1
         for listen in self.on_call:
             listen(request, process)
+        await asyncio.sleep(self.network.draw(0.0, self._answer_s))
         said = [message for message in request.messages if isinstance(message, UserMessage)]
         begin = max(at for at, message in enumerate(request.messages) if isinstance(message, UserMessage))
         turn = sum(isinstance(message, AssistantMessage) for message in request.messages[begin:])
         names = {tool.name for tool in request.tools}
         usage = TokenUsage(fresh=1000, output=50)
-        call: ToolCall | None = None
-        if turn == 0 and "sandbox_exec" in names:
-            call = ToolCall(request.call_id[:12], "sandbox_exec", json.dumps({"command": "make"}))
-        elif turn == 1 and "read_log" in names:
-            call = ToolCall(request.call_id[:12], "read_log", "{}")
-        if call is not None and not request.disable_tools:
-            return ModelReply(AssistantMessage(calls=(call,)), FinishReason.STOP, usage)
+        calls = () if request.disable_tools else self._choose_calls(turn, names)
+        if calls:
+            made = tuple(ToolCall(f"{request.call_id[:10]}{at}", *call) for at, call in enumerate(calls))
+            return ModelReply(AssistantMessage(calls=made), FinishReason.STOP, usage)
         text = f"This is answer {len(said)}: the compiler says no."
         return ModelReply(AssistantMessage(text), FinishReason.STOP, usage)
 
+    def _choose_calls(self, turn: int, names: Set[str]) -> Sequence[tuple[str, str]]:
+        if turn == 0 and "report_finding" in names:
+            return [("report_finding", json.dumps(finding)) for finding in FINDINGS]
+        wanted = ["sandbox_exec", "read_log"][turn] if turn < 2 else "sandbox_exec" if self._tireless else ""
+        if wanted not in names:
+            return ()
+        return [(wanted, json.dumps({"command": f"make {turn}"}) if wanted == "sandbox_exec" else "{}")]
 
-class SimulatedModel(LocalModel):
-    """A process's client of the provider: the `Model` protocol."""
+
+ASKED: ContextVar[ModelRequest] = ContextVar("the request that a process sends to a model")
+
+
+def note_request(generate: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `HttpModel.generate` so that the provider knows which request it gets; its bytes do not say so."""
+
+    async def observed(model: HttpModel, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
+        ASKED.set(request)
+        reply: ModelReply = await generate(model, request, listen)
+        return reply
+
+    return observed
+
+
+class SimulatedModelTransport(httpx2.AsyncBaseTransport):
+    """Carries requests of the real adapter for chat completions, and answers in pieces."""
 
     def __init__(self, provider: SimulatedProvider) -> None:
-        super().__init__(MODEL)
         self._provider = provider
 
-    async def generate(self, request: ModelRequest, listen: DeltaListener | None = None) -> ModelReply:
-        process = PROCESS.get()
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        await request.aread()
+        network, process, asked = self._provider.network, PROCESS.get(), ASKED.get()
+        fate = network.draw_stream_fate(process)
+        patience_s = request.extensions["timeout"]["read"]
         try:
-            async with asyncio.timeout(ANSWER_S):
-                return await self._provider.network.exchange(
-                    "model", "answer", lambda: self._provider.answer(request, process), writes=True
+            async with asyncio.timeout(patience_s):
+                reply = await network.exchange(
+                    "model", "answer", lambda: self._provider.answer(asked, process), writes=True
                 )
         except NotDoneError as error:
-            raise ProviderUnavailable("The model cannot be reached.") from error
+            raise httpx2.ConnectError(str(error), request=request) from error
         except AnswerLostError as error:
-            raise ProviderConnectionLost("The connection to the model broke.") from error
-        except BusyError as error:
-            raise ProviderUnavailable("The model is overloaded.", 10.0) from error
+            if network.happens(0.5):
+                return httpx2.Response(502, stream=ResponseBody(b""), request=request)
+            raise httpx2.ReadError(str(error), request=request) from error
+        except BusyError:
+            return httpx2.Response(429, headers={"retry-after": "10"}, stream=ResponseBody(b"{}"), request=request)
         except TimeoutError as error:
-            raise ProviderTimeout("The model did not answer in time.") from error
+            raise httpx2.ReadTimeout("The model did not answer.", request=request) from error
+        return httpx2.Response(
+            200,
+            headers={"content-type": "application/json"},
+            stream=_AnswerPieces(network, _to_pieces(reply), fate),
+            request=request,
+        )
 
-    def price(self, usage: TokenUsage) -> Decimal | None:
-        return USD_PER_CALL
+
+def create_model_client(provider: SimulatedProvider) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=SimulatedModelTransport(provider), follow_redirects=False)
 
 
-class SimulatedModels:
-    """Stands in for `ModelRegistry`."""
+def _to_pieces(reply: ModelReply) -> list[bytes]:
+    """Return the answer as it arrives; the service asks for no stream."""
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.message.calls
+    ]
+    said, end = {"content": reply.message.text, "tool_calls": calls}, "tool_calls" if calls else "stop"
+    usage = {"prompt_tokens": reply.usage.fresh, "completion_tokens": reply.usage.output}
+    whole = {"choices": [{"index": 0, "message": said, "finish_reason": end}], "usage": usage}
+    content = json.dumps(whole).encode()
+    return [content[at : at + 200] for at in range(0, len(content), 200)]
 
-    def __init__(self, provider: SimulatedProvider) -> None:
-        self._provider = provider
 
-    def resolve(self, name: str, **_: object) -> Model:
-        return RulesModel() if name == "digest" else SimulatedModel(self._provider)
+class _AnswerPieces(httpx2.AsyncByteStream):
+    """The body of an answer, which may come in drips, stop in the middle, or break off."""
 
-    async def close(self) -> None:
-        """Do nothing: there is no connection."""
+    def __init__(self, network: Network, pieces: Sequence[bytes], fate: Fate) -> None:
+        self._network, self._pieces, self._fate = network, pieces, fate
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        broken_at = 1 if self._fate in (Fate.STALLED, Fate.CUT_OFF) else len(self._pieces)
+        for piece in self._pieces[:broken_at]:
+            if self._fate is Fate.DRIPS:
+                await asyncio.sleep(self._network.draw(20.0, DRIP_S))
+            yield piece
+        if self._fate is Fate.STALLED:
+            await asyncio.sleep(HANG_S)
+        if self._fate is Fate.CUT_OFF:
+            raise httpx2.ReadError("The stream broke.")
 
 
 class SimulatedSandbox:
@@ -127,7 +185,7 @@ class SimulatedSandbox:
         if not isinstance(stdin, bytes):
             async for _chunk in stdin:
                 self._changes += 1
-        if command == "make":
+        if command.startswith("make"):
             self._changes += 1
             return ExecResult(2, await self._call("exec", b"error: no"), b"", stdout_bytes=9)
         found = f"{self._changes}".encode() if command.startswith("find") and self._changes else b""

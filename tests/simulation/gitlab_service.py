@@ -14,10 +14,12 @@ from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker, NoteMarkers
 from hummingbird.lab.case import LabCase, find_case
 from hummingbird.lab.gitlab.case_loader import READ_TOKEN, WRITE_TOKEN, load_world
 from hummingbird.lab.gitlab.records import (
+    Award,
     CiJob,
     Commit,
     Discussion,
     LabMergeRequest,
+    LabProject,
     Member,
     Pipeline,
     User,
@@ -28,6 +30,7 @@ from hummingbird.lab.gitlab.webhook_events import NEWER_RELEASE, delivery_header
 from hummingbird.lab.gitlab.write.ci import finish_pipeline
 from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit, apply_edit, push
 from hummingbird.lab.gitlab.write.notes import NewNote, create_note, edit_note, remove_note, resolve_notes
+from tests.simulation.event_loop import PROCESS
 from tests.simulation.network import AnswerLostError, BusyError, Network, NotDoneError
 from tests.simulation.virtual_time import EPOCH
 
@@ -37,6 +40,10 @@ AUTHOR, DEVELOPER, OUTSIDER = "tove", "mira", "eve"
 ENDS = (NoteKind.RESULT, NoteKind.FAILED)
 MARKERS = NoteMarkers("hummingbird-session")
 READS = ("GET", "HEAD")
+SECOND_PROJECT = "veloren/second"
+# A line of the merge request's diff, on which a review has a finding, and what a push may make of it
+LINE, OTHER_LINE = "+    pub frontend_specifier: Option<FrontendSpecifier>,", "+    pub look: Option<FrontendSpecifier>,"
+_LINE_FILE, _LINE_NUMBER = "common/src/states/basic_melee.rs", 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class BotNote:
     thread: str
     body: str
     marker: NoteMarker | None
+    internal: bool
 
 
 @dataclass(slots=True)
@@ -80,9 +88,12 @@ def _load_case() -> LabCase:
 
 
 class SimulatedGitLab:
-    """The service's side. `on_event` is told of each webhook; `on_write` is called after each request that wrote."""
+    """The service's side. `on_event` is told of each webhook; `on_write` is called after each request that wrote.
 
-    def __init__(self, network: Network, merge_requests: int = 1) -> None:
+    `on_note` is told which process sends a note, in the moment in which it sends it.
+    """
+
+    def __init__(self, network: Network, merge_requests: int = 1, projects: int = 1) -> None:
         self.network = network
         self.world = load_world(_load_case())
         self.world.now = datetime.fromtimestamp(EPOCH, UTC)
@@ -90,13 +101,18 @@ class SimulatedGitLab:
         self._application = gitlab_application(self.world)
         self.on_event: list[Callable[[HookMessage], None]] = []
         self.on_write: list[Callable[[], None]] = []
+        self.on_note: list[Callable[[str, NoteMarker], None]] = []
         self.writes: list[WriteRequest] = []
         self.refused_writes: list[WriteRequest] = []
         self._pushes = 0
         self._events = 0
         self._add_people()
+        if projects > 1:
+            first = self.world.project
+            self.world.projects.append(replace(first, id=first.id + 1, path=SECOND_PROJECT, name="second"))
         for number in range(1, merge_requests):
-            self._add_merge_request(number)
+            self._add_merge_request(number, self.world.projects[number % projects])
+        self._versions = {mr.sha or "": False for mr in self.world.merge_requests}
         self.world.listeners.append(self._tell)
 
     def _add_people(self) -> None:
@@ -104,7 +120,7 @@ class SimulatedGitLab:
         self.world.users.append(outsider)
         self.world.project.members[outsider.id] = Member(outsider.id, 10)
 
-    def _add_merge_request(self, number: int) -> None:
+    def _add_merge_request(self, number: int, project: LabProject) -> None:
         first = self.world.merge_requests[0]
         sha = f"{number:02x}" * 20
         self.world.commits[sha] = self._commit(sha)
@@ -113,6 +129,8 @@ class SimulatedGitLab:
                 first,
                 id=first.id + number,
                 iid=first.iid + number,
+                project_id=project.id,
+                source_project_id=project.id,
                 sha=sha,
                 source_branch=f"topic-{number}",
                 discussions=[],
@@ -131,6 +149,9 @@ class SimulatedGitLab:
         found = self.world.find_user(name)
         assert found is not None, name
         return found
+
+    def path_of(self, mr: LabMergeRequest) -> str:
+        return self.world.project_by_id(mr.project_id).path
 
     def keep_time(self) -> None:
         now = datetime.fromtimestamp(EPOCH + self.network.loop.time(), UTC)
@@ -151,7 +172,7 @@ class SimulatedGitLab:
         run = Pipeline(
             world.next_id(),
             len(world.pipelines) + 1,
-            world.project.id,
+            mr.project_id,
             mr.sha or "",
             f"refs/merge-requests/{mr.iid}/head",
             "merge_request_event",
@@ -171,8 +192,13 @@ class SimulatedGitLab:
     def push(self, number: int) -> None:
         self.keep_time()
         self._pushes += 1
-        sha = f"{self._pushes:04x}" * 10
-        push(self.world, self.merge_request(number), self.person(AUTHOR), [self._commit(sha)])
+        sha, mr = f"{self._pushes:04x}" * 10, self.merge_request(number)
+        is_other = self._versions[mr.sha or ""] != self.network.happens(0.4)  # is the line that is found fault with
+        known = {commit.id: self._versions.get(commit.id, False) for commit in mr.commits}
+        diff = mr.diff_text.replace(*((LINE, OTHER_LINE) if is_other else (OTHER_LINE, LINE)))
+        since = {commit: "" if was == is_other else _line_change(is_other=is_other) for commit, was in known.items()}
+        self._versions[sha] = is_other
+        push(self.world, mr, self.person(AUTHOR), [self._commit(sha)], diff=diff, since=since)
 
     def write(self, number: int, text: str, *, who: str = DEVELOPER, thread: Discussion | None = None) -> None:
         self.keep_time()
@@ -184,6 +210,43 @@ class SimulatedGitLab:
         if threads:
             self.write(number, text, who=who, thread=threads[-1])
         return bool(threads)
+
+    def dismiss(self, number: int) -> None:
+        """Dismiss the newest finding, if there is one."""
+        for thread in reversed(self.merge_request(number).discussions):
+            if (marker := MARKERS.parse_marker(thread.notes[0].body)) and marker.part is NoteKind.FINDING:
+                self.write(number, "Won't fix.", thread=thread)
+                return
+
+    def vote(self, number: int, who: str) -> None:
+        """Put a thumb on the newest result, or take it away again."""
+        self.keep_time()
+        mr, person = self.merge_request(number), self.person(who)
+        results = [note for note in mr.notes if (found := MARKERS.parse_marker(note.body)) and found.part in ENDS]
+        if not results:
+            return
+        note = results[-1]
+        award = next((one for one in note.awards if one.user_id == person.id), None)
+        if award is None:
+            award = Award(self.world.next_id(), "thumbsup", person.id, self.world.next_timestamp())
+            note.awards.append(award)
+            action = "award"
+        else:
+            note.awards.remove(award)
+            action = "revoke"
+        project = self.world.project_by_id(mr.project_id)
+        self.world.announce(WorldChange("emoji", action, award, person, project, mr, extra={"on": note}))
+
+    def remove_note_of_ours(self, number: int) -> None:
+        """Delete the newest note of the bot, as a maintainer may."""
+        self.keep_time()
+        mr = self.merge_request(number)
+        bot = self._bot_id()
+        if notes := [note for note in mr.notes if note.author_id == bot and not note.system]:
+            remove_note(self.world, mr, self.person(DEVELOPER), notes[-1])
+
+    def _bot_id(self) -> int:
+        return next(each.user_id for each in self.world.tokens if each.value == WRITE_TOKEN)
 
     def _is_ours(self, thread: Discussion) -> bool:
         return MARKERS.parse_marker(thread.notes[0].body) is not None
@@ -216,12 +279,13 @@ class SimulatedGitLab:
     # what the bot has written
 
     def bot_notes(self) -> Iterator[BotNote]:
-        bot = next(each.user_id for each in self.world.tokens if each.value == WRITE_TOKEN)
+        bot = self._bot_id()
         for mr in self.world.merge_requests:
             for thread in mr.discussions:
                 for note in thread.notes:
                     if note.author_id == bot and not note.system:
-                        yield BotNote(note.id, mr.iid, thread.id, note.body, MARKERS.parse_marker(note.body))
+                        marker = MARKERS.parse_marker(note.body)
+                        yield BotNote(note.id, mr.iid, thread.id, note.body, marker, note.internal)
 
     # webhooks
 
@@ -277,7 +341,7 @@ class SimulatedGitLab:
         return status, sent[0]["headers"], b"".join(part.get("body", b"") for part in sent[1:])
 
 
-class _BodyStream(httpx2.AsyncByteStream):
+class ResponseBody(httpx2.AsyncByteStream):
     """A body that is read once."""
 
     def __init__(self, body: bytes) -> None:
@@ -296,7 +360,9 @@ class SimulatedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         content = await request.aread()
         raw_path, _, query = request.url.raw_path.partition(b"?")
-        what = _describe(request.method, raw_path, content)
+        what, marker = _describe(request.method, raw_path, content)
+        for listen in self._gitlab.on_note if marker else ():
+            listen(PROCESS.get(), marker)
         network = self._gitlab.network
         headers_in = [(name.lower(), value) for name, value in request.headers.raw]
         try:
@@ -310,22 +376,33 @@ class SimulatedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(str(error), request=request) from error
         except AnswerLostError as error:
             if network.happens(0.5):
-                return httpx2.Response(502, stream=_BodyStream(b""), request=request)
+                return httpx2.Response(502, stream=ResponseBody(b""), request=request)
             raise httpx2.ReadError(str(error), request=request) from error
         except BusyError:
-            return httpx2.Response(429, headers={"retry-after": "20"}, stream=_BodyStream(b""), request=request)
-        return httpx2.Response(status, headers=headers, stream=_BodyStream(body), request=request)
+            return httpx2.Response(429, headers={"retry-after": "20"}, stream=ResponseBody(b""), request=request)
+        return httpx2.Response(status, headers=headers, stream=ResponseBody(body), request=request)
 
 
-def _describe(method: str, raw_path: bytes, content: bytes) -> str:
-    """Return the request without ids, and with the kind of note that it writes."""
+def _line_change(*, is_other: bool) -> str:
+    """Return the difference between two commits that differ in that one line."""
+    before, after = (LINE, OTHER_LINE) if is_other else (OTHER_LINE, LINE)
+    return (
+        f"diff --git a/{_LINE_FILE} b/{_LINE_FILE}\n--- a/{_LINE_FILE}\n+++ b/{_LINE_FILE}\n"
+        f"@@ -{_LINE_NUMBER},1 +{_LINE_NUMBER},1 @@\n-{before[1:]}\n{after}\n"
+    )
+
+
+def _describe(method: str, raw_path: bytes, content: bytes) -> tuple[str, NoteMarker | None]:
+    """Return the request without ids and with the kind of note that it writes, and the note's marker."""
     path = raw_path.decode("latin-1").removeprefix("/api/v4")
     last = [part for part in path.split("/") if part and not any(char.isdigit() for char in part) and len(part) < 30]
     name = last[-1] if last else path
-    if method == "POST" and name in ("notes", "discussions"):
-        marker = MARKERS.parse_marker(str(json.loads(content).get("body", "")))
-        return f"POST {marker.part.value if marker else 'answer'}"
-    return f"{method} {name}"
+    if method != "POST" or name not in ("notes", "discussions", "draft_notes"):
+        return f"{method} {name}", None
+    written = json.loads(content)
+    marker = MARKERS.parse_marker(str(written.get("body") or written.get("note") or ""))
+    kind = marker.part.value if marker else "answer"
+    return f"POST {name if name == 'draft_notes' else ''} {kind}".replace("  ", " "), marker
 
 
 def create_simulated_client(gitlab: SimulatedGitLab) -> httpx2.AsyncClient:

@@ -1,39 +1,57 @@
 """What has to hold in every simulated world: checked at each write, and when all is settled."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from decimal import Decimal
+from pathlib import Path
 
 import msgspec
 
-from hummingbird.core.journal import TURN, JournalEntry, ModelAnswered, load_entry
+from hummingbird.core.journal import TURN, JournalEntry, ModelAnswered, ModelCalled, RunStarted, dump_entry, load_entry
+from hummingbird.core.limits import FINAL_ATTEMPTS
 from hummingbird.core.messages import AssistantMessage
-from hummingbird.core.orders import EventEnvelope, WorkOrder
+from hummingbird.core.orders import EventEnvelope, WorkOrder, session_id_for
 from hummingbird.core.protocols.model import ModelRequest
-from hummingbird.gitlab.write.protocol import NoteKind
+from hummingbird.core.protocols.storage import RatedNote
+from hummingbird.core.sessions import JOURNAL
+from hummingbird.gitlab.write.protocol import NoteKind, NoteMarker
 from hummingbird.lab.gitlab.case_loader import READ_TOKEN
 from hummingbird.service.envelopes import parse_envelope
 from hummingbird.service.protocols import RetryLater
-from hummingbird.storage.bucket_journal import TAIL_NAME, BucketJournal, JournalTail, parse_tail
+from hummingbird.storage.bucket_journal import TAIL_NAME, BucketJournal, JournalTail, parse_tail, segment_name
+from hummingbird.storage.journals import FileJournal
 from hummingbird.storage.spending_store import SpendingSheet
 from tests.simulation.agent_parts import USD_PER_CALL
-from tests.simulation.gitlab_service import ENDS, MARKERS, BotNote
-from tests.simulation.replica import Services
+from tests.simulation.event_loop import PROCESS
+from tests.simulation.gitlab_service import ENDS, MARKERS, OUTSIDER, BotNote
+from tests.simulation.replica import Services, project_limits
+from tests.simulation.script import EventKind, Script
 from tests.simulation.sqs_service import SqsMessage
 
 STORE_FAILED_S = 900.0
+SPENT_TODAY: ContextVar[Decimal | None] = ContextVar("what the task was told of today's spending", default=None)
 
 
 class InvariantWatch:
     """Collects violations, each as a sentence."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, services: Services, script: Script) -> None:
+        self._services, self._script = services, script
         self.violations: list[str] = []
         self.accepted: set[str] = set()
+        self._ended: set[str] = set()  # orders that have, or had, a note that says how they ended
+        self._made: set[bytes] = set()  # all entries that were ever appended
+        self._flushed: dict[Path, bytes] = {}  # journals in files, as far as a commit has acknowledged them
+        self._projects = {mr.iid: services.gitlab.path_of(mr) for mr in services.gitlab.world.merge_requests}
         services.gitlab.on_write.append(self._check_notes)
+        services.gitlab.on_note.append(self._check_is_held)
         services.bucket.on_write.append(self._check_journal_write)
         services.provider.on_call.append(self._check_billing)
+        services.check_commit = self.check_commit
+        services.note_entry = self.note_entry
+        services.note_spending = self.note_spending
+        services.recorded_spending = self.recorded_spending
 
     def fail(self, sentence: str) -> None:
         if sentence not in self.violations:
@@ -46,10 +64,14 @@ class InvariantWatch:
         seen: Counter[tuple[str, str]] = Counter()
         for note in self._services.gitlab.bot_notes():
             if note.marker and note.marker.order:
+                self._ended |= {note.marker.order} if note.marker.part in ENDS else set()
                 seen[note.marker.order, "end" if note.marker.part in ENDS else note.marker.part.value] += 1
         for (order, part), times in seen.items():
             if times > 1 and part in ("end", NoteKind.PLACEHOLDER.value):
                 self.fail(f"Order {order[:6]} has {times} notes of the kind {part}.")
+            elif times > 1 and part == NoteKind.FINDING.value:
+                self._check_findings(order)
+        self._check_runs()
         answered = Counter(self._answered_notes())
         for note_id, times in answered.items():
             if times > 1:
@@ -65,9 +87,61 @@ class InvariantWatch:
             if target := MARKERS.parse_answer_target(note.body):
                 yield target
 
+    def _check_findings(self, order: str) -> None:
+        """An order says each finding once."""
+        found = (note.marker for note in self._marked_notes())
+        said = Counter(marker.finding for marker in found if marker and marker.order == order and marker.finding)
+        if any(times > 1 for times in said.values()):
+            self.fail(f"Order {order[:6]} has posted a finding {max(said.values())} times.")
+
+    def _check_runs(self) -> None:
+        """No more automatic runs on a merge request than are allowed, and no public note where all are internal."""
+        runs: dict[tuple[int, str], set[str]] = defaultdict(set)
+        for note in self._marked_notes():
+            marker, project = note.marker, self._projects[note.iid]
+            assert marker is not None
+            if not note.internal and project_limits(self._script, project).internal and marker.order:
+                self.fail(f"Note {note.id} of order {marker.order[:6]} is public, but notes are internal there.")
+            if marker.part is NoteKind.PLACEHOLDER and _is_automatic(marker, project, note.iid):
+                runs[note.iid, marker.wf].add(marker.id)
+        for (iid, workflow), sessions in runs.items():
+            allowed = project_limits(self._script, self._projects[iid]).runs
+            if len(sessions) > allowed:
+                self.fail(f"{workflow} has run {len(sessions)} times by itself on !{iid}, but may {allowed} times.")
+
+    def _check_is_held(self, process: str, marker: NoteMarker) -> None:
+        """A note is sent only by the process that holds the message of its session."""
+        if self._services.disk is not None or not marker.order:
+            return
+        now = self._services.network.loop.time()
+        held = [one for one in self._services.queue.messages if one.group == marker.id and one.visible_at > now]
+        if not any(one.holder == process for one in held):
+            self.fail(f"{process} sent a note of order {marker.order[:6]}, whose message it did not hold.")
+
+    def note_entry(self, session_project: str, entry: JournalEntry) -> None:
+        """Remember an entry; a call of a model that is not the last one needs money of the day."""
+        self._made.add(dump_entry(entry))
+        limit, spent = project_limits(self._script, session_project).usd_per_day, SPENT_TODAY.get()
+        if isinstance(entry, ModelCalled) and not entry.final and limit and spent is not None and spent >= limit:
+            self.fail(f"A run went on asking its model although ${spent} of ${limit} are spent today.")
+
+    def note_spending(self, recorded: Decimal, usd: Decimal) -> None:
+        """What a run is told of today's spending is no less than what was recorded when it asked."""
+        SPENT_TODAY.set(usd)
+        network = self._services.network
+        failed = network.failed_at.get((PROCESS.get(), "bucket"), -STORE_FAILED_S)
+        if network.loop.time() - failed < STORE_FAILED_S:
+            return
+        if self._script.projects == 1 and usd < recorded:
+            self.fail(f"A run was told that ${usd} are spent today, but ${recorded} are recorded.")
+
     def _check_journal_write(self, name: str, before: bytes | None, after: bytes | None) -> None:
-        """No write of a journal takes back entries that an earlier one stored."""
-        if not name.endswith(TAIL_NAME) or before is None:
+        """No write of a journal takes back entries that an earlier one stored, or invents one."""
+        if not name.endswith(TAIL_NAME):
+            return
+        if after is not None and any(line not in self._made for line in parse_tail(after).lines):
+            self.fail(f"The journal {name} has an entry that nobody appended.")
+        if before is None:
             return
         old = parse_tail(before)
         if after is None:
@@ -81,20 +155,46 @@ class InvariantWatch:
         ):
             self.fail(f"A write of the journal {name} changed or dropped entries that were stored.")
 
-    def check_commit(self, journal: BucketJournal, entries: int) -> None:
+    def check_commit(self, journal: BucketJournal | FileJournal, entries: int) -> None:
         """What a commit acknowledged is stored."""
+        if isinstance(journal, FileJournal):
+            content, flushed = journal._path.read_bytes(), self._flushed.get(journal._path, b"")
+            if not content.startswith(flushed) or content.count(b"\n") < entries:
+                self.fail(f"A commit of {journal._path.parent.name} returned, but not all of its entries are stored.")
+            self._flushed[journal._path] = content
+            return
         tail = self.stored_tail(journal._prefix)
         if tail is None or (tail.head.life == journal._tail.head.life and tail.end < entries):
             self.fail(f"A commit of {journal._prefix} returned, but not all of its {entries} entries are stored.")
+
+    def check_after_power_cut(self) -> None:
+        """What a commit acknowledged survives a power cut."""
+        for path, flushed in self._flushed.items():
+            if not path.exists() or not path.read_bytes().startswith(flushed):
+                self.fail(f"A power cut took entries of {path.parent.name} that a commit had acknowledged.")
 
     def stored_tail(self, prefix: str) -> JournalTail | None:
         found = self._services.bucket.objects.get(f"{prefix}/{TAIL_NAME}")
         return None if found is None else parse_tail(found.content)
 
     def journal_entries(self, session_id: str) -> list[JournalEntry]:
-        """Return what is stored of a session's journal; none is so long here that it is sealed."""
-        tail = self.stored_tail(f"sessions/{session_id}")
-        return [] if tail is None else [load_entry(line, number) for number, line in enumerate(tail.lines, 1)]
+        """Return what is stored of a session's journal, as far as it is whole."""
+        return [load_entry(line, number) for number, line in enumerate(self._journal_lines(session_id), 1)]
+
+    def _journal_lines(self, session_id: str) -> list[bytes]:
+        if self._services.sessions is not None:
+            file = self._services.sessions / session_id / JOURNAL
+            lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+            return [line for line in lines if b"\0" not in line]
+        prefix = f"sessions/{session_id}"
+        tail = self.stored_tail(prefix)
+        if tail is None:
+            return []
+        sealed: list[bytes] = []
+        while len(sealed) < tail.head.first:
+            name = f"{prefix}/{segment_name(len(sealed), tail.head.life)}"
+            sealed += [line + b"\n" for line in self._services.bucket.objects[name].content.split(b"\n")[:-1]]
+        return [*sealed, *tail.lines]
 
     def _check_billing(self, request: ModelRequest, process: str) -> None:
         """Nobody asks again for an answer that is written down, unless the store of journals failed it lately.
@@ -117,13 +217,13 @@ class InvariantWatch:
 
     def check_settled(self) -> None:
         """Every accepted event led to its orders or a reason, and every order to an end, a reason or a dead letter."""
-        dead = [parse_envelope(letter.body) for letter in self._services.queue.dead_letters]
+        dead = list(map(parse_envelope, self._services.queued_bodies(dead=True)))
         dead_ids = {one.identity if isinstance(one, EventEnvelope) else one.id for one in dead}
         processed = {event.identity: outcome for event, outcome in self._services.event_outcomes}
         for identity in sorted(self.accepted - processed.keys() - dead_ids):
             self.fail(f"The accepted event {identity[:6]} led to nothing.")
         orders = {order.id: order for outcome in processed.values() if isinstance(outcome, tuple) for order in outcome}
-        ended = {note.marker.order for note in self._marked_notes() if note.marker and note.marker.part in ENDS}
+        ended = self._ended
         final = {
             order.id: outcome for _, _, order, outcome in self._services.outcomes if not isinstance(outcome, RetryLater)
         }
@@ -134,15 +234,22 @@ class InvariantWatch:
                 self.fail(f"Order {order.id[:6]} has no result, no reason and is no dead letter.")
             elif final[order.id] is None and order.cause.value != "page":
                 self.fail(f"Order {order.id[:6]} ended, but there is no note that says so.")
+        if refused := [order.id[:6] for order in orders.values() if order.actor == OUTSIDER]:
+            self.fail(f"Order {refused[0]} runs for somebody who is no developer.")
         self._check_placeholders(dead_ids)
         self._check_order(dead_ids)
         self._check_spending()
+        self._check_drafts()
+        for order in orders.values():
+            self._check_run(order)
 
     def _marked_notes(self) -> Iterator[BotNote]:
         return (note for note in self._services.gitlab.bot_notes() if note.marker is not None)
 
     def _check_placeholders(self, dead_ids: set[str]) -> None:
         """No placeholder waits for ever."""
+        if any(event.kind is EventKind.REMOVE_OURS for event in self._script.events):
+            return  # what was removed may have been the end that followed it
         last: dict[str, BotNote] = {}
         ends: dict[str, int] = {}
         for note in self._marked_notes():
@@ -177,16 +284,56 @@ class InvariantWatch:
                     f"Session {session[:6]}: orders were worked off as {_shorten(names)}, sent as {_shorten(wanted)}."
                 )
 
+    def _check_run(self, order: WorkOrder) -> None:
+        """A run asks no more than its last question once its turns or its money are used up."""
+        limits = project_limits(self._script, order.project)
+        answered, finals, usd, within = 0, 0, Decimal(0), False
+        for entry in self.journal_entries(order.session_id):
+            if isinstance(entry, RunStarted):
+                within = entry.run_id == order.id
+            elif not within:
+                continue
+            elif isinstance(entry, ModelCalled) and not entry.final and limits.are_used_up(answered, usd):
+                self.fail(f"Order {order.id[:6]} asked on after {answered} answers for ${usd}.")
+            elif isinstance(entry, ModelCalled):
+                final = entry.final
+            elif isinstance(entry, ModelAnswered) and entry.purpose == TURN:
+                answered, finals, usd = answered + 1, finals + final, usd + (entry.cost_usd or Decimal(0))
+        if finals > FINAL_ATTEMPTS:
+            self.fail(f"Order {order.id[:6]} had {finals} last answers.")
+
+    def _check_drafts(self) -> None:
+        """No note of an order that has ended is left as a draft, which the next review would publish."""
+        ended = {note.marker.order for note in self._marked_notes() if note.marker and note.marker.part in ENDS}
+        for mr in self._services.gitlab.world.merge_requests:
+            for draft in mr.draft_notes:
+                if (marker := MARKERS.parse_marker(draft.body)) and marker.order in ended:
+                    self.fail(f"A draft of order {marker.order[:6]} is left behind on !{mr.iid}.")
+
+    def check_votes(self, stored: Iterable[RatedNote], most: int) -> None:
+        """Only votes of developers count."""
+        for one in stored:
+            if one.votes.up + one.votes.down > most:
+                self.fail(f"{one.votes.up} votes are counted for note {one.note.note_id}, but {most} can be.")
+
     def _check_spending(self) -> None:
-        """No more is recorded as spent than the provider was asked for."""
+        """No more is recorded as spent than the provider was asked for, and a day's money is kept to."""
+        spent, calls = self.recorded_spending(), self._services.provider.calls
+        if spent > calls * USD_PER_CALL:
+            self.fail(f"${spent} are recorded as spent, but the provider was asked {calls} times.")
+
+    def recorded_spending(self) -> Decimal:
+        if self._services.sessions is not None:
+            return self._services.host_spending()
         stored = self._services.bucket.objects.items()
         sheets = [
             msgspec.json.decode(one.content, type=SpendingSheet) for name, one in stored if name.startswith("spending/")
         ]
-        spent = Decimal(sum(sheet.micro for sheet in sheets)) / 1_000_000
-        calls = self._services.provider.calls
-        if spent > calls * USD_PER_CALL:
-            self.fail(f"${spent} are recorded as spent, but the provider was asked {calls} times.")
+        return Decimal(sum(sheet.micro for sheet in sheets)) / 1_000_000
+
+
+def _is_automatic(marker: NoteMarker, project: str, iid: int) -> bool:
+    return marker.id == session_id_for(project, iid, marker.wf, marker.sha)
 
 
 def _order_in(message: SqsMessage) -> WorkOrder | None:

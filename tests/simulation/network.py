@@ -29,6 +29,12 @@ class Fate(StrEnum):
     SILENT_DONE = "done, never answered"
     LATE = "done and answered late"
     BUSY = "answered with 429"
+    DRIPS = "answered in drips"  # this and the following are of streams, after a call that went well
+    STALLED = "stalled in the middle of the answer"
+    CUT_OFF = "cut off in the middle of the answer"
+
+
+STREAM_FATES = (Fate.DRIPS, Fate.STALLED, Fate.CUT_OFF)
 
 
 class NotDoneError(Exception):
@@ -108,12 +114,29 @@ class Network:
         start_in(WORLD, self.loop.create_task, serving)
         return await answer
 
+    def note_use(self, process: str, what: str) -> None:
+        """Note a call that needs no network: one of the disk."""
+        self.activity[process] = f"disk: {what}"
+        if self.on_call is not None:
+            self.on_call(process, "disk", what)
+
     def _fate(self, process: str, service: str, what: str, *, writes: bool) -> Fate:
         for trouble in self.troubles:
-            if trouble.fits(process, service, what, self.loop.time(), writes=writes):
+            is_whole = trouble.fate not in STREAM_FATES
+            if is_whole and trouble.fits(process, service, what, self.loop.time(), writes=writes):
                 trouble.count -= 1
                 self.failed_at[process, service] = self.loop.time()
                 self.covered[f"{service}: {trouble.fate}", f"{service}: {what}"] += 1
+                return trouble.fate
+        return Fate.FINE
+
+    def draw_stream_fate(self, process: str) -> Fate:
+        """Return what becomes of the next answer of a model, if it comes at all."""
+        for trouble in self.troubles:
+            fits = trouble.fits(process, "model", "answer", self.loop.time(), writes=True)
+            if trouble.fate in STREAM_FATES and fits:
+                trouble.count -= 1
+                self.covered[f"model: {trouble.fate}", "model: answer"] += 1
                 return trouble.fate
         return Fate.FINE
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import random
+import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,28 +19,58 @@ from starlette.types import ASGIApp
 from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.app import investigation, library, service
 from hummingbird.app.service import HummingbirdService
+from hummingbird.app.stores import state_paths
 from hummingbird.config.loader import ConfigWatcher
+from hummingbird.config.settings import Settings
+from hummingbird.core.errors import HummingbirdError
+from hummingbird.core.journal import JournalEntry, SessionOpened
+from hummingbird.core.limits import RUNS_PER_MR, WORKFLOW_ITERATIONS
 from hummingbird.core.orders import EventEnvelope, WorkOrder
 from hummingbird.gitlab.write import client as write_client
 from hummingbird.gitlab.write import project_writer
 from hummingbird.lab.gitlab.case_loader import WRITE_TOKEN
-from hummingbird.queues import sqs
+from hummingbird.models import transport
+from hummingbird.models.http_model import HttpModel
+from hummingbird.queues import sqlite_queue, sqs
+from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.service.protocols import FailedOrder, RetryLater, Skipped
 from hummingbird.service.worker import Worker
+from hummingbird.storage import bucket_journal
 from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore
 from hummingbird.storage.bucket_journal import BucketJournal
 from hummingbird.storage.bucket_sessions import BucketSessionStore
-from hummingbird.storage.spending_store import BucketSpendingStore
+from hummingbird.storage.journals import DegradingJournal, FileJournal
+from hummingbird.storage.spending_store import BucketSpendingStore, SqliteSpendingStore
 from hummingbird.storage.vote_store import BucketVoteStore
-from tests.simulation.agent_parts import MODEL, SimulatedModels, SimulatedProvider, SimulatedSandboxes, SimulatedSource
+from tests.simulation.agent_parts import (
+    MODEL,
+    MODEL_URL,
+    PRICES,
+    SimulatedProvider,
+    SimulatedSandboxes,
+    SimulatedSource,
+    create_model_client,
+    note_request,
+)
+from tests.simulation.disk import SimulatedDisk
 from tests.simulation.event_loop import PROCESS, SimulatedLoop, start_in
-from tests.simulation.gitlab_service import SECRET, URL, HookMessage, SimulatedGitLab, create_simulated_client
+from tests.simulation.gitlab_service import (
+    SECOND_PROJECT,
+    SECRET,
+    URL,
+    HookMessage,
+    SimulatedGitLab,
+    create_simulated_client,
+)
 from tests.simulation.network import Network
 from tests.simulation.object_store import ADDRESS, SimulatedBucket, SimulatedObjectStore
-from tests.simulation.sqs_service import SimulatedSqs, open_simulated_queue
+from tests.simulation.script import EventKind, Script
+from tests.simulation.sqs_service import SimulatedSqs, SqsMessage, open_simulated_queue
 
+_SPENT = "SELECT micro_usd FROM spending"
 VISIBILITY_S = 120
 POLL_S = 20.0
+RESTART_S = 10.0
 HOOK_S = 10.0  # GitLab waits no longer for the receiver of a webhook
 
 
@@ -51,9 +83,37 @@ class Services:
     bucket: SimulatedBucket
     gitlab: SimulatedGitLab
     provider: SimulatedProvider
+    segment_bytes: int = 0
     outcomes: list[tuple[float, str, WorkOrder, object]] = field(default_factory=list)
     event_outcomes: list[tuple[EventEnvelope, object]] = field(default_factory=list)
-    check_commit: Callable[[BucketJournal, int], None] | None = None
+    disk: SimulatedDisk | None = None  # of the host, if all replicas are on one
+    check_commit: Callable[[BucketJournal | FileJournal, int], None] | None = None
+    note_entry: Callable[[str, JournalEntry], None] | None = None
+    note_spending: Callable[[Decimal, Decimal], None] | None = None
+    recorded_spending: Callable[[], Decimal] | None = None
+    state: Path = Path()
+
+    @property
+    def sessions(self) -> Path | None:
+        """The folder of the sessions, if all replicas are on one host."""
+        return None if self.disk is None else self.state / "sessions"
+
+    def queued_bodies(self, *, dead: bool = False) -> list[str]:
+        """Return the messages that wait or are worked on, or the dead letters."""
+        if self.disk is None:
+            return [one.body for one in (self.queue.dead_letters if dead else self.queue.messages)]
+        return [str(row[0]) for row in self._ask("queue.sqlite", f"SELECT body FROM messages WHERE dead = {dead:d}")]
+
+    def host_spending(self) -> Decimal:
+        return sum((Decimal(row[0]) / 1_000_000 for row in self._ask("sessions/spending.sqlite", _SPENT)), Decimal(0))
+
+    def _ask(self, file: str, query: str) -> list[Any]:
+        path = self.state / file
+        if not path.exists():
+            return []
+        with closing(sqlite3.connect(path)) as connection, suppress(sqlite3.OperationalError):  # it has no table yet
+            return connection.execute(query).fetchall()
+        return []
 
 
 class _SimulatedHttpServer:
@@ -70,23 +130,63 @@ class _SimulatedHttpServer:
         self._stopped.set()
 
 
-def write_config(folder: Path, settings: Mapping[str, object]) -> Path:
-    """Write the configuration that all replicas read."""
+TIGHT = {"max_runs_per_mr": 2, "budgets": {"usd_per_run": 0.035, "usd_per_day": 0.25}}
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLimits:
+    """What the configuration of a project allows at most."""
+
+    internal: bool
+    runs: int = RUNS_PER_MR
+    iterations: int = WORKFLOW_ITERATIONS
+    usd_per_run: Decimal | None = None
+    usd_per_day: Decimal | None = None
+
+    def are_used_up(self, answered: int, usd: Decimal) -> bool:
+        """Return whether only one more answer is due."""
+        return answered >= self.iterations - 1 or (self.usd_per_run is not None and usd >= self.usd_per_run)
+
+
+def project_limits(script: Script, project: str) -> ProjectLimits:
+    """Return what `write_config` allows a project."""
+    limits = ProjectLimits(script.internal)
+    if script.tight:
+        limits = ProjectLimits(script.internal, 2, 6, Decimal("0.035"), Decimal("0.25"))
+    if project == SECOND_PROJECT:
+        return replace(limits, internal=not script.internal, runs=1)
+    return limits
+
+
+def write_config(folder: Path, script: Script, reloads: int = 0) -> Path:
+    """Write the configuration that all replicas read; `reloads` says how often it has changed."""
     prompt = folder / "prompt.md"
     prompt.write_text("Find out why it failed.\n", encoding="utf-8")
-    workflow = {
+    tight = {**TIGHT, "max_iterations": 6 - 3 * (reloads % 2)} if script.tight else {}
+    common = {"prompt": "prompt.md", "internal_notes": script.internal, **tight}
+    projects: dict[str, object] = {"*": {}}
+    if script.projects > 1:
+        projects[SECOND_PROJECT] = {"max_runs_per_mr": 1, "internal_notes": not script.internal}
+    analyze = {
+        **common,
         "trigger": "pipeline",
-        "prompt": "prompt.md",
         "auto_resolve_on_push": True,
         "auto_resolve_on_success": True,
-        "projects": {"*": {}},
+        "projects": projects,
+    }
+    review = {**common, "trigger": "merge_request", "inline_findings": True, "projects": projects}
+    changes = any(event.kind is EventKind.RELOAD for event in script.events)
+    settings = {
+        "gitlab_url": URL,
+        "model": MODEL,
+        "prices": PRICES,
+        "config_poll_seconds": 20 if changes else 600,
+        "settle_seconds": script.settle_s,
+        "max_concurrent_agents": 2 + reloads % 2,
     }
     file = folder / "hummingbird.yaml"
-    content = {
-        "settings": {"gitlab_url": URL, "model": MODEL, "config_poll_seconds": 600, **settings},
-        "workflows": {"analyze": workflow},
-    }
-    file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    workflows = {"analyze": analyze, **({"review": review} if script.reviews else {})}
+    file.write_text(yaml.safe_dump({"settings": settings, "workflows": workflows}, sort_keys=False), encoding="utf-8")
     return file
 
 
@@ -114,36 +214,75 @@ def simulated_parts(services: Services) -> Iterator[None]:
 
             super().__init__(*given, process_event=observed_event, process_order=observed, **named)
 
-    commit = BucketJournal.commit
+    def check_commits(commit: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+        async def checked_commit(journal: Any) -> None:
+            entries = len(journal.entries())
+            await commit(journal)
+            if services.check_commit is not None:
+                services.check_commit(journal, entries)
 
-    async def checked_commit(journal: BucketJournal) -> None:
-        entries = len(journal.entries())
-        await commit(journal)
-        if services.check_commit is not None:
-            services.check_commit(journal, entries)
+        return checked_commit
 
+    append = DegradingJournal.append
+
+    def observed_append(journal: DegradingJournal, entry: JournalEntry) -> None:
+        append(journal, entry)
+        first = journal.entries()[0]
+        if services.note_entry is not None and isinstance(first, SessionOpened):
+            services.note_entry(first.project, entry)
+
+    def check_spending(usd_today: Callable[[Any, str], Awaitable[Decimal]]) -> Callable[..., Awaitable[Decimal]]:
+        async def checked_usd_today(ledger: Any, project: str) -> Decimal:
+            assert services.recorded_spending is not None
+            assert services.note_spending is not None
+            recorded = services.recorded_spending()
+            usd = await usd_today(ledger, project)
+            services.note_spending(recorded, usd)
+            return usd
+
+        return checked_usd_today
+
+    insert = sqlite_queue._insert
+
+    def logged_insert(file: sqlite3.Connection, group: str, body: str) -> str:
+        message_id = insert(file, group, body)
+        services.queue.log.append((network.loop.time(), PROCESS.get(), "send", SqsMessage(message_id, group, body)))
+        return message_id
+
+    host: dict[str, Any] = {"open_queue": lambda *_: open_simulated_queue(network, services.queue, VISIBILITY_S)}
+    host |= {
+        "open_object_store": lambda *_, **__: objects(),
+        "session_store": lambda _, __, now: BucketSessionStore(objects(), ADDRESS, now),
+        "spending_ledger": lambda _, __, now, patience: BucketSpendingStore(objects(), ADDRESS, now, patience),
+        "failure_ledger": lambda _, __, patience: BucketKnownFailureStore(objects(), ADDRESS, patience),
+        "vote_ledger": lambda _, __, patience: BucketVoteStore(objects(), ADDRESS, patience),
+    }
+    if services.disk is not None:
+        host = {"open_queue": lambda settings, environment: open_host_queue(settings, environment)}
     replaced: dict[Any, dict[str, Any]] = {
         service: {
             "Worker": ObservedWorker,
             "BoundedHttpServer": _SimulatedHttpServer,
             "SandboxRegistry": lambda *_: SimulatedSandboxes(network),
             "create_dashboard": lambda *_, **__: None,
-            "open_queue": lambda *_: open_simulated_queue(network, services.queue, VISIBILITY_S),
-            "open_object_store": lambda *_, **__: objects(),
-            "session_store": lambda _, __, now: BucketSessionStore(objects(), ADDRESS, now),
-            "spending_ledger": lambda _, __, now, patience: BucketSpendingStore(objects(), ADDRESS, now, patience),
-            "failure_ledger": lambda _, __, patience: BucketKnownFailureStore(objects(), ADDRESS, patience),
-            "vote_ledger": lambda _, __, patience: BucketVoteStore(objects(), ADDRESS, patience),
+            **host,
         },
         library: {
-            "ModelRegistry": lambda *_, **__: SimulatedModels(services.provider),
             "create_sandboxes": lambda *_: SimulatedSandboxes(network),
             "LoopConfig": partial(LoopConfig, random=random.Random(network.draw(0, 1))),  # it would draw a new one
         },
         investigation: {"create_sources": lambda *_: [SimulatedSource(gitlab)]},
         write_client: {"create_http_client": lambda *_: create_simulated_client(gitlab)},
+        transport: {"create_http_client": lambda *_: create_model_client(services.provider)},
+        HttpModel: {"generate": note_request(HttpModel.generate)},
         sqs: {"QUEUE_POLL_S": POLL_S},
-        BucketJournal: {"commit": checked_commit},
+        sqlite_queue: {"QUEUE_LOOK_CAP_S": POLL_S / 4, "_insert": logged_insert},
+        BucketSpendingStore: {"usd_today": check_spending(BucketSpendingStore.usd_today)},
+        SqliteSpendingStore: {"usd_today": check_spending(SqliteSpendingStore.usd_today)},
+        bucket_journal: {"SEGMENT_BYTES": services.segment_bytes or bucket_journal.SEGMENT_BYTES},
+        BucketJournal: {"commit": check_commits(BucketJournal.commit)},
+        FileJournal: {"commit": check_commits(FileJournal.commit)},
+        DegradingJournal: {"append": observed_append},
     }
 
     with ExitStack() as patched:
@@ -153,6 +292,11 @@ def simulated_parts(services: Services) -> Iterator[None]:
         defaults = project_writer.GitLabProjectWriters.__init__.__kwdefaults__
         patched.enter_context(patch.dict(defaults, {"now": time.time}))
         yield
+
+
+def open_host_queue(settings: Settings, environment: Mapping[str, str]) -> SqliteQueue:
+    """Return the queue of a host; its own default is the clock of the interpreter, which nothing replaces."""
+    return SqliteQueue(state_paths(settings, environment).queue, VISIBILITY_S, lambda: time.time())
 
 
 class Replica:
@@ -174,6 +318,15 @@ class Replica:
     def is_alive(self) -> bool:
         return self._running is not None and not self._running.done() and not self.loop.is_dead(self.process)
 
+    async def start_soon(self) -> None:
+        """Start a new process, as often as it takes: on a full disk it ends at once."""
+        while True:
+            try:
+                return self.start()
+            except HummingbirdError:
+                self.kill()
+                await asyncio.sleep(RESTART_S)
+
     def start(self) -> None:
         """Start a new process."""
         self._starts += 1
@@ -186,13 +339,22 @@ class Replica:
             "HUMMINGBIRD_HOME": str(self._config.parent / "state"),
             "HUMMINGBIRD_WEBHOOK_SECRET": SECRET,
             "ORCHESTRATOR_GITLAB_TOKEN": WRITE_TOKEN,
-            "ANTHROPIC_API_KEY": "key-of-the-model",
+            "OPENAI_API_KEY": "key-of-the-model",
+            "OPENAI_BASE_URL": MODEL_URL,
         }
         self._serving = HummingbirdService(ConfigWatcher(self._config, environment), environment)
         self._running = self.loop.create_task(self._serving.run(signals=False))
 
     def kill(self) -> None:
         self.loop.kill(self.process)
+        if self._services.disk is not None:
+            self._services.disk.release(self.process)
+
+    def set_skew(self, seconds: float) -> None:
+        """Set the clock of this process and of those that follow it."""
+        self.skew = seconds
+        if self.process:
+            self._skews[self.process] = seconds
 
     def stop(self) -> None:
         """Stop gently, as before an update."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tests.simulation.network import Fate
+from tests.simulation.network import STREAM_FATES, Fate
 
 
 class EventKind(StrEnum):
@@ -23,6 +23,11 @@ class EventKind(StrEnum):
     RESOLVE = "a developer resolves the threads"
     EDIT = "a developer edits the last note"
     DELETE = "a developer deletes the last note"
+    ASK_REVIEW = "a developer asks for a review"
+    DISMISS = "a developer dismisses a finding"
+    VOTE = "a developer votes"
+    OUTSIDER_VOTE = "an outsider votes"
+    REMOVE_OURS = "a maintainer deletes the last note of the bot"
     CLOSE = "the merge request is closed"
     RELOAD = "the configuration changes"
     CRASH = "crash"
@@ -30,6 +35,8 @@ class EventKind(StrEnum):
     STOP = "gentle stop"
     SKEW = "clock skew"
     TROUBLE = "trouble"
+    POWER_CUT = "power cut"
+    DISK_FULL = "disk full"
     DUPLICATE_HOOK = "a webhook is sent twice"
     DELAY_HOOK = "a webhook is late"
 
@@ -71,6 +78,13 @@ class ScriptEvent:
                 what = f"{who} is stopped gently; its successor comes {self.seconds:.0f} s later"
             case EventKind.SKEW:
                 what = f"the clock of {who} is {self.seconds:+.0f} s off"
+            case EventKind.POWER_CUT:
+                what = (
+                    f"the host loses power when {who} is {self.count} steps{after or ' further'}; "
+                    f"it is back {self.seconds:.0f} s later"
+                )
+            case EventKind.DISK_FULL:
+                what = f"the disk is full for {self.seconds:.0f} s"
             case EventKind.TROUBLE:
                 calls = f"{self.service or 'any service'} {self.within}".strip()
                 what = f"{who}: the next {self.count} calls of {calls} within {self.seconds:.0f} s: {self.fate}"
@@ -93,7 +107,13 @@ class ScriptEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A world and what happens in it. `seed` decides what the events leave open; without `jitter`, nothing is drawn."""
+    """A world and what happens in it. `seed` decides what the events leave open; without `jitter`, nothing is drawn.
+
+    `files`: all replicas are on one host, with the queue in SQLite and the sessions in folders. `reviews`: each push is
+    reviewed, with findings on lines. `tight`: the model wants more than the budgets allow. `internal`: notes are for
+    members. `projects` is 2 if every other merge request is in a second project, which has settings of its own.
+    An answer of a model takes up to `answer_s`. `segment_bytes` is the size at which a journal in a bucket is split; 0 is the usual one.
+    """
 
     seed: int
     events: tuple[ScriptEvent, ...]
@@ -102,6 +122,13 @@ class Script:
     settle_s: int = 0
     short_polls: float = 0.0
     jitter: bool = True
+    files: bool = False
+    reviews: bool = False
+    tight: bool = False
+    internal: bool = False
+    projects: int = 1
+    segment_bytes: int = 0
+    answer_s: float = 0.0
 
     def table(self) -> str:
         """Return the script for people."""
@@ -109,6 +136,11 @@ class Script:
         head += f", settle_seconds {self.settle_s}" if self.settle_s else ""
         head += f", {self.short_polls:.0%} of polls return too few messages" if self.short_polls else ""
         head += "" if self.jitter else ", all calls take the same time"
+        head += ", one host with SQLite and folders" if self.files else ""
+        head += "".join(f", {name}" for name in ("reviews", "tight", "internal") if getattr(self, name))
+        head += ", 2 projects" if self.projects > 1 else ""
+        head += f", answers take up to {self.answer_s:.0f} s" if self.answer_s else ""
+        head += f", journals in pieces of {self.segment_bytes} bytes" if self.segment_bytes else ""
         return "\n".join([head, *(event.describe() for event in self.events)])
 
 
@@ -117,6 +149,9 @@ _POINTS = (
     ("gitlab", "GET discussions"),
     *[("gitlab", "POST placeholder"), ("gitlab", "POST result")] * 3,
     ("gitlab", "POST"),
+    ("gitlab", "POST finding"),
+    ("gitlab", "draft_notes"),
+    ("gitlab", "POST bulk_publish"),
     ("gitlab", "PUT"),
     ("gitlab", ""),
     ("bucket", "swap sessions tail.jsonl"),
@@ -131,16 +166,22 @@ _POINTS = (
     ("source", ""),
     ("sandbox", ""),
 )
-_FATES = (*(fate for fate in Fate if fate is not Fate.FINE), Fate.ANSWER_LOST, Fate.ANSWER_LOST)
+_FILE_POINTS = (("disk", "write journal"), ("disk", "flush journal"), ("disk", "flush folder"), ("disk", "commit queue"))
+_FATES = (
+    *(fate for fate in Fate if fate is not Fate.FINE and fate not in STREAM_FATES),
+    Fate.ANSWER_LOST,
+    Fate.ANSWER_LOST,
+)
 
 
 def make_script(seed: int) -> Script:
     """Return the script of a seed."""
     draw = random.Random(f"script {seed}")
     replicas, requests = draw.choice((1, 2, 2, 3, 3, 4, 5)), draw.choice((1, 1, 2, 3))
-    acts = list(_draw_acts(draw, requests))
+    files, reviews = draw.random() < 0.3, draw.random() < 0.4
+    acts = list(_draw_acts(draw, requests, reviews=reviews))
     busy = [act.at for act in acts]
-    faults = [_draw_fault(draw, replicas, busy) for _ in range(draw.choice((0, 1, 2, 3, 4, 6, 8)))]
+    faults = [_draw_fault(draw, replicas, busy, files=files) for _ in range(draw.choice((0, 1, 2, 3, 4, 6, 8)))]
     return Script(
         seed=seed,
         events=tuple(sorted((*acts, *faults), key=lambda event: event.at)),
@@ -148,6 +189,13 @@ def make_script(seed: int) -> Script:
         merge_requests=requests,
         settle_s=draw.choice((0, 0, 0, 30)),
         short_polls=draw.choice((0.0, 0.0, 0.3)),
+        files=files,
+        reviews=reviews,
+        tight=draw.random() < 0.3,
+        internal=draw.random() < 0.15,
+        projects=draw.choice((1, 2)) if requests > 1 else 1,
+        segment_bytes=0 if files else draw.choice((0, 0, 2048)),
+        answer_s=draw.choice((0.0, 10.0, 30.0)),
     )
 
 
@@ -157,12 +205,14 @@ def without_faults(script: Script) -> Script:
     return replace(script, events=acts, short_polls=0.0)
 
 
-def _draw_acts(draw: random.Random, requests: int) -> Sequence[ScriptEvent]:
+def _draw_acts(draw: random.Random, requests: int, *, reviews: bool) -> Sequence[ScriptEvent]:
     """Return what people do: at least one pipeline fails, and others follow soon, while the first is worked on."""
     at = draw.uniform(1, 30)
-    acts = [ScriptEvent(at=round(at, 1), kind=EventKind.FAIL_PIPELINE, number=draw.randrange(requests))]
+    first = EventKind.PUSH if reviews and draw.random() < 0.7 else EventKind.FAIL_PIPELINE
+    acts = [ScriptEvent(at=round(at, 1), kind=first, number=draw.randrange(requests))]
     kinds = dict.fromkeys(PEOPLE, 1)
     kinds |= {EventKind.FAIL_PIPELINE: 4, EventKind.REPLY: 5, EventKind.COMMAND: 2, EventKind.PUSH: 2}
+    kinds |= {EventKind.PUSH: 5, EventKind.ASK_REVIEW: 2} if reviews else {}
     for _ in range(draw.choice((0, 1, 2, 3, 4, 6))):
         at += draw.choice((0.0, draw.uniform(0, 3), draw.uniform(0, 60), draw.uniform(0, 300)))
         (kind,) = draw.choices(list(kinds), list(kinds.values()))
@@ -170,11 +220,12 @@ def _draw_acts(draw: random.Random, requests: int) -> Sequence[ScriptEvent]:
     return acts
 
 
-def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float]) -> ScriptEvent:
+def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float], *, files: bool) -> ScriptEvent:
     at = round(max(0.0, draw.choice(busy) + draw.choice((0.0, draw.uniform(0, 5), draw.uniform(0, 90)))), 1)
     replica = draw.randrange(replicas) + 1
     steps = int(2 ** draw.uniform(0, 9))
-    aim = draw.choice(_POINTS) if draw.random() < 0.5 else ("", "")
+    points = tuple(point for point in _POINTS if not files or point[0] not in ("bucket", "queue"))
+    aim = draw.choice(points + (_FILE_POINTS if files else ())) if draw.random() < 0.5 else ("", "")
     if aim[0]:
         steps = draw.choice((0, 1, 2, 3, 5, 8))
     kind = draw.choices(
@@ -186,8 +237,10 @@ def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float]) -> Sc
             EventKind.TROUBLE,
             EventKind.DUPLICATE_HOOK,
             EventKind.DELAY_HOOK,
+            EventKind.POWER_CUT,
+            EventKind.DISK_FULL,
         ),
-        (5, 5, 1, 1, 9, 1, 1),
+        (5, 5, 1, 1, 9, 1, 1, 5 if files else 0, 4 if files else 0),
     )[0]
     match kind:
         case EventKind.CRASH:
@@ -203,11 +256,20 @@ def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float]) -> Sc
         case EventKind.STOP:
             return ScriptEvent(at=at, kind=kind, replica=replica, seconds=round(draw.uniform(0, 60)))
         case EventKind.SKEW:
-            return ScriptEvent(at=0.0, kind=kind, replica=replica, seconds=round(draw.uniform(-120, 120)))
+            return ScriptEvent(
+                at=draw.choice((0.0, at)), kind=kind, replica=0 if files else replica, seconds=round(draw.uniform(-120, 120))
+            )
+        case EventKind.POWER_CUT:
+            away = round(draw.uniform(1, 200))
+            return ScriptEvent(
+                at=at, kind=kind, replica=replica, count=steps, seconds=away, service=aim[0], within=aim[1]
+            )
+        case EventKind.DISK_FULL:
+            return ScriptEvent(at=at, kind=kind, seconds=round(draw.choice((draw.uniform(1, 20), draw.uniform(20, 300)))))
         case EventKind.DUPLICATE_HOOK | EventKind.DELAY_HOOK:
             return ScriptEvent(at=max(0.0, at - 1), kind=kind, seconds=round(draw.uniform(1, 200)))
-    service, within = draw.choice(_POINTS)
-    fate = draw.choice(_FATES)
+    service, within = draw.choice(points)
+    fate = draw.choice((*_FATES, *STREAM_FATES * 3) if service == "model" else _FATES)
     lasting = draw.random() < 0.3
     return ScriptEvent(
         at=at,

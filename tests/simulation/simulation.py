@@ -7,21 +7,24 @@ played.violations, played.covered
 import asyncio
 import gc
 import random
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from hummingbird.core.protocols.storage import RatedNote
+from hummingbird.core.votes import VOTES_KEPT
 from hummingbird.service.envelopes import hash_name
+from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore
 from tests.simulation.agent_parts import SimulatedProvider
+from tests.simulation.disk import SimulatedDisk, temporary_folder
 from tests.simulation.event_loop import WORLD, SimulatedLoop, SimulationStuckError, start_in
-from tests.simulation.gitlab_service import OUTSIDER, HookMessage, SimulatedGitLab
+from tests.simulation.gitlab_service import DEVELOPER, OUTSIDER, HookMessage, SimulatedGitLab
 from tests.simulation.invariants import InvariantWatch
 from tests.simulation.network import Network, Trouble
-from tests.simulation.object_store import SimulatedBucket
+from tests.simulation.object_store import ADDRESS, SimulatedBucket, SimulatedObjectStore
 from tests.simulation.replica import Replica, Services, simulated_parts, write_config
 from tests.simulation.script import CALM_AT, EventKind, Script, ScriptEvent
 from tests.simulation.sqs_service import SimulatedSqs
@@ -50,14 +53,17 @@ class Played:
 class World:
     """One world, its replicas, and what is still to happen."""
 
-    def __init__(self, script: Script, loop: SimulatedLoop, folder: Path, skews: dict[str, float]) -> None:
-        self.script, self.loop = script, loop
-        self.network = Network(loop, script.seed, jitter=script.jitter)
-        gitlab = SimulatedGitLab(self.network, script.merge_requests)
+    def __init__(self, script: Script, network: Network, folder: Path, skews: dict[str, float], disk: SimulatedDisk | None) -> None:
+        self.script, self.network, self.loop = script, network, network.loop
+        loop = network.loop
+        gitlab = SimulatedGitLab(self.network, script.merge_requests, script.projects)
         queue = SimulatedSqs(self.network, short_share=script.short_polls)
-        self.services = Services(self.network, queue, SimulatedBucket(), gitlab, SimulatedProvider(self.network))
-        self.watch = InvariantWatch(self.services)
-        self.services.check_commit = self.watch.check_commit
+        provider = SimulatedProvider(self.network, tireless=script.tight, answer_s=script.answer_s)
+        self.services = Services(
+            self.network, queue, SimulatedBucket(), gitlab, provider, segment_bytes=script.segment_bytes, disk=disk
+        )
+        self.services.state = folder / "state"
+        self.watch = InvariantWatch(self.services, script)
         self._folder, self._reloads = folder, 0
         config = self._write_config()
         self.replicas = [Replica(number + 1, self.services, config, skews) for number in range(script.replicas)]
@@ -72,16 +78,13 @@ class World:
         self.network.on_call = self._on_call
 
     def _write_config(self) -> Path:
-        return write_config(
-            self._folder,
-            {"settle_seconds": self.script.settle_s, "max_concurrent_agents": 2 + self._reloads % 2},
-        )
+        return write_config(self._folder, self.script, self._reloads)
 
     async def run(self) -> None:
         """Let everything happen, then wait until all is settled."""
         for event in self.script.events:
-            if event.kind is EventKind.SKEW:
-                self._replica(event).skew = event.seconds
+            if event.kind is EventKind.SKEW and not event.at:
+                self._skew(event)
         for replica in self.replicas:
             replica.start()
         for event in self.script.events:
@@ -121,12 +124,20 @@ class World:
                 gitlab.edit_last_note(number, "Never mind.")
             case EventKind.DELETE:
                 gitlab.delete_last_note(number)
+            case EventKind.ASK_REVIEW:
+                gitlab.write(number, "/hummingbird review")
+            case EventKind.DISMISS:
+                gitlab.dismiss(number)
+            case EventKind.VOTE | EventKind.OUTSIDER_VOTE:
+                gitlab.vote(number, DEVELOPER if event.kind is EventKind.VOTE else OUTSIDER)
+            case EventKind.REMOVE_OURS:
+                gitlab.remove_note_of_ours(number)
             case EventKind.CLOSE:
                 gitlab.close_merge_request(number)
             case EventKind.RELOAD:
                 self._reloads += 1
                 self._write_config()
-            case EventKind.CRASH | EventKind.PAUSE:
+            case EventKind.CRASH | EventKind.PAUSE | EventKind.POWER_CUT:
                 replica = self._replica(event)
                 if event.service:
                     self._aimed.append((event, replica))
@@ -139,12 +150,37 @@ class World:
             case EventKind.STOP:
                 self.network.note_fault("gentle stop", self._replica(event).process)
                 self._restart_after(self._replica(event), event.seconds, stop=True)
+            case EventKind.SKEW:
+                self._skew(event)
+            case EventKind.DISK_FULL:
+                self._spawn(self._fill_disk(event))
             case EventKind.TROUBLE:
                 self._make_trouble(event)
             case EventKind.DUPLICATE_HOOK:
                 self._twice += 1
             case EventKind.DELAY_HOOK:
                 self._late, self._late_s = self._late + 1, event.seconds
+
+    def _skew(self, event: ScriptEvent) -> None:
+        """Set a clock forward or back; a host has one clock."""
+        for replica in [self._replica(event)] if event.replica else self.replicas:
+            replica.set_skew(event.seconds)
+
+    def _cut_power(self, event: ScriptEvent) -> None:
+        """Let the host die, and all that was not flushed with it."""
+        assert self.services.disk is not None
+        for replica in self.replicas:
+            replica.kill()
+            self._restart_after(replica, event.seconds)
+        self.services.disk.cut_power()
+        self.watch.check_after_power_cut()
+
+    async def _fill_disk(self, event: ScriptEvent) -> None:
+        assert self.services.disk is not None
+        self.network.note_fault(event.kind.value, self.replicas[0].process)
+        self.services.disk.is_full = True
+        await asyncio.sleep(event.seconds)
+        self.services.disk.is_full = False
 
     def _make_trouble(self, event: ScriptEvent) -> None:
         process = self._replica(event).process if event.replica else ""
@@ -173,6 +209,8 @@ class World:
             )
         if event.kind is EventKind.PAUSE:
             self.loop.pause(process, event.seconds)
+        elif event.kind is EventKind.POWER_CUT:
+            self._cut_power(event)
         else:
             replica.kill()
             self._restart_after(replica, event.seconds)
@@ -187,7 +225,7 @@ class World:
         while replica.process == process and replica.is_alive:  # a gentle stop takes its time  # noqa: ASYNC110
             await asyncio.sleep(1)
         if replica.process == process:
-            replica.start()
+            await replica.start_soon()
 
     def _spawn(self, work: object) -> None:
         start_in(WORLD, self.loop.create_task, work)
@@ -228,17 +266,27 @@ class World:
                 self.network.troubles.clear()
                 self._aimed.clear()
             paused = any(self.loop.is_paused(replica.process) for replica in self.replicas)
-            if self.services.queue.messages or self._hooks_under_way or paused:
+            if self.services.queued_bodies() or self._hooks_under_way or paused:
                 quiet_since = None
             elif quiet_since is None:
                 quiet_since = self.loop.time()
             elif self.loop.time() - quiet_since > QUIET_S:
                 break
         else:
-            left = [f"{one.body[:160]}" for one in self.services.queue.messages]
+            left = [body[:160] for body in self.services.queued_bodies()]
             self.watch.fail(f"Not settled long after all was well again: {len(left)} messages are left: {left}")
         if not self.watch.violations:
             self.watch.check_settled()
+            self.watch.check_votes(await self._stored_votes(), self._developers_who_voted())
+
+    async def _stored_votes(self) -> Sequence[RatedNote]:
+        self.network.troubles.clear()
+        path, objects = self.services.state / "votes.sqlite", SimulatedObjectStore(self.network, self.services.bucket)
+        store = BucketVoteStore(objects, ADDRESS) if self.services.disk is None else SqliteVoteStore(path)
+        return await store.list_recent(0.0, VOTES_KEPT)
+
+    def _developers_who_voted(self) -> int:
+        return int(any(event.kind is EventKind.VOTE for event in self.script.events))
 
 
 def _identity(message: HookMessage) -> str:
@@ -266,11 +314,17 @@ def play(script: Script, *, trace: bool = False) -> Played:
     """Play a script to its end, or to its first violation."""
     _freeze_modules()
     loop, skews = SimulatedLoop(script.seed, jitter=script.jitter), dict[str, float]()
-    played = Played(script)
-    with tempfile.TemporaryDirectory() as folder, _own_loop(loop), virtual_time(loop.time, skews, script.seed):
-        world = World(script, loop, Path(folder), skews)
+    network, played = Network(loop, script.seed, jitter=script.jitter), Played(script)
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(temporary_folder()))
+        disk = SimulatedDisk(folder / "state", script.seed, network.note_use) if script.files else None
+        if disk is not None:
+            opened.enter_context(disk.watch())
+        opened.enter_context(_own_loop(loop))
+        opened.enter_context(virtual_time(loop.time, skews, script.seed))
+        world = World(script, network, folder, skews, disk)
         if trace:
-            world.network.trace = played.trace
+            network.trace = played.trace
         with simulated_parts(world.services):
             try:
                 loop.run_until_complete(world.run())

@@ -42,6 +42,7 @@ class SqsMessage:
     visible_at: float = 0.0
     receipt: str = ""
     received_at: float = 0.0
+    holder: str = ""
 
 
 @dataclass(slots=True)
@@ -191,7 +192,7 @@ class SimulatedSqs:
         taken = free[:most]
         for one in taken:
             one.receives += 1
-            one.receipt, one.received_at = self._next("receipt"), now
+            one.receipt, one.received_at, one.holder = self._next("receipt"), now, process
             one.visible_at = now + int(given["VisibilityTimeout"])
             self.log.append((now, process, "receive", one))
         return taken

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hummingbird.app.session_holder import SPENDING_FILE
+from hummingbird.clients.sqlite_files import sync_directory
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import UsageError
 from hummingbird.core.limits import QUEUE_TAKEN_S
@@ -88,10 +89,14 @@ def state_paths(settings: Settings, environment: Mapping[str, str]) -> StatePath
 
 
 def _create_folder(folder: Path) -> None:
-    """Create a private folder and its parents; existing parents keep their permissions."""
+    """Create a private folder and its parents, so that a power cut does not take them with all that is in them.
+
+    Existing parents keep their permissions.
+    """
     try:
         for above in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
             above.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
+            sync_directory(above.parent)
         if not folder.is_dir():
             raise NotADirectoryError(20, "Not a directory")
     except OSError as error:
