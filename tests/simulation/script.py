@@ -227,7 +227,7 @@ def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float], *, fi
     points = tuple(point for point in _POINTS if not files or point[0] not in ("bucket", "queue"))
     aim = draw.choice(points + (_FILE_POINTS if files else ())) if draw.random() < 0.5 else ("", "")
     if aim[0]:
-        steps = draw.choice((0, 1, 2, 3, 5, 8))
+        steps = draw.choice((0, 1, 2, 3, 5, 8, 30))
     kind = draw.choices(
         (
             EventKind.CRASH,

@@ -272,7 +272,7 @@ class World:
                 quiet_since = self.loop.time()
             elif self.loop.time() - quiet_since > QUIET_S:
                 break
-        else:
+        if quiet_since is None and not self.watch.violations:
             left = [body[:160] for body in self.services.queued_bodies()]
             self.watch.fail(f"Not settled long after all was well again: {len(left)} messages are left: {left}")
         if not self.watch.violations:

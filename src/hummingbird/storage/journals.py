@@ -223,10 +223,14 @@ def _is_same_file(path: Path, fd: int) -> bool:
 
 
 def _make_directories(path: Path) -> list[Path]:
-    """Create the missing directories; return those that must be flushed for the file to survive a power cut."""
+    """Create the missing directories; return those that must be flushed for the file to survive a power cut.
+
+    The directory above is among them even if nothing is missing: whoever created its entry may have died before the
+    flush.
+    """
     missing = [directory for directory in path.parents if not directory.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return [path.parent, *(directory.parent for directory in missing)]
+    return [path.parent, *dict.fromkeys((path.parent.parent, *(directory.parent for directory in missing)))]
 
 
 def _may_be_journal(torn: bytes) -> bool:
