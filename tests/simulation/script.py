@@ -65,7 +65,8 @@ class ScriptEvent:
 
     def describe(self) -> str:
         """Return the row of a table."""
-        who = f"replica {self.replica}" if self.replica else "all replicas"
+        aims = EventKind.CRASH, EventKind.PAUSE, EventKind.POWER_CUT
+        who = f"replica {self.replica}" if self.replica else "a replica" if self.kind in aims else "all replicas"
         after = f" after its next call of {self.service} {self.within}".rstrip() if self.service else ""
         match self.kind:
             case EventKind.CRASH:
@@ -149,9 +150,6 @@ _POINTS = (
     ("gitlab", "GET discussions"),
     *[("gitlab", "POST placeholder"), ("gitlab", "POST result")] * 3,
     ("gitlab", "POST"),
-    ("gitlab", "POST finding"),
-    ("gitlab", "draft_notes"),
-    ("gitlab", "POST bulk_publish"),
     ("gitlab", "PUT"),
     ("gitlab", ""),
     ("bucket", "swap sessions tail.jsonl"),
@@ -159,14 +157,28 @@ _POINTS = (
     ("bucket", ""),
     ("queue", "send_message"),
     ("queue", "delete_message"),
-    ("queue", "receive_message"),
     ("queue", "change_message_visibility"),
     ("queue", ""),
-    ("model", "answer"),
+    *[("model", "answer")] * 4,
     ("source", ""),
-    ("sandbox", ""),
+    *[("sandbox", "")] * 2,
 )
 _FILE_POINTS = (("disk", "write journal"), ("disk", "flush journal"), ("disk", "flush folder"), ("disk", "commit queue"))
+_REVIEW_POINTS = (
+    *[("gitlab", "POST draft_notes finding"), ("gitlab", "POST draft_notes result")] * 2,
+    *[("gitlab", "POST bulk_publish")] * 3,
+    ("gitlab", "GET draft_notes"),
+    ("gitlab", "DELETE draft_notes"),
+    ("gitlab", "PUT discussions"),
+)
+
+
+def _points_of_attack(*, files: bool, reviews: bool) -> Sequence[tuple[str, str]]:
+    """Return services and parts of the names of calls, the important ones several times."""
+    points = [point for point in _POINTS if not files or point[0] not in ("bucket", "queue")]
+    return [*points, *(_FILE_POINTS if files else ()), *(_REVIEW_POINTS * 2 if reviews else ())]
+
+
 _FATES = (
     *(fate for fate in Fate if fate is not Fate.FINE and fate not in STREAM_FATES),
     Fate.ANSWER_LOST,
@@ -178,10 +190,15 @@ def make_script(seed: int) -> Script:
     """Return the script of a seed."""
     draw = random.Random(f"script {seed}")
     replicas, requests = draw.choice((1, 2, 2, 3, 3, 4, 5)), draw.choice((1, 1, 2, 3))
-    files, reviews = draw.random() < 0.3, draw.random() < 0.4
+    files, reviews = draw.random() < 0.3, draw.random() < 0.5
     acts = list(_draw_acts(draw, requests, reviews=reviews))
     busy = [act.at for act in acts]
-    faults = [_draw_fault(draw, replicas, busy, files=files) for _ in range(draw.choice((0, 1, 2, 3, 4, 6, 8)))]
+    points = _points_of_attack(files=files, reviews=reviews)
+    faults = [_draw_fault(draw, replicas, busy, points, files=files) for _ in range(draw.choice((0, 1, 2, 3, 4, 6, 8)))]
+    if draw.random() < 0.1:  # work that kills whoever does it
+        service, within = draw.choice([point for point in points if point[0] != "queue"])
+        deadly = ScriptEvent(at=busy[0], kind=EventKind.CRASH, count=1, seconds=9, service=service, within=within)
+        faults += [deadly] * 4
     return Script(
         seed=seed,
         events=tuple(sorted((*acts, *faults), key=lambda event: event.at)),
@@ -220,13 +237,16 @@ def _draw_acts(draw: random.Random, requests: int, *, reviews: bool) -> Sequence
     return acts
 
 
-def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float], *, files: bool) -> ScriptEvent:
+def _draw_fault(
+    draw: random.Random, replicas: int, busy: Sequence[float], points: Sequence[tuple[str, str]], *, files: bool
+) -> ScriptEvent:
     at = round(max(0.0, draw.choice(busy) + draw.choice((0.0, draw.uniform(0, 5), draw.uniform(0, 90)))), 1)
     replica = draw.randrange(replicas) + 1
     steps = int(2 ** draw.uniform(0, 9))
-    points = tuple(point for point in _POINTS if not files or point[0] not in ("bucket", "queue"))
-    aim = draw.choice(points + (_FILE_POINTS if files else ())) if draw.random() < 0.5 else ("", "")
+    busy_one = draw.choice((0, 0, replica))  # whichever makes the call
+    aim = draw.choice(points) if draw.random() < 0.7 else ("", "")
     if aim[0]:
+        replica = busy_one
         steps = draw.choice((0, 1, 2, 3, 5, 8, 30))
     kind = draw.choices(
         (
@@ -254,10 +274,10 @@ def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float], *, fi
                 at=at, kind=kind, replica=replica, count=steps, seconds=seconds, service=aim[0], within=aim[1]
             )
         case EventKind.STOP:
-            return ScriptEvent(at=at, kind=kind, replica=replica, seconds=round(draw.uniform(0, 60)))
+            return ScriptEvent(at=at, kind=kind, replica=max(1, replica), seconds=round(draw.uniform(0, 60)))
         case EventKind.SKEW:
             return ScriptEvent(
-                at=draw.choice((0.0, at)), kind=kind, replica=0 if files else replica, seconds=round(draw.uniform(-120, 120))
+                at=draw.choice((0.0, at)), kind=kind, replica=0 if files else max(1, replica), seconds=round(draw.uniform(-120, 120))
             )
         case EventKind.POWER_CUT:
             away = round(draw.uniform(1, 200))
@@ -268,7 +288,7 @@ def _draw_fault(draw: random.Random, replicas: int, busy: Sequence[float], *, fi
             return ScriptEvent(at=at, kind=kind, seconds=round(draw.choice((draw.uniform(1, 20), draw.uniform(20, 300)))))
         case EventKind.DUPLICATE_HOOK | EventKind.DELAY_HOOK:
             return ScriptEvent(at=max(0.0, at - 1), kind=kind, seconds=round(draw.uniform(1, 200)))
-    service, within = draw.choice(points)
+    service, within = draw.choice([point for point in points if point[0] != "disk"])
     fate = draw.choice((*_FATES, *STREAM_FATES * 3) if service == "model" else _FATES)
     lasting = draw.random() < 0.3
     return ScriptEvent(

@@ -69,7 +69,7 @@ class World:
         self.replicas = [Replica(number + 1, self.services, config, skews) for number in range(script.replicas)]
         self._random = random.Random(f"world {script.seed}")
         self._armed: dict[str, tuple[int, ScriptEvent, Replica]] = {}
-        self._aimed: list[tuple[ScriptEvent, Replica]] = []
+        self._aimed: list[ScriptEvent] = []
         self._hooks_under_way = 0
         self._twice = self._late = 0
         self._late_s = 0.0
@@ -140,7 +140,7 @@ class World:
             case EventKind.CRASH | EventKind.PAUSE | EventKind.POWER_CUT:
                 replica = self._replica(event)
                 if event.service:
-                    self._aimed.append((event, replica))
+                    self._aimed.append(event)
                 elif replica.is_alive:
                     self._armed[replica.process] = (
                         self.loop.steps.get(replica.process, 0) + event.count,
@@ -190,9 +190,10 @@ class World:
 
     def _on_call(self, process: str, service: str, what: str) -> None:
         """Arm what is to come after such a call."""
-        for event, replica in self._aimed:
-            if replica.process == process and event.service == service and event.within in what:
-                self._aimed.remove((event, replica))
+        replica = next(one for one in self.replicas if one.process == process)
+        for event in self._aimed:
+            if event.replica in (0, replica.number) and event.service == service and event.within in what:
+                self._aimed.remove(event)
                 self._armed[process] = (self.loop.steps[process] + event.count, event, replica)
                 return
 
