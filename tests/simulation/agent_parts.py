@@ -5,7 +5,7 @@ The client of the provider is the real one, down to HTTP; sandbox and source are
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence, Set
 from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any

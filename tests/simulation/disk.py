@@ -24,7 +24,7 @@ from unittest.mock import patch
 from tests.simulation.event_loop import PROCESS, WORLD
 
 _WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE", "BEGIN IMMEDIATE")
-_MEMORY = Path("/dev/shm")  # noqa: S108 - flushing there costs nothing, and what is flushed is simulated anyway
+_MEMORY = Path("/dev/shm")
 
 
 def temporary_folder() -> "tempfile.TemporaryDirectory[str]":
@@ -34,7 +34,7 @@ def temporary_folder() -> "tempfile.TemporaryDirectory[str]":
 
 @dataclass(slots=True)
 class _DurableState:
-    """What a power cut leaves: content of files and names in folders, by inode. `kept` keeps inodes from being reused."""
+    """What a power cut leaves, by inode: content of files, names in folders. `kept` keeps inodes from being reused."""
 
     contents: dict[int, bytes] = field(default_factory=dict)
     names: dict[int, dict[str, int]] = field(default_factory=dict)

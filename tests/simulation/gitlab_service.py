@@ -42,7 +42,10 @@ MARKERS = NoteMarkers("hummingbird-session")
 READS = ("GET", "HEAD")
 SECOND_PROJECT = "veloren/second"
 # A line of the merge request's diff, on which a review has a finding, and what a push may make of it
-LINE, OTHER_LINE = "+    pub frontend_specifier: Option<FrontendSpecifier>,", "+    pub look: Option<FrontendSpecifier>,"
+LINE, OTHER_LINE = (
+    "+    pub frontend_specifier: Option<FrontendSpecifier>,",
+    "+    pub look: Option<FrontendSpecifier>,",
+)
 _LINE_FILE, _LINE_NUMBER = "common/src/states/basic_melee.rs", 22
 
 
@@ -361,8 +364,9 @@ class SimulatedTransport(httpx2.AsyncBaseTransport):
         content = await request.aread()
         raw_path, _, query = request.url.raw_path.partition(b"?")
         what, marker = _describe(request.method, raw_path, content)
-        for listen in self._gitlab.on_note if marker else ():
-            listen(PROCESS.get(), marker)
+        if marker is not None:
+            for listen in self._gitlab.on_note:
+                listen(PROCESS.get(), marker)
         network = self._gitlab.network
         headers_in = [(name.lower(), value) for name, value in request.headers.raw]
         try:

@@ -222,7 +222,8 @@ class InvariantWatch:
         processed = {event.identity: outcome for event, outcome in self._services.event_outcomes}
         for identity in sorted(self.accepted - processed.keys() - dead_ids):
             self.fail(f"The accepted event {identity[:6]} led to nothing.")
-        orders = {order.id: order for outcome in processed.values() if isinstance(outcome, tuple) for order in outcome}
+        made = [outcome for identity, outcome in processed.items() if identity not in dead_ids]
+        orders = {order.id: order for outcome in made if isinstance(outcome, tuple) for order in outcome}
         ended = self._ended
         final = {
             order.id: outcome for _, _, order, outcome in self._services.outcomes if not isinstance(outcome, RetryLater)
@@ -287,7 +288,7 @@ class InvariantWatch:
     def _check_run(self, order: WorkOrder) -> None:
         """A run asks no more than its last question once its turns or its money are used up."""
         limits = project_limits(self._script, order.project)
-        answered, finals, usd, within = 0, 0, Decimal(0), False
+        answered, finals, usd, within, final = 0, 0, Decimal(0), False, False
         for entry in self.journal_entries(order.session_id):
             if isinstance(entry, RunStarted):
                 within = entry.run_id == order.id

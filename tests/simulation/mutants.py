@@ -15,9 +15,10 @@ from unittest.mock import patch
 import msgspec
 
 from hummingbird.agent import steps
+from hummingbird.agent.budget import budget_pressures
 from hummingbird.agent.model_call import ModelCaller
 from hummingbird.app import investigation
-from hummingbird.core.errors import GitLabUnavailable, HummingbirdError
+from hummingbird.core.errors import GitLabUnavailable, GitLabWriteUncertain, HummingbirdError
 from hummingbird.core.orders import WorkOrder
 from hummingbird.core.votes import VoteCount
 from hummingbird.gitlab.http_client import GitLabHttpClient, GitLabHttpResponse, GitLabRequest
@@ -102,7 +103,7 @@ async def _delete_what_fails(_: Worker, lease: MessageLease, *__: Any) -> None:
 async def _skip_while_gitlab_is_away(stage: Any, order: WorkOrder, *, last_try: bool) -> Any:
     try:
         return await _process_order(stage, order, last_try=last_try)
-    except GitLabUnavailable:
+    except (GitLabUnavailable, GitLabWriteUncertain):
         return Skipped("GitLab is away")
 
 
@@ -164,7 +165,7 @@ def _without_pressure(*budgets: str) -> Any:
     return pressures
 
 
-_budget_pressures = steps.budget_pressures
+_budget_pressures = budget_pressures
 
 
 def _add_twice(tally: SpendingTally, content: bytes | None, at: float) -> Any:

@@ -26,6 +26,7 @@ from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.journal import JournalEntry, SessionOpened
 from hummingbird.core.limits import RUNS_PER_MR, WORKFLOW_ITERATIONS
 from hummingbird.core.orders import EventEnvelope, WorkOrder
+from hummingbird.core.sessions import SEGMENT_BYTES
 from hummingbird.gitlab.write import client as write_client
 from hummingbird.gitlab.write import project_writer
 from hummingbird.lab.gitlab.case_loader import WRITE_TOKEN
@@ -258,7 +259,7 @@ def simulated_parts(services: Services) -> Iterator[None]:
         "vote_ledger": lambda _, __, patience: BucketVoteStore(objects(), ADDRESS, patience),
     }
     if services.disk is not None:
-        host = {"open_queue": lambda settings, environment: open_host_queue(settings, environment)}
+        host = {"open_queue": open_host_queue}
     replaced: dict[Any, dict[str, Any]] = {
         service: {
             "Worker": ObservedWorker,
@@ -279,7 +280,7 @@ def simulated_parts(services: Services) -> Iterator[None]:
         sqlite_queue: {"QUEUE_LOOK_CAP_S": POLL_S / 4, "_insert": logged_insert},
         BucketSpendingStore: {"usd_today": check_spending(BucketSpendingStore.usd_today)},
         SqliteSpendingStore: {"usd_today": check_spending(SqliteSpendingStore.usd_today)},
-        bucket_journal: {"SEGMENT_BYTES": services.segment_bytes or bucket_journal.SEGMENT_BYTES},
+        bucket_journal: {"SEGMENT_BYTES": services.segment_bytes or SEGMENT_BYTES},
         BucketJournal: {"commit": check_commits(BucketJournal.commit)},
         FileJournal: {"commit": check_commits(FileJournal.commit)},
         DegradingJournal: {"append": observed_append},
@@ -296,7 +297,7 @@ def simulated_parts(services: Services) -> Iterator[None]:
 
 def open_host_queue(settings: Settings, environment: Mapping[str, str]) -> SqliteQueue:
     """Return the queue of a host; its own default is the clock of the interpreter, which nothing replaces."""
-    return SqliteQueue(state_paths(settings, environment).queue, VISIBILITY_S, lambda: time.time())
+    return SqliteQueue(state_paths(settings, environment).queue, VISIBILITY_S, time.time)
 
 
 class Replica:

@@ -112,8 +112,9 @@ class Script:
 
     `files`: all replicas are on one host, with the queue in SQLite and the sessions in folders. `reviews`: each push is
     reviewed, with findings on lines. `tight`: the model wants more than the budgets allow. `internal`: notes are for
-    members. `projects` is 2 if every other merge request is in a second project, which has settings of its own.
-    An answer of a model takes up to `answer_s`. `segment_bytes` is the size at which a journal in a bucket is split; 0 is the usual one.
+    members. `projects` is 2 if every other merge request is in a second project, which has settings of its own. An
+    answer of a model takes up to `answer_s`. `segment_bytes` is the size at which a journal in a bucket is split; 0 is
+    the usual one.
     """
 
     seed: int
@@ -163,7 +164,12 @@ _POINTS = (
     ("source", ""),
     *[("sandbox", "")] * 2,
 )
-_FILE_POINTS = (("disk", "write journal"), ("disk", "flush journal"), ("disk", "flush folder"), ("disk", "commit queue"))
+_FILE_POINTS = (
+    ("disk", "write journal"),
+    ("disk", "flush journal"),
+    ("disk", "flush folder"),
+    ("disk", "commit queue"),
+)
 _REVIEW_POINTS = (
     *[("gitlab", "POST draft_notes finding"), ("gitlab", "POST draft_notes result")] * 2,
     *[("gitlab", "POST bulk_publish")] * 3,
@@ -230,7 +236,7 @@ def _draw_acts(draw: random.Random, requests: int, *, reviews: bool) -> Sequence
     kinds = dict.fromkeys(PEOPLE, 1)
     kinds |= {EventKind.FAIL_PIPELINE: 4, EventKind.REPLY: 5, EventKind.COMMAND: 2, EventKind.PUSH: 2}
     kinds |= {EventKind.PUSH: 5, EventKind.ASK_REVIEW: 2} if reviews else {}
-    for _ in range(draw.choice((0, 1, 2, 3, 4, 6))):
+    for _ in range(draw.choice((0, 1, 2, 3, 4, 6, 10))):
         at += draw.choice((0.0, draw.uniform(0, 3), draw.uniform(0, 60), draw.uniform(0, 300)))
         (kind,) = draw.choices(list(kinds), list(kinds.values()))
         acts.append(ScriptEvent(at=round(at, 1), kind=kind, number=draw.randrange(requests)))
@@ -277,7 +283,10 @@ def _draw_fault(
             return ScriptEvent(at=at, kind=kind, replica=max(1, replica), seconds=round(draw.uniform(0, 60)))
         case EventKind.SKEW:
             return ScriptEvent(
-                at=draw.choice((0.0, at)), kind=kind, replica=0 if files else max(1, replica), seconds=round(draw.uniform(-120, 120))
+                at=draw.choice((0.0, at)),
+                kind=kind,
+                replica=0 if files else max(1, replica),
+                seconds=round(draw.uniform(-120, 120)),
             )
         case EventKind.POWER_CUT:
             away = round(draw.uniform(1, 200))
@@ -285,7 +294,9 @@ def _draw_fault(
                 at=at, kind=kind, replica=replica, count=steps, seconds=away, service=aim[0], within=aim[1]
             )
         case EventKind.DISK_FULL:
-            return ScriptEvent(at=at, kind=kind, seconds=round(draw.choice((draw.uniform(1, 20), draw.uniform(20, 300)))))
+            return ScriptEvent(
+                at=at, kind=kind, seconds=round(draw.choice((draw.uniform(1, 20), draw.uniform(20, 300))))
+            )
         case EventKind.DUPLICATE_HOOK | EventKind.DELAY_HOOK:
             return ScriptEvent(at=max(0.0, at - 1), kind=kind, seconds=round(draw.uniform(1, 200)))
     service, within = draw.choice([point for point in points if point[0] != "disk"])

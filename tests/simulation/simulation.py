@@ -53,7 +53,9 @@ class Played:
 class World:
     """One world, its replicas, and what is still to happen."""
 
-    def __init__(self, script: Script, network: Network, folder: Path, skews: dict[str, float], disk: SimulatedDisk | None) -> None:
+    def __init__(
+        self, script: Script, network: Network, folder: Path, skews: dict[str, float], disk: SimulatedDisk | None
+    ) -> None:
         self.script, self.network, self.loop = script, network, network.loop
         loop = network.loop
         gitlab = SimulatedGitLab(self.network, script.merge_requests, script.projects)

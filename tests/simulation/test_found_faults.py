@@ -132,3 +132,40 @@ def test_a_result_that_waits_for_gitlab_needs_no_store() -> None:
             ),
         )
     )
+
+
+def test_a_power_cut_right_after_the_first_start_takes_no_session() -> None:
+    """The folders of the state were created, but never flushed."""
+    assert_ends_well(
+        Script(
+            seed=2,
+            replicas=1,
+            files=True,
+            answer_s=10.0,
+            events=(
+                ScriptEvent(at=2.0, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(
+                    at=2.0, kind=EventKind.POWER_CUT, count=30, seconds=5, service="disk", within="flush journal"
+                ),
+            ),
+        )
+    )
+
+
+def test_a_power_cut_takes_no_session_whose_creator_has_died() -> None:
+    """It died before it had flushed the entry of the session's folder, and nobody else did."""
+    assert_ends_well(
+        Script(
+            seed=2,
+            replicas=1,
+            files=True,
+            answer_s=10.0,
+            events=(
+                ScriptEvent(at=2.0, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(at=2.0, kind=EventKind.CRASH, seconds=5, service="disk", within="write journal"),
+                ScriptEvent(
+                    at=110.0, kind=EventKind.POWER_CUT, count=30, seconds=5, service="disk", within="flush journal"
+                ),
+            ),
+        )
+    )
