@@ -11,7 +11,7 @@ from benchmarks.evidence.examples import Example, shares
 from hummingbird.evidence.logs.line_cues import LineSort
 from hummingbird.evidence.logs.line_scores import FLAGS, SCALES, WINDOWS, LineFeatures, ScoreWeights
 
-STRENGTH = 0.3  # the inverse of how much large weights cost
+STRENGTH = 0.15  # the inverse of how much large weights cost
 MOST_ROUNDS = 3000
 CLOSE = 1e-7  # so near the optimum that two decimals no longer depend on the solver's path
 DECIMALS = 2

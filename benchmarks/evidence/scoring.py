@@ -74,6 +74,10 @@ class Page:
         part = line[:ENOUGH].rstrip() if len(line) > LONG else line
         return any(part in text for text in self._texts)
 
+    def contains(self, line: str) -> bool:
+        """Tell whether the line stands anywhere, however short it is."""
+        return any(line[:ENOUGH].rstrip() in text for text in self._texts)
+
     def has_block(self, block: str) -> bool:
         wanted = "\n".join(filter(None, map(plain, lines_of(block))))
         return any(wanted in text for text in self._texts)

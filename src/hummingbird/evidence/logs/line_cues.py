@@ -47,6 +47,7 @@ class LineSort(IntEnum):
     TIMEOUT = auto()
     SPACE = auto()
     RUNNER = auto()
+    SURE = auto()  # printed only where something failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,11 @@ _HEADS = _pattern_cues(
     ("failed test", r"# +Failed test"),
     ("[  failed|[ failed", r"\[\s*FAILED\s*\]"),
     ("●|✕|✖|✗|✘|❌|×|⨯", r"^(?:nl)?\s*[●✕✖✗✘❌×⨯] ?\S"),
-    ("not ok", r"^\s*not ok \d"),
+    ("not ok", r"^\s*(?:# )*not ok \d"),
+    ("test-unexpected-|process-crash|failed consistently", r"."),
+    ("failed [|fail [|error [", r"^(?:SUB)?(?:FAILED|FAIL|ERROR) \[[\d.]+s\]"),
+    ("failed!", r"^RuntimeError: \S+ .*failed!"),
+    ("lint for", r"^>+ Lint for \S"),
     (": failure", r":\d+: Failure|^\s*Failure:"),
     ("***exception|***timeout|*** exception", r"\*\*\*\s?(?:Exception|Timeout)"),
     ("test failed at|error during test", r"."),
@@ -197,6 +202,8 @@ _SETTINGS = [
         LineSort.SETTING,
         ("fatal", r"^(?:fatal|FATAL|Fatal)\b"),
         ("enoent|eacces|eperm|e404", r"\bE(?:NOENT|ACCES|PERM|404)\b"),
+        ("failed with error", r"failed with error -\d"),
+        ("dependency failed for|emergency mode|direct firmware load|not accessible by integration", r"."),
         (
             "http error|http/1.1 4|http/1.1 5|http/2 4|http/2 5|http 40|http 50|404 not found|403 forbidden|503 service"
             "|502 bad|504 gateway|500 internal|status code 4|status code 5|404 client|401 client",
@@ -220,7 +227,11 @@ _TROUBLE = [
     *_pattern_cues(LineSort.MEMORY, ("killed", r"^Killed\b|\bKilled$|\bKilled signal\b|signal 9|SIGKILL")),
     *_substring_cues(
         LineSort.TIMEOUT,
-        "timed out|timeout|time limit|exceeded the maximum|no output has been received|deadline exceeded|took too long",
+        "timed out|time limit|exceeded the maximum|no output has been received|deadline exceeded|took too long"
+        "|returning 124",
+    ),
+    *_pattern_cues(  # a setting such as `--timeout=10` is none
+        LineSort.TIMEOUT, ("timeout", r"(?i)(?<![-_])timeout(?!s?['\"]?\s?[=:]? ?\d|[-_\w]*=|-)")
     ),
     *_substring_cues(
         LineSort.SPACE, "no space left|exceeded quota|disk quota|disk full|quota exceeded|maximum log length|log length"
@@ -245,6 +256,14 @@ _THROWN = [
         ("panic", r"\bpanic(?:ked)?\b"),
         ("traceback", r"^\s*Traceback|TRACEBACK"),
         ("caused by", r"^\s*[Cc]aused by"),
+        ("bug: |oops", r"\bBUG: |\bOops\b"),  # the kernel, and what looks for its mistakes
+        ("kasan|kcsan|kmsan|ubsan", r"\b(?:KASAN|KCSAN|KMSAN|UBSAN): "),
+    ),
+    *_substring_cues(
+        LineSort.THROWN,
+        "kernel panic|call trace:|unable to handle kernel|general protection fault|internal error:|detected stall"
+        "|soft lockup|hard lockup|blocked for more than|unable to mount root|###!!! |assertion failure|access violation"
+        "|stack overflow|heap corruption|abort trap|illegal hardware|fatal python error|unhandled exception",
     ),
     *_substring_cues(
         LineSort.THROWN,
@@ -279,6 +298,10 @@ _FRAMES = _pattern_cues(
         r"\S+\.(?:rb|exs?|erl|php|pl|py|m?js|ts|clj|lua|cr|jl|go):\d+(?::in|:|\)|$| \()|^\s+\S+\.\w+:\d+(?::\d+)?\)?$",
     ),
     ("goroutine", r"^goroutine \d"),
+    ("+0x", r"^\s+(?:\? )?[\w.]+\+0x[0-9a-f]+/0x"),  # the kernel
+    ("@", r"^\s*[\w./<>$*-]*@\S+:\d+(?::\d+)?$"),  # Firefox
+    ("found by: |.so|.dll", r"^\s*Found by: |^\s?\d+ {1,2}[\w.-]+\.(?:so|dll)\S*!"),  # crash dumps
+    (" = 0x", r"^\s+r?\w{2,3} = 0x"),
 )
 _SUMMARIES = [
     *_substring_cues(
@@ -312,9 +335,33 @@ _CASCADES = [
         ("error ", r"Error \d+$"),
         ("[error]|[help", r"^\[ERROR\]\s*$|\[Help \d\]"),
         ("error: command", r"^error Command failed|^ERROR: [\w\"' -]+ exited"),
+        (
+            "return code|return status|retcode",
+            r"[Rr]eturn(?:ed with| with|ed)? (?:code|status):? \"?[1-9A-Z]|retcode=[1-9]",
+        ),
+    ),
+    *_substring_cues(
+        LineSort.CASCADE,
+        "got exit code|subcommand failed|unsuccessful task run|nonzero exit|did not run successfully|tbpl failure"
+        "|errors while running ctest",
     ),
 ]
+# What harnesses, sanitizers and the kernel print only where something failed, however much noise is around it. None of
+# the labelled logs has them, so what they are worth was set by hand (`line_scores.SURE_WORTH`).
+SURE_WORDS = (
+    "test-unexpected-", "process-crash", "assertion failure:", "sanitizer:", "kernel panic", "call trace:", "oops:",
+    " bug: ", "kasan:", "ubsan:", "unable to handle kernel", "warning: cpu:", "self-detected stall", "detected stalls",
+    "soft lockup", "hard lockup", "blocked for more than", "possible circular", "possible recursive",
+    "unable to mount root", "###!!! abort", "failed consistently", "data race",
+)  # fmt: skip
 _REST = [
+    *_substring_cues(LineSort.SURE, "|".join(SURE_WORDS)),
+    *_pattern_cues(
+        LineSort.SURE,
+        ("bug: ", r"^BUG: "),
+        ("failed [|fail [|error [", r"^(?:SUB)?(?:FAILED|FAIL|ERROR) \[[\d.]+s\]"),
+        ("not ok", r"^\s*(?:# )*not ok \d(?!.*# (?:TODO|SKIP|todo|skip))"),
+    ),
     *_substring_cues(
         LineSort.ADVICE,
         "re-run|rerun|run with|for more information|for more details|to see the full|additional logging|complete log"
@@ -326,6 +373,12 @@ _REST = [
     *_word_cues(LineSort.PASSED, "pass|passed|passing|success|successful|successfully|succeeded|done|yes"),
     *_substring_cues(LineSort.PASSED, "✓|✔|√"),
     *_word_cues(LineSort.SKIPPED, "skip|skipped|skipping|xfail|pending|ignored|ignore|disabled|xskip"),
+    *_substring_cues(  # said by what is tested, or tried again later
+        LineSort.SKIPPED,
+        "javascript error:|javascript warning:|console.error:|console.warn:|eprobe_defer|deferring probe"
+        "|using dummy regulator|tainting kernel",
+    ),
+    *_substring_cues(LineSort.PASSED, "test-pass|test-ok|test-known-fail"),
     *_word_cues(LineSort.WARNING, "warn|warning|warnings|deprecated|deprecation|notice|info|debug|wrn"),
     *_word_cues(LineSort.ERROR, "error|errors|err!"),
     *_word_cues(LineSort.FAIL, "fail|failed|fails|failing|failure|failures"),
@@ -337,6 +390,11 @@ _REST = [
         "|conflicts|wrong|bad|broken|unresolved|unsupported|malformed|not in scope|forbidden",
     ),
     *_word_cues(LineSort.ABORT, "fatal|abort|aborted|aborting|panic|killed|crash|crashed|critical|severe|terminated"),
+    *_substring_cues(  # warnings by name, failures by nature
+        LineSort.ABORT,
+        "warning: cpu:|data race|possible circular locking|possible recursive locking|suspicious rcu"
+        "|self-detected stall|detected stalls|blocked for more than",
+    ),
     *_substring_cues(
         LineSort.ZERO,
         "no errors|without error|failures: 0|failures:0|failures=0|errors: 0|errors:0|errors=0|failed: 0|failed=0"

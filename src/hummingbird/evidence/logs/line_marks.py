@@ -187,6 +187,7 @@ _SIGNS = sort_bits(
 )  # fmt: skip
 _WARNED = sort_bits(LineSort.COMPILER, LineSort.THROWN, LineSort.NEGATION, LineSort.HEAD)
 _LOUD = sort_bits(LineSort.RED, LineSort.LOUD, LineSort.ERROR, LineSort.FAIL)
+_NAMED = sort_bits(LineSort.SURE)
 _SHAPES = sort_bits(
     LineSort.HEAD,
     LineSort.COMPILER,
@@ -199,7 +200,9 @@ _SHAPES = sort_bits(
 )
 _RESULTS = sort_bits(LineSort.SKIPPED, LineSort.PASSED)
 _RESULT = re.compile(
-    r"^\s*(?:ok\b|PASS(?:ED)?\b|SKIP(?:PED)?\b|XFAIL\b|[✓✔√])|\.\.\. ?(?:ok|OK|done|passed|skipped|ignored)\b"
+    r"TEST-(?:PASS|OK|KNOWN-FAIL)\b|JavaScript (?:error|warning):|console\.(?:error|warn):|PROBE_DEFER"
+    r"|deferring probe|using dummy regulator|tainting kernel"
+    r"|^\s*(?:ok\b|PASS(?:ED)?\b|SKIP(?:PED)?\b|XFAIL\b|[✓✔√])|\.\.\. ?(?:ok|OK|done|passed|skipped|ignored)\b"
     r"|(?<!['\"`])\b(?:SKIPPED|PASSED|XFAIL|OK)\b(?!['\"`])|: (?:ok|yes|passed|skipped)$"
 )
 _ECHO = sort_bits(LineSort.COMPILER)
@@ -225,7 +228,7 @@ def _drop_false_alarms(mark: int, text: str) -> int:
         return mark & ~_SIGNS
     if mark & _RESULTS:
         mark = mark & ~_RESULTS if mark & (_SHAPES | _LOUD) else mark & ~_SIGNS
-    if mark & sort_bits(LineSort.WARNING) and not mark & _LOUD:
+    if mark & sort_bits(LineSort.WARNING) and not mark & (_LOUD | _NAMED):
         return mark & ~_WARNED
     return mark
 

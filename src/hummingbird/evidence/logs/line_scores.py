@@ -17,7 +17,7 @@ from math import log, log10
 
 from ahocorasick_rs import BytesAhoCorasick
 
-from hummingbird.evidence.logs.line_cues import LineSort, sort_bits
+from hummingbird.evidence.logs.line_cues import SURE_WORDS, LineSort, sort_bits
 from hummingbird.evidence.logs.line_marks import mark_lines
 from hummingbird.evidence.logs.line_prefix import LinePrefix, is_error_level, is_warning_level, learn_prefix
 from hummingbird.evidence.logs.log_reader import (
@@ -35,6 +35,7 @@ from hummingbird.evidence.logs.stack_frames import find_foldable
 # how often the log says the same, and by how soon a step failed after them.
 
 MAX_ROWS = 260
+MAX_SINGLE_ROWS = 60  # for lines with trouble whose neighbours are not looked at
 MAX_READ_LINES = 400
 MAX_TRACES = 4  # whose frames are all looked at
 LAST_LINES, FIRST_LINES = 20, 3
@@ -56,7 +57,13 @@ _BEGINNINGS = (b"FAIL", b"ERROR", b"FATAL", b"E  ")
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 LEAD_COST = 0.8  # of the rank, for each time that e times as many lines of trouble begin alike
 LEAD_LETTERS = 5
+_STAMP_WORDS = 4  # of which one begins what a line says
 KNOWN_COST = 4.0  # of the rank, for a line that the last green log has too
+SURE_WORTH = 2.5  # in the score of a line that is printed only where something failed
+MANY_SHAPES, SHAPE_COST = 10, 0.8  # lines of one shape without a cost, and what more of them cost one without trouble
+_TELLING_MARKS = 5
+_WORD_LETTERS = bytes(code for code in range(128) if chr(code).isalnum()) + b" _-."
+MANY_LEADS, MANY_COST = 100, 1.5  # the same for the score of a line that was looked at
 FEW_LEADS = 100  # lines of trouble that begin alike without a cost
 _RED = re.compile(rb"(?:\x1b|\^\[)\[(?:\d+;)*(?:31|91)")
 _COLOUR_CODES = re.compile(rb"(?:\x1b|\^\[)\[[\d;]*[mK]")
@@ -73,8 +80,11 @@ def choose_line_numbers(
     traced: set[int] = set()
     traces = 0
     for place in _rank_lines(kept, ends, leads, known):
-        if len(looked) >= MAX_ROWS:
+        if len(looked) >= MAX_ROWS + MAX_SINGLE_ROWS:
             break
+        if len(looked) >= MAX_ROWS:
+            looked.add(place)
+            continue
         looked.update(range(place - BEFORE, place + AFTER + 1))
         if traces < MAX_TRACES and place + AFTER not in traced:
             run = _frames_behind(kept, place + AFTER)
@@ -114,6 +124,9 @@ def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int],
     ]
 
 
+_SURE = re.compile("|".join(map(re.escape, SURE_WORDS)).encode())
+
+
 def count_leads(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, int]:
     """Count for each line of trouble how many of them begin like it."""
     leads = _leading_letters(kept, prefix)
@@ -134,14 +147,20 @@ def _leading_letters(kept: CandidateLines, prefix: LinePrefix | None) -> dict[in
 
 
 def _first_letters(line: bytes) -> bytes:
-    """Return the letters of the first word; nothing where that has none."""
+    """Return the letters of the first word that is no stamp; nothing where there is none."""
     if b"\x1b" in line or b"^[[" in line:
         line = _COLOUR_CODES.sub(b"", line)
-    return (line.split(None, 1) or [b""])[0].translate(None, _NO_LETTERS)
+    for word in line.split(None, _STAMP_WORDS)[:_STAMP_WORDS]:
+        letters = word.translate(None, _NO_LETTERS)
+        if len(letters) > 1 and letters != b"TZ":
+            return letters
+    return b""
 
 
 def _text_rank(line: bytes) -> float:
     rank, lower = 0.0, line.lower()
+    if _SURE.search(lower):
+        return 4.0
     for word in _CALM_WORDS:
         if word in lower:
             rank -= 1.5
@@ -190,6 +209,7 @@ class LineFeatures:
     flags: list[int]
     weight: list[float]  # per sort: the more lines have it, the less it weighs
     steps: list[int]  # index of the next failed step's end
+    costs: list[float]  # of lines that begin as many other lines of trouble do
 
 
 SCALES = (
@@ -205,7 +225,7 @@ FLAGS = ("first end", "after ends", "in step", "two cores", "named", "named twic
 PREFIX_SAMPLE = 64  # lines that the prefix of a log is learned from
 PREFIX_SHARE = 4  # one line in so many must look prefixed
 _PREFIXED = re.compile(rb"[\[<#\d]|[A-Z][a-z]{2} [ \d]\d |(?:TRACE|DEBUG|INFO|WARN|ERROR)\b|[\w./-]{1,40} +\| ")
-_LEVEL_ERROR, _LEVEL_WARNING = sort_bits(LineSort.ERROR), sort_bits(LineSort.WARNING)
+_LEVEL_ERROR, _LEVEL_WARNING = sort_bits(LineSort.ERROR, LineSort.LOUD), sort_bits(LineSort.WARNING)
 
 
 def build_features(kept: CandidateLines, is_known: Callable[[str], bool] | None = None) -> LineFeatures:
@@ -229,7 +249,33 @@ def build_features(kept: CandidateLines, is_known: Callable[[str], bool] | None 
         _feature_flags(where, bodies, found),
         sort_weights(found),
         where.steps,
+        _line_costs(kept, numbers, leads, found),
     )
+
+
+def _line_costs(
+    kept: CandidateLines, numbers: Sequence[int], leads: Mapping[int, int], found: Sequence[int]
+) -> list[float]:
+    """Return what each line loses for being like many others; one that is printed only for failures gains."""
+    shapes = Counter(map(_line_shape, kept.lines.values()))
+    costs = []
+    for number, mark in zip(numbers, found, strict=True):
+        if mark & _SURE_MARK:
+            costs.append(-SURE_WORTH)
+        elif mark & _SHAPELESS:
+            many = leads.get(number, 0)
+            costs.append(0.0 if many <= MANY_LEADS or mark & _HEAD else MANY_COST * log(many / MANY_LEADS))
+        else:
+            many = shapes[_line_shape(kept.lines[number])]
+            costs.append(0.0 if many <= MANY_SHAPES else SHAPE_COST * log(many / MANY_SHAPES))
+    return costs
+
+
+def _line_shape(line: bytes) -> bytes:
+    """Return the punctuation of a line and how it begins, as all lines of one template have them."""
+    head = line[:SHAPE_BYTES]
+    marks = head.translate(None, _WORD_LETTERS)
+    return marks if len(marks) > _TELLING_MARKS else marks + head.translate(None, _NO_LETTERS)[:LEAD_LETTERS]
 
 
 def _learn_prefix(raws: Sequence[bytes]) -> LinePrefix | None:
@@ -409,7 +455,7 @@ def score_rows(rows: LineFeatures, weights: ScoreWeights) -> list[float]:
         )
     for scale, buckets in zip(weights.places, rows.places, strict=True):
         values = [value + scale[bucket] for value, bucket in zip(values, buckets, strict=True)]
-    return values
+    return [value - cost for value, cost in zip(values, rows.costs, strict=True)]
 
 
 def _add_bit_weights(values: Sequence[float], worth: Sequence[float], bits: Sequence[int]) -> list[float]:
@@ -448,6 +494,8 @@ _LEADING = ERROR_SIGNS | sort_bits(
     LineSort.CASCADE,
 )
 _ADVICE = sort_bits(LineSort.ADVICE)
+_SURE_MARK = sort_bits(LineSort.SURE)
+_SHAPELESS = _LEADING | _FRAME | _DETAIL | _INDENTED  # what such lines say matters, and not how many there are
 _NO_WORTH = -9.0
 _FRAME_DROP, _FRAME_STEP = 0.4, 0.08
 _LINE_DROP, _LINE_STEP = 0.4, 0.05
@@ -463,6 +511,7 @@ class LineStanding:
     lead: list[float]  # as the line that a region grows from
     frames: list[bool]
     folded: set[int]  # rows of frames that are shown only if room is left
+    sure: set[int]  # rows that are printed only where something failed
 
 
 def is_frame(mark: int, text: str) -> bool:
@@ -488,7 +537,8 @@ def compute_standing(rows: LineFeatures, scores: Sequence[float]) -> LineStandin
         value - _FRAME_LEADS * (frame or mark & _ADVICE > 0)
         for value, frame, mark in zip(worth, frames, rows.marks, strict=True)
     ]
-    return LineStanding(worth, lead, frames, folded)
+    sure = {at for at, mark in enumerate(rows.marks) if mark & _SURE_MARK}
+    return LineStanding(worth, lead, frames, folded, sure)
 
 
 _NAMED_ABOVE = re.compile(r"\s*(?:\[\w{1,12}\]\s+)?at ")  # frames of languages that name the exception first

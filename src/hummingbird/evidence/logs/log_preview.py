@@ -116,6 +116,10 @@ _REPEAT_PENALTY = 0.6  # what each repetition of the same words costs
 _DELTA = 2.5  # how much less than its lead a line of a region may be worth
 _SHARE = 0.34  # of the budget, for one region
 _AHEAD = 3  # lines looked at before a region stops growing
+_SPREAD_FROM = 2000  # bytes that regions have first; of the rest, a share is for leads alone
+_SPREAD_SHARE, _SURE_SHARE = 0.5, 0.8  # the second one for leads that are printed only where something failed
+_SPREAD_DROP = 2.5  # how much less than the best one such a lead may be worth
+_APART = 3  # rows between them; nearer ones are found by the region that grows
 _LEADS = 200  # lines that a region may grow from
 _MIN_BYTES = 20  # no line fits into fewer bytes
 _NO_LETTERS = re.compile(r"[^A-Za-z]+")
@@ -160,13 +164,18 @@ class LineChooser:
         self.taken: set[int] = set()
         self.skipped: list[int] = []  # folded frames of the regions, in the order of choice
 
-    def choose(self, most_regions: int | None = None) -> list[list[int]]:
-        """Return rows by region in the order of choice; the lead of each region comes first."""
+    def choose(self, most_regions: int | None = None, *, spread: bool = False) -> list[list[int]]:
+        """Return rows by region in the order of choice; the lead of each region comes first.
+
+        With `spread`, leads that are about as good as the best one are taken before any region grows.
+        """
         regions: list[list[int]] = []
         lead = self.standing.lead
         best = nlargest(_LEADS, range(len(lead)), key=lead.__getitem__)
         waiting = [(-lead[at], at, 0) for at in best if self.texts[at]]
         heapify(waiting)
+        if spread:
+            regions = self._take_leads(waiting)
         while waiting and self.room > _MIN_BYTES and (most_regions is None or len(regions) < most_regions):
             worth, at, times = heappop(waiting)
             if at in self.taken or self.texts[at].strip() in self.seen:
@@ -177,6 +186,29 @@ class LineChooser:
             elif (cost := self._take_line(at)) > 0:
                 regions.append([at, *self._grow_region(at, -worth - _DELTA, self.most - cost)])
         return regions
+
+    def _take_leads(self, waiting: list[tuple[float, int, int]]) -> list[list[int]]:
+        """Take the best lines that are apart from each other, one line each, then let their regions grow."""
+        lead = self.standing.lead
+        rest = max(0, self.room - _SPREAD_FROM)
+        floors = {False: self.room - rest * _SPREAD_SHARE, True: self.room - rest * _SURE_SHARE}
+        least = -waiting[0][0] - _SPREAD_DROP if waiting else 0.0
+        taken: list[tuple[int, float, int]] = []
+        later = []
+        while waiting and self.room > floors[True] and -waiting[0][0] >= least:
+            worth, at, times = heappop(waiting)
+            now = self.times.get(repetition_key(self.bodies[at]), 0)
+            if self.texts[at].strip() in self.seen:
+                continue
+            if now != times:
+                heappush(waiting, (-(lead[at] - _REPEAT_PENALTY * log1p(now)), at, now))
+            elif self.room <= floors[at in self.standing.sure] or any(abs(at - other) <= _APART for other, *_ in taken):
+                later.append((worth, at, times))
+            elif (cost := self._take_line(at)) > 0:
+                taken.append((at, worth, cost))
+        for one in later:
+            heappush(waiting, one)
+        return [[at, *self._grow_region(at, -worth - _DELTA, self.most - cost)] for at, worth, cost in taken]
 
     def take_skipped(self) -> None:
         """Fill the room that is left with the frames that were folded."""
@@ -321,6 +353,6 @@ class LogPreview:
         chooser = LineChooser(looked.rows, looked.standing, budget_bytes + 1)  # no newline after the last line
         if ends:
             chooser.take_ends()
-        chooser.choose()
+        chooser.choose(spread=True)
         chooser.take_skipped()
         return format_lines(sorted(chooser.taken), looked.rows.numbers, looked.rows.texts)

@@ -177,7 +177,8 @@ TROUBLE_WORDS = (
     "undefined", "unexpected", "invalid", "denied", "refused", "timed out", "timeout", "err!", "expected", "mismatch",
     "missing", "core dumped", "violation", "offense", "not defined", "not declared", "conflict", "unresolved",
     "unknown", "incompatible", "out of memory", "no space left", "crashed", "⨯", "●", "does not", "doesn't", "must ",
-    "requires", "no rule", "***",
+    "requires", "no rule", "***", "bug: ", "oops", "call trace", "kasan", "ubsan", "stall", "lockup", "warning: cpu",
+    "blocked for", "test-unexpected", "process-crash", "sanitizer", "data race", "leaked",
     "^[[31", "^[[91", "^[[1;31", "^[[0;31", "\x1b[31", "\x1b[91", "\x1b[1;31", "\x1b[0;31", "\x1b[01;31", "\x1b[31;1",
 )  # fmt: skip
 
