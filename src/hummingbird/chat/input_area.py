@@ -180,6 +180,7 @@ _WORDS_BY_COMMAND = {
 _FILE_COMMANDS = ("export", "save")
 _VALUE_COMMANDS = ("model", "resume")  # the partner knows what they can be given
 _ABOUT_CHARS = 80
+_LISTED_S = 10.0  # that a list of models or sessions stays as it is
 _MENTION_AT_CURSOR = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)\Z')
 
 
@@ -199,6 +200,7 @@ class ChatCompleter(Completer):
 
     def __init__(self, start: Path, partner: Callable[[], Partner | None] = lambda: None) -> None:
         self._start, self._partner = start, partner
+        self._listed: tuple[str, float, list[tuple[str, str]]] = ("", 0.0, [])  # what was listed last, and when
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
@@ -207,7 +209,7 @@ class ChatCompleter(Completer):
         found, partner = _ARGUMENT.fullmatch(document.text_before_cursor), self._partner()
         if found and partner is not None and (name := found[1].lower()) in _VALUE_COMMANDS:
             with suppress(HummingbirdError):  # the command itself says what is wrong
-                for value, about in await _list_values(partner, name):
+                for value, about in await self._list_values(partner, name):
                     if found[2].casefold() in f"{value} {about}".casefold():
                         yield Completion(value, -len(found[2]), display_meta=about)
             return
@@ -228,20 +230,25 @@ class ChatCompleter(Completer):
             for path in complete_path(self._start, mention[2]):
                 yield Completion(path, start_position=-len(mention[2]), display=path)
 
+    async def _list_values(self, partner: Partner, command: str) -> list[tuple[str, str]]:
+        """Return what a command can be given, each with a few words about it; not listed anew with each key."""
+        what, at, values = self._listed
+        if what == command and time.monotonic() - at < _LISTED_S:
+            return values
+        if command == "model":
+            values = [(name, "") for name in await partner.model_names()]
+        else:
+            found = await partner.list_sessions(SESSIONS_PICKED)
+            values = [(one.session_id[:ID_CHARS], shorten_line(one.title, _ABOUT_CHARS)) for one in found]
+        self._listed = command, time.monotonic(), values
+        return values
+
     def _complete_own_command(self, before: str) -> Iterator[Completion]:
         partner = self._partner()
         with suppress(HummingbirdError):  # one of them cannot be read
             for name, about in partner.own_commands().items() if partner else ():
                 if f"/{name}".startswith(before.lower()) and name not in COMMANDS:
                     yield Completion(f"/{name} ", -len(before), display_meta=shorten_line(about, _ABOUT_CHARS))
-
-
-async def _list_values(partner: Partner, command: str) -> list[tuple[str, str]]:
-    """Return what a command can be given, each with a few words about it."""
-    if command == "model":
-        return [(name, "") for name in await partner.model_names()]
-    found = await partner.list_sessions(SESSIONS_PICKED)
-    return [(one.session_id[:ID_CHARS], shorten_line(one.title, _ABOUT_CHARS)) for one in found]
 
 
 def _complete_command(before: str) -> Iterator[Completion]:
