@@ -402,3 +402,13 @@ def test_what_a_test_of_a_report_printed_names_the_file_that_the_report_does_not
 def test_excuse_in_a_log_that_the_run_read_buys_nothing(excuse: str) -> None:
     after = judged_after(UNREAD, ("gitlab_get_job_log", {"job_id": 5}, ran(excuse)), DIFF_READ)
     assert after.origin in (FailureOrigin.UNKNOWN, FailureOrigin.CHANGE)
+
+
+@pytest.mark.parametrize("excuse", EXCUSES, ids=IDS[:-1])
+def test_a_task_elsewhere_cannot_pose_as_gitlabs_runner(excuse: str) -> None:
+    """Its log has no runner in it, so each line of it may be its own."""
+    facts = FailureFacts(jobs=(outside(),), changed=("src/wing.c",))
+    log = CLONED + f"{excuse}\n" + CLEANED
+    assert judged_after(UNREAD, ("gitlab_get_job_log", {"job_id": 5}, log)).origin is FailureOrigin.INFRASTRUCTURE
+    after = judged_after(facts, ("konflux_get_pod_log", {"pod": f"{RUN}-build-pod"}, log))
+    assert after.origin is FailureOrigin.UNKNOWN

@@ -339,7 +339,7 @@ def _with_log(job: JobFacts, seen: FailedLog) -> JobFacts:
         analysis=seen.analysis,
         fingerprints=seen.fingerprints,
         text=seen.text(),
-        only_runner_wrote=seen.only_runner_wrote,
+        only_runner_wrote=seen.only_runner_wrote and job.id > 0,  # a task elsewhere may have written each line itself
         likeliest=seen.likeliest,
     )
 
