@@ -44,7 +44,7 @@ async def test_a_finished_run_can_be_read_with_its_evidence_bill_timeline_and_fi
         assert check is not None
         assert check[0] in told, "the same count as in the note"
         assert told.index("What it found") < told.index("Timeline")
-        next_step = re.search(r"\*\*Next:\*\* ([^`\n]+)", str(result.body))
+        next_step = re.search(r"\*\*Next:\*\* ([^`\[\n]+)", str(result.body))
         assert next_step is not None
         assert told.index("What it found") < told.index(next_step[1].strip()) < told.index("Failure report"), (
             "as posted"
