@@ -56,7 +56,9 @@ async def test_with_a_token_programs_show_it_and_nobody_else_sees_anything(tmp_p
         stage.configure({}, {"analyze-failures": {}})
         base = await with_token(stage)
         async with httpx2.AsyncClient(base_url=base, timeout=60) as client:
-            for path in ("/", "/metrics", "/live/runs", "/sessions/x", "/search?q=a", "/sessions/x/file?path=a"):
+            pages = ["/", "/runs", "/pipelines", "/failures", "/failure?project=a&fingerprint=b", "/costs", "/quality"]
+            pages += ["/metrics", "/live/runs", "/sessions/x", "/sessions/x/transcript.md", "/search?q=a", "/nothing"]
+            for path in (*pages, "/sessions/x/file?path=a", "/api/v1/runs", "/api/v1/openapi.json"):
                 answer = await client.get(path)
                 assert answer.status_code == 401, path
                 assert answer.headers["www-authenticate"] == "Bearer"

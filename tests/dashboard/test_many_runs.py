@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import httpx2
 import pytest
@@ -221,3 +222,25 @@ async def test_an_address_that_is_none_is_answered_by_a_page(tmp_path: Path) -> 
         assert '<a href="/runs"' in page.text
         assert (await client.get("/nothing/here")).json()["status"] == "refused", "programs are told in their words"
         assert (await client.get("/runs?days=x&before=%00&project=%ff")).status_code == 200
+
+
+async def test_no_address_on_a_page_has_a_credential_however_it_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "se/cr+et=with&signs 0123456789"
+    for module in ("application", "run_pages"):
+        monkeypatch.setattr(f"hummingbird.dashboard.{module}.RUNS_SHOWN", 1)
+    async with staged("failing-test", tmp_path, begin=False) as stage:
+        stage.configure({}, {"analyze-failures": {"data_sources": {"gitlab": {"token_env": "OTHER"}}}})
+        stage.environment["OTHER"] = secret
+        project = f"acme/{secret}"
+        await save_runs(stage, (project, BROKEN_TEST, 0), (project, BROKEN_TEST, 1))
+        await stage.serve()
+        shown = ""
+        async with client_of(stage) as client:
+            for path in ("/", "/runs", "/pipelines", "/failures", "/failure", "/costs"):
+                page = await client.get(path, params={"project": project, "fingerprint": BROKEN_TEST.fingerprint})
+                for form in (secret, quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret)):
+                    assert form not in page.text, (path, form)
+                shown += page.text
+        assert 'rel="next"' in shown

@@ -157,6 +157,8 @@ async def test_no_page_tells_a_credential_however_its_variable_is_called(tmp_pat
         serving._live.show_message(SESSION, f"It was not answered: {CANARY}")
         session = f"/sessions/{SESSION}"
         pages = ["/", session, *(f"{session}/entries/{number}" for number in range(1, 9)), f"{session}/transcript"]
+        pages += ["/runs", "/pipelines", "/pipelines?of=branches", f"{session}/transcript.md"]
+        pages += [f"/failure?project=a/{CANARY}&fingerprint=f", f"/pipelines?project={CANARY}", f"/?project={CANARY}"]
         pages += [f"{session}/files", "/failures", f"/search?q={CANARY}", "/search?q=answered", f"/?text={CANARY}"]
         pages += [f"{session}/file?path={CANARY}", f"{session}/entries/{CANARY}", "/costs"]
         seen = ""
