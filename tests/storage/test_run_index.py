@@ -125,6 +125,7 @@ async def test_a_grid_shows_each_pipeline_as_it_was_seen_last(index: SqliteSessi
     assert own.judged == (FailedJob("test", 9, "change", "f1", "assert 1 == 2", "TestFailure"),)
     (main,) = await index.list_pipelines("a/b", 10, of_branches=True)
     assert (main.session_id, main.pipeline.branch, main.pipeline.jobs[0].status) == ("", "main", "failed")
+    assert main.judged == (), "what the merge request broke is not what is broken there"
     await index.forget("two")
     (own,) = await index.list_pipelines("a/b", 10, of_branches=False)
     assert own.session_id == "one"

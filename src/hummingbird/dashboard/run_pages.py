@@ -187,7 +187,7 @@ class RunPages:
         today: date,
         **more: Any,
     ) -> str:
-        days, project = last_days(today, period), self.pages.mask(project)
+        days = last_days(today, period)
         pipelines, jobs = origin_days(figures, days), origin_days(figures, days, jobs=True)
         running = {run.order.session_id for run in runs}
         return self.pages.render(
@@ -246,8 +246,7 @@ class RunPages:
             for one in sessions[:RUNS_SHOWN]
         ]
         named = [(name.capitalize(), name, getattr(asked, name), getattr(choices, name)) for name in _FILTERS]
-        told = {name: self.pages.mask(getattr(asked, name)) for name in ("project", "text", *_FILTERS)}
-        values = {name: value for name, value in told.items() if value}
+        values = {name: getattr(asked, name) for name in ("project", "text", *_FILTERS) if getattr(asked, name)}
         return self.pages.render(
             "runs.html",
             title="Runs",
@@ -273,7 +272,6 @@ class RunPages:
         self, projects: Sequence[str], project: str, seen: Sequence[SeenPipeline], *, of_branches: bool, **more: Any
     ) -> str:
         """Render the grid: a row for each pipeline, a column for each job, those that failed most often first."""
-        project = self.pages.mask(project)  # before it is part of an address, where it is encoded
         failed: Counter[str] = Counter()
         for row in seen:
             failed.update({job.name: int(job.status == "failed") for job in row.pipeline.jobs})
@@ -342,7 +340,7 @@ class RunPages:
         today: date,
         **more: Any,
     ) -> str:
-        days, project = last_days(today, TREND_DAYS), self.pages.mask(project)
+        days = last_days(today, TREND_DAYS)
         groups = group_failures(failures)
         return self.pages.render(
             "failures.html",
@@ -372,7 +370,6 @@ class RunPages:
         today: date,
         **more: Any,
     ) -> str:
-        project = self.pages.mask(project)
         seen: dict[str, FailureRun] = {}
         for run in runs:
             seen.setdefault(run.summary.session_id, run)
