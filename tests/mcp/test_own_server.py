@@ -76,7 +76,10 @@ async def test_an_agent_learns_why_a_pipeline_failed_in_one_short_answer(scene: 
         answer, failed = await ask(session, "why_did_pipeline_fail", project=project, merge_request=number)
         assert not failed
         assert answer.startswith("Verdict: ")
-        assert "\nNext: " in answer
+        assert "\nNext: Fix it in this merge request; start at `LogParser.java:30`." in answer
+        failed_line = next(line for line in answer.splitlines() if line.startswith("build-test-deploy: "))
+        assert "testGithubParsing(): java.lang.IllegalArgumentException: Not a line" in failed_line
+        assert failed_line.endswith("LogParser.java:30")
         assert "<untrusted " in answer
         assert len(answer) <= ANSWER_CHARS
         same, _ = await ask(

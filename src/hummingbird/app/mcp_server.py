@@ -45,6 +45,7 @@ from hummingbird.evidence.printable import make_printable
 from hummingbird.evidence.regions import CONFIDENT, Blame, EvidenceAnalysis, EvidenceLine
 from hummingbird.evidence.verdict_rules import JobFacts, judge_failures
 from hummingbird.mcp.server import ENDPOINT, create_mcp_application, create_mcp_server
+from hummingbird.service.failure_summary import JobAdvice, advise
 
 ANSWER_BYTES = 3_600  # about 1,200 tokens of log text
 _EVIDENCE_BYTES = 1_500
@@ -113,7 +114,7 @@ class FailureAnswers:
             if not gathered.facts.jobs:
                 return _nothing_failed(reader.missing)
             known = await self._find_known(place.project, gathered)
-            return _render_answer(gathered, known)
+            return _render_answer(gathered, known, place.project)
 
     async def explain_log(
         self, *, text: str = "", file: str = "", project: str = "", job: int = 0, url: str = ""
@@ -233,7 +234,7 @@ class FailureAnswers:
         yield from (masked[at : at + _PIECE_BYTES] for at in range(0, len(masked), _PIECE_BYTES))
 
 
-def _render_answer(gathered: GatheredFacts, known: Mapping[str, KnownFailure]) -> str:
+def _render_answer(gathered: GatheredFacts, known: Mapping[str, KnownFailure], project: str) -> str:
     """Return verdict, cause, evidence and next step; the evidence gets what room the rest leaves."""
     facts = gathered.facts
     verdict = judge_failures(facts)
@@ -242,10 +243,12 @@ def _render_answer(gathered: GatheredFacts, known: Mapping[str, KnownFailure]) -
         head += _job_lines(judged)
     if more := len(verdict.jobs) - _JOBS:
         head.append(f"… and {more} more failed jobs.") if more > 0 else None
+    advice = advise(verdict, gathered.failures, project)[:_JOBS]
+    head += _headline_lines(advice)
     seen = [known[one.fingerprint] for one in gathered.failures if one.fingerprint in known]
     tail = [f"Seen before: {_describe_known(one)}" for one in seen[:2]]
     tail += [f"Not known: {sentence}" for sentence in verdict.unseen[:_REASONS]]
-    tail.append(f"Next: {GENERAL_STEPS[verdict.origin]}")
+    tail += _step_lines(advice) or [f"Next: {GENERAL_STEPS[verdict.origin]}"]
     spent = len("\n".join([*head, *tail]).encode())
     titles = {one.title for one in gathered.failures}
     evidence = [
@@ -253,6 +256,27 @@ def _render_answer(gathered: GatheredFacts, known: Mapping[str, KnownFailure]) -
         for job in facts.jobs[:2]
     ]
     return "\n".join([*head, *filter(None, evidence), *tail])
+
+
+def _headline_lines(advice: Sequence[JobAdvice]) -> list[str]:
+    """Return what failed in each job: test, message and place, as its log or test report has them."""
+    rows = []
+    for one in advice:
+        seen = one.headline
+        place = f"at {seen.place.path}:{seen.place.line}" if seen.place else ""
+        said = [make_printable(part) for part in (seen.test, seen.message, place) if part]
+        if said:
+            rows.append(shorten_line(f"{make_printable(', '.join(one.jobs))}: {': '.join(said)}", _LINE_CHARS))
+    return ["What failed:", fence_untrusted("\n".join(rows), "failures")] if rows else []
+
+
+def _step_lines(advice: Sequence[JobAdvice]) -> list[str]:
+    steps: dict[str, list[str]] = {}
+    for one in advice:
+        steps.setdefault(one.step, []).extend(one.jobs)
+    if len(steps) == 1:
+        return [f"Next: {next(iter(steps))}"]
+    return [f"Next, {make_printable(', '.join(jobs))}: {step}" for step, jobs in steps.items()]
 
 
 def _verdict_line(verdict: FailureVerdict) -> str:

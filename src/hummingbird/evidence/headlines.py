@@ -36,6 +36,7 @@ _TEST_FORMS = re.compile(
     |\s*\d+\)\ (?P<numbered>\S.{2,200})$  # RSpec, Mocha, PHPUnit, ExUnit
     |Test\ Case\ '(?P<xctest>[^']+)'\ failed
     |\s*(?:Failed|✘)\ (?P<dotnet>[\w.]+\.\w+(?:\(.*\))?)\ \[[\d<]
+    |[✗✖]\ (?P<xcpretty>test\w+),\ .*
     |thread\ '(?P<panic>[\w:]+::\w+)'\ (?:\(\d+\)\ )?panicked""",
     re.VERBOSE,
 )
@@ -60,9 +61,16 @@ _EMPTY_WORDS = re.compile(
     r"|Process completed|Execution failed for task|compilation (?:failed|terminated)|could not compile|aborting due to"
     r"|\d+ (?:tests?|errors?|failures?|problems?)\b|^FAILED \(|build failed, waiting|waiting for other jobs|Result:"
     r"|^error: test failed|failures:$|Error \d+$|returned a non-zero code|Subprocess|script returned"
+    r"|: note: |One or more errors occurred|An unexpected error"
     r"|command terminated|Failed to execute goal|^make",
     re.IGNORECASE,
 )
+_PROGRESS = re.compile(
+    r"(?:Finished|Compiling|Checking|Download\w*|Install\w*|Fetch\w*|Unpack\w*|Looking for|Finding|PASS(?:ED)?|ok|real"
+    r"|user|sys)\b|.{0,60}\[\s*\d+ of +\d+\]|ℹ|✓|✔"
+)
+_SOURCE_CODE = re.compile(r"(?:raise|throw|return|if|assert)\b|warning\b", re.IGNORECASE)
+_MARKED = re.compile(r"\s*(?:[✗✖✘❌×]|Diff in )")
 _PLACES = (
     re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)'),
     re.compile(r"\((?P<path>[\w$-]+\.(?:java|kt|scala|groovy)):(?P<line>\d+)\)"),
@@ -77,6 +85,10 @@ _BUILD_FOLDERS = re.compile(
 )
 _SHORT_SUMMARY = re.compile(r"^(?:FAILED|ERROR) \S+::\S+ - ")
 _WARNS = re.compile(r"\bwarning\b", re.IGNORECASE)
+_OF_NODE = ("module.js", "events.js", "assert.js", "net.js")
+_LIBRARY_FRAME = re.compile(
+    r"^\s*at .*\([\w-]+\.[cm]?js:\d+|\b(?:src/lib|library/)(?:std|core|alloc|test|panic_unwind)/"
+)
 _DETAIL_LINES = 8
 _TITLE_BONUS = 2.5
 
@@ -161,15 +173,17 @@ def _find_key(title: str, lines: Sequence[str]) -> int:
 
 def _line_worth(line: str) -> float:
     text = _strip_decoration(line)
+    if _PROGRESS.match(text):
+        return -2.5
     if _EMPTY_WORDS.search(text) and not _RAISED.search(text):
         return -2.0
     if _TEST_FORMS.match(text):
         return 0.5 if " - " not in text and "panicked" not in text else 4.0
-    worth = 0.0
+    worth = (2.0 if _MARKED.match(line) else 0.0) - (2.0 if _SOURCE_CODE.match(text) else 0.0)
     if _RAISED.search(text):
-        worth = 6.0
+        worth += 6.0
     elif _SAYS_ERROR.search(text):
-        worth = 4.0
+        worth += 4.0
     return worth + (1.5 if _CAUSE_WORDS.search(text) else 0.0) if sum(map(str.isalpha, text)) >= 4 else -3.0
 
 
@@ -196,7 +210,7 @@ def _find_place(lines: Sequence[str], key: int, changed: Sequence[str], project:
 
 
 def _places_in(line: str, changed: Sequence[str], project: str) -> list[CodePlace]:
-    if is_tool_frame(line):
+    if is_tool_frame(line) or _LIBRARY_FRAME.search(line):
         return []
     found = []
     for pattern in _PLACES:
@@ -213,7 +227,7 @@ def _places_in(line: str, changed: Sequence[str], project: str) -> list[CodePlac
 def _path_in_project(path: str, project: str) -> str:
     """Return the path as the repository has it; "" for what is an address or lies elsewhere on the machine."""
     path = path.replace("\\", "/")
-    if "//" in path or path.count(".") > 8 or "." not in path:
+    if "//" in path or path.count(".") > 8 or "." not in path or path in _OF_NODE:
         return ""
     if project and (at := path.find(f"/{project}/")) >= 0:
         return path[at + len(project) + 2 :]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hummingbird.config.settings import Settings
-from hummingbird.core.orders import WorkOrder
+from hummingbird.core.orders import OrderCause, WorkOrder
 from hummingbird.core.verdicts import (
     FailureOrigin,
     FailureVerdict,
@@ -82,12 +82,33 @@ def lead_failures(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) 
     return tuple(group.lead for group in _group_jobs(verdict, failures, "") if group.lead is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class JobAdvice:
+    """What the first screen says of jobs that failed in the same way, as plain text; names and texts are untrusted."""
+
+    jobs: tuple[str, ...]
+    headline: FailureHeadline
+    step: str
+
+
+def advise(verdict: FailureVerdict, failures: Sequence[ObservedFailure], project: str) -> tuple[JobAdvice, ...]:
+    """Return what failed and what to do about it, without links, for readers that are programs."""
+    cause = OrderCause.COMMAND
+    plain = WorkOrder(id="", session_id="", cause=cause, workflow="", project=project, mr_iid=0)
+    writer = _SummaryWriter(verdict, failures, plain, Settings())
+    return tuple(writer.advice())
+
+
 class _SummaryWriter:
     def __init__(
         self, verdict: FailureVerdict, failures: Sequence[ObservedFailure], order: WorkOrder, settings: Settings
     ) -> None:
         self._verdict, self._order, self._settings = verdict, order, settings
         self._groups = _group_jobs(verdict, failures, order.project)
+
+    def advice(self) -> Iterator[JobAdvice]:
+        for group in self._groups:
+            yield JobAdvice(tuple(job.job for job in group.jobs), group.headline, self._next_step(group))
 
     def lines(self) -> Iterator[str]:
         groups, shown = self._groups, self._groups[:_GROUPS]
