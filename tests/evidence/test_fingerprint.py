@@ -1,5 +1,6 @@
 """A fingerprint is equal for the same failure in two runs, and differs for another failure."""
 
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -240,12 +241,96 @@ def test_a_region_without_words_has_no_fingerprint(region: list[str]) -> None:
     assert compute_fingerprint(region) == ""
 
 
-def test_what_only_any_failure_says_is_better_than_nothing() -> None:
-    assert (
-        compute_fingerprint(["The command exited with 1."])
-        != compute_fingerprint(["Process completed with exit code 2"])
-        != ""
-    )
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A test failed.",
+        "FAILURES!",
+        "FAILED (failures=1, skipped=12)",
+        "1 failing",
+        "Tests: 1 failed, 87 passed, 88 total",
+        "Test Files  1 failed | 3 passed (4)",
+        "========= 1 failed, 210 passed in 12.40s =========",
+        "test result: FAILED. 84 passed; 1 failed; 0 ignored",
+        "error: test failed, to rerun pass `--lib`",
+        "[ERROR] There are test failures.",
+        "> There were failing tests. See the report at: file:///builds/a/build/reports/tests/index.html",
+        "Execution failed for task ':test'.",
+        "12 examples, 1 failure",
+        "Failed 1/7 subtests",
+        "Errors while running CTest",
+        "npm ERR! Test failed.  See above for more details.",
+        "npm ERR! code ELIFECYCLE",
+        "error Command failed with exit code 1.",
+        "make: *** [Makefile:12: test] Error 2",
+        "ERROR: Job failed: exit code 1",
+        "##[error]Process completed with exit code 1.",
+        "ERROR: script returned exit code 1",
+        "Build step 'Execute shell' marked build as failure",
+        'The command "make test" exited with 2.',
+        "The command exited with 1.",
+        "BUILD FAILED in 12s",
+    ],
+)
+def test_line_that_only_says_that_something_failed_identifies_nothing(line: str) -> None:
+    assert compute_fingerprint([line]) == ""
+
+
+def test_silent_linter_is_known_by_its_command() -> None:
+    one, other = (f'The command "{tool} README.md" exited with 1.' for tool in ("mdcheck", "linkwalker"))
+    assert "" != compute_fingerprint([one]) != compute_fingerprint([other]) != ""
+
+
+FAILURES = {
+    "pytest": (
+        "FAILED tests/test_tank.py::test_is_empty - AssertionError: assert 'full' == 'empty'",
+        "E       AssertionError: assert 'full' == 'empty'",
+    ),
+    "surefire": (
+        "leaks(org.example.TankTest)  Time elapsed: 0.013 sec  <<< FAILURE!",
+        "java.lang.AssertionError: tank lost 3 litres of fuel",
+    ),
+    "gcc": ("src/tank.c:42:13: error: 'depth' undeclared (first use in this function)",),
+    "cargo": (
+        "thread 'tank::leaks' panicked at src/tank.rs:12:9:",
+        "assertion `left == right` failed: tank lost fuel",
+    ),
+    "go": ("--- FAIL: TestTankLeaks (0.00s)", "    tank_test.go:58: got 3 litres, want 4"),
+    "terraform": ('Error: Unsupported argument: An argument named "availabilty_zone" is not expected here.',),
+}
+CHATTER = (
+    "", "    ", "--------", "12:01:13", "Compiling part_17 ... done", "ok 12 - opens the valve",
+    "[ 41%] Built target tank",
+    "  at java.base/java.lang.reflect.Method.invoke(Method.java:566)", "    at internal/module.js:12:17", "tank.js:327",
+    "INFO  worker started in 0.4 s", "Tests run: 12, Time elapsed: 0.3 s", "1 failed, 3 passed in 2.0s", "[gw3] 97%",
+    "ERROR: Job failed: exit code 1", "make: *** [Makefile:3: all] Error 2", "GET /health 200 12ms",
+)  # fmt: skip
+
+
+@given(
+    st.sampled_from(sorted(FAILURES)),
+    st.lists(st.tuples(st.integers(0, 8), st.sampled_from(CHATTER)), max_size=8),
+)
+def test_lines_above_below_and_between_change_nothing(name: str, inserted: list[tuple[int, str]]) -> None:
+    said = list(FAILURES[name])
+    right = compute_fingerprint(said)
+    for at, line in inserted:
+        said.insert(min(at, len(said)), line)
+    assert compute_fingerprint(said) == right != ""
+
+
+@given(st.sampled_from(sorted(FAILURES)), st.randoms(use_true_random=False))
+def test_parallel_output_and_retries_change_nothing(name: str, chosen: random.Random) -> None:
+    said = [*FAILURES[name], *CHATTER, *FAILURES[name]]
+    chosen.shuffle(said)
+    assert compute_fingerprint(said) == compute_fingerprint(FAILURES[name])
+
+
+def test_tests_that_fail_with_the_same_words_differ() -> None:
+    for name in ("pytest", "surefire", "cargo", "go"):
+        other = [line.replace("ank", "ube") for line in FAILURES[name][:1]]
+        assert compute_fingerprint([*other, *FAILURES[name][1:]]) != compute_fingerprint(FAILURES[name]), name
+    assert len({compute_fingerprint(lines) for lines in FAILURES.values()}) == len(FAILURES)
 
 
 @pytest.mark.thorough

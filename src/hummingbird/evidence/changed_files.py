@@ -195,24 +195,23 @@ def _tells_of_trouble(line: str, *, strict: bool) -> bool:
 
 
 # Where test runners name a test that failed: by class, module or file, and behind it perhaps by what was called.
-_FAILED_TESTS = tuple(
-    re.compile(part)
-    for part in (
-        r"<<< (?:FAILURE|ERROR)!.*? - in ([\w.$]+)",
-        r"^(?:\[\w+\] +)?\w+(?:\[.*\])?\(([\w.$]+)\) +Time elapsed.*<<<",
-        r"^\[ERROR\] +([\w.$]+)\.\w+  Time elapsed.*<<<",
-        r"^(?:\[ERROR\])? +([A-Z][\w$]+)(?:>[\w.$]+)?\.\w+:\d+",
-        r"^(?:Failed tests|Tests in error): +\w+\(([\w.$]+)\)",
-        r"^([\w.$]+) > .+ FAILED$",
-        r"^(?:FAILED|ERROR) (\S+?)::",
-        r"^(?:FAIL|ERROR): \w+ \(([\w.]+)\)",
-        r"^(?:FAIL|ERROR): ([\w.]+\.[\w.]+)$",
-        r"^(?:Error|Failure) in test \w+ \(([\w.]+)\)",
-        r"^rspec (\./\S+?):\d+",
-        r"^\s?FAIL\s+(\S+\.\w+)(?: |$)",
-        r"^\d+\) ([\w\\]+)::\w+",
-    )
-)
+_FAILED_TEST = re.compile(
+    "|".join((
+        r".*<<< (?:FAILURE|ERROR)!.*? - in ([\w.$]+)",
+        r"(?:\[\w+\] +)?\w+(?:\[.*\])?\(([\w.$]+)\) +Time elapsed.*<<<",
+        r"\[ERROR\] +([\w.$]+)\.\w+  Time elapsed.*<<<",
+        r"(?:\[ERROR\])? +([A-Z][\w$]+)(?:>[\w.$]+)?\.\w+:\d+",
+        r"(?:Failed tests|Tests in error): +\w+\(([\w.$]+)\)",
+        r"([\w.$]+) > .+ FAILED$",
+        r"(?:FAILED|ERROR) (\S+?)::",
+        r"(?:FAIL|ERROR): \w+ \(([\w.]+)\)",
+        r"(?:FAIL|ERROR): ([\w.]+\.[\w.]+)$",
+        r"(?:Error|Failure) in test \w+ \(([\w.]+)\)",
+        r"rspec (\./\S+?):\d+",
+        r"\s?FAIL\s+(\S+\.\w+)(?: |$)",
+        r"\d+\) ([\w\\]+)::\w+",
+    ))
+)  # fmt: skip
 # Tests of the whole, which almost any change touches.
 _TESTS_ALL = re.compile(
     r"(?:^|[^A-Za-z])(?:integration|functional|e2e|acceptance|smoke)(?![A-Za-z])|IT(?:Case)?\.\w+$|/IT_|Integration|EndToEnd"
@@ -220,15 +219,20 @@ _TESTS_ALL = re.compile(
 _FEW_TESTS = 4  # classes or modules; where more fail, almost any change to a test would be blamed
 
 
+def name_failed_test(line: str) -> str:
+    """Return the class, module or file of the failed test that a line names, or ""."""
+    found = _FAILED_TEST.match(line)
+    return next(filter(None, found.groups()), "") if found is not None else ""
+
+
 def select_failed_tests(text: str) -> str:
     """Return the lines that name a failed test, or "" if tests of many classes or modules failed."""
     lines: list[str] = []
     names: set[str] = set()
     for line in text[:LOOK_TEXT_CHARS].split("\n"):
-        found = next((match for part in _FAILED_TESTS if (match := part.search(line)) is not None), None)
-        if found is not None:
-            names.add(re.split(r"[./\\$]", found[1].removesuffix(".py"))[-1])
-            lines.append(found[1])
+        if name := name_failed_test(line):
+            names.add(re.split(r"[./\\$]", name.removesuffix(".py"))[-1])
+            lines.append(name)
     return "\n".join(lines) if len(names) <= _FEW_TESTS else ""
 
 

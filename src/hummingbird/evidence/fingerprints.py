@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from hummingbird.core.limits import FINGERPRINT_LINE_CHARS, FINGERPRINT_LINES, FINGERPRINT_WORDS
+from hummingbird.evidence.changed_files import name_failed_test
 
 # Colour codes without their escape character are removed only when complete: `[C]` and `[19s]` are real text.
 _COLOUR = re.compile(
@@ -180,8 +181,8 @@ def _is_random(part: str, numbers: list[str]) -> bool:
     return len(part) >= 8 and len(numbers) >= 2 and sum(map(len, numbers)) * 10 >= len(part) * 3
 
 
-_RULES_VERSION = b"words 2"  # part of every fingerprint, so that changed rules give no false matches
-_ENOUGH_WORDS = 3  # telling words; with fewer, the lines around are needed to tell failures apart
+_RULES_VERSION = b"words 3"  # part of every fingerprint, so that changed rules give no false matches
+_ENOUGH_WORDS = 2  # telling words; with fewer, the lines around are needed to tell failures apart
 _ENOUGH_PLACED_WORDS = 4
 
 # In lower case, and each alternative begins with a literal character: so `re` skips to the next possible first letter,
@@ -192,11 +193,13 @@ _WRONG = re.compile(
     r"|timed? ?out|throw|killed|no [a-z.-]+ found|not available|unavailable|segmentation|violation|invalid|crash"
     r"|duplicate|✖|✗|\[[45][0-9][0-9]\]"
 )
-_HEADING = re.compile(r"\s*[0-9]+\) |[\w./-]+\.\w+[:(][0-9]")  # `1) name of a test`, `file.c:12: message`
+_HEADING = re.compile(
+    r"\s*[0-9]+\) |\s+\w+_test\.go:[0-9]|[\w./-]+\.\w+[:(][0-9]"
+)  # `1) name of a test`, `file.c:12: message`
 # Frames, and the source code that some tools show of them.
 _FRAME = re.compile(
     r"\s*(?:\[error\]\s+)?(?:at\s+\S|File \"|#\s*\d+[\s:]|\d+:\s+0x|from \S+:\d+:in|# \.?/|\.\.\. \d+ more"
-    r"|goroutine \d|\S+:\d+ \+0x|\[C\]: in |\[string |\S+:\d+:in [`'])"
+    r"|goroutine \d|\S+:\d+ \+0x|\[C\]: in |\[string |\S+:\d+:in [`']|[\w./\\@+-]+\.\w+:\d+(?::\d+)?:?\s*$)"
     r"|[>\s]*(?:raise|except|throw|catch)\b.*[:;)]$"
 )
 # What tools add after any failure. Another run of the same failure may end a line earlier.
@@ -210,6 +213,29 @@ _AFTERMATH = re.compile(
     r"|for more information about the errors|full stack trace of|after correcting the problems|\[help [0-9]\]"
     r"|^\W*(?:error\W+)?mvn <|see \S+ (?:log|report)\b"
     r"|^\W*(?:issues?|problems?|synopsis|errors?|failures?|error report)\W*$"
+    r"|test failed, to rerun|^\W*npm err(?:!|or) (?:code elifecycle|errno|test failed|lifecycle|this is probably not)"
+    r"|^\W*(?:failed|not ok) \d+(?:/| of )\d+|returned (?:a )?non-?zero|^\W*make(?:\[\d\])?: \*{3} .*error \d"
+    r"|^\W*(?:error: )?script returned exit code|marked build as|^\W*finished: failure|^\W*error: job failed: exit"
+    r"|^\W*\* (?:try|exception is|get more help)\b|^\W*run with --|^\W*build step '.*' (?:marked|failed)"
+    r"|^\W*errors? while running \w+$|concurrent test workers? running|^\W*shrunk|recipe for target"
+    r"|^\W*(?:tests?|specs?|suites?|test suites|test files|examples)\b.{0,20}\d+ (?:failed|passed|total)"
+)
+# Names a failed test, by other words than its class, module or file.
+_NAMES_TEST = re.compile(
+    r"\s*--- FAIL: \w|\[\s*FAILED\s*\] \w|\s*not ok \d+ \S|\s*[✗✕✖×] \S|● \S.* › "
+    r"|test \S+ \.\.\. FAILED|\s*FAIL \[ *[\d.]+s\]"
+)
+# Of a command with a purpose of its own that prints nothing, such as a linter, its name is all there is.
+_NAMED_COMMAND = re.compile(r"(?:^|0k|m)the command [\"'](.{1,200})[\"'] (?:failed and )?exited with")
+_ANY_COMMAND = _word_set(
+    "0 1 2 all ant b bash bin build bundle cargo check ci clean cmake composer coverage cov cte"
+    "st d dotnet e eval exec f fi full "
+    "go gradle gradlew grunt gulp if install integration java jest lein lint m make md mix moch"
+    "a mvn mvnw n nosetests npm "
+    "node npx o p package php phpunit pip pnpm py pytest python python2 python3 q r rake release rspec ruby run s sbt "
+    "script scripts setup sh spec stack sudo t test tests then tox travis travis_retry travis_w"
+    "ait unit v verify xcodebuild xvfb "
+    "yarn"
 )
 # Says in one line what is wrong and where: `file.c:12: message`, or what pytest shows of an assertion.
 _PLACED = re.compile(r"[\w)\]]\.\w{1,8}['\"]?[:(\[]\[?[0-9]+[,:\])0-9]*.*\w{3}|[eE]  +\S")
@@ -219,7 +245,9 @@ _COMMONPLACE_WORDS = (
     "a above all an and are as at be but by can code command completed debug details did do does elapsed err error "
     "errors exit exited expected fail failed failing failure failures false fatal for found from got has have if in "
     "info is it java job lang line log make more no not npm null of on or process returned run see skipped status step "
-    "test tests that the there this time to true was warning warnings were with"
+    "test tests that the there this time to true was warning warnings were with after assertion assertions before "
+    "check checks complete duration example examples execution finished final pass passed pending result results "
+    "scenario scenarios skip some spec specs success successful suite suites summary total unsuccessful"
 )
 _COMMONPLACE = frozenset(_COMMONPLACE_WORDS.split())
 
@@ -228,15 +256,18 @@ class _LineWeight(Enum):
     PLACED = auto()  # says what went wrong, and where
     WRONG = auto()  # says what went wrong
     PLAIN = auto()
+    FRAME = auto()
+    COMMAND = auto()  # names the command that failed, and says nothing else
     IDLE = auto()  # commonplace words only, or printed after any failure
 
 
-def compute_fingerprint(lines: Sequence[str]) -> str:
-    """Return sixteen hexadecimal digits, or "" when no line has a word to recognise it by.
+def compute_fingerprint(lines: Sequence[str], *, title: str = "") -> str:
+    """Return sixteen hexadecimal digits, or "" when no line says more than that something failed.
 
     Hashes the set of lines that say what went wrong, so their order, or one more line at the edge, changes nothing.
+    `title` is the name of what failed, which always counts.
     """
-    chosen = _identifying_lines(lines[:FINGERPRINT_LINES])
+    chosen = _identifying_lines(lines[:FINGERPRINT_LINES]) | set(filter(None, (normalise_line(title),)))
     if not chosen:
         return ""
     return blake2b(
@@ -249,7 +280,8 @@ def has_telling_line(lines: Sequence[str]) -> bool:
 
     Without such a line, failures of different tests in two merge requests would count as the same failure.
     """
-    return any(weight is not _LineWeight.IDLE for weight, _ in _weigh_lines(lines[:FINGERPRINT_LINES]))
+    silent = (_LineWeight.IDLE, _LineWeight.COMMAND)
+    return any(weight not in silent for weight, _, _ in _weigh_lines(lines[:FINGERPRINT_LINES]))
 
 
 def normalise_line(line: str) -> str:
@@ -260,22 +292,27 @@ def normalise_line(line: str) -> str:
 def _identifying_lines(lines: Sequence[str]) -> set[str]:
     """Return the lines that say what went wrong, best those with a place; if they say too little, others as well.
 
-    A line more above or below changes nothing if it says less than those.
+    A line more above or below changes nothing if it says less than those. Lines that only say that something failed
+    identify nothing.
     """
     found: dict[_LineWeight, set[str]] = {weight: set() for weight in _LineWeight}
     telling: dict[_LineWeight, set[str]] = {weight: set() for weight in _LineWeight}
-    for weight, said in _weigh_lines(lines):
-        found[weight].add(" ".join(said))
+    tests: set[str] = set()
+    for weight, said, line in _weigh_lines(lines):
+        text = " ".join(said)
+        found[weight].add(text)
         telling[weight].update(filter(_is_telling, said))
+        if _NAMES_TEST.match(line) or name_failed_test(line):
+            tests.add(text)
     if len(telling[_LineWeight.PLACED]) >= _ENOUGH_PLACED_WORDS:
-        return found[_LineWeight.PLACED]
-    wrong = found[_LineWeight.PLACED] | found[_LineWeight.WRONG]
+        return found[_LineWeight.PLACED] | tests
+    wrong = found[_LineWeight.PLACED] | found[_LineWeight.WRONG] | tests
     if len(telling[_LineWeight.PLACED] | telling[_LineWeight.WRONG]) >= _ENOUGH_WORDS:
         return wrong
-    return wrong | found[_LineWeight.PLAIN] or found[_LineWeight.IDLE]
+    return wrong | found[_LineWeight.PLAIN] or found[_LineWeight.FRAME] or found[_LineWeight.COMMAND]
 
 
-def _weigh_lines(lines: Sequence[str]) -> Iterator[tuple[_LineWeight, list[str]]]:
+def _weigh_lines(lines: Sequence[str]) -> Iterator[tuple[_LineWeight, list[str], str]]:
     listing: _LineWeight | None = None  # of an error that ended with a colon: the indented lines below belong to it
     for line in map(clean_line, lines):
         if not (said := stable_words(line)):
@@ -286,16 +323,20 @@ def _weigh_lines(lines: Sequence[str]) -> Iterator[tuple[_LineWeight, list[str]]
         else:
             says_wrong = weight in (_LineWeight.PLACED, _LineWeight.WRONG)
             listing = weight if says_wrong and line.rstrip().endswith(":") else None
-        yield weight, said
+        yield weight, said, line
 
 
 def _line_weight(line: str, said: list[str]) -> _LineWeight:
     if not any(map(_is_telling, said)):
         return _LineWeight.IDLE
     low = line.lower()
+    if command := _NAMED_COMMAND.search(low):
+        return _LineWeight.COMMAND if set(_WORD.findall(command[1])) - _ANY_COMMAND else _LineWeight.IDLE
     if _AFTERMATH.search(low):
         return _LineWeight.IDLE
-    if (_WRONG.search(low) or _HEADING.match(line)) and not _FRAME.match(line):
+    if _FRAME.match(line):
+        return _LineWeight.FRAME
+    if _WRONG.search(low) or _HEADING.match(line):
         return _LineWeight.PLACED if _PLACED.search(line) else _LineWeight.WRONG
     return _LineWeight.IDLE if _CHATTER.match(low) else _LineWeight.PLAIN
 

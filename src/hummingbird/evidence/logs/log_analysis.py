@@ -38,6 +38,9 @@ _KINDS = (
     (LineSort.SETTING, RegionKind.DEPENDENCY), (LineSort.THROWN, RegionKind.TRACE), (LineSort.FRAME, RegionKind.TRACE),
     (LineSort.SUMMARY, RegionKind.SUMMARY), (LineSort.CASCADE, RegionKind.EXIT),
 )  # fmt: skip
+_FAILED_KINDS = frozenset(
+    (RegionKind.TEST, RegionKind.COMPILER, RegionKind.LINT, RegionKind.TRACE, RegionKind.DEPENDENCY)
+)
 _KindTable: TypeAlias = tuple[tuple[LineSort, RegionKind], ...]
 _LASTING_KINDS = tuple((sort, kind) for sort, kind in _KINDS if kind not in TRANSIENT_KINDS)
 # An error with a place in the code is the compiler's, whatever other words the line has.
@@ -75,7 +78,7 @@ def analyse_scored(looked: ScoredLog, most_regions: int = MAX_REGIONS) -> Eviden
     found = [rows for rows in chosen if looked.standing.lead[rows[0]] >= _MIN_SCORE and _has_trouble(looked, rows)]
     found = found or chosen[:1]
     likely = estimate_failure(looked)
-    regions = tuple(_doubt_region(_make_region(looked, rows), likely) for rows in found)
+    regions = _put_telling_first([_doubt_region(_make_region(looked, rows), likely) for rows in found])
     bodies = dict(zip(looked.rows.numbers, looked.rows.bodies, strict=True))
     relevant = [EvidenceLine(line.number, bodies[line.number]) for region in regions for line in region.lines]
     begun = _find_last_command(looked)
@@ -88,6 +91,14 @@ def analyse_scored(looked: ScoredLog, most_regions: int = MAX_REGIONS) -> Eviden
     return EvidenceAnalysis(
         regions, blame, looked.total, looked.size, None if lasting is None else _doubt(lasting, likely)
     )
+
+
+def _put_telling_first(regions: list[Region]) -> tuple[Region, ...]:
+    """Put a first region that only says that something failed behind the best one that says what."""
+    if not regions or regions[0].fingerprint:
+        return tuple(regions)
+    at = next((at for at, region in enumerate(regions) if region.fingerprint and region.kind in _FAILED_KINDS), 0)
+    return (regions[at], *regions[:at], *regions[at + 1 :])
 
 
 def _doubt_region(region: Region, likely: float) -> Region:

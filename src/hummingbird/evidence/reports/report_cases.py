@@ -4,7 +4,6 @@ The report's word is taken for what failed; the blame follows from outcome and m
 """
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -126,7 +125,6 @@ class ParsedReport:
         return max(0, self.claim.bad - self.totals.bad)
 
 
-CaseFingerprint = Callable[[Sequence[str]], str]
 BROKEN_SCORE, FLAKY_SCORE = 1.0, 0.3
 
 
@@ -195,23 +193,28 @@ UNFINISHED_BLAME = Blame(
 )  # fmt: skip
 
 
-def regions_from_report(report: ParsedReport, name: CaseFingerprint = compute_fingerprint) -> tuple[Region, ...]:
+def regions_from_report(report: ParsedReport) -> tuple[Region, ...]:
     """Make a region of each kept case, failures before flaky tests, in the report's order."""
-    found = [region_from_case(case, name) for case in report.cases]
+    found = [region_from_case(case) for case in report.cases]
     return tuple(sorted(found, key=lambda region: -region.score))
 
 
-def region_from_case(case: ReportedCase, name: CaseFingerprint = compute_fingerprint) -> Region:
-    """Make a region of one case; `name` computes the fingerprint."""
+def region_from_case(case: ReportedCase) -> Region:
+    """Make a region of one case.
+
+    Tests that fail on what they check are different failures. Those that fail because of one thing around them, such as
+    a server that is down, are the same one.
+    """
     kind, blame = classify_case(case)
     lines = _case_lines(case)
+    said = [f"{case.type}: {case.message}" if case.message else case.type, *_telling_lines(case), case.title]
+    checked = blame is FAILED_BLAME
     return Region(
         lines=lines,
         kind=kind,
         blame=blame,
-        fingerprint=name(
-            [f"{case.type}: {case.message}" if case.message else case.type, *_telling_lines(case), case.title]
-        ),
+        fingerprint=compute_fingerprint(said, title=case.title if checked else "")
+        or compute_fingerprint(said, title=case.title),
         score=BROKEN_SCORE if case.outcome in BAD_OUTCOMES and not case.flaky else FLAKY_SCORE,
         rule=blame.rule,
     )

@@ -4,7 +4,7 @@ An object has no lines, so the lines of these regions have no numbers.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hummingbird.core.json_codec import InvalidJson, decode_lenient_json
@@ -100,7 +100,6 @@ def _with_exit_code(found: FailureMeaning, task: TektonTask) -> FailureMeaning:
     return replace(found, blame=replace(found.blame, why=why))
 
 
-TaskFingerprint = Callable[[Sequence[str]], str]
 NO_LINE = 0
 TEST_RESULTS = frozenset({"TEST_OUTPUT", "HACBS_TEST_OUTPUT"})
 FAILED_RESULTS = frozenset({"FAILURE", "ERROR"})
@@ -108,9 +107,9 @@ FIRST_SCORE, RUN_ONLY_SCORE, TEST_OUTPUT_SCORE, AFFECTED_SCORE, RETRIED_SCORE = 
 MAX_NAMES = 12
 
 
-def regions_from_runs(found: TektonObjects, name: TaskFingerprint = compute_fingerprint) -> tuple[Region, ...]:
-    """Make the regions of all runs, best score first; `name` computes the fingerprint."""
-    regions = [region for run in found.runs for region in _regions_of_run(run, name)]
+def regions_from_runs(found: TektonObjects) -> tuple[Region, ...]:
+    """Make the regions of all runs, best score first."""
+    regions = [region for run in found.runs for region in _regions_of_run(run)]
     return tuple(sorted(regions, key=lambda region: -region.score))
 
 
@@ -143,7 +142,12 @@ def _describe_counts(said: object) -> str:
     return ", ".join(counts) + (f" ({note})" if note else "")
 
 
-def _regions_of_run(run: TektonRun, name: TaskFingerprint) -> list[Region]:
+def _identify(said: Sequence[str]) -> str:
+    """Return the fingerprint of what a run says; its first line names what failed, if nothing says more."""
+    return compute_fingerprint(said) or compute_fingerprint(said, title=said[0])
+
+
+def _regions_of_run(run: TektonRun) -> list[Region]:
     causes = find_causes(graph_jobs_from_run(run))
     dragged = {job.id: cause for cause in causes.root_causes for job in cause.affected}
     behind = {cause.first_job.id: [job.name for job in cause.affected] for cause in causes.root_causes}
@@ -152,19 +156,23 @@ def _regions_of_run(run: TektonRun, name: TaskFingerprint) -> list[Region]:
         if task.state is TektonState.FAILED:
             lines = [*_describe_task(run, task), *_describe_affected(behind.get(task.run, []))]
             score = AFFECTED_SCORE if task.run in dragged else FIRST_SCORE
-            found.append(_make_region(lines, explain_task_failure(run, task), score, name(_stable_lines(run, task))))
+            found.append(
+                _make_region(lines, explain_task_failure(run, task), score, _identify(_stable_lines(run, task)))
+            )
         elif said := failing_test_output(task.results):
             lines = [f"{_task_title(run, task)}: {said}", *_log_location(task)]
             found.append(
-                _make_region(lines, TEST_OUTPUT, TEST_OUTPUT_SCORE, name([f"test output of task {task.name}", said]))
+                _make_region(
+                    lines, TEST_OUTPUT, TEST_OUTPUT_SCORE, _identify([f"test output of task {task.name}", said])
+                )
             )
         elif task.state is TektonState.PASSED and task.failed_tries:
             lines = [f"{_task_title(run, task)}: passed after {task.failed_tries} failed tries", *_log_location(task)]
-            found.append(_make_region(lines, RETRIED, RETRIED_SCORE, name([f"retried task {task.name}"])))
-    return found or _regions_of_run_alone(run, name)
+            found.append(_make_region(lines, RETRIED, RETRIED_SCORE, _identify([f"retried task {task.name}"])))
+    return found or _regions_of_run_alone(run)
 
 
-def _regions_of_run_alone(run: TektonRun, name: TaskFingerprint) -> list[Region]:
+def _regions_of_run_alone(run: TektonRun) -> list[Region]:
     """Make a region of the run itself when no task is to blame: it never got that far, or does not say which task."""
     said = failing_test_output(run.results)
     if run.state is TektonState.FAILED:
@@ -174,10 +182,12 @@ def _regions_of_run_alone(run: TektonRun, name: TaskFingerprint) -> list[Region]
             said,
             *_describe_started_tasks(run),
         ]
-        same = name([run.reason, run.message.replace(run.name or " ", " "), said])
+        same = _identify([run.reason, run.message.replace(run.name or " ", " "), said])
         return [_make_region(lines, explain_reasons(run.reason), RUN_ONLY_SCORE, same)]
     return (
-        [_make_region([f"{run.kind} {run.name}: {said}"], TEST_OUTPUT, TEST_OUTPUT_SCORE, name([said]))] if said else []
+        [_make_region([f"{run.kind} {run.name}: {said}"], TEST_OUTPUT, TEST_OUTPUT_SCORE, _identify([said]))]
+        if said
+        else []
     )
 
 

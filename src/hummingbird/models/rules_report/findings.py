@@ -365,7 +365,8 @@ def merge_same_failures(findings: Iterable[RulesFinding]) -> list[RulesFinding]:
     """Merge findings whose causes have the same fingerprint, at the position of the first one."""
     kept: dict[str, RulesFinding] = {}
     for number, finding in enumerate(findings):
-        key = f"{finding.cause.fingerprint} {finding.blame.class_}" if finding.cause else f"alone {number}"
+        known = finding.cause is not None and finding.cause.fingerprint
+        key = f"{known} {finding.blame.class_}" if known else f"alone {number}"
         if key in kept:
             first = kept[key]
             kept[key] = replace(

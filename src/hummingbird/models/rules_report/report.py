@@ -255,7 +255,7 @@ def _other_regions(finding: RulesFinding) -> list[Region]:
     found: list[Region] = []
     for region in finding.analysis.regions:
         if region.fingerprint not in seen and shown.isdisjoint(region.lines):
-            seen.add(region.fingerprint)
+            seen.update(filter(None, (region.fingerprint,)))
             shown.update(region.lines)
             found.append(region)
     return found[1 : 1 + _OTHER_REGIONS]
