@@ -9,14 +9,7 @@ from datetime import date
 from typing import Protocol
 
 from hummingbird.core.journal import JournalEntry
-from hummingbird.core.protocols.run_figures import (
-    FailureRun,
-    RunChoices,
-    RunFigures,
-    RunQuery,
-    SeenPipeline,
-    SpendingTables,
-)
+from hummingbird.core.protocols.run_figures import RunFiguresSource
 from hummingbird.core.protocols.sessions import SearchHit
 from hummingbird.core.protocols.storage import FailureDay, KnownFailure, RatedNote
 from hummingbird.core.sessions import SessionSummary
@@ -116,7 +109,7 @@ class BudgetUse:
     spent_today: float | None
 
 
-class DashboardQueries(Protocol):
+class DashboardQueries(RunFiguresSource, Protocol):
     """What the dashboard can ask for.
 
     Methods raise HummingbirdError with a sentence for people: UsageError for what does not exist, others for what does
@@ -126,26 +119,6 @@ class DashboardQueries(Protocol):
     @property
     def gitlab(self) -> str:
         """The address of GitLab, without a slash at its end."""
-        ...
-
-    async def find_runs(self, query: RunQuery, limit: int) -> Sequence[SessionSummary]:
-        """Return the sessions that have all that is asked for, the last changed first."""
-        ...
-
-    async def run_choices(self) -> RunChoices: ...
-
-    async def run_figures(self, since: float, project: str = "") -> RunFigures: ...
-
-    async def spending_tables(self, since: float) -> SpendingTables: ...
-
-    async def list_pipelines(
-        self, project: str, limit: int, *, of_branches: bool, before: int = 0
-    ) -> Sequence[SeenPipeline]:
-        """Return pipelines of branches or of merge requests, newest first; with `before`, those with a smaller id."""
-        ...
-
-    async def failure_runs(self, project: str, fingerprints: Sequence[str], limit: int) -> Sequence[FailureRun]:
-        """Return the sessions in which one of these failures was judged, newest first."""
         ...
 
     async def queue_state(self) -> QueueState: ...
