@@ -19,7 +19,7 @@ from hummingbird.core.protocols.queues import QueueMessage
 from hummingbird.queues.sqs import SqsClient, SqsInbox, SqsQueue
 from hummingbird.service.envelopes import EventDelivery, delivery_from_sqs
 from hummingbird.service.event_parser import CONFIDENTIAL_NOTE, parse_event
-from tests.app.doctor.examining import patient, tried
+from tests.app.doctor.examining import doctor_context, tried
 from tests.contracts.queues.backends.ministack import REGION, SURROUNDINGS
 from tests.deploy.stack import TEMPLATE, TRANSFORM, Stack, properties, stacked, template
 
@@ -164,7 +164,7 @@ def settings(stack: Stack) -> str:
 def test_doctor_is_content_with_what_was_set_up(stack: Stack, tmp_path: Path) -> None:
     parts = ("queue", "events' queue", "store")
     found = tried(
-        lambda of: [one for one in platform_checks(of) if one.part in parts], patient(tmp_path, settings(stack))
+        lambda of: [one for one in platform_checks(of) if one.part in parts], doctor_context(tmp_path, settings(stack))
     )
     assert {one.part for one in found} == set(parts)
     assert {one.standing for one in found} == {CheckStatus.OK}, found
@@ -255,7 +255,7 @@ async def test_the_agent_may_do_with_each_queue_what_it_does_there(
     [letter] = await inbox.receive(5)
     await inbox.delete(letter)
     await inbox.close()
-    events = [one for one in platform_checks(patient(tmp_path, settings(stack))) if one.part == "events' queue"]
+    events = [one for one in platform_checks(doctor_context(tmp_path, settings(stack))) if one.part == "events' queue"]
     assert [one.standing async for one in run_checks(events, 30)] == [CheckStatus.OK]
     allowed = {name: granted()[json.dumps({"Fn::GetAtt": [name, "Arn"]})] for name in (*QUEUES, "WorkDeadLetters")}
     assert {name: done[stack.outputs[f"{name}Url"].rpartition("/")[2]] for name in allowed} == allowed

@@ -86,9 +86,9 @@ def count_recent(signatures: Sequence[int]) -> int:
 
 
 def _newest_index(signatures: Sequence[int]) -> int:
-    """Return where something was done for the first time, among the last few calls.
+    """Return the index of the latest recent call that is unlike any call before it.
 
-    Polling between steps of progress is not a repetition.
+    Only what comes after it can be a repetition: whoever polls and makes progress in between is not stuck.
     """
     end = len(signatures)
     window = range(max(0, end - REPEAT_WINDOW), end)

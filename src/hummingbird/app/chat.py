@@ -250,7 +250,7 @@ class ChatPartner:
 
     def steer(self, text: str) -> None:
         if self._agent is None:
-            raise UsageError("Nothing is running; send it as a message.")
+            raise UsageError("Nothing is running that could be steered; send the text as a message.")
         self._agent.steer(text)
 
     async def attach(self, name: str, content: bytes) -> str:

@@ -33,7 +33,7 @@ from hummingbird.core.protocols.observer import RunObserver
 HISTORY_FILE = "chat_history"
 
 
-def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
+def chat_command(config: str | None, request: ChatRequest, chosen: SandboxChoice, *, verbose: bool) -> int:
     """Run `hummingbird chat` and return its exit code.
 
     Raises HummingbirdError if it cannot start.
@@ -45,34 +45,34 @@ def chat_command(config: str | None, wish: ChatRequest, chosen: SandboxChoice, *
     parts = ChatOptions(
         configuration=configuration,
         environment=dict(os.environ),
-        workspace=Path(wish.workspace or ".").expanduser().absolute(),
+        workspace=Path(request.workspace or ".").expanduser().absolute(),
         chosen=chosen,
-        toolsets=wish.toolsets,
-        model=wish.model,
-        plan=wish.plan,
-        accept_edits=wish.accept_edits,
-        allow=wish.allow,
-        deny=wish.deny,
+        toolsets=request.toolsets,
+        model=request.model,
+        plan=request.plan,
+        accept_edits=request.accept_edits,
+        allow=request.allow,
+        deny=request.deny,
     )
-    if wish.prompt_size:
-        return _print_prompt_sizes(parts, _subject_of_request(wish))
-    made = partial(_create_observed_partner, parts, wish)
-    is_text = not wish.as_json and not wish.only_result
+    if request.prompt_size:
+        return _print_prompt_sizes(parts, _subject_of_request(request))
+    made = partial(_create_observed_partner, parts, request)
+    is_text = not request.as_json and not request.only_result
     piping = HeadlessSettings(
         parts.workspace,
         outcome_to_dict,
-        wish.as_json,
+        request.as_json,
         sys.stderr.isatty() and is_text,
         verbose,
-        only_result=wish.only_result,
+        only_result=request.only_result,
     )
-    if wish.query is None and is_text and has_terminal(os.environ):
+    if request.query is None and is_text and has_terminal(os.environ):
         parts = replace(parts, titles=True)
-        made = partial(_create_observed_partner, parts, wish)
-        return asyncio.run(run_terminal_chat(made, _terminal_settings(parts, wish, remark, verbose=verbose)))
+        made = partial(_create_observed_partner, parts, request)
+        return asyncio.run(run_terminal_chat(made, _terminal_settings(parts, request, remark, verbose=verbose)))
     if remark:
         click.echo(f"hummingbird: {remark}", err=True)
-    query = wish.query or wish.message or None
+    query = request.query or request.message or None
     with log_to_terminal(configuration, verbose=verbose):
         if query is None:
             return asyncio.run(answer_lines(made, open_standard_input(), piping))
@@ -89,18 +89,18 @@ def _replace_closed_streams() -> None:
 
 
 async def _create_observed_partner(
-    parts: ChatOptions, wish: ChatRequest, observer: RunObserver, asker: PermissionAsker, clarifier: Clarifier | None
+    parts: ChatOptions, request: ChatRequest, observer: RunObserver, asker: PermissionAsker, clarifier: Clarifier | None
 ) -> ChatPartner:
     watched = replace(parts, asker=asker, clarifier=clarifier, on_event=observer)
-    resume = "" if wish.resume == PICK_SESSION else wish.resume
-    return await create_partner(watched, _subject_of_request(wish), resume=resume, newest=wish.newest, named=True)
+    resume = "" if request.resume == PICK_SESSION else request.resume
+    return await create_partner(watched, _subject_of_request(request), resume=resume, newest=request.newest, named=True)
 
 
-def _subject_of_request(wish: ChatRequest) -> ChatSubject:
-    return ChatSubject(wish.project, wish.workflow, with_prompt=bool(wish.workflow))
+def _subject_of_request(request: ChatRequest) -> ChatSubject:
+    return ChatSubject(request.project, request.workflow, with_prompt=bool(request.workflow))
 
 
-def _terminal_settings(parts: ChatOptions, wish: ChatRequest, remark: str, *, verbose: bool) -> TerminalSettings:
+def _terminal_settings(parts: ChatOptions, request: ChatRequest, remark: str, *, verbose: bool) -> TerminalSettings:
     state = state_paths(parts.configuration.settings, parts.environment).create_folders().state
     greeting = "Hummingbird. /help lists commands, Ctrl-C interrupts, Ctrl-D leaves."
     return TerminalSettings(
@@ -108,11 +108,11 @@ def _terminal_settings(parts: ChatOptions, wish: ChatRequest, remark: str, *, ve
         environment=parts.environment,
         mask=all_secrets(parts.configuration, parts.environment).mask,
         history=state / HISTORY_FILE,
-        colour=wish.colour,
+        colour=request.colour,
         verbose=verbose,
         greeting=f"{greeting}\n{remark}".rstrip(),
-        resumed=wish.newest or wish.resume not in {"", PICK_SESSION},
-        first="/resume" if wish.resume == PICK_SESSION else wish.message,
+        resumed=request.newest or request.resume not in {"", PICK_SESSION},
+        first="/resume" if request.resume == PICK_SESSION else request.message,
     )
 
 

@@ -114,7 +114,10 @@ class ConnectionTable(ServerState):
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's connection, dropped when it keeps us waiting for too long. Its table is the server's state."""
+    """A connection of uvicorn that is closed when its client keeps us waiting for too long.
+
+    The server's state is the table of all connections.
+    """
 
     def __init__(
         self,

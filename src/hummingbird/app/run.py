@@ -264,15 +264,15 @@ class _RunCommand:
     """One call of `hummingbird run`; `earlier` is the session to resume."""
 
     parts: RunEnvironment
-    wish: RunRequest
+    request: RunRequest
     body: bytes | None
     forges: ForgeCache
     earlier: SavedSession | None
 
     async def execute(self, report: RunReporter) -> None:
-        if self.wish.execute and self.wish.model:
-            await check_model(self.wish.model, self.parts)
-        executing = PostingRunner(self.parts, self.forges) if self.wish.execute else None
+        if self.request.execute and self.request.model:
+            await check_model(self.request.model, self.parts)
+        executing = PostingRunner(self.parts, self.forges) if self.request.execute else None
         found = await self._find_orders(executing)
         if isinstance(found, NothingToRun):
             report(found)
@@ -282,7 +282,7 @@ class _RunCommand:
             report(await (self._run_posting(executing, asked, folder) if executing else self._run_dry(asked, folder)))
 
     async def _find_orders(self, executing: PostingRunner | None) -> Sequence[OrderRequest] | NothingToRun:
-        request, configuration = self.wish, self.parts.configuration
+        request, configuration = self.request, self.parts.configuration
         if self.earlier is not None:
             return (await self._create_reply(self.earlier),)
         if request.workflow:
@@ -302,16 +302,18 @@ class _RunCommand:
         Raises UsageError.
         """
         if self.body is None:
-            return parse_event_option(self.wish.event or "")
+            return parse_event_option(self.request.event or "")
         if not is_webhook(self.body):
             return parse_event_option(self.body.decode("utf-8", "replace"))
         project, subject = await subject_from_webhook(self.body, self._open_forge)
-        if project.casefold() != self.wish.project.casefold():
-            raise UsageError(f"The event is of {project}, and --project says {self.wish.project}: change one of them.")
+        if project.casefold() != self.request.project.casefold():
+            raise UsageError(
+                f"The event is of {project}, and --project says {self.request.project}: change one of them."
+            )
         return subject
 
     async def _create_reply(self, earlier: SavedSession) -> OrderRequest:
-        request, about = self.wish, earlier.about
+        request, about = self.request, earlier.about
         if not request.project:
             _check_webhook(self.body or b"")
         project = request.project or project_from_webhook(self.body or b"")
@@ -344,7 +346,7 @@ class _RunCommand:
 
         Raises UsageError.
         """
-        named = self.wish.save  # what is resumed is only read
+        named = self.request.save  # what is resumed is only read
         if not named:
             return None
         own = f"{asked.order.workflow}-{asked.order.mr_iid}" if several else ""
@@ -393,7 +395,7 @@ class _RunCommand:
     async def _bring_session(self, earlier: SavedSession, sessions: SessionStore) -> None:
         """Copy the earlier session to the store of this run, unless it is there; a dry run changes only the copy."""
         if earlier.folder is None:
-            if not self.wish.execute:
+            if not self.request.execute:
                 await copy_session(_open_session_store(self.parts), sessions, earlier.session_id)
             return
         with temporary_sessions(earlier.folder, earlier.session_id) as source:

@@ -105,7 +105,7 @@ def chat(
         raise click.UsageError("--json prints a stream of events; leave it out with --output-format json.")
     if plan and allow_edits:
         raise click.UsageError("--plan and --allow-edits exclude each other: give one of them.")
-    wish = ChatRequest(
+    request = ChatRequest(
         query=query,
         message=message or "",
         as_json=as_json or output_format == "stream-json",
@@ -127,7 +127,7 @@ def chat(
     from hummingbird.app.chat_command import chat_command
     from hummingbird.app.sandboxes import SandboxChoice
 
-    sys.exit(chat_command(config, wish, SandboxChoice(sandbox or "", context, namespace), verbose=verbose))
+    sys.exit(chat_command(config, request, SandboxChoice(sandbox or "", context, namespace), verbose=verbose))
 
 
 def _check_options(

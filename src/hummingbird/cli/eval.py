@@ -33,8 +33,12 @@ from hummingbird.cli.options import (
     shell_complete=complete_workflow,
     help="Workflow to run (default: the one that the case's event starts).",
 )
-@click.option("--repeat", type=click.IntRange(1, EVAL_REPEATS), default=1, show_default=True, help="Runs per case.")
-@click.option("--jobs", type=click.IntRange(1, EVAL_JOBS), default=1, show_default=True, help="Runs in parallel.")
+@click.option(
+    "--repeat", type=click.IntRange(1, EVAL_REPEATS), default=1, show_default=True, help="How often to run each case."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, EVAL_JOBS), default=1, show_default=True, help="How many runs may go on at once."
+)
 @click.option("--record", type=click.Path(file_okay=False), metavar="DIR", help="Save sessions to DIR/CASE/MODEL.")
 @click.option("--replay", is_flag=True, help="Replay recorded answers instead of asking models: no network, no key.")
 @click.option(

@@ -40,7 +40,7 @@ INHERITED: Final = None  # the value of the `settings` section applies
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One row of the table.
+    """One key of the configuration, as CONFIG_KEYS lists it.
 
     `key` contains * where people choose a name. A `default` of None means: inherited from `settings`, or no value.
     """

@@ -147,7 +147,7 @@ def _region_for_unnamed_failures(report: ParsedReport) -> tuple[Region, ...]:
 
 
 def _overall_blame(regions: Sequence[Region]) -> Blame:
-    """Return the commonest class among the regions with the top score, from its most confident blame."""
+    """Return the most confident blame of the commonest class among the regions with the top score."""
     if not regions:
         return _NOTHING_FAILED
     best = [region.blame for region in regions if region.score == regions[0].score]

@@ -236,7 +236,7 @@ class JsonLineReader:
 
     @property
     def tekton_objects(self) -> TektonObjects:
-        """The runs that did not simply pass."""
+        """The Tekton runs that did not pass, or in which a test failed."""
         return TektonObjects(recognised=bool(self._runs or self._passed), runs=combine_runs(self._runs))
 
     @property

@@ -143,7 +143,7 @@ S = TypeVar("S", bound=Session)
 
 
 class SessionOpener(Generic[S]):
-    """Open sessions of one store to the end, even when the caller is cancelled.
+    """Open sessions of one store, and finish opening one even when its caller is cancelled.
 
     A thread that waits for a disk cannot be interrupted, nor can a write that is on its way to a bucket. A session that
     was opened for a cancelled caller is released; only the next caller for the same session waits for that. Belongs to

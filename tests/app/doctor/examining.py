@@ -1,4 +1,4 @@
-"""A patient on a lab's GitLab, and single groups of checks tried on it."""
+"""A context of `doctor` on a lab's GitLab, and single groups of checks tried on it."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ def written(folder: Path, settings: str, workflow: str = "") -> Path:
     return path
 
 
-def patient(
+def doctor_context(
     folder: Path,
     settings: str,
     workflow: str = "",

@@ -13,7 +13,7 @@ from hummingbird.lab.case import find_case
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.konflux.lab import KonfluxLab
 from hummingbird.lab.testing_farm import TestingFarmLab
-from tests.app.doctor.examining import FAIL, OK, WARN, only, patient, tried
+from tests.app.doctor.examining import FAIL, OK, WARN, doctor_context, only, tried
 from tests.mcp.playing import RAW
 
 CASE = "konflux-build-and-test"
@@ -21,7 +21,7 @@ CASE = "konflux-build-and-test"
 
 def found(folder: Path, sources: str, given: Mapping[str, str]) -> list[CheckFinding]:
     workflow = f"data_sources: {{gitlab: {{token_env: READER}}, {sources}}}"
-    return tried(source_checks, patient(folder, "", workflow, given))
+    return tried(source_checks, doctor_context(folder, "", workflow, given))
 
 
 def konflux(folder: Path, lab: KonfluxLab, token: str = KonfluxLab.token) -> list[CheckFinding]:
@@ -31,7 +31,7 @@ def konflux(folder: Path, lab: KonfluxLab, token: str = KonfluxLab.token) -> lis
 
 
 def test_where_nothing_is_named_nothing_is_said(tmp_path: Path) -> None:
-    assert tried(source_checks, patient(tmp_path, "")) == []
+    assert tried(source_checks, doctor_context(tmp_path, "")) == []
 
 
 def test_konflux_and_its_archive_are_read(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_testing_farm_that_refuses_or_is_away_is_told(tmp_path: Path) -> None:
 
 def servers(folder: Path, mode: str, *more: str) -> CheckFinding:
     args = ", ".join(f"'{one}'" for one in ("-I", "-S", str(RAW), mode))
-    of = patient(folder, "")
+    of = doctor_context(folder, "")
     lines = ["chat:", "  mcp_servers:", "    raw:", f"      command: {sys.executable}", f"      args: [{args}]", *more]
     file = folder / "hummingbird.yaml"
     file.write_text(file.read_text() + "\n".join(lines) + "\n")

@@ -10,7 +10,7 @@ import pytest
 from hummingbird.app.doctor.check import CheckFinding
 from hummingbird.app.doctor.runner import check_config as settings_of
 from hummingbird.app.doctor.runner import environment_checks, examine
-from tests.app.doctor.examining import FAIL, OK, SKIP, WARN, patient, tried, written
+from tests.app.doctor.examining import FAIL, OK, SKIP, WARN, doctor_context, tried, written
 
 READS = "data_sources:\n  gitlab: {token_env: READING}\nprojects:\n  group/one:\n  group/two:\n"
 
@@ -41,7 +41,7 @@ def test_a_prompt_that_cannot_be_read_is_told_as_one(tmp_path: Path) -> None:
 
 
 def test_a_variable_that_is_not_set_is_named_with_what_it_is_for(tmp_path: Path) -> None:
-    variables = tried(environment_checks, patient(tmp_path, "", READS))[:-2]
+    variables = tried(environment_checks, doctor_context(tmp_path, "", READS))[:-2]
     assert [(one.standing, one.sentence) for one in variables] == [
         (FAIL, "Set ORCHESTRATOR_GITLAB_TOKEN: it writes to group/one, writes to group/two."),
         (FAIL, "Set READING: it reads gitlab in look."),
@@ -55,7 +55,7 @@ def test_variables_that_are_set_are_named_without_their_values(tmp_path: Path) -
         "ORCHESTRATOR_GITLAB_TOKEN": "s3cret",
         "READING": "s3cret",
     }
-    found, *_ = tried(environment_checks, patient(tmp_path, "", READS, environment))
+    found, *_ = tried(environment_checks, doctor_context(tmp_path, "", READS, environment))
     assert found.standing is OK
     assert all(name in found.sentence for name in environment)
     assert "s3cret" not in found.sentence
@@ -78,7 +78,7 @@ def test_variables_that_are_set_are_named_without_their_values(tmp_path: Path) -
 def test_the_webhooks_secret_is_looked_at(
     tmp_path: Path, environment: dict[str, str], standing: str, words: str
 ) -> None:
-    found = tried(environment_checks, patient(tmp_path, "", "", environment))[-2]
+    found = tried(environment_checks, doctor_context(tmp_path, "", "", environment))[-2]
     assert (found.part, found.standing) == ("webhook secret", standing)
     assert words in found.sentence
     assert not any(value in found.sentence for value in environment.values())
@@ -87,10 +87,10 @@ def test_the_webhooks_secret_is_looked_at(
 def test_without_a_general_token_the_projects_own_ones_are_enough_to_begin_with(tmp_path: Path) -> None:
     """The others of * would have none, so it is said."""
     everywhere = 'projects: {"*": }'
-    found, *_ = tried(environment_checks, patient(tmp_path, "", everywhere))
+    found, *_ = tried(environment_checks, doctor_context(tmp_path, "", everywhere))
     assert found.standing is FAIL
     own = {"ORCHESTRATOR_GITLAB_TOKEN_GROUP_ONE": "s3cret"}
-    found, *_ = tried(environment_checks, patient(tmp_path, "", everywhere, own))
+    found, *_ = tried(environment_checks, doctor_context(tmp_path, "", everywhere, own))
     assert found.standing is WARN
     assert "Set ORCHESTRATOR_GITLAB_TOKEN: it writes to every project that has no token of its own" in found.sentence
 
@@ -121,7 +121,7 @@ def test_a_broken_file_does_not_hide_what_is_not_set(tmp_path: Path) -> None:
 )
 def test_the_dashboards_token_is_looked_at(tmp_path: Path, token: str, standing: str, words: str) -> None:
     environment = {"HUMMINGBIRD_DASHBOARD_TOKEN": token} if token else {}
-    found = tried(environment_checks, patient(tmp_path, "", "", environment))[-1]
+    found = tried(environment_checks, doctor_context(tmp_path, "", "", environment))[-1]
     assert (found.part, found.standing) == ("dashboard", standing)
     assert words in found.sentence
     assert not token or token not in found.sentence
@@ -137,6 +137,6 @@ def test_the_dashboards_token_is_looked_at(tmp_path: Path, token: str, standing:
 def test_a_dashboard_that_nobody_can_open_is_not_well(
     tmp_path: Path, host: str, environment: dict[str, str], words: str
 ) -> None:
-    found = tried(environment_checks, replace(patient(tmp_path, "", "", environment), host=host))[-1]
+    found = tried(environment_checks, replace(doctor_context(tmp_path, "", "", environment), host=host))[-1]
     assert (found.part, found.standing) == ("dashboard", WARN)
     assert words in found.sentence

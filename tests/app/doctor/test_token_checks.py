@@ -13,7 +13,7 @@ from hummingbird.lab.case import find_case
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
-from tests.app.doctor.examining import FAIL, OK, SKIP, WARN, only, patient, tried
+from tests.app.doctor.examining import FAIL, OK, SKIP, WARN, doctor_context, only, tried
 
 WRITER, READER = "ORCHESTRATOR_GITLAB_TOKEN", "READING"
 EVENTS = ("pipeline_events", "merge_requests_events", "note_events", "confidential_note_events")
@@ -24,7 +24,7 @@ def on(gitlab: GitLabLab, folder: Path, *, project: str = "", token_env: str = R
     path = project or gitlab.world.project.path
     declared = f"{{token_env: {token_env}}}" if token_env else "{}"
     workflow = f'data_sources:\n  gitlab: {declared}\nprojects:\n  "{path}":\n'
-    return patient(folder, f"gitlab_url: {gitlab.url}", workflow, tokens)
+    return doctor_context(folder, f"gitlab_url: {gitlab.url}", workflow, tokens)
 
 
 def by_part(findings: list[CheckFinding], part: str) -> list[tuple[str, str]]:
@@ -206,7 +206,7 @@ def test_a_private_project_without_a_token_is_told_and_a_public_one_is_well(tmp_
 def test_a_token_of_a_project_that_the_file_does_not_name_is_tried_too(tmp_path: Path, gitlab: GitLabLab) -> None:
     """* is every project."""
     environment = {f"{WRITER}_SOME_PROJECT": gitlab.expired_token}
-    chosen = patient(tmp_path, f"gitlab_url: {gitlab.url}", 'projects: {"*": }', environment)
+    chosen = doctor_context(tmp_path, f"gitlab_url: {gitlab.url}", 'projects: {"*": }', environment)
     found = only(tried(write_token_checks, chosen))
     assert found.standing is FAIL
     assert found.sentence.startswith(f"{WRITER}_SOME_PROJECT: ")

@@ -15,7 +15,7 @@ from hummingbird.core.limits import QUEUE_RECEIVES
 from hummingbird.core.protocols.storage import ObjectVersion
 from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.storage.object_store import BucketObjectStore
-from tests.app.doctor.examining import FAIL, OK, WARN, patient, tried
+from tests.app.doctor.examining import FAIL, OK, WARN, doctor_context, tried
 from tests.contracts.queues.backends.ministack import Ministack
 
 
@@ -28,7 +28,7 @@ def tree(folder: Path) -> set[str]:
 
 
 def test_a_sandbox_that_starts_and_keeps_its_promises_is_well(tmp_path: Path) -> None:
-    (found,) = part(patient(tmp_path, "", environment=dict(os.environ)), "sandbox")
+    (found,) = part(doctor_context(tmp_path, "", environment=dict(os.environ)), "sandbox")
     said = (
         "A bubblewrap sandbox starts and keeps what it promises. Commands run in bubblewrap: nothing names another one."
     )
@@ -36,13 +36,15 @@ def test_a_sandbox_that_starts_and_keeps_its_promises_is_well(tmp_path: Path) ->
 
 
 def test_a_sandbox_that_cannot_be_had_is_told(tmp_path: Path) -> None:
-    (found,) = part(patient(tmp_path, "sandbox: {backend: podman}", environment={"PATH": str(tmp_path)}), "sandbox")
+    (found,) = part(
+        doctor_context(tmp_path, "sandbox: {backend: podman}", environment={"PATH": str(tmp_path)}), "sandbox"
+    )
     assert found.standing is FAIL
     assert "Podman is not installed" in found.sentence
 
 
 def test_folders_that_are_not_there_yet_are_well_and_stay_away(tmp_path: Path) -> None:
-    chosen = patient(tmp_path, "")
+    chosen = doctor_context(tmp_path, "")
     before = tree(tmp_path)
     found = part(chosen, "state folder", "queue", "store")
     assert [one.standing for one in found] == [OK] * 4
@@ -51,7 +53,7 @@ def test_folders_that_are_not_there_yet_are_well_and_stay_away(tmp_path: Path) -
 
 
 def test_folders_that_are_there_are_used_and_left_as_they_were(tmp_path: Path) -> None:
-    chosen = patient(tmp_path, "")
+    chosen = doctor_context(tmp_path, "")
     (tmp_path / "state" / "objects").mkdir(parents=True)
     (tmp_path / "state" / "sessions").mkdir()
     before = tree(tmp_path)
@@ -63,7 +65,7 @@ def test_folders_that_are_there_are_used_and_left_as_they_were(tmp_path: Path) -
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    chosen = patient(tmp_path, "", environment={"HUMMINGBIRD_HOME": str(tmp_path / "file" / "below")})
+    chosen = doctor_context(tmp_path, "", environment={"HUMMINGBIRD_HOME": str(tmp_path / "file" / "below")})
     found = part(chosen, "state folder", "queue", "store")
     assert [one.standing for one in found] == [FAIL] * 4
     assert all("set HUMMINGBIRD_HOME to a folder that this user may write to" in one.sentence for one in found)
@@ -80,7 +82,7 @@ def test_a_disk_that_is_full_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: int, standing: str
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: Usage(0, 0, mebibytes * 1024**2))
-    found = part(patient(tmp_path, ""), "state folder")
+    found = part(doctor_context(tmp_path, ""), "state folder")
     assert {one.standing for one in found} == {standing}
     assert all(f"{mebibytes:,} MiB are free" in one.sentence for one in found)
 
@@ -88,7 +90,7 @@ def test_a_disk_that_is_full_is_told(
 def test_a_queue_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "queue.sqlite").write_bytes(b"not a queue at all" * 100)
-    (found,) = part(patient(tmp_path, ""), "queue")
+    (found,) = part(doctor_context(tmp_path, ""), "queue")
     assert found.standing is FAIL
     assert "is damaged or no queue; move it away" in found.sentence
 
@@ -108,7 +110,7 @@ def test_work_that_was_given_up_is_told(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     asyncio.run(given_up(tmp_path / "state" / "queue.sqlite"))
     for _ in range(2):
-        usable, dead = part(patient(tmp_path, ""), "queue")
+        usable, dead = part(doctor_context(tmp_path, ""), "queue")
         assert usable.standing is OK
         assert (dead.standing, dead.sentence) == (WARN, "One message was given up: see `hummingbird queue list`.")
 
@@ -117,10 +119,10 @@ def test_work_that_was_given_up_is_told(tmp_path: Path) -> None:
 def test_a_queue_of_the_cloud_is_asked_whether_it_is_fit(tmp_path: Path, cloud: Ministack) -> None:
     """FIFO, and a queue for dead letters behind it."""
     fit = asyncio.run(cloud.site()).url
-    (found,) = part(patient(tmp_path, f"sqs_fifo_queue_url: {fit}"), "queue")
+    (found,) = part(doctor_context(tmp_path, f"sqs_fifo_queue_url: {fit}"), "queue")
     assert (found.standing, found.sentence) == (OK, f"{fit} can be used.")
     unfit = cloud.create("unfit.fifo")
-    (found,) = part(patient(tmp_path, f"sqs_fifo_queue_url: {unfit}"), "queue")
+    (found,) = part(doctor_context(tmp_path, f"sqs_fifo_queue_url: {unfit}"), "queue")
     assert found.standing is FAIL
     assert "needs a RedrivePolicy" in found.sentence
 
@@ -130,13 +132,13 @@ def test_the_queue_that_events_come_from_is_tried_too(tmp_path: Path, cloud: Min
     fifo, events = asyncio.run(cloud.site()).url, cloud.create("events-to-try")
     for url, standing, words in ((events, OK, "can be reached"), (f"{events}-gone", FAIL, "There is no queue")):
         settings = f"sqs_queue_url: {url}\nsqs_fifo_queue_url: {fifo}"
-        (found,) = part(patient(tmp_path, settings), "events' queue")
+        (found,) = part(doctor_context(tmp_path, settings), "events' queue")
         assert found.standing == standing
         assert words in found.sentence
 
 
 def test_a_bucket_that_does_not_exist_is_told(tmp_path: Path, cloud: Ministack) -> None:
-    (found,) = part(patient(tmp_path, "session_store: s3://no-such-bucket/prefix"), "store")
+    (found,) = part(doctor_context(tmp_path, "session_store: s3://no-such-bucket/prefix"), "store")
     assert found.standing is FAIL
     assert "s3://no-such-bucket" in found.sentence
 
@@ -144,7 +146,7 @@ def test_a_bucket_that_does_not_exist_is_told(tmp_path: Path, cloud: Ministack) 
 def test_a_store_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "objects").write_text("in the way")
-    (found,) = part(patient(tmp_path, ""), "store")
+    (found,) = part(doctor_context(tmp_path, ""), "store")
     assert found.standing is FAIL
     assert str(tmp_path / "state" / "objects") in found.sentence
 

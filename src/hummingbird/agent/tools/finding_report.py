@@ -166,7 +166,7 @@ async def _read_file(output: ToolOutput) -> bytes:
     Raises what the source raises, and CommandFailed if it is not a file.
     """
     if not isinstance(output, ByteStream):
-        raise CommandFailed("That is no file with lines.")
+        raise CommandFailed("That is not a text file.")
     content = bytearray()
     async for chunk in output.chunks:
         content += chunk

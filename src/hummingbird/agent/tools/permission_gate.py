@@ -164,7 +164,7 @@ class PermissionGate:
             return {}, shorten_line(str(error), ERROR_TEXT_CHARS)
 
     async def _build_question(self, spec: ToolSpec, command: ProposedCall, reason: str) -> PermissionQuestion:
-        """Raises CommandFailed if the call would fail."""
+        """Return the question for the user, with a preview of the call. Raises CommandFailed if the call would fail."""
         preview = "" if self._permissions.preview is None else await self._permissions.preview(spec, command.arguments)
         scopes = (
             GrantScope.ONCE,

@@ -40,28 +40,28 @@ from hummingbird.storage.spending_store import SqliteSpendingStore
 _MIB = 1024 * 1024
 
 
-def platform_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    yield DoctorCheck("sandbox", lambda: _check_sandbox(patient))
-    yield DoctorCheck("state folder", lambda: _check_state_folders(patient))
-    yield DoctorCheck("queue", lambda: _check_queue(patient))
-    if patient.settings.sqs_queue_url:
-        yield DoctorCheck("events' queue", lambda: _check_event_queue(patient))
-    yield DoctorCheck("store", lambda: _check_store(patient))
+def platform_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
+    yield DoctorCheck("sandbox", lambda: _check_sandbox(context))
+    yield DoctorCheck("state folder", lambda: _check_state_folders(context))
+    yield DoctorCheck("queue", lambda: _check_queue(context))
+    if context.settings.sqs_queue_url:
+        yield DoctorCheck("events' queue", lambda: _check_event_queue(context))
+    yield DoctorCheck("store", lambda: _check_store(context))
 
 
-async def _check_sandbox(patient: DoctorContext) -> CheckOutcomes:
-    wanted, warnings = resolve_sandbox(patient.settings, patient.chosen), list[str]()
-    sandboxes = SandboxRegistry(wanted, patient.environment, SystemClock(), warnings.append)
+async def _check_sandbox(context: DoctorContext) -> CheckOutcomes:
+    wanted, warnings = resolve_sandbox(context.settings, context.chosen), list[str]()
+    sandboxes = SandboxRegistry(wanted, context.environment, SystemClock(), warnings.append)
     try:
         await sandboxes.open()
-        async with aclosing(self_check(sandboxes.make(), cluster_api(patient.environment))) as lines:
+        async with aclosing(self_check(sandboxes.make(), cluster_api(context.environment))) as lines:
             fault = ""
             async for line in lines:
                 fault = line.fault
         if fault:
             yield CheckStatus.FAIL, f"A {wanted.backend} sandbox does not keep its promises: {fault}"
         else:
-            why = sandbox_sentence(patient.settings, patient.chosen)
+            why = sandbox_sentence(context.settings, context.chosen)
             yield CheckStatus.OK, f"A {wanted.backend} sandbox starts and keeps what it promises. {why}"
             if wanted.backend in (KUBERNETES, POOL):
                 yield CheckStatus.OK, _POD_NETWORK
@@ -77,8 +77,8 @@ _POD_NETWORK = (
 )
 
 
-async def _check_state_folders(patient: DoctorContext) -> CheckOutcomes:
-    there = state_paths(patient.settings, patient.environment)
+async def _check_state_folders(context: DoctorContext) -> CheckOutcomes:
+    there = state_paths(context.settings, context.environment)
     for folder in dict.fromkeys((there.state, there.sessions)):
         yield await asyncio.to_thread(_judge_folder, folder)
 
@@ -114,24 +114,24 @@ def path_exists(path: Path) -> bool:
         return False
 
 
-async def _check_queue(patient: DoctorContext) -> CheckOutcomes:
+async def _check_queue(context: DoctorContext) -> CheckOutcomes:
     """Check the queue without sending anything through it, because a worker might receive it.
 
     An existing queue is opened and its dead letters are counted. If there is none yet, a message goes through another
     queue beside it.
     """
-    there = state_paths(patient.settings, patient.environment)
-    if not patient.settings.sqs_fifo_queue_url and not path_exists(there.queue):
+    there = state_paths(context.settings, context.environment)
+    if not context.settings.sqs_fifo_queue_url and not path_exists(there.queue):
         await _try_new_queue(there)
         yield CheckStatus.OK, f"{there.queue} will be created when it is needed; a queue works there."
         return
-    queue = open_queue(patient.settings, patient.environment)
+    queue = open_queue(context.settings, context.environment)
     try:
         dead = len(await queue.list_dead_letters())
         weaknesses = await queue.find_weaknesses() if isinstance(queue, SqsQueue) else ()
     finally:
         await queue.close()
-    yield CheckStatus.OK, f"{patient.settings.sqs_fifo_queue_url or there.queue} can be used."
+    yield CheckStatus.OK, f"{context.settings.sqs_fifo_queue_url or there.queue} can be used."
     for sentence in weaknesses:
         yield CheckStatus.WARN, sentence
     if dead:
@@ -179,9 +179,9 @@ async def _send_and_receive(queue: Queue) -> None:
     await queue.delete(received[0])
 
 
-async def _check_event_queue(patient: DoctorContext) -> CheckOutcomes:
-    url = patient.settings.sqs_queue_url
-    calls = SqsClient(url, sqs_region(url), "", patient.settings.ca_bundle)
+async def _check_event_queue(context: DoctorContext) -> CheckOutcomes:
+    url = context.settings.sqs_queue_url
+    calls = SqsClient(url, sqs_region(url), "", context.settings.ca_bundle)
     try:
         await calls.call("get_queue_attributes", QueueUrl=url, AttributeNames=["QueueArn"])
         yield CheckStatus.OK, f"{url} can be reached."
@@ -189,12 +189,12 @@ async def _check_event_queue(patient: DoctorContext) -> CheckOutcomes:
         await calls.close()
 
 
-async def _check_store(patient: DoctorContext) -> CheckOutcomes:
+async def _check_store(context: DoctorContext) -> CheckOutcomes:
     """Write an object to the store, read it and remove it; if the folder is missing, do so beside it."""
-    there = state_paths(patient.settings, patient.environment)
+    there = state_paths(context.settings, context.environment)
     folder = Path(there.objects)
     if there.remote:
-        bucket = open_bucket(there.objects, ca_bundle=patient.settings.ca_bundle)
+        bucket = open_bucket(there.objects, ca_bundle=context.settings.ca_bundle)
         await _check_round_trip(bucket)
         yield CheckStatus.OK, f"{there.objects} stores and returns data."
         await check_conditional_writes(bucket)
@@ -249,15 +249,15 @@ async def _check_round_trip(objects: ObjectStore) -> None:
 _PROBE_PROJECT = "hummingbird/doctor"
 
 
-def record_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    yield DoctorCheck("session index", lambda: _check_index(patient))
-    yield DoctorCheck("known failures", lambda: _check_known_failures(patient))
-    yield DoctorCheck("spending", lambda: _check_spending(patient))
+def record_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
+    yield DoctorCheck("session index", lambda: _check_index(context))
+    yield DoctorCheck("known failures", lambda: _check_known_failures(context))
+    yield DoctorCheck("spending", lambda: _check_spending(context))
 
 
-async def _check_index(patient: DoctorContext) -> CheckOutcomes:
-    there, trouble = state_paths(patient.settings, patient.environment), list[str]()
-    file = session_index_file(there, patient.settings, SystemClock().now)
+async def _check_index(context: DoctorContext) -> CheckOutcomes:
+    there, trouble = state_paths(context.settings, context.environment), list[str]()
+    file = session_index_file(there, context.settings, SystemClock().now)
 
     async def query_index(path: Path) -> None:
         await open_session_index(path, str, trouble.append).list_sessions(1)
@@ -268,10 +268,10 @@ async def _check_index(patient: DoctorContext) -> CheckOutcomes:
         yield CheckStatus.WARN, sentence
 
 
-async def _check_known_failures(patient: DoctorContext) -> CheckOutcomes:
-    there = state_paths(patient.settings, patient.environment)
+async def _check_known_failures(context: DoctorContext) -> CheckOutcomes:
+    there = state_paths(context.settings, context.environment)
     if there.remote:
-        await failure_ledger(there, patient.settings).list_projects(1)
+        await failure_ledger(there, context.settings).list_projects(1)
         yield CheckStatus.OK, f"They can be read in {there.remote}."
         return
 
@@ -282,11 +282,11 @@ async def _check_known_failures(patient: DoctorContext) -> CheckOutcomes:
         yield found
 
 
-async def _check_spending(patient: DoctorContext) -> CheckOutcomes:
+async def _check_spending(context: DoctorContext) -> CheckOutcomes:
     """Read the record of spending, which daily budgets are compared with; add nothing."""
-    there, now = state_paths(patient.settings, patient.environment), SystemClock().now
+    there, now = state_paths(context.settings, context.environment), SystemClock().now
     if there.remote:
-        await spending_ledger(there, patient.settings, now).usd_today(_PROBE_PROJECT)
+        await spending_ledger(there, context.settings, now).usd_today(_PROBE_PROJECT)
         yield CheckStatus.OK, f"It can be read in {there.remote}."
         return
 

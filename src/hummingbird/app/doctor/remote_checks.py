@@ -56,34 +56,34 @@ from hummingbird.testing_farm.client import check_api
 _KEYS_HINT = "set ANTHROPIC_API_KEY, GOOGLE_API_KEY or OPENAI_API_KEY, or name one in settings.model"
 
 
-def model_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
+def model_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
     """Yield one check per model, however many workflows use it."""
-    for name in _models_in_use(patient):
-        yield DoctorCheck("model", partial(_check_model, patient, name))
-    others = [name for name in patient.settings.models_allowed if name not in _models_in_use(patient)]
+    for name in _models_in_use(context):
+        yield DoctorCheck("model", partial(_check_model, context, name))
+    others = [name for name in context.settings.models_allowed if name not in _models_in_use(context)]
     if others:
-        yield DoctorCheck("model", partial(_check_allowed_models, patient, others))
+        yield DoctorCheck("model", partial(_check_allowed_models, context, others))
 
 
-def _models_in_use(patient: DoctorContext) -> tuple[str, ...]:
+def _models_in_use(context: DoctorContext) -> tuple[str, ...]:
     """Return the models of all workflows, without the `digest` at their end unless it is the only one."""
-    settings, found = patient.settings, dict[str, None]()
-    for workflow in patient.configuration.workflows.values():
+    settings, found = context.settings, dict[str, None]()
+    for workflow in context.configuration.workflows.values():
         model = settings.model if workflow.model is None else workflow.model
         fallbacks = settings.fallback_models if workflow.fallback_models is None else workflow.fallback_models
-        names = model_chain(model, fallbacks, patient.environment)
+        names = model_chain(model, fallbacks, context.environment)
         found.update(dict.fromkeys(names[:-1] or names))
     return tuple(found)
 
 
-async def _check_model(patient: DoctorContext, name: str) -> CheckOutcomes:
-    if name == DIGEST and not patient.settings.model:
+async def _check_model(context: DoctorContext, name: str) -> CheckOutcomes:
+    if name == DIGEST and not context.settings.model:
         yield CheckStatus.WARN, f"No key of a model is set, so `digest` reads logs by rules alone: {_KEYS_HINT}."
         return
-    models = _create_models(patient)
+    models = _create_models(context)
     try:
         model = models.resolve(name)
-        if not patient.try_model or name == DIGEST:
+        if not context.try_model or name == DIGEST:
             asked = "" if name == DIGEST else "; --try-model asks it for a word, which costs next to nothing"
             yield CheckStatus.OK, f"{model.name} is configured{asked}."
             return
@@ -95,9 +95,9 @@ async def _check_model(patient: DoctorContext, name: str) -> CheckOutcomes:
         await models.close()
 
 
-async def _check_allowed_models(patient: DoctorContext, names: list[str]) -> CheckOutcomes:
+async def _check_allowed_models(context: DoctorContext, names: list[str]) -> CheckOutcomes:
     """Check the models that people may choose in a command."""
-    models = _create_models(patient)
+    models = _create_models(context)
     try:
         for name in names:
             try:
@@ -110,10 +110,10 @@ async def _check_allowed_models(patient: DoctorContext, names: list[str]) -> Che
         await models.close()
 
 
-def _create_models(patient: DoctorContext) -> ModelRegistry:
-    settings = patient.settings
+def _create_models(context: DoctorContext) -> ModelRegistry:
+    settings = context.settings
     return ModelRegistry(
-        patient.environment,
+        context.environment,
         now=SystemClock().now,
         model_regions=settings.model_regions,
         price_overrides=price_overrides(settings.prices),
@@ -141,22 +141,22 @@ async def _ask_for_one_word(model: Model) -> None:
 # them.
 
 
-def source_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
+def source_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
     """Yield one check per server, however many workflows read from it."""
-    declared = [workflow.data_sources for workflow in patient.configuration.workflows.values()]
+    declared = [workflow.data_sources for workflow in context.configuration.workflows.values()]
     konflux = [one.konflux for one in declared if one.konflux is not None]
     farms = [one.testing_farm for one in declared if one.testing_farm is not None]
     for one in [wanted for at, wanted in enumerate(konflux) if wanted not in konflux[:at]]:
-        yield DoctorCheck("konflux", partial(_check_konflux, patient, one))
+        yield DoctorCheck("konflux", partial(_check_konflux, context, one))
     for farm in [wanted for at, wanted in enumerate(farms) if wanted not in farms[:at]]:
-        yield DoctorCheck("testing farm", partial(_check_testing_farm, patient, farm))
-    for name in patient.configuration.chat.mcp_servers:
-        yield DoctorCheck(f"mcp server {name}", partial(_check_mcp_server, patient, name))
+        yield DoctorCheck("testing farm", partial(_check_testing_farm, context, farm))
+    for name in context.configuration.chat.mcp_servers:
+        yield DoctorCheck(f"mcp server {name}", partial(_check_mcp_server, context, name))
 
 
-async def _check_konflux(patient: DoctorContext, wanted: KonfluxSourceSettings) -> CheckOutcomes:
-    given, _ = split_environment(patient.environment)
-    settings = konflux_settings(patient.settings, wanted, given)
+async def _check_konflux(context: DoctorContext, wanted: KonfluxSourceSettings) -> CheckOutcomes:
+    given, _ = split_environment(context.environment)
+    settings = konflux_settings(context.settings, wanted, given)
     require_extra("lightkube", "kubernetes", "The source konflux")
     from hummingbird.konflux.servers import check_servers  # noqa: PLC0415 - an extra
 
@@ -170,9 +170,9 @@ async def _check_konflux(patient: DoctorContext, wanted: KonfluxSourceSettings) 
         yield CheckStatus.WARN, "No kubearchive_url is set: what the cluster has pruned cannot be read. Set it."
 
 
-async def _check_testing_farm(patient: DoctorContext, wanted: TestingFarmSourceSettings) -> CheckOutcomes:
-    token = read_token_variable(wanted.token_env, "testing_farm", patient.environment)
-    settings = testing_farm_settings(patient.settings, wanted, token)
+async def _check_testing_farm(context: DoctorContext, wanted: TestingFarmSourceSettings) -> CheckOutcomes:
+    token = read_token_variable(wanted.token_env, "testing_farm", context.environment)
+    settings = testing_farm_settings(context.settings, wanted, token)
     try:
         await check_api(settings)
     except SourceUnavailable as error:  # runs go on without it, and say so
@@ -181,12 +181,12 @@ async def _check_testing_farm(patient: DoctorContext, wanted: TestingFarmSourceS
     yield CheckStatus.OK, f"{settings.api_url} answers{', and takes the token' if token else ''}."
 
 
-async def _check_mcp_server(patient: DoctorContext, name: str) -> CheckOutcomes:
+async def _check_mcp_server(context: DoctorContext, name: str) -> CheckOutcomes:
     """Start the server as a conversation would, list its tools, and stop it."""
-    given, _ = split_environment(patient.environment)
-    mask = all_secrets(patient.configuration, patient.environment).mask
-    settings = mcp_server_settings(patient.configuration, given, name)
-    servers = McpServers([settings], given, mask=mask, ca_bundle=patient.settings.ca_bundle)
+    given, _ = split_environment(context.environment)
+    mask = all_secrets(context.configuration, context.environment).mask
+    settings = mcp_server_settings(context.configuration, given, name)
+    servers = McpServers([settings], given, mask=mask, ca_bundle=context.settings.ca_bundle)
     try:
         await servers.open()
         count, trouble = len(servers.tools), servers.trouble
@@ -203,26 +203,26 @@ async def _check_mcp_server(patient: DoctorContext, name: str) -> CheckOutcomes:
 # Traces and error reports, where they are configured.
 
 
-def telemetry_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
+def telemetry_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
     try:
-        endpoint = otlp_endpoint_from_env(patient.environment, patient.settings.ca_bundle)
+        endpoint = otlp_endpoint_from_env(context.environment, context.settings.ca_bundle)
     except MissingSetting as error:
         sentence = str(error)
         yield DoctorCheck("traces", lambda: _report_failure(sentence))
     else:
         if endpoint is not None:
-            yield DoctorCheck("traces", lambda: _check_traces(patient, endpoint))
-    if patient.value(DSN_VARIABLE):
-        yield DoctorCheck("sentry", lambda: _check_sentry_dsn(patient))
+            yield DoctorCheck("traces", lambda: _check_traces(context, endpoint))
+    if context.value(DSN_VARIABLE):
+        yield DoctorCheck("sentry", lambda: _check_sentry_dsn(context))
 
 
 async def _report_failure(sentence: str) -> CheckOutcomes:
     yield CheckStatus.FAIL, sentence
 
 
-async def _check_traces(patient: DoctorContext, endpoint: OtlpEndpoint) -> CheckOutcomes:
+async def _check_traces(context: DoctorContext, endpoint: OtlpEndpoint) -> CheckOutcomes:
     """Send an export without spans, with the code that sends the real ones."""
-    secrets = environment_secrets(patient.environment, header_secrets(patient.environment))
+    secrets = environment_secrets(context.environment, header_secrets(context.environment))
     refusal = await asyncio.to_thread(trace_export_error, endpoint, secrets)
     if refusal:
         yield CheckStatus.FAIL, f"{endpoint.host} takes no traces: correct {endpoint.variable}, or see to it. {refusal}"
@@ -230,9 +230,9 @@ async def _check_traces(patient: DoctorContext, endpoint: OtlpEndpoint) -> Check
         yield CheckStatus.OK, f"{endpoint.host} takes traces."
 
 
-async def _check_sentry_dsn(patient: DoctorContext) -> CheckOutcomes:
+async def _check_sentry_dsn(context: DoctorContext) -> CheckOutcomes:
     """Check the DSN only; sending an event would alert somebody."""
-    await asyncio.to_thread(check_sentry, patient.value(DSN_VARIABLE))
+    await asyncio.to_thread(check_sentry, context.value(DSN_VARIABLE))
     yield CheckStatus.OK, f"{DSN_VARIABLE} is well-formed; bugs will be reported there."
 
 
@@ -267,13 +267,13 @@ async def _ask_gitlab(settings: GitLabSettings, question: Callable[[GitLabReader
 # GitLab itself: does it answer, and do its clock and ours agree?
 
 
-def server_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    yield DoctorCheck("gitlab", lambda: _check_reachable(patient))
+def server_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
+    yield DoctorCheck("gitlab", lambda: _check_reachable(context))
 
 
-async def _check_reachable(patient: DoctorContext) -> CheckOutcomes:
-    url = patient.settings.gitlab_url
-    async with GitLabSelfCheck(url, patient.settings.ca_bundle) as gitlab:
+async def _check_reachable(context: DoctorContext) -> CheckOutcomes:
+    url = context.settings.gitlab_url
+    async with GitLabSelfCheck(url, context.settings.ca_bundle) as gitlab:
         reached = await gitlab.check_reachable()
     yield CheckStatus.OK, f"{url} answers."
     if reached.server_time is None:
@@ -299,27 +299,27 @@ _EVENT_NAMES = {
 }
 
 
-def write_token_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
+def write_token_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
     """Yield one check for each write token, then one for each project."""
-    used = [need.find_set_variable(patient.environment) for need in writers(patient.configuration)]
-    for variable in filter(None, dict.fromkeys([*used, *project_token_variables(patient)])):
-        yield DoctorCheck("token that writes", partial(_check_write_token, patient, variable))
-    for project in list_projects(patient.configuration):
-        variable = EnvRequirement(orchestrator_variables(project), "").find_set_variable(patient.environment)
+    used = [need.find_set_variable(context.environment) for need in writers(context.configuration)]
+    for variable in filter(None, dict.fromkeys([*used, *project_token_variables(context)])):
+        yield DoctorCheck("token that writes", partial(_check_write_token, context, variable))
+    for project in list_projects(context.configuration):
+        variable = EnvRequirement(orchestrator_variables(project), "").find_set_variable(context.environment)
         if variable:
-            yield DoctorCheck(project, partial(_check_role, patient, project, variable))
+            yield DoctorCheck(project, partial(_check_role, context, project, variable))
 
 
-def project_token_variables(patient: DoctorContext) -> list[str]:
-    """Return the variables with tokens of single projects that are set, whether or not the file names the project."""
+def project_token_variables(context: DoctorContext) -> list[str]:
+    """Return the variables that hold a single project's token, also of projects that the configuration does not name."""
     prefix = f"{ORCHESTRATOR_VARIABLE}_"
-    return sorted(name for name in patient.environment if name.startswith(prefix) and patient.value(name))
+    return sorted(name for name in context.environment if name.startswith(prefix) and context.value(name))
 
 
-async def _check_write_token(patient: DoctorContext, variable: str) -> CheckOutcomes:
-    async with GitLabSelfCheck(patient.settings.gitlab_url, patient.settings.ca_bundle) as gitlab:
+async def _check_write_token(context: DoctorContext, variable: str) -> CheckOutcomes:
+    async with GitLabSelfCheck(context.settings.gitlab_url, context.settings.ca_bundle) as gitlab:
         try:
-            facts = await gitlab.read_token_facts(OrchestratorToken(patient.value(variable)))
+            facts = await gitlab.read_token_facts(OrchestratorToken(context.value(variable)))
         except CredentialRefused as error:
             raise CredentialRefused(f"{variable}: {error}") from error
     if WRITING_SCOPE not in facts.scopes:
@@ -330,9 +330,9 @@ async def _check_write_token(patient: DoctorContext, variable: str) -> CheckOutc
         yield CheckStatus.WARN, ending
 
 
-async def _check_role(patient: DoctorContext, project: str, variable: str) -> CheckOutcomes:
-    token = OrchestratorToken(patient.value(variable))
-    async with GitLabSelfCheck(patient.settings.gitlab_url, patient.settings.ca_bundle) as gitlab:
+async def _check_role(context: DoctorContext, project: str, variable: str) -> CheckOutcomes:
+    token = OrchestratorToken(context.value(variable))
+    async with GitLabSelfCheck(context.settings.gitlab_url, context.settings.ca_bundle) as gitlab:
         try:
             facts = await gitlab.read_token_facts(token)
             level = await gitlab.read_role(token, project, facts.user_id)
@@ -342,14 +342,14 @@ async def _check_role(patient: DoctorContext, project: str, variable: str) -> Ch
         except GitLabNotFound:
             yield CheckStatus.FAIL, f"{variable} does not see it: correct the path, or make its user a member."
             return
-        yield _judge_role(level, variable, internal=_has_internal_notes(patient, project))
+        yield _judge_role(level, variable, internal=_has_internal_notes(context, project))
         hooks = await gitlab.list_hooks(token, project)
-    if hooks is not None and not patient.settings.sqs_queue_url:
+    if hooks is not None and not context.settings.sqs_queue_url:
         yield _judge_webhook(hooks)
 
 
-def _has_internal_notes(patient: DoctorContext, project: str) -> bool:
-    return any(applied.internal_notes for applied in patient.configuration.resolve_project(project))
+def _has_internal_notes(context: DoctorContext, project: str) -> bool:
+    return any(applied.internal_notes for applied in context.configuration.resolve_project(project))
 
 
 def _judge_role(level: int, variable: str, *, internal: bool) -> tuple[CheckStatus, str]:
@@ -392,29 +392,29 @@ def _join_event_names(events: Iterable[str]) -> str:
     return ", ".join(_EVENT_NAMES[event] for event in events)
 
 
-def read_token_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
+def read_token_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
     """Yield one check for each pair of token variable and project; without a project, check only the token."""
     seen: dict[tuple[str, str], None] = {}
-    for workflow in patient.configuration.workflows.values():
+    for workflow in context.configuration.workflows.values():
         for path, entry in workflow.projects.items():
             if workflow.data_sources.gitlab is not None:
                 variable, _ = token_variable(entry, workflow, "gitlab")
                 others = workflow.data_sources.gitlab.projects
                 seen.update(((variable, one if one != EVERY_PROJECT else ""), None) for one in (path, *others))
     for variable in dict.fromkeys(variable for variable, _ in seen):
-        if patient.value(variable):
-            yield DoctorCheck("token that reads", partial(_check_read_token, patient, variable))
+        if context.value(variable):
+            yield DoctorCheck("token that reads", partial(_check_read_token, context, variable))
     for variable, project in seen:
-        if project and (not variable or patient.value(variable)):
-            yield DoctorCheck(project, partial(_check_project_visible, patient, project, variable))
+        if project and (not variable or context.value(variable)):
+            yield DoctorCheck(project, partial(_check_project_visible, context, project, variable))
 
 
-async def _check_read_token(patient: DoctorContext, variable: str) -> CheckOutcomes:
-    if patient.value(variable) in _write_token_values(patient):
+async def _check_read_token(context: DoctorContext, variable: str) -> CheckOutcomes:
+    if context.value(variable) in _write_token_values(context):
         yield CheckStatus.FAIL, f"{variable} holds the token that writes: make another one that only reads (read_api)."
         return
     try:
-        facts = await read_token_facts(_gitlab_source(patient, "", variable))
+        facts = await read_token_facts(_gitlab_source(context, "", variable))
     except CredentialRefused as error:
         raise CredentialRefused(f"{variable} is invalid, expired or revoked: make a new token (read_api).") from error
     if not facts.scopes & READING_SCOPES:
@@ -428,9 +428,9 @@ async def _check_read_token(patient: DoctorContext, variable: str) -> CheckOutco
         yield CheckStatus.WARN, ending
 
 
-async def _check_project_visible(patient: DoctorContext, project: str, variable: str) -> CheckOutcomes:
+async def _check_project_visible(context: DoctorContext, project: str, variable: str) -> CheckOutcomes:
     try:
-        seen = await can_see_project(_gitlab_source(patient, project, variable))
+        seen = await can_see_project(_gitlab_source(context, project, variable))
     except CredentialRefused:
         yield CheckStatus.SKIP, f"Not read: {variable or 'the token'} must be fixed first."
         return
@@ -442,13 +442,13 @@ async def _check_project_visible(patient: DoctorContext, project: str, variable:
         yield CheckStatus.FAIL, "Is not public, and there is no token to read it with: name one in gitlab.token_env."
 
 
-def _gitlab_source(patient: DoctorContext, project: str, variable: str) -> GitLabSettings:
-    token = ToolToken(patient.value(variable)) if variable else None
-    return GitLabSettings(patient.settings.gitlab_url, token, project, ca_bundle=patient.settings.ca_bundle)
+def _gitlab_source(context: DoctorContext, project: str, variable: str) -> GitLabSettings:
+    token = ToolToken(context.value(variable)) if variable else None
+    return GitLabSettings(context.settings.gitlab_url, token, project, ca_bundle=context.settings.ca_bundle)
 
 
-def _write_token_values(patient: DoctorContext) -> set[str]:
-    return {patient.value(name) for name in (ORCHESTRATOR_VARIABLE, *project_token_variables(patient))} - {""}
+def _write_token_values(context: DoctorContext) -> set[str]:
+    return {context.value(name) for name in (ORCHESTRATOR_VARIABLE, *project_token_variables(context))} - {""}
 
 
 def _expiry_warning(variable: str, facts: TokenFacts) -> str:
@@ -464,16 +464,16 @@ def _expiry_warning(variable: str, facts: TokenFacts) -> str:
 EMOJI_EVENT = "emoji_events"
 
 
-def vote_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    for project in list_projects(patient.configuration):
-        variable = EnvRequirement(orchestrator_variables(project), "").find_set_variable(patient.environment)
+def vote_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
+    for project in list_projects(context.configuration):
+        variable = EnvRequirement(orchestrator_variables(project), "").find_set_variable(context.environment)
         if variable:
-            yield DoctorCheck("votes", partial(_check_votes, patient, project, variable))
+            yield DoctorCheck("votes", partial(_check_votes, context, project, variable))
 
 
-async def _check_votes(patient: DoctorContext, project: str, variable: str) -> CheckOutcomes:
-    token = OrchestratorToken(patient.value(variable))
-    async with GitLabSelfCheck(patient.settings.gitlab_url, patient.settings.ca_bundle) as gitlab:
+async def _check_votes(context: DoctorContext, project: str, variable: str) -> CheckOutcomes:
+    token = OrchestratorToken(context.value(variable))
+    async with GitLabSelfCheck(context.settings.gitlab_url, context.settings.ca_bundle) as gitlab:
         try:
             tried = await gitlab.can_read_reactions(token, project)
         except (CredentialRefused, GitLabNotFound):

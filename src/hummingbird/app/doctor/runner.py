@@ -95,32 +95,32 @@ def _fault_findings(part: str, name: str, faults: Sequence[ConfigFault]) -> Iter
         yield CheckFinding(part, CheckStatus.FAIL, f"Fix {name}, {fault}")
 
 
-def environment_checks(patient: DoctorContext) -> Iterator[DoctorCheck]:
-    yield DoctorCheck(VARIABLES, lambda: _check_variables(patient))
-    yield DoctorCheck(WEBHOOK, lambda: _check_webhook_secret(patient))
-    yield DoctorCheck(DASHBOARD, lambda: _check_dashboard(patient))
+def environment_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
+    yield DoctorCheck(VARIABLES, lambda: _check_variables(context))
+    yield DoctorCheck(WEBHOOK, lambda: _check_webhook_secret(context))
+    yield DoctorCheck(DASHBOARD, lambda: _check_dashboard(context))
 
 
-async def _check_variables(patient: DoctorContext) -> CheckOutcomes:
-    needed = [*write_token_requirements(patient.configuration), *read_token_requirements(patient.configuration)]
+async def _check_variables(context: DoctorContext) -> CheckOutcomes:
+    needed = [*write_token_requirements(context.configuration), *read_token_requirements(context.configuration)]
     missing: dict[str, list[EnvRequirement]] = {}
     for need in needed:
-        if not need.find_set_variable(patient.environment):
+        if not need.find_set_variable(context.environment):
             missing.setdefault(need.default_variable, []).append(need)
     for variable, needs in missing.items():
         purposes = ", ".join(dict.fromkeys(need.purpose for need in needs))
         only_others = all(need.variables == (ORCHESTRATOR_VARIABLE,) for need in needs) and project_token_variables(
-            patient
+            context
         )
         yield CheckStatus.WARN if only_others else CheckStatus.FAIL, f"Set {variable}: it {purposes}."
     if not missing:
-        names = sorted({need.find_set_variable(patient.environment) for need in needed})
+        names = sorted({need.find_set_variable(context.environment) for need in needed})
         yield CheckStatus.OK, f"All that are needed are set: {', '.join(names)}." if names else "None is needed."
 
 
-async def _check_webhook_secret(patient: DoctorContext) -> CheckOutcomes:
-    secret, signing = patient.value(SECRET_VARIABLE), patient.value(SIGNING_VARIABLE)
-    if not (secret or signing or [*webhook_requirements(patient.configuration)]):
+async def _check_webhook_secret(context: DoctorContext) -> CheckOutcomes:
+    secret, signing = context.value(SECRET_VARIABLE), context.value(SIGNING_VARIABLE)
+    if not (secret or signing or [*webhook_requirements(context.configuration)]):
         yield CheckStatus.SKIP, "Not needed, and none is set: events come from a queue."
         return
     try:
@@ -137,16 +137,16 @@ async def _check_webhook_secret(patient: DoctorContext) -> CheckOutcomes:
     elif not auth.requires_signature and len(secret) < _SECRET_CHARS:
         yield CheckStatus.WARN, f"{SECRET_VARIABLE} is short: use {_SECRET_CHARS} random characters or more."
     else:
-        names = " and ".join(name for name in (SECRET_VARIABLE, SIGNING_VARIABLE) if patient.value(name))
+        names = " and ".join(name for name in (SECRET_VARIABLE, SIGNING_VARIABLE) if context.value(name))
         yield CheckStatus.OK, f"Deliveries are checked with {names}; GitLab's webhook must have the same."
 
 
-async def _check_dashboard(patient: DoctorContext) -> CheckOutcomes:
-    token = patient.value(TOKEN_VARIABLE)
-    if not token and not is_loopback(patient.host):
-        yield CheckStatus.WARN, f"Closed on {patient.host}: set {TOKEN_VARIABLE} to open it."
+async def _check_dashboard(context: DoctorContext) -> CheckOutcomes:
+    token = context.value(TOKEN_VARIABLE)
+    if not token and not is_loopback(context.host):
+        yield CheckStatus.WARN, f"Closed on {context.host}: set {TOKEN_VARIABLE} to open it."
         return
-    if not token and patient.value("KUBERNETES_SERVICE_HOST"):
+    if not token and context.value("KUBERNETES_SERVICE_HOST"):
         yield CheckStatus.WARN, f"Open to this pod only: set {TOKEN_VARIABLE} to open it."
         return
     if not token:
@@ -190,8 +190,8 @@ async def examine(
         yield CheckFinding("everything else", CheckStatus.SKIP, "Not tried: fix the configuration first.")
         return
     secrets = environment_secrets(environment, tool_secret_values(configuration, environment))
-    patient = DoctorContext(configuration, environment, try_model, chosen, host)
-    async for finding in run_checks([check for some in _ALL_CHECKS for check in some(patient)], check_s):
+    context = DoctorContext(configuration, environment, try_model, chosen, host)
+    async for finding in run_checks([check for some in _ALL_CHECKS for check in some(context)], check_s):
         yield _mask_finding(secrets, finding)
 
 

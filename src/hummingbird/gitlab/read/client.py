@@ -261,7 +261,7 @@ class GitLabReader:
         self._requests += 1
         if self._requests > GITLAB_REQUESTS:
             raise SourceResponseInvalid(
-                f"GitLab led from page to page for more than {GITLAB_REQUESTS} requests: ask for something narrower."
+                f"GitLab's answer has more pages than the {GITLAB_REQUESTS} that are read: ask for something narrower."
             )
         return GitLabRequest(
             self._what,
