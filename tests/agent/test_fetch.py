@@ -116,7 +116,7 @@ async def test_a_refused_path_costs_no_call_of_the_source() -> None:
     async with workbench() as bench:
         finished = await fetch(bench, [source(lambda: pytest.fail("it was called"))], wants("/etc/passwd"))
         assert finished.outcome is ToolOutcome.ERROR
-        assert "is no path for a file below /tmp/data" in finished.text
+        assert "is not a path for a file below /tmp/data" in finished.text
 
 
 async def test_links_that_lead_out_lead_nowhere_but_within_the_sandbox() -> None:

@@ -112,7 +112,7 @@ async def test_a_renamed_file_is_the_same_under_either_name(name: str) -> None:
 async def test_nothing_is_said_twice_in_one_run_but_two_things_of_one_line_are() -> None:
     tool = ReportFindingTool(DIFF)
     await reported(tool)
-    with pytest.raises(CallDenied, match="you have said this of line 11"):
+    with pytest.raises(CallDenied, match="you have said this about line 11"):
         await reported(tool, line=12, text="this computes the WRONG one")
     await reported(tool, text="And nobody tests it.")
     assert [finding.text for finding in tool.findings] == [FINDING.text, "And nobody tests it."]

@@ -79,7 +79,7 @@ async def test_a_migrated_session_in_which_nothing_was_said_is_simply_begun() ->
 async def test_only_the_sessions_own_history_makes_a_resume_of_a_run() -> None:
     """One that somebody brought can be brought again if the process died over it."""
     chat = ({"role": "user", "content": "hi"},)
-    brought = HistoryImported(messages=chat, repairs=("dropped message 1: 7 is no chat message",))
+    brought = HistoryImported(messages=chat, repairs=("dropped message 1: 7 is not a chat message",))
     assert not RunState.from_entries([brought]).was_addressed
     assert not RunState.from_entries([HistoryImported(messages=chat)]).was_addressed
     assert RunState.from_entries(migrate_context_json(OLD, "s")).was_addressed

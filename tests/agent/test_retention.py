@@ -226,7 +226,7 @@ async def test_the_same_words_at_both_ends_do_not_take_the_whole_session_back() 
     room, conversation = session.play.loop.compactor, session.play.loop.state.conversation
     room.apply(await room.propose())
     before = list(conversation.view())
-    with pytest.raises(UsageError, match="compacted; take that back first"):
+    with pytest.raises(UsageError, match="compacted; undo that first"):
         room.undo_turn()
     assert conversation.view() == before
 

@@ -96,7 +96,7 @@ async def test_a_run_whose_sandbox_dies_goes_on_with_what_was_saved_and_the_mode
         assert (await on.run()).reason is EndReason.COMPLETED
     _, _, died, back = on.written(ToolFinished)
     assert died.outcome is ToolOutcome.ERROR
-    assert died.text.startswith("sandbox_exec failed: The sandbox broke, so nothing is known of the command's outcome.")
+    assert died.text.startswith("sandbox_exec failed: The sandbox broke, so the command's outcome is unknown.")
     told, _, outcome = back.text.partition("\n")
     assert told.startswith("[The sandbox of the earlier part of this session is gone; this is a new one. /tmp/data was")
     assert outcome.startswith("exit code 0\n")

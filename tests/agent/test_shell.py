@@ -106,7 +106,7 @@ async def test_what_is_no_text_is_saved_and_not_shown() -> None:
         path = f"{SPILL_FOLDER}/sandbox_exec_stdout_1.bin"
         fields = f'{{"exit_code":0,"stdout_truncated":true,"stdout_file":"{path}","stdout_bytes":3}}'
         assert told == (
-            f"exit code 0\n{fields}\nstdout: 3 bytes that are no text; all of it is in {path}\nstderr: {NO_OUTPUT}"
+            f"exit code 0\n{fields}\nstdout: 3 bytes that are not text; all of it is in {path}\nstderr: {NO_OUTPUT}"
         )
         assert await content(bench, path) == b"a\0b"
         assert "\N{REPLACEMENT CHARACTER}ok" in await run(bench, "printf '\\377ok'")

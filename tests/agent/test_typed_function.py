@@ -164,5 +164,5 @@ def test_tools_stay_and_functions_become_tools() -> None:
     assert as_tool(ready) is ready
     assert as_tool(paint).spec.name == "paint"
     for nothing in ("paint", Point, None):
-        with pytest.raises(UsageError, match="is no tool: give a function"):
+        with pytest.raises(UsageError, match="is not a tool: give a function"):
             as_tool(nothing)  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ async def test_the_model_knows_where_and_when_it_is(tmp_path: Path) -> None:
         assert "a git repository on branch 'wings'" in here.system(0)
         assert parts["system prompt"] > 0
         assert parts["free"] > 100_000
-    assert "no git repository" in describe_surroundings(Path("/"), 0.0)
+    assert "not a git repository" in describe_surroundings(Path("/"), 0.0)
 
 
 async def test_changes_are_those_that_git_sees_and_no_program_of_the_repository_runs(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ async def test_a_session_is_saved_as_often_as_one_likes_and_where_it_was_said(
 async def test_what_is_no_number_is_told_so(tmp_path: Path, which: str) -> None:
     with home(tmp_path) as here:
         async with here.chat() as mine:
-            with pytest.raises(UsageError, match="is no number"):
+            with pytest.raises(UsageError, match="is not a number"):
                 await mine.stop(which)
 
 

@@ -59,7 +59,7 @@ async def test_a_session_goes_on_in_another_folder(tmp_path: Path) -> None:
         done = await here.only(wish, here.webhook())
         await here.only(RunRequest(event_file="-", resume=str(one), message="And?", save=str(one)), here.webhook())
         ours, theirs = ((folder / "journal.jsonl").read_bytes() for folder in (one, two))
-        with pytest.raises(UsageError, match=f"in another way in {two}"):
+        with pytest.raises(UsageError, match=f"continued differently in {two}"):
             await here.run(RunRequest(event_file="-", resume=str(one), message="And?", save=str(two)), here.webhook())
         assert ((one / "journal.jsonl").read_bytes(), (two / "journal.jsonl").read_bytes()) == (ours, theirs)
     assert done.order.workflow == WORKFLOW
@@ -191,7 +191,7 @@ async def test_a_session_of_the_store_that_is_about_something_else_is_refused(tm
 async def test_an_id_that_is_nowhere_is_one_sentence(tmp_path: Path) -> None:
     with site(tmp_path) as here, pytest.raises(UsageError) as refused:
         await here.run(here.direct(resume="nobody", message="Hello?"))
-    assert "nobody is no folder" in str(refused.value)
+    assert "nobody is not a folder" in str(refused.value)
     assert f"There is no session nobody in {tmp_path / 'state' / 'sessions'}" in str(refused.value)
     assert not (tmp_path / "state").exists(), "looking makes nothing"
 

@@ -104,7 +104,7 @@ async def test_what_is_neither_folder_nor_session_is_one_sentence_that_names_bot
     store = await kept(FolderSessionStore(tmp_path / "store"), OPENED)
     with pytest.raises(UsageError) as refused:
         await find_saved_session(named, store)
-    assert str(refused.value).startswith(f"{named} is no folder that --save-session has filled, and no id: ")
+    assert str(refused.value).startswith(f"{named} is not a folder that --save-session has filled, and no id: ")
 
 
 async def test_the_beginning_of_an_id_is_enough_where_it_is_clear_whose_it_is(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def test_two_that_parted_are_both_left_alone(both: tuple[SessionStore, Ses
     source, target = both
     await kept(source, OPENED, ORDERED, archive=b"ours")
     await kept(target, OPENED, MORE, archive=b"theirs")
-    with pytest.raises(UsageError, match="in another way"):
+    with pytest.raises(UsageError, match="continued differently"):
         await copy_session(source, target, "abc")
     assert list(await source.load_entries("abc")) == [OPENED, ORDERED]
     assert list(await target.load_entries("abc")) == [OPENED, MORE]

@@ -327,7 +327,7 @@ class HostBench:
 
 
 async def test_only_files_that_are_there_are_artefacts(tmp_path: Path) -> None:
-    """A name is no command."""
+    """A name is not a command."""
     names = [str(tmp_path / name) for name in ("a.txt", "with space", "$(touch evil)", "it's", "missing")]
     for name in ("a.txt", "with space", "$(touch evil)", "it's"):
         (tmp_path / name).write_text("x")

@@ -172,5 +172,5 @@ def test_the_path_of_an_image_that_is_dropped_on_the_terminal_is_the_image(tmp_p
         assert found.name == "a shot.png"
     for pasted in (f"look at {image}", str(tmp_path / "secret.txt"), "a shot.png", f"{image}\n{image}", "\x00.png"):
         assert read_dropped_image(pasted) is None
-    with pytest.raises(UsageError, match="is no PNG, JPEG, GIF or WebP"):
+    with pytest.raises(UsageError, match="is not a PNG, JPEG, GIF or WebP"):
         read_dropped_image(str(tmp_path / "secret.png"))

@@ -226,10 +226,14 @@ def test_a_baseline_for_a_report_is_said_to_be_of_no_use() -> None:
         (("good.log", "--baseline", "gone.log"), 2, "There is no file gone.log."),
         (("good.log", "--baseline", "folder"), 2, "folder is a directory."),
         (("good.log", "--baseline", "noise.bin"), 2, "The file noise.bin is not text"),
-        (("good.log", "--baseline", "empty.log"), 2, "The baseline is useless: The file empty.log is empty"),
+        (("good.log", "--baseline", "empty.log"), 2, "The baseline cannot be used: The file empty.log is empty"),
         (("good.log", "--baseline", "-"), 2, "A baseline cannot come from standard input."),
-        (("good.log", "--budget", "255"), 2, "A budget of 255 bytes makes no sense. Choose one from 256 to 1,048,576."),
-        (("good.log", "--budget", "-1"), 2, "A budget of -1 bytes makes no sense."),
+        (
+            ("good.log", "--budget", "255"),
+            2,
+            "A budget of 255 bytes is out of range. Choose one from 256 to 1,048,576.",
+        ),
+        (("good.log", "--budget", "-1"), 2, "A budget of -1 bytes is out of range."),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(

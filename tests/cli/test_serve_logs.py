@@ -212,7 +212,7 @@ def test_what_telemetry_cannot_work_with_is_said_before_anything_begins(
     done = typed("serve", "--port", "0", environment=given)
     root.handlers, root.level = before
     assert done.code == 2
-    assert f"hummingbird: {next(iter(variables))} is no " in done.err
+    assert f"hummingbird: {next(iter(variables))} is not a" in done.err
     assert not (tmp_path / "state").exists()
 
 

@@ -66,7 +66,7 @@ def test_a_kubeconfig_that_is_none_is_named_and_to_be_mended(tmp_path: Path, con
 def test_a_kubeconfig_that_cannot_be_parsed_is_not_quoted(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("users:\n- user:\n   token: hush: hush\n")
-    with pytest.raises(ClusterUnusable, match="it is no YAML at line 3") as told:
+    with pytest.raises(ClusterUnusable, match="it is not YAML at line 3") as told:
         find_cluster(ClusterQuery(str(file)), {})
     assert "hush" not in str(told.value)
     assert told.value.__cause__ is None

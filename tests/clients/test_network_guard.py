@@ -241,7 +241,7 @@ def test_certificates_that_cannot_be_read_are_a_sentence(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("proxy", "words"), [("socks5://p.example:1", "socksio"), ("nonsense://p", "no proxy's address")]
+    ("proxy", "words"), [("socks5://p.example:1", "socksio"), ("nonsense://p", "not a proxy's address")]
 )
 def test_a_proxy_that_cannot_be_used_is_a_sentence(monkeypatch: pytest.MonkeyPatch, proxy: str, words: str) -> None:
     monkeypatch.setenv("HTTPS_PROXY", proxy)

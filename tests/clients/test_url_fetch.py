@@ -290,5 +290,5 @@ async def test_an_address_that_is_none_is_a_sentence() -> None:
     async with reading() as reader:
         with pytest.raises(SourceRefused, match="are not a web address"):
             await read(reader, "http://[::1/x")
-        with pytest.raises(SourceRefused, match="is no http or https address"):
+        with pytest.raises(SourceRefused, match="is not an http or https address"):
             await read(reader, "ftp://localhost/x")

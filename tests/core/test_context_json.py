@@ -182,7 +182,7 @@ def test_scaffolding_is_not_brought_along() -> None:
     assert messages == [UserMessage("hi")]
     assert notes == [
         "migrated from a context.json without a version",
-        "left out 4 items that are no message of a user, the assistant or a tool",
+        "left out 4 items that are not messages of a user, the assistant or a tool",
     ]
 
 
@@ -323,7 +323,7 @@ envelopes = st.fixed_dictionaries(
 
 
 def as_json(raw: Any) -> bytes:
-    """As `json.dumps` writes it, lone halves of characters and NaN included; what is no JSON stands there as text."""
+    """As `json.dumps` writes it, lone halves of characters and NaN included; what is not JSON stands there as text."""
     return json.dumps(raw, default=repr, skipkeys=True).encode()
 
 

@@ -193,7 +193,7 @@ def test_turns_and_chat_messages_may_stand_in_one_list() -> None:
         UserMessage("no role, no object"),
         AssistantMessage("no list"),
     ]
-    assert notes[1] == "left out 1 items that are no message of a user, the assistant or a tool"
+    assert notes[1] == "left out 1 items that are not messages of a user, the assistant or a tool"
 
 
 def test_format_1_in_geminis_shape_is_read_as_well() -> None:

@@ -184,7 +184,7 @@ ENDLESS = {
     "a value": KEY.encode(),
     "the beginnings of a value": KEY[:-1].encode(),
     "the beginning of a value": b"first line",
-    "bytes that are no text": b"\xff\xfe",
+    "bytes that are not text": b"\xff\xfe",
 }
 
 

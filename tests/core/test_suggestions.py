@@ -86,7 +86,7 @@ def test_line_ends_stay_what_they_are(content: bytes, change: SuggestedEdit, aft
     assert apply_edits(content, [change]) == after
 
 
-@pytest.mark.parametrize(("content", "why"), [(b"a\0b", "no text"), ("ä".encode("latin-1"), "UTF-8"), (b"a", "")])
+@pytest.mark.parametrize(("content", "why"), [(b"a\0b", "not text"), ("ä".encode("latin-1"), "UTF-8"), (b"a", "")])
 def test_a_file_that_is_no_text_of_ours_is_left_alone(content: bytes, why: str) -> None:
     assert why in file_problem(content)
     assert bool(why) == bool(file_problem(content))

@@ -105,7 +105,7 @@ def test_an_empty_list_may_be_written_in_many_ways(content: bytes) -> None:
         b'{"items":{}}',
         b'{"items":3}',
         b'{"items":[{}',
-        b'{"items":[nonsense which is no object, {"an item": "that is never reached"}]}',
+        b'{"items":[nonsense which is not an object, {"an item": "that is never reached"}]}',
         b'{"items" []}',
         b'{"items":[{"a":"\xe2\x82',
         b'{"items":[{"a":' + b"[" * 100_000,

@@ -173,7 +173,7 @@ def main() -> None:
         Path(sys.argv[2]).touch()
     if MODE == "garbage":
         while True:
-            raw(b"this is no JSON")
+            raw(b"this is not JSON")
     if MODE == "banner":
         raw(b"Welcome! token=hunter22\n{}\n[1]\n")
     for line in sys.stdin:

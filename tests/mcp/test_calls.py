@@ -25,7 +25,7 @@ async def test_every_kind_of_content_becomes_text_and_bytes_are_named_not_shown(
             "[resource file:///b.bin: x/y, 3 bytes; not shown]",
             "[link: c · file:///c]",
             "[a part of the kind 'hologram', which cannot be shown]",
-            "[a part that is no content of MCP]",
+            "[a part that is not content of MCP]",
             '{"n":1}',
         ]
         assert await call(servers, "structure") == '{"n":[1,2]}'

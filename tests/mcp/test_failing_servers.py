@@ -53,8 +53,8 @@ async def test_lines_on_stdout_that_are_no_messages_are_skipped_and_told_once() 
         assert await call(servers, "echo") == "{}"
         assert await call(servers, "echo") == "{}"
         assert servers.trouble == (
-            "MCP server 'raw' writes lines on its standard output that are no messages, which were skipped; the first: "
-            "Welcome! token=[masked]",
+            "MCP server 'raw' writes lines on its standard output that are not messages, which were skipped; the "
+            "first: Welcome! token=[masked]",
         )
 
 

@@ -223,7 +223,7 @@ def test_what_is_missing_is_named_before_any_run(name: str, environment: dict[st
 
 @pytest.mark.parametrize("base_url", ["localhost:8000/v1", "not a url", "ftp://host/v1", "http://", "http://[::1"])
 def test_a_base_url_that_is_none_is_one_sentence(base_url: str) -> None:
-    with pytest.raises(UsageError, match="is no web address: write it like"):
+    with pytest.raises(UsageError, match="is not a web address: write it like"):
         ModelRegistry(KEYS).resolve("openai-chat:llama-4", base_url=base_url)
 
 

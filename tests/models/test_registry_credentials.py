@@ -47,7 +47,7 @@ def test_a_key_of_white_space_does_not_choose_the_provider() -> None:
     ],
 )
 def test_a_mistyped_base_url_is_quoted_without_its_password(base_url: str) -> None:
-    with pytest.raises(UsageError, match="is no web address") as caught:
+    with pytest.raises(UsageError, match="is not a web address") as caught:
         made("openai-chat:llama-4", KEYS, base_url=base_url)
     assert "hid" not in str(caught.value)
 

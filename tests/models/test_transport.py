@@ -268,8 +268,8 @@ async def test_a_host_whose_certificate_nobody_vouches_for_is_not_tried_again(tm
     ("variable", "value", "words"),
     [
         ("ALL_PROXY", "socks5://me:hidden@proxy.example:1080", "SOCKS proxy, which needs the package `socksio`"),
-        ("HTTPS_PROXY", "foo://me:hidden@proxy.example", "is no proxy's address"),
-        ("HTTP_PROXY", "http://proxy.example:hidden", "is no proxy's address"),
+        ("HTTPS_PROXY", "foo://me:hidden@proxy.example", "is not a proxy's address"),
+        ("HTTP_PROXY", "http://proxy.example:hidden", "is not a proxy's address"),
         ("SSL_CERT_FILE", "/nowhere/ca.pem", "SSL_CERT_FILE or SSL_CERT_DIR cannot be read"),
     ],
 )

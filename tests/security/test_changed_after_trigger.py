@@ -83,8 +83,8 @@ async def ask(desk: Desk, text: str = COMMAND, by: str = MAINTAINER) -> WorkOrde
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (partial(edit, change=MergeRequestEdit(title="Draft: not yet")), "the merge request is a draft by now"),
-        (partial(edit, change=MergeRequestEdit(draft=True)), "the merge request is a draft by now"),
+        (partial(edit, change=MergeRequestEdit(title="Draft: not yet")), "the merge request is now a draft"),
+        (partial(edit, change=MergeRequestEdit(draft=True)), "the merge request is now a draft"),
         (partial(edit, change=MergeRequestEdit(state_event="close")), "the merge request is no longer open"),
         (partial(set_role, user_id=AUTHOR_ID, level=20), "is not a developer of the project any more"),
         (partial(rename, user_id=AUTHOR_ID, name="sparrow"), "ignores the user 'sparrow'"),

@@ -1,4 +1,4 @@
-"""Whatever door an event comes by, the same event has the same identity; what is no event is a sentence."""
+"""Whatever door an event comes by, the same event has the same identity; what is not an event is a sentence."""
 
 import base64
 import gzip

@@ -223,7 +223,7 @@ def test_a_body_that_is_cut_off_is_nothing_and_the_door_stays_open(door: Door) -
 
 
 def test_more_than_was_said_is_not_read_as_a_part_of_it(door: Door) -> None:
-    answer = door.raw(head(len(PIPELINE)) + PIPELINE + b"garbage that is no request\r\n\r\n")
+    answer = door.raw(head(len(PIPELINE)) + PIPELINE + b"garbage that is not a request\r\n\r\n")
     assert b" 202 " in answer.splitlines()[0]
     (arrived,) = door.queued()
     assert arrived.body.encode() == PIPELINE

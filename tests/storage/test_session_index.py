@@ -185,7 +185,7 @@ async def test_days_are_summed_up_over_all_sessions_that_began_on_them(index: Se
 
 
 async def test_a_search_in_a_project_finds_only_its_sessions(index: SessionIndex) -> None:
-    """Project names are no words of a search, not even as the index writes them."""
+    """Project names are not words of a search, not even as the index writes them."""
     for number in range(4):
         await put(index, f"s{number}", session(f"s{number}", "timeout", project=f"group/p{number % 2}"))
     await put(index, "none", session("none", "timeout"))

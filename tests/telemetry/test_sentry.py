@@ -174,7 +174,7 @@ def test_without_a_dsn_nothing_is_reported() -> None:
     "dsn", ["nonsense", "https://sentry.example/1", "https://k3yk3yk3y@sentry.example/x", "http://[k@x/1"]
 )
 def test_a_dsn_that_is_none_is_a_sentence_that_does_not_show_it(dsn: str) -> None:
-    with pytest.raises(MissingSetting, match="SENTRY_DSN is no DSN: copy it") as raised:
+    with pytest.raises(MissingSetting, match="SENTRY_DSN is not a DSN: copy it") as raised:
         made({"SENTRY_DSN": dsn}, "1", Secrets())
     assert dsn not in str(raised.value)
 

@@ -56,9 +56,9 @@ def test_an_address_is_told_without_its_password() -> None:
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
-        ({GENERAL: "collector:4318"}, f"{GENERAL} is no address"),
-        ({GENERAL: "http://c:port"}, f"{GENERAL} is no address"),
-        ({OWN: "http://[::1"}, f"{OWN} is no address"),
+        ({GENERAL: "collector:4318"}, f"{GENERAL} is not an address"),
+        ({GENERAL: "http://c:port"}, f"{GENERAL} is not an address"),
+        ({OWN: "http://[::1"}, f"{OWN} is not an address"),
         ({GENERAL: "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "set it to http/protobuf"),
     ],
 )

@@ -45,7 +45,7 @@ async def test_a_log_is_read_by_its_whole_address_and_by_a_relative_one_with_the
             await visit.read(LOG, url="work/out.log")
         with pytest.raises(CallDenied):
             await visit.read(LOG, url="//evil.example/out.log", request_id=RUN)
-        with pytest.raises(ArgumentsInvalid, match="is no address"):
+        with pytest.raises(ArgumentsInvalid, match="is not an address"):
             await visit.read(LOG, url="//[::1/out.log", request_id=RUN)
 
 

@@ -133,7 +133,7 @@ def options_update(
     return ConfigOptionUpdate(session_update="config_option_update", config_options=options)
 
 
-PLAN_MODE_REASON = "the editor is in plan mode by now: nothing is changed or sent"
+PLAN_MODE_REASON = "the editor is now in plan mode: nothing is changed or sent"
 _REJECT_OPTION = PermissionOption(option_id="reject", name="Reject", kind="reject_once")
 _ALLOW_OPTIONS = {
     GrantScope.ONCE: PermissionOption(option_id=GrantScope.ONCE.value, name="Allow once", kind="allow_once"),
@@ -386,7 +386,7 @@ class EditorSession:
             return await self._say(taken, text) if text else "end_turn"
 
     async def _compose_message(self, blocks: Sequence[Any]) -> str:
-        """Compose the message, and again if the mode changed meanwhile: a new partner cannot read attached files."""
+        """Compose the message, again if the mode changes meanwhile: a new partner does not have the attached files."""
         while True:
             partner = self.partner
             text = await compose_prompt(blocks, self.workspace, partner.attach)

@@ -43,7 +43,7 @@ def parse_frame(line: bytes) -> dict[str, Any] | FrameError | None:
     except InvalidJson:
         return FrameError(PARSE_ERROR, "That line is not JSON: send one JSON-RPC message per line.")
     if not isinstance(found, dict):
-        return FrameError(INVALID_REQUEST, "That line is no JSON-RPC message: send one object per line, no batches.")
+        return FrameError(INVALID_REQUEST, "That line is not a JSON-RPC message: send one object per line, no batches.")
     return _check_message(found)
 
 

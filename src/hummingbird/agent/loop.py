@@ -237,7 +237,7 @@ class AgentLoop:
 
     async def _resume(self) -> RunOutcome:
         if not self.state.active:
-            raise UsageError("There is no unfinished run to go on with; say something to start one.")
+            raise UsageError("There is no unfinished run to continue; say something to start one.")
         changed, gone = self._prefix_changes(), self.state.model not in self._chain
         self._settle_open_calls(started_only=not changed and not gone)  # a new epoch leaves no call open
         self._open_session(())

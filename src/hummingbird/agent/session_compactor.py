@@ -217,9 +217,9 @@ class SessionCompactor:
         """
         number, text = self._last_user_message()
         if not number:
-            raise UsageError("There is no message to take back.")
+            raise UsageError("There is no message to undo.")
         if any(one.since <= number <= one.until for one in find_active_compactions(self._entries())):
-            raise UsageError("The last message is in a part that was compacted; take that back first: /compress undo.")
+            raise UsageError("The last message is in a part that was compacted; undo that first: /compress undo.")
         self._recorder.record(TurnUndone(text=text))
         return text
 

@@ -256,7 +256,7 @@ def create_own_tools(
 
 
 def choose_prompt(config: AgentConfig, instructions: str, secrets: Secrets) -> Callable[[str], str]:
-    """Return what makes the system prompt of the notes of the tools. Reads the files that belong into it, once."""
+    """Return what makes the system prompt of the notes of the tools. Reads the files that belong in it, once."""
     if config.build_prompt is not None:
         return config.build_prompt
     if not (config.skills or config.personality or config.memory or config.context_files):

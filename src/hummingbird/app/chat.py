@@ -278,7 +278,7 @@ class ChatPartner:
             if not _NUMBER.fullmatch(which.strip()):
                 what = shorten_line(which, 40)
                 raise UsageError(
-                    f"{what!r} is no number; /stop lists what goes on when it is given none that is there."
+                    f"{what!r} is not a number; /stop lists what goes on when it is given none that is there."
                 )
             number = int(which)
             return delegate.cancel(number) if delegate and number > 1_000 else await self._context.terminal.stop(number)
@@ -331,7 +331,7 @@ class ChatPartner:
             if found.about.folder == here:
                 return await self.resume(found.session_id, named)
         raise UsageError(
-            f"There is no session in {here} to go on with yet; start one with hummingbird chat, or choose one of "
+            f"There is no session in {here} to continue yet; start one with hummingbird chat, or choose one of "
             "another folder with --resume."
         )
 
@@ -590,7 +590,7 @@ def _check_resumed_subject(session_id: str, is_about: ChatSubject, named: ChatSu
         if requested and requested.casefold() != stored.casefold():
             raise UsageError(
                 f"Session {session_id[:8]} is about {stored or 'none'}, and {option} says {requested}: leave {option} "
-                "out to go on with it, or leave the session out to begin one."
+                "out to continue it, or leave the session out to begin one."
             )
 
 

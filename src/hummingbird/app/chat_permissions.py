@@ -92,7 +92,7 @@ def parse_personal_rule(line: str, scope: GrantScope) -> PersonalRule:
     if word not in {one.value for one in PermissionAction} or not text.strip():
         raise UsageError("Say allow, ask or deny, and a rule, like: allow terminal(git diff *)")
     made = PersonalRule(PermissionAction(word), text.strip(), scope)
-    _ = made.rules  # raises now if it is no rule
+    _ = made.rules  # raises now if it is not a rule
     return made
 
 
@@ -362,11 +362,11 @@ _PLAIN_COMMAND = re.compile(r"[A-Za-z0-9 _./:=@%+,'\"\[\]{}~^-]+")
 def rules_from_text(action: PermissionAction, text: str) -> tuple[PermissionRule, ...]:
     """Return the rules that a line stands for: two where " *" may also be nothing.
 
-    Raises UsageError for what is no rule, saying how to write one.
+    Raises UsageError for what is not a rule, saying how to write one.
     """
     found = _TEXT.match(text)
     if found is None:
-        raise UsageError(f"{shorten_line(text, 80)!r} is no rule: {_SYNTAX}.")
+        raise UsageError(f"{shorten_line(text, 80)!r} is not a rule: {_SYNTAX}.")
     tool, pattern = _ALIASES.get(found[1].lower(), found[1]), found[2]
     if pattern is None or not pattern.strip():
         return (PermissionRule(action, tool, name=text.strip()),)

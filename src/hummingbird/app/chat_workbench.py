@@ -162,7 +162,7 @@ def describe_surroundings(workspace: Path, now: float) -> str:
     day = datetime.fromtimestamp(now, UTC).astimezone()
     system = os.uname()
     branch = _current_branch(workspace)
-    where = f" The folder is a git repository on {branch}." if branch else " The folder is no git repository."
+    where = f" The folder is a git repository on {branch}." if branch else " The folder is not a git repository."
     return f"When this session began it was {day:%A, %Y-%m-%d}, on {system.sysname} ({system.machine}).{where}"
 
 

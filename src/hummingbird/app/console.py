@@ -155,7 +155,7 @@ def print_markdown(text: str) -> None:
 
 
 class RunProgress:
-    """Prints a run as it happens to standard error; silent if that is no terminal, unless `verbose`."""
+    """Prints a run as it happens to standard error; silent if that is not a terminal, unless `verbose`."""
 
     def __init__(self, *, verbose: bool) -> None:
         self._verbose = verbose

@@ -510,7 +510,7 @@ def _read_limited(path: Path) -> bytes:
 
 
 def _print_run(done: FinishedRun | NothingToRun) -> int:
-    """Print what came of an order and return its exit code."""
+    """Print the outcome of an order and return its exit code."""
     if isinstance(done, NothingToRun):
         _print_error(f"hummingbird: {done.sentence}")
         return 1
@@ -518,7 +518,7 @@ def _print_run(done: FinishedRun | NothingToRun) -> int:
     for sentence in done.remarks:
         _print_error(f"hummingbird: {sentence}")
     if done.saved is not None:
-        _print_error(f"The session is in {done.saved}; go on with --resume-session and --message.")
+        _print_error(f"The session is in {done.saved}; continue with --resume-session and --message.")
     if done.posted:
         _print_error(f"Posted to {done.posted}")
     return done.exit_code
@@ -526,10 +526,10 @@ def _print_run(done: FinishedRun | NothingToRun) -> int:
 
 def _print_resume_hint(request: RunRequest) -> None:
     if folder := request.save:
-        _print_error(f"The session so far is in {folder}; go on with --resume-session {folder} --message 'Go on.'")
+        _print_error(f"The session so far is in {folder}; continue with --resume-session {folder} --message 'Go on.'")
     elif request.execute:
         _print_error(
-            "The merge request has a note of ours without a result; a reply to that note goes on with the session."
+            "The merge request has a note of ours without a result; a reply to that note continues the session."
         )
     else:
         _print_error("The session was not kept; with --save-session FOLDER the next one is.")

@@ -138,9 +138,9 @@ def _parse_json_object(event: str) -> dict[str, Any]:
     try:
         said = decode_lenient_json(event)
     except InvalidJson as error:
-        raise UsageError(f"The event is no JSON. {_EVENT_EXAMPLE}") from error
+        raise UsageError(f"The event is not JSON. {_EVENT_EXAMPLE}") from error
     if not isinstance(said, dict):
-        raise UsageError(f"The event is no JSON object. {_EVENT_EXAMPLE}")
+        raise UsageError(f"The event is not a JSON object. {_EVENT_EXAMPLE}")
     return said
 
 

@@ -91,7 +91,7 @@ async def find_saved_session(said: str, store: SessionStore) -> SavedSession:
     try:
         session_id = await find_session_id(store, said)
     except UsageError as error:
-        raise UsageError(f"{said} is no folder that --save-session has filled, and no id: {error}") from error
+        raise UsageError(f"{said} is not a folder that --save-session has filled, and no id: {error}") from error
     entries = await store.load_entries(session_id)
     return SavedSession(f"session {session_id} of {store.address}", session_id, find_subject(entries))
 
@@ -192,7 +192,7 @@ def _has_more_entries(source: list[JournalEntry], copied: list[JournalEntry], ta
     both = min(len(source), len(copied))
     if _without_times(source[:both]) != _without_times(copied[:both]):
         raise UsageError(
-            f"The session went on in another way in {target.address}: go on with that one, or name another place."
+            f"The session was continued differently in {target.address}: continue that one, or name another place."
         )
     return len(copied) > len(source)
 

@@ -124,7 +124,7 @@ class OpenSessionHolder:
 def session_folder(sessions: Path, session_id: str) -> Path:
     """Return the folder of a session.
 
-    Raises UsageError for an id that is no file name.
+    Raises UsageError for an id that is not a file name.
     """
     return sessions / check_session_id(session_id)
 

@@ -63,7 +63,7 @@ def make_image(name: str, content: bytes) -> ImagePart:
     """Return the image as it goes along with a message. Raises UsageError if it is none, or too large."""
     kind = image_type(content)
     if not kind:
-        raise UsageError(f"{name[:200]} is no PNG, JPEG, GIF or WebP image.")
+        raise UsageError(f"{name[:200]} is not a PNG, JPEG, GIF or WebP image.")
     if len(content) > IMAGE_BYTES:
         raise UsageError(f"The image {name[:200]} has more than {IMAGE_BYTES:,} bytes, so nothing is sent: shrink it.")
     return ImagePart(name, kind, base64.b64encode(content).decode())
@@ -278,7 +278,7 @@ def _check_missing_file(start: Path, name: str) -> None:
 def _read_mentioned_file(start: Path, name: str) -> bytes | None:
     """Read up to MENTION_BYTES + 1 bytes (one more shows that it is longer), of an image up to IMAGE_BYTES + 1.
 
-    Return None if it is no file below `start`.
+    Return None if it is not a file below `start`.
     """
     try:
         path = (start / name).resolve(strict=True)

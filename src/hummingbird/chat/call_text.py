@@ -27,7 +27,7 @@ _EXIT_CODE = re.compile(r"[Ee]xit[ _]code:? (-?\d+)")
 
 
 def parse_arguments(arguments: str) -> Mapping[str, Any]:
-    """Return the arguments of a call as the journal has them; empty if they are no JSON object."""
+    """Return the arguments of a call as the journal has them; empty if they are not a JSON object."""
     try:
         found = decode_lenient_json(arguments)
     except InvalidJson:

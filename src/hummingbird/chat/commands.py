@@ -1,7 +1,7 @@
 """The slash commands of a conversation, in the table COMMANDS.
 
 A text whose first word is a slash and letters is a command; one that does not exist is never sent as a message. A
-message may start with a path like /etc/hosts, and one that starts with a space is no command.
+message may start with a path like /etc/hosts, and one that starts with a space is not a command.
 """
 
 import asyncio

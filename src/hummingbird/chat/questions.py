@@ -45,7 +45,7 @@ class MenuChoice:
 
 
 class QuestionForm(Protocol):
-    """A kind of question; `parse_answer` raises UsageError for a text that is no answer to it."""
+    """A kind of question; `parse_answer` raises UsageError for a text that is not an answer to it."""
 
     @property
     def title(self) -> str:
@@ -286,7 +286,7 @@ class QuestionQueue:
             self._last_key = self._clock()
 
     def answer(self, text: str) -> None:
-        """Answer the open question. Raises UsageError for what is no answer to it; the question then stays open."""
+        """Answer the open question. Raises UsageError for what is not an answer to it; the question then stays open."""
         first = self._require_armed()
         self._resolve(first.form.parse_words(text) if first.wants_words else first.form.parse_answer(text))
 

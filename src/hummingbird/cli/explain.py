@@ -335,7 +335,7 @@ def _check_arguments(file: str | None, baseline: str | None, budget: int) -> Non
         raise UsageError("A baseline cannot come from standard input. Save it to a file, and name that.")
     if not EXCERPT_BYTES_LEAST <= budget <= EXCERPT_BYTES_MOST:
         raise UsageError(
-            f"A budget of {budget:,} bytes makes no sense. Choose one from {EXCERPT_BYTES_LEAST:,} to "
+            f"A budget of {budget:,} bytes is out of range. Choose one from {EXCERPT_BYTES_LEAST:,} to "
             f"{EXCERPT_BYTES_MOST:,}."
         )
 
@@ -346,7 +346,7 @@ def _read_baseline(path: str) -> Baseline:
         baseline.feed(piece)
         size += len(piece)
     if not size:
-        raise InputUnreadable(f"The baseline is useless: {source.empty_message()}")
+        raise InputUnreadable(f"The baseline cannot be used: {source.empty_message()}")
     baseline.feed(b"\n")  # a last line without its end counts too
     return baseline
 

@@ -60,7 +60,7 @@ def write_starting_files(folder: str, *, force: bool) -> int:
             _write_file(path, text, force=force)
             click.echo(f"Wrote {path}")
     except FileExistsError as error:
-        raise UsageError(f"{error.filename} came in the way meanwhile. {_CONFLICT_HINT}") from error
+        raise UsageError(f"{error.filename} appeared meanwhile. {_CONFLICT_HINT}") from error
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise PlatformError(f"{error.filename or place} cannot be written: {why}. Name another folder.") from error

@@ -275,9 +275,9 @@ def entry_lines(entry: JournalEntry) -> Iterator[str]:
         case CompactionSkipped():
             yield f"· no room was made: {entry.reason}"
         case CompactionUndone():
-            yield "· the last summary was taken back"
+            yield "· the last summary was undone"
         case TurnUndone():
-            yield f"· taken back: {shorten_line(' '.join(entry.text.split()), _MAX_CHARS)}"
+            yield f"· undone: {shorten_line(' '.join(entry.text.split()), _MAX_CHARS)}"
         case SessionRenamed(title=title):
             yield f"· renamed: {title}"
         case RunEnded():
@@ -445,7 +445,7 @@ async def _remove_each(catalog: SessionCatalog, wanted: Mapping[str, str]) -> in
 def _cutoff_time(text: str) -> float:
     seconds = parse_age(text)
     if seconds is None:
-        raise UsageError(f"--older-than {text!a} is no age: write a number and w, d, h or m, like 90d.")
+        raise UsageError(f"--older-than {text!a} is not an age: write a number and w, d, h or m, like 90d.")
     return time.time() - seconds
 
 

@@ -157,7 +157,7 @@ def parse_url(url: str) -> ParsedUrl:
     """
     _refuse_odd_characters(url)
     if (shape := _SHAPE.fullmatch(url)) is None:
-        raise UnusualUrlError("has a fragment (#)" if "#" in url else "is no http or https address")
+        raise UnusualUrlError("has a fragment (#)" if "#" in url else "is not an http or https address")
     scheme = shape[1].lower()
     host, port = _parse_authority(shape[2], _PORTS[scheme])
     return ParsedUrl(scheme, host, port, _normalize_path(shape[3] or "/"), _normalize_query(shape[4] or ""))

@@ -37,8 +37,8 @@ def explain_client_errors() -> Iterator[None]:
         ) from error
     except (ValueError, httpx2.InvalidURL):
         raise MissingSetting(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is no proxy's address: write it like http://proxy.example:3128, or "
-            "unset it."
+            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is not a proxy's address: write it like http://proxy.example:3128, "
+            "or unset it."
         ) from None
 
 

@@ -151,7 +151,7 @@ def _parse_error_text(error: Exception) -> str:
     """Describe an error without the line that a YAML parser may quote, which may hold a token."""
     if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
         lines = re.findall(r"line (\d+)", str(error))
-        return f"it is no YAML at line {lines[-1]}" if lines else "it is no YAML"
+        return f"it is not YAML at line {lines[-1]}" if lines else "it is not YAML"
     return error_text(error)
 
 
@@ -220,7 +220,7 @@ def _check_address(config: SingleConfig) -> None:
     except ValueError:
         pass
     raise ClusterUnusable(
-        f"The server of the context {config.context_name!r} is no address: write it like https://cluster.example:6443."
+        f"The server of the context {config.context_name!r} is not an address: write it like https://cluster.example:6443."
     )
 
 

@@ -68,7 +68,7 @@ def read_token(path: str) -> str:
     try:
         return Path(path).read_text("utf-8").strip()
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no text"
+        said = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ClusterUnusable(
             f"The kubeconfig's token file {path} cannot be read ({said}): log in again or fix tokenFile."
         ) from error

@@ -404,7 +404,7 @@ class UrlFetcher:
         try:
             onward = urljoin(str(target), location)
         except ValueError as error:
-            raise SourceRefused("The source redirects to what is no address; ask for something else.") from error
+            raise SourceRefused("The source redirects to what is not an address; ask for something else.") from error
         try:
             address = _build_url(self._admit(onward))
         except CallDenied as denied:
@@ -465,7 +465,9 @@ class UrlFetcher:
         except httpx2.LocalProtocolError:
             raise _unsendable_credential_error() from None  # the original error quotes the header
         except httpx2.UnsupportedProtocol as error:
-            raise SourceRefused(f"{printable_url(str(request.url))} is no http or https address; fix it.") from error
+            raise SourceRefused(
+                f"{printable_url(str(request.url))} is not an http or https address; fix it."
+            ) from error
         except _REQUEST_ERRORS as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise SourceUnavailable(

@@ -157,7 +157,7 @@ class ImportedHistory:
         """Return sentences about what was left out."""
         said = []
         if self.unknown_items:
-            said.append(f"left out {self.unknown_items} items that are no message of a user, the assistant or a tool")
+            said.append(f"left out {self.unknown_items} items that are not messages of a user, the assistant or a tool")
         if self.dropped_parts:
             said.append(f"left out {self.dropped_parts} parts that have no place in their message, images for example")
         return said

@@ -226,7 +226,7 @@ def strip_line_end(line: bytes) -> bytes:
 def file_problem(content: bytes) -> str:
     """Say why suggestions for this file cannot be checked; empty if they can."""
     if b"\0" in content:
-        return "the file is no text"
+        return "the file is not text"
     try:
         content.decode()
     except UnicodeDecodeError:

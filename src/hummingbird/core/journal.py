@@ -373,7 +373,7 @@ def _decode_error(line: bytes, number: int, error: Exception) -> JournalDamaged 
     version = seen.get("format")
     if isinstance(version, int) and version > JOURNAL_FORMAT:
         return _newer_format_error(version)
-    return JournalDamaged(f"Line {number} of the journal is no entry we know ({error}); restore it from a copy.")
+    return JournalDamaged(f"Line {number} of the journal is not an entry we know ({error}); restore it from a copy.")
 
 
 def _newer_format_error(version: int) -> SessionUnreadable:

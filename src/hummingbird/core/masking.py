@@ -61,7 +61,7 @@ class MaskRule:
     def match(self, text: bytes, start: int, *, fresh: bool) -> MaskMatch | None:
         """Return the secret that begins at `start`, or None.
 
-        `fresh`: the text before `start` has been masked, or there is none.
+        `fresh` says that nothing before `start` can be part of it: that text has been masked, or there is none.
         """
         raise NotImplementedError
 

@@ -136,7 +136,7 @@ class ViewReader:
         self._longest = longest
 
     def iter_spans(self, text: bytes, at: int) -> Iterator[tuple[int, int]]:
-        """Yield start and end of secrets from `at` on that are visible only in the view."""
+        """Yield start and end of the secrets from `at` on that only another spelling of the text shows."""
         for view in self._iter_views(text, at):
             for start, end in self._forms.iter_matches(view.text):
                 begins, ends = view.text_start(start), view.text_end(end)

@@ -332,7 +332,7 @@ def messages_from_chat(chat: Sequence[Any]) -> tuple[list[Message], list[str]]:
     for index, raw in enumerate(chat):
         message = _parse_message(raw)
         if message is None:
-            notes.append(f"dropped message {index}: {reprlib.repr(raw)} is no chat message")
+            notes.append(f"dropped message {index}: {reprlib.repr(raw)} is not a chat message")
             continue
         messages.append(message)
         if isinstance(message, AssistantMessage) and len(message.calls) < len(_raw_calls(raw)):

@@ -190,7 +190,7 @@ def _entry_paragraphs(entry: JournalEntry) -> Iterator[str]:
         case CompactionUndone():
             yield "> What the last summary stood for is in the model's view again."
         case TurnUndone():
-            yield "> The last message and what came of it were taken back: the model does not see them any more."
+            yield "> The last message and everything after it were undone: the model no longer sees them."
         case RunEnded(reason=reason, text=text, sentence=sentence, answered=answered):
             yield f"## Ended: {reason.value}" + (f"\n\n{sentence}" if sentence else "")
             if not answered:

@@ -141,7 +141,7 @@ class KubernetesListPage:
         if self._state is not _PageParserState.END:
             raise SourceResponseInvalid("A page of the list was cut off before its end.")
         if not self._has_items:
-            raise SourceResponseInvalid("A page of the list is no list: it has no items.")
+            raise SourceResponseInvalid("A page of the list is not a list: it has no items.")
 
     def remaining_items(self) -> Iterator[JsonObject]:
         """Yield the complete items of a page whose end will not come. Raises nothing."""
@@ -223,7 +223,9 @@ class KubernetesListPage:
 
     def _expect(self, letter: str, wanted: str, onward: _PageParserState) -> None:
         if letter != wanted:
-            raise SourceResponseInvalid(f"A page of the list is no list: {wanted!r} was expected and {letter!r} came.")
+            raise SourceResponseInvalid(
+                f"A page of the list is not a list: {wanted!r} was expected and {letter!r} came."
+            )
         self._position += 1
         self._state = onward
 
@@ -265,7 +267,7 @@ class KubernetesListPage:
         except json.JSONDecodeError as error:
             if error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _LONGEST_WORD:
                 raise _IncompleteJson from None
-            raise SourceResponseInvalid(f"A page of the list is no valid JSON ({error.msg}).") from error
+            raise SourceResponseInvalid(f"A page of the list is not valid JSON ({error.msg}).") from error
         except (ValueError, RecursionError) as error:  # numbers of thousands of digits, hostile nesting
             raise SourceResponseInvalid("A page of the list holds what no Kubernetes object holds.") from error
         if after == len(self._text) and not isinstance(value, dict | list | str):
@@ -279,7 +281,7 @@ class KubernetesListPage:
         elif key == "kind" and isinstance(value, str):
             self.kind = value
         elif key == "items" and value is not None:
-            raise SourceResponseInvalid("A page of the list has items that are no list.")
+            raise SourceResponseInvalid("A page of the list has items that are not lists.")
 
 
 def _constant_as_none(_constant: str) -> None:

@@ -117,7 +117,7 @@ def tool_name(server: str, tool: str, taken: Container[str] = ()) -> str:
 def _parse_schema(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     schema = raw.get("inputSchema")
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        raise ToolDefinitionError("its input schema is no JSON Schema of type 'object'")
+        raise ToolDefinitionError("its input schema is not a JSON Schema of type 'object'")
     schema = {"properties": {}, **schema}  # some providers refuse a schema without properties
     try:
         encoded = encode_json(schema)

@@ -273,7 +273,7 @@ class McpConnection:
         raise SourceUnavailable(
             f"{self._label} broke off during {tool}; it is unknown whether it took effect. Look before "
             "calling it again: "
-            "the next call starts the server anew."
+            "the next call starts the server again."
         )
 
     @property

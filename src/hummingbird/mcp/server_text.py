@@ -93,7 +93,7 @@ def _part_text(part: object) -> str:
             return f"[link: {' · '.join(_field_texts(part, 'name', 'uri', 'mimeType', 'description'))}]"
         case {"type": str(kind)}:
             return f"[a part of the kind {to_line(kind, 40)!r}, which cannot be shown]"
-    return "[a part that is no content of MCP]"
+    return "[a part that is not content of MCP]"
 
 
 def _describe_binary(what: str, part: object) -> str:

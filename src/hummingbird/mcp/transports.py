@@ -175,7 +175,7 @@ class McpStdioTransport:
         if not self._unreadable:
             return []
         first = self._trouble.quote(self._first_unreadable.decode("utf-8", "replace"), 80)
-        return [f"writes lines on its standard output that are no messages, which were skipped; the first: {first}"]
+        return [f"writes lines on its standard output that are not messages, which were skipped; the first: {first}"]
 
     def _describe_failure(self, error: BaseException | None) -> str:
         if self._has_too_many_unreadable_lines():

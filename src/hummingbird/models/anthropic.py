@@ -342,7 +342,7 @@ def decode_reply(answer: Any, request: ModelRequest, profile: ModelProfile) -> M
     """Turn an answer into a reply: text, readable thinking, calls, and the echo to replay.
 
     An answer with an unknown block cannot be replayed or acted on, but it was billed. It becomes a malformed reply that
-    keeps the usage. Raises ProviderReplyUnreadable if the answer is no message, or the error that it reports.
+    keeps the usage. Raises ProviderReplyUnreadable if the answer is not a message, or the error that it reports.
     """
     if has_error(answer) or (isinstance(answer, dict) and answer.get("type") == "error"):
         raise error_from_body(answer)

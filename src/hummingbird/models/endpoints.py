@@ -35,7 +35,7 @@ def host_of_url(base_url: str) -> str:
     host = (parts.hostname or "").rstrip(".").lower() if parts else ""
     if parts is None or parts.scheme not in {"http", "https"} or not host:
         raise UsageError(
-            f"The base URL {quote_url(base_url)} is no web address: write it like https://host.example/v1."
+            f"The base URL {quote_url(base_url)} is not a web address: write it like https://host.example/v1."
         )
     return host
 

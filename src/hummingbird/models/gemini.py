@@ -311,7 +311,7 @@ def _is_blocked(answer: dict[str, Any]) -> bool:
 
 
 def _candidate_parts(candidate: dict[str, Any]) -> list[Any]:
-    """Return the parts that are not empty. Content that is no list of parts counts as one unknown part."""
+    """Return the parts that are not empty. Content that is not a list of parts counts as one unknown part."""
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else content
     if parts is None:

@@ -152,8 +152,8 @@ def _assistant_message(message: AssistantMessage, profile: ModelProfile) -> dict
 
 
 def _tool_call(call: ToolCall) -> dict[str, object]:
-    # Arguments that are no JSON object are not sent back as the model wrote them: vLLM and llama.cpp parse those of old
-    # calls, and would answer 400 to every later request of the conversation (vllm#43995, vllm#48922).
+    # Arguments that are not a JSON object are not sent back as the model wrote them: vLLM and llama.cpp parse the
+    # arguments of old calls, and would answer 400 to every later request of the conversation (vllm#43995, vllm#48922).
     arguments = _json.encode(arguments_to_object(call.arguments)).decode()
     function = {"name": to_legal_name(call.name), "arguments": arguments}
     return {"id": to_chat_call_id(call.id), "type": "function", "function": function}
@@ -346,7 +346,7 @@ class ChatAssembler:
         if error := error_in_answer(self._server, content):
             raise error
         if not isinstance(content, Mapping):
-            raise ProviderReplyUnreadable(f"The stream of {self._server} has an event that is no chunk.")
+            raise ProviderReplyUnreadable(f"The stream of {self._server} has an event that is not a chunk.")
         self._usage = content.get("usage") or self._usage
         for choice in list_or_empty(content.get("choices")):
             if isinstance(choice, Mapping) and not choice.get("index"):

@@ -24,12 +24,12 @@ def token_count(counts: Any, key: str) -> int:
 
 
 def text_or_empty(value: Any) -> str:
-    """Return the text without lone surrogates; empty if the value is no text."""
+    """Return the text without lone surrogates; empty if the value is not text."""
     return replace_surrogates(value) if isinstance(value, str) else ""
 
 
 def list_or_empty(value: Any) -> list[Any]:
-    """Return the list; empty if the value is no list."""
+    """Return the list; empty if the value is not a list."""
     return value if isinstance(value, list) else []
 
 
@@ -137,7 +137,7 @@ def parse_error_details(answer: Any) -> ErrorDetails:
     return ErrorDetails(
         kind=shorten_line(replace_surrogates(str(error.get("status") or error.get("type") or "")), 60),
         text=str(error.get("message") or ""),
-        code=code if isinstance(code, int) and 400 <= code < 600 else None,  # other numbers are no HTTP status
+        code=code if isinstance(code, int) and 400 <= code < 600 else None,  # other numbers are not HTTP statuses
         reason=next((str(item["reason"]) for item in details if item.get("reason")), ""),
         retry_after_s=next((_parse_seconds(item["retryDelay"]) for item in details if item.get("retryDelay")), None),
     )

@@ -396,7 +396,7 @@ class SqsQueue:
             return  # it was deleted, or its visibility timeout has ended
 
     async def _ensure_open(self) -> "QueueFacts":
-        """Return what the queue is like, asked once. Raises QueueUnusable if it is no FIFO queue."""
+        """Return what the queue is like, asked once. Raises QueueUnusable if it is not a FIFO queue."""
         if self._facts is None:
             answer = await self._calls.call("get_queue_attributes", QueueUrl=self._url, AttributeNames=["All"])
             self._facts = _read_attributes(self._url, answer["Attributes"])
@@ -453,7 +453,7 @@ def _read_attributes(url: str, attributes: Any) -> QueueFacts:
 
 
 def _parse_redrive_policy(policy: str) -> tuple[str, int]:
-    """Return the ARN of the dead letters and the maxReceiveCount; nothing for what is no policy."""
+    """Return the ARN of the dead letters and the maxReceiveCount; nothing for what is not a policy."""
     try:
         raw = json.loads(policy or "{}")
         found = str(raw.get("deadLetterTargetArn", "")), int(raw.get("maxReceiveCount", 0))

@@ -500,4 +500,4 @@ def _decode_json(content: bytes, otherwise: JsonObject | None = None) -> Any:
     except ValueError as error:
         if otherwise is not None:
             return otherwise
-        raise ClusterUnreachableError("The cluster's answer is no JSON: is a proxy between you and it?") from error
+        raise ClusterUnreachableError("The cluster's answer is not JSON: is a proxy between you and it?") from error

@@ -47,7 +47,9 @@ def parse_cores(quantity: str) -> float:
 def _parse_quantity(quantity: str) -> Decimal:
     found = _QUANTITY.fullmatch(quantity)
     if found is None or not (amount := Decimal(found[1]) * _UNITS[found[2] or ""]):
-        raise UsageError(f"{shorten_line(quantity, 40)!r} is no amount for a sandbox: write it like 500m, 2 or 1Gi.")
+        raise UsageError(
+            f"{shorten_line(quantity, 40)!r} is not an amount for a sandbox: write it like 500m, 2 or 1Gi."
+        )
     return amount
 
 

@@ -39,9 +39,9 @@ def parse_event(body: bytes) -> GitLabEvent:
     try:
         raw = decode_json(body)
     except InvalidJson as error:
-        raise EventUnreadable("The webhook's body is no JSON: send it as GitLab does, without a template.") from error
+        raise EventUnreadable("The webhook's body is not JSON: send it as GitLab does, without a template.") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("object_kind"), str):
-        raise EventUnreadable("The webhook's body is no event of GitLab: it names no object_kind.")
+        raise EventUnreadable("The webhook's body is not an event of GitLab: it names no object_kind.")
     match raw["object_kind"]:
         case "pipeline":
             return _parse_pipeline(raw)

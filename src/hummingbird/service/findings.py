@@ -57,7 +57,7 @@ _SEVERITY_ORDER = tuple(Severity)
 class PublishedFindings:
     """What became of the findings.
 
-    `inline` are on their lines; `listed` are not, so their text belongs into the note. `batch` holds the drafts of some
+    `inline` are on their lines; `listed` are not, so their text belongs in the note. `batch` holds the drafts of some
     inline findings until it is released; `fingerprints` are those of the inline findings.
     """
 
@@ -215,7 +215,7 @@ def _build_draft(finding: ReviewFinding, marker: NoteMarker) -> NoteDraft:
 def findings_summary(published: PublishedFindings) -> str:
     """Return Markdown for the note, the most serious findings first, or an empty string.
 
-    Of findings on their lines only the beginning is repeated. The text holds the model's words, so it belongs into a
+    Of findings on their lines only the beginning is repeated. The text holds the model's words, so it belongs in a
     draft's `text`, which is sanitized.
     """
     parts = []

@@ -163,7 +163,7 @@ def _unreadable_choice_text(key: str, value: str) -> str:
     if key == MODEL:
         return f"`{MODEL}=` needs the name of a model directly behind it."
     if key == ITERATIONS:
-        return f"{quote_as_code(value)} is no number for `{ITERATIONS}`: write a whole number from 1."
+        return f"{quote_as_code(value)} is not a number for `{ITERATIONS}`: write a whole number from 1."
     return f"{quote_as_code(key)} is not an option: choose from {list_as_code((MODEL, ITERATIONS))}."
 
 

@@ -163,7 +163,7 @@ def is_nothing_found(text: str) -> bool:
 def early_end_text(outcome: RunOutcome) -> str:
     """Say that a run failed or that its report may be incomplete; empty for a complete answer.
 
-    Holds others' words, so it belongs into the part of a note that is sanitized.
+    Holds others' words, so it belongs in the part of a note that is sanitized.
     """
     if outcome.answered:
         why = outcome.sentence or _EARLY.get(outcome.reason, "")
@@ -176,7 +176,7 @@ def early_end_text(outcome: RunOutcome) -> str:
 def no_model_text(why: str) -> str:
     """Say that rules wrote the report because no model could be asked, and why; empty if that is not so.
 
-    Holds others' words, so it belongs into the part of a note that is sanitized.
+    Holds others' words, so it belongs in the part of a note that is sanitized.
     """
     return f"No model could be asked, so rules alone wrote this report: {_clause(why)}" if why else ""
 
@@ -184,7 +184,7 @@ def no_model_text(why: str) -> str:
 def failure_text(sentence: str, found: str) -> str:
     """Say that the run failed, and what was found so far.
 
-    Holds others' words, so it belongs into the part of a note that is sanitized.
+    Holds others' words, so it belongs in the part of a note that is sanitized.
     """
     return f"{_failure_sentence(sentence)}\n\n{findings_so_far_text(found)}"
 
@@ -204,7 +204,7 @@ def _clause(words: str) -> str:
 
 
 def retry_hint(order: WorkOrder, settings: Settings) -> str:
-    return f"To start anew, write `{settings.trigger_prefix} {order.workflow}` in a new comment."
+    return f"To start over, write `{settings.trigger_prefix} {order.workflow}` in a new comment."
 
 
 def session_expired_text(order: WorkOrder, settings: Settings) -> str:

@@ -43,7 +43,7 @@ def _ignore_reason_now(order: WorkOrder, merge_request: MergeRequestDetails, app
     """Apply the rules of the trigger to the merge request as it is now: the event may be hours old."""
     change = merge_request.change
     if order.cause is OrderCause.MERGE_REQUEST and change.draft:
-        return "the merge request is a draft by now"
+        return "the merge request is now a draft"
     by_actor = ignore_reason(applied, username=order.actor, branch=change.source_branch)
     return by_actor or ignore_reason(applied, username=merge_request.author, branch="")
 

@@ -241,7 +241,7 @@ def _decide_note(
     if note.author.id in bot_ids:
         return IgnoreDecision("we wrote the note ourselves")
     if _is_by_program(note, settings.session_marker_prefix):
-        return IgnoreDecision("a program wrote the note, for it begins with a hidden comment")
+        return IgnoreDecision("a program wrote the note: it begins with a hidden comment")
     said = parse_note(note.text, settings.trigger_prefix)
     if said.name is not None:
         return _decide_command(said.name, said, settings, here, can_ask)

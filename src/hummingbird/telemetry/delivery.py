@@ -50,7 +50,7 @@ def otlp_endpoint_from_env(environment: Mapping[str, str], ca_bundle: str = "") 
     url = name if variable == f"{_TRACES}ENDPOINT" else f"{name.removesuffix('/')}/{_PATH}"
     if not _is_http_url(url):
         raise MissingSetting(
-            f"{variable} is no address: write it like http://collector.example:4318, or unset it to send no traces."
+            f"{variable} is not an address: write it like http://collector.example:4318, or unset it to send no traces."
         )
     own_certificates, _ = _first_variable(environment, "CERTIFICATE")
     return OtlpEndpoint(url, variable, "" if own_certificates else ca_bundle)

@@ -1,6 +1,6 @@
 """Report bugs to Sentry, and nothing else.
 
-A bug is an exception that was logged as an error and is no HummingbirdError: problems that an operator, GitLab or a
+A bug is an exception that was logged as an error and is not a HummingbirdError: problems that an operator, GitLab or a
 provider must solve are only logged. A report holds the exception with its traceback, the log message, the ids of the
 work, and earlier warnings of the same work. Every text in it is masked.
 
@@ -121,7 +121,7 @@ def _create_client(dsn: str, version: str, before_send: Callable[[Any, Any], Any
         return Client(dsn=dsn, **options)
     except (BadDsn, ValueError) as error:
         raise MissingSetting(
-            "SENTRY_DSN is no DSN: copy it from the settings of the project in Sentry (Client Keys), or unset it."
+            "SENTRY_DSN is not a DSN: copy it from the settings of the project in Sentry (Client Keys), or unset it."
         ) from error
 
 

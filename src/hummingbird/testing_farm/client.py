@@ -211,7 +211,7 @@ def _xml_or_empty(value: Any) -> str:
 
 def _not_a_request_error() -> SourceResponseInvalid:
     return SourceResponseInvalid(
-        "Testing Farm's answer is no request: is api_url the address of its API, and nothing in between?"
+        "Testing Farm's answer is not a request: is api_url the address of its API, and nothing in between?"
     )
 
 
@@ -296,13 +296,15 @@ class FarmClient:
             return self.allow_list.admit(url)
         if not request_id:
             raise ArgumentsInvalid(
-                f"{printable_url(url)} is no whole address: give the whole one, or the request_id "
+                f"{printable_url(url)} is not a whole address: give the whole one, or the request_id "
                 "whose results.xml names it."
             )
         try:
             whole = urljoin(self.artifacts_folder(await self.get_request(request_id)), url)
         except ValueError as error:
-            raise ArgumentsInvalid(f"{printable_url(url)} is no address: copy it from results.xml as it is.") from error
+            raise ArgumentsInvalid(
+                f"{printable_url(url)} is not an address: copy it from results.xml as it is."
+            ) from error
         return self.allow_list.admit(whole)
 
     async def open_artifact(self, stack: AsyncExitStack, url: str, most_bytes: int) -> FetchedResponse:

@@ -157,7 +157,7 @@ def test_what_is_no_file_is_said_and_the_other_page_still_works(tmp_path: Path, 
     """A directory or a pipe in its place."""
     make(tmp_path / "MEMORY.md")
     memory = FileMemory(tmp_path)
-    assert "MEMORY.md is no file: move away" in memory.read().faults[0] or "directory" in memory.read().faults[0]
+    assert "MEMORY.md is not a file: move away" in memory.read().faults[0] or "directory" in memory.read().faults[0]
     with pytest.raises(UsageError, match=r"MEMORY\.md"):
         change(memory, MemoryKind.MEMORY, adding("new"))
     change(memory, MemoryKind.USER, adding("Ada"))

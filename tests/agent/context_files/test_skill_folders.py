@@ -51,7 +51,7 @@ def test_the_users_own_come_before_those_of_the_workspace(tmp_path: Path) -> Non
     [
         ("just text", "does not begin with front matter"),
         ("---\nname: x\n", "does not begin with front matter"),
-        ("---\n- a\n---\nb", "is no mapping"),
+        ("---\n- a\n---\nb", "is not a mapping"),
         ("---\n{]\n---\nb", "is not YAML"),
         ("---\ndescription: 2026-99-99\n---\nb", "is not YAML"),
         ("---\n" + "[" * 1000 + "\n---\nb", "too long"),

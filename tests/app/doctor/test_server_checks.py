@@ -75,4 +75,4 @@ def test_a_proxy_that_is_none_is_told(tmp_path: Path, gitlab: GitLabLab, monkeyp
     monkeypatch.setenv("ALL_PROXY", "nonsense://proxy.example")
     found = only(tried(server_checks, doctor_context(tmp_path, f"gitlab_url: {gitlab.url}")))
     assert found.standing is FAIL
-    assert "ALL_PROXY is no proxy's address" in found.sentence
+    assert "ALL_PROXY is not a proxy's address" in found.sentence

@@ -53,7 +53,7 @@ def test_nobody_at_the_address_is_one_sentence_without_its_password(tmp_path: Pa
 def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
     found = only(tried(telemetry_checks, doctor_context(tmp_path, "", environment={ENDPOINT: "collector:4318"})))
     assert (found.part, found.standing) == ("traces", FAIL)
-    assert "is no address" in found.sentence
+    assert "is not an address" in found.sentence
 
 
 def test_a_dsn_is_looked_at_and_nothing_is_sent(tmp_path: Path, collector: Collector) -> None:
@@ -64,7 +64,7 @@ def test_a_dsn_is_looked_at_and_nothing_is_sent(tmp_path: Path, collector: Colle
 
 def test_a_dsn_that_is_none_and_a_missing_extra_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = doctor_context(tmp_path, "", environment={"SENTRY_DSN": "nonsense"})
-    assert "SENTRY_DSN is no DSN" in only(tried(telemetry_checks, of)).sentence
+    assert "SENTRY_DSN is not a DSN" in only(tried(telemetry_checks, of)).sentence
     monkeypatch.delitem(sys.modules, "hummingbird.telemetry.sentry")
     monkeypatch.setitem(sys.modules, "sentry_sdk", None)
     found = only(tried(telemetry_checks, of))

@@ -113,7 +113,7 @@ def test_a_stranger_in_a_public_project_is_no_member(tmp_path: Path, gitlab: Git
     with role(gitlab, 0):
         found = tried(write_token_checks, on(gitlab, tmp_path, **{WRITER: gitlab.write_token}))
     assert by_part(found, gitlab.world.project.path) == [
-        (FAIL, f"The user of {WRITER} is no member: add it as Developer.")
+        (FAIL, f"The user of {WRITER} is not a member: add it as Developer.")
     ]
 
 

@@ -160,7 +160,7 @@ async def test_a_store_that_does_not_keep_conditions_is_told() -> None:
             return ObjectVersion(e_tag="any")
 
     careless = Careless.in_memory()
-    with pytest.raises(ObjectStoreUnusable, match="two hosts could go on with one session"):
+    with pytest.raises(ObjectStoreUnusable, match="two hosts could continue the same session"):
         await check_conditional_writes(careless)
     assert await careless.list_names("") == []
     await check_conditional_writes(BucketObjectStore.in_memory())

@@ -76,7 +76,7 @@ async def test_a_limit_that_lasts_too_long_is_not_waited_for(ask: Asking, lab: G
 
 
 async def test_an_expired_token_is_the_operators_affair(lab: GitLabLab) -> None:
-    sentence = "expired; whoever runs this must renew it; go on without"
+    sentence = "expired; whoever runs this must renew it; continue without"
     with source_at(lab.url, lab.expired_token) as ask, pytest.raises(CredentialRefused, match=sentence) as no:
         await ask.output("get_mr_details", mr_iid=7)
     assert lab.expired_token not in str(no.value)

@@ -136,7 +136,7 @@ async def test_silence_in_the_middle_of_a_body_is_silence(stage: Stage, monkeypa
     monkeypatch.setattr("hummingbird.gitlab.read.client.SOURCE_STALL_S", 0.2)
     stage.answers = [Answer(body=body)]
     async with session_at(stage.url) as session:
-        with pytest.raises(SourceUnavailable, match="did not come in time"):
+        with pytest.raises(SourceUnavailable, match="did not arrive in time"):
             await session.reader.get("/x")
     still.set()
     assert len(stage.asked) == SOURCE_SILENT_ATTEMPTS

@@ -1,4 +1,4 @@
-"""`hummingbird chat -q` and pipes: exit codes, lines of JSON, megabytes that are no text."""
+"""`hummingbird chat -q` and pipes: exit codes, lines of JSON, megabytes that are not text."""
 
 import os
 import signal

@@ -168,7 +168,7 @@ class Stage:
         self.ask(lambda world: webhook_sender(world)(change_from_declaration(world, declared)))
 
     def outsider(self, username: str = "eve") -> User:
-        """Somebody who is no member, with a token."""
+        """Somebody who is not a member, with a token."""
 
         def come(world: GitLabWorld) -> User:
             user = User(max(each.id for each in world.users) + 1, username, username.capitalize())

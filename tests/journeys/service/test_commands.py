@@ -37,7 +37,7 @@ async def test_a_command_has_placeholder_and_result_in_its_own_thread_and_its_ov
         ("/hummingbird analyse-failures", ("There is no workflow", "Did you mean `analyze-failures`?")),
         ("/hummingbird help", ("These workflows are for this project", "`code-review`", "`max_iterations=NUMBER`")),
         ("/hummingbird", ("These workflows are for this project",)),
-        ("/hummingbird code-review max_iterations=no", ("`no` is no number", "Nothing was started.")),
+        ("/hummingbird code-review max_iterations=no", ("`no` is not a number", "Nothing was started.")),
         ("/hummingbird code-review max_iterations=99999", ("is too much", "at most")),
         ("/hummingbird code-review model=other:thing", ("`other:thing`", "Nothing was started.")),
         ("/hummingbird code-review sandbox=none", ("`sandbox` is not an option",)),

@@ -57,7 +57,7 @@ async def test_a_failed_run_says_so_and_its_commit_is_looked_at_again(tmp_path: 
     assert failed.part is NoteKind.FAILED
     assert f"This run failed: The model {MODEL} needs an API key: set ANTHROPIC_API_KEY." in failed.body
     assert failed.session in failed.body
-    assert "To start anew, write `/hummingbird analyze-failures`" in failed.body
+    assert "To start over, write `/hummingbird analyze-failures`" in failed.body
     assert "reply in this thread" not in failed.body
     assert [note.part for note in notes[2:]] == [NoteKind.PLACEHOLDER, NoteKind.RESULT]
     assert "LogDifferTest" in notes[3].body

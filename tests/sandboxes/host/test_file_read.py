@@ -57,7 +57,7 @@ async def test_a_read_weighs_no_more_than_it_may(root: Path) -> None:
 
 async def test_what_is_no_text_is_named_or_replaced(root: Path) -> None:
     (root / "binary").write_bytes(b"\x7fELF\0\0")
-    assert "6 bytes that are no text" in await read(root, "binary")
+    assert "6 bytes that are not text" in await read(root, "binary")
     (root / "latin").write_bytes(b"gr\xfc\xdfe\r\n")
     text = await read(root, "latin")
     assert "gr\ufffd\ufffde" in text

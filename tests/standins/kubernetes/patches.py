@@ -20,7 +20,7 @@ def patched(target: Raw, patch: Any, media_type: str) -> Raw:
     if media_type not in {MERGE, STRATEGIC}:
         raise media_type_error(media_type, (STEPS, MERGE, STRATEGIC))
     if not isinstance(patch, dict):
-        raise bad_request_error("cannot unmarshal a patch that is no object")
+        raise bad_request_error("cannot unmarshal a patch that is not an object")
     if media_type == STRATEGIC:
         _refuse_lists(patch)
     merged = _merged(target, patch)

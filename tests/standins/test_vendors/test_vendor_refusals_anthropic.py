@@ -123,7 +123,7 @@ def split_answers(body: dict[str, Any]) -> None:
         case("history with calls but no tools", "must define tools", cut("tools")),
         case("history with calls but empty tools", "must define tools", put("tools", [])),
         case("call whose name no tool can have", "should match pattern", put("messages.1.content.1.name", "a b")),
-        case("input is no object", "valid dictionary", put("messages.1.content.1.input", '{"path": "a"}')),
+        case("input is not an object", "valid dictionary", put("messages.1.content.1.input", '{"path": "a"}')),
         case("call without id", "tool_use.id: Field required", cut("messages.1.content.1.id")),
         case("result without id", "tool_use_id: Field required", cut("messages.2.content.0.tool_use_id")),
         case(

@@ -114,7 +114,7 @@ def two_calls(body: dict[str, Any]) -> None:
             insert(1, {"role": "model", "parts": [{"text": "hm"}]}),
         ),
         case(
-            "response is no object",
+            "response is not an object",
             "function_response.response",
             put("contents.2.parts.0.functionResponse.response", "text"),
         ),

@@ -28,7 +28,7 @@ class Call:
 
     @property
     def arguments_object(self) -> dict[str, Any] | None:
-        """The arguments as an object, or None where the text is no JSON object."""
+        """The arguments as an object, or None where the text is not JSON object."""
         if not isinstance(self.arguments, str):
             return dict(self.arguments)
         try:

@@ -85,7 +85,7 @@ def _read_bytes(path: Path, most_bytes: int) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise InputUnreadable(f"{path} is no file: move away what is in its place.")
+            raise InputUnreadable(f"{path} is not a file: move away what is in its place.")
         return file.read(most_bytes)
 
 
@@ -218,7 +218,7 @@ class SkillFolders:
             return
         try:
             if not Path(os.path.realpath(folder / SKILL_FILE_NAME)).is_relative_to(os.path.realpath(root)):
-                raise InputUnreadable("it is a link that leads out of the folder of skills")
+                raise InputUnreadable("it is a link that leads out of the skills folder")
             page = _read_skill(folder)
             if page.name in scan.found:
                 raise InputUnreadable(f"there is another skill {page.name} in {scan.found[page.name][1]}")
@@ -287,7 +287,7 @@ def _parse_front_matter(text: str) -> dict[object, object]:
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         raise InputUnreadable(f"the front matter of its {SKILL_FILE_NAME} is not YAML") from error
     if not isinstance(found, dict):
-        raise InputUnreadable(f"the front matter of its {SKILL_FILE_NAME} is no mapping")
+        raise InputUnreadable(f"the front matter of its {SKILL_FILE_NAME} is not a mapping")
     return found
 
 

@@ -399,7 +399,7 @@ def _encode_arguments(name: str, arguments: Mapping[str, Any]) -> str:
     try:
         return encode_json(dict(arguments)).decode()
     except InvalidJson as error:
-        raise ArgumentsInvalid(f"Arguments of {shorten_line(name, 80)} are no JSON object: {error}.") from error
+        raise ArgumentsInvalid(f"Arguments of {shorten_line(name, 80)} are not a JSON object: {error}.") from error
 
 
 async def _run_all(works: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -73,7 +73,7 @@ class ClarifyTool:
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         question = replace_surrogates(arguments["question"]).strip()
         if not question or self._clarifier is None:
-            raise ArgumentsInvalid("There is no question, or nobody to ask: go on with what you know.")
+            raise ArgumentsInvalid("There is no question, or nobody to ask: continue with what you know.")
         choices = [" ".join(replace_surrogates(choice).split()) for choice in arguments.get("choices", ())]
         answer = await self._clarifier.clarify(question, list(dict.fromkeys(filter(None, choices))))
         said = replace_surrogates(answer).strip()

@@ -106,7 +106,7 @@ class SuggestionTester:
         if why := file_problem(content):
             raise SuggestionUntested(why)
         if not _matches_diff(content, change, path, diff):
-            raise SuggestionUntested("the file is another one by now")
+            raise SuggestionUntested("the file has changed meanwhile")
         if why := edit_problem(content, change):
             raise _not_applicable_error(why)
         taken = self._taken.get(path, [])
@@ -186,7 +186,7 @@ NAME = "report_finding"
 DESCRIPTION = f"""\
 Reports one finding on one line of the merge request's diff, for people to read beside that line. Nothing is shown \
 before the work is done. Call it once for each finding, the most serious first, at most {FINDINGS} times in all. A \
-line that the diff does not show cannot carry one: what concerns such a line belongs into your answer. You are told if \
+line that the diff does not show cannot carry one: what concerns such a line belongs in your answer. You are told if \
 the line is wrong, or if the same was reported before; then leave it at that.\
 """
 SCHEMA = {
@@ -308,7 +308,7 @@ class ReportFindingTool:
         if finding.path not in self._diff:
             raise ArgumentsInvalid(
                 "The diff has no such file. Name it as the diff does, from the root of the repository; what concerns "
-                "a file that was not changed belongs into your answer."
+                "a file that was not changed belongs in your answer."
             )
         spot = self._diff.find_position(finding.path, finding.line, old=finding.old)
         if spot is None:
@@ -324,12 +324,12 @@ class ReportFindingTool:
         if not finding.first_line:
             return
         if finding.suggestion is None or finding.first_line > finding.line:
-            raise ArgumentsInvalid("first_line goes with a suggestion, and is not below line; leave it away otherwise.")
+            raise ArgumentsInvalid("first_line goes with a suggestion, and is not below line; leave it out otherwise.")
         if finding.lines_above > SUGGESTION_ABOVE:
             raise ArgumentsInvalid(f"A suggestion replaces at most {SUGGESTION_ABOVE} lines above the one it is on.")
         lines = range(finding.first_line, finding.line)
         if missing := [line for line in lines if self._diff.find_position(finding.path, line) is None]:
-            raise ArgumentsInvalid(f"Line {missing[0]} is not in the diff, so that it cannot be replaced.")
+            raise ArgumentsInvalid(f"Line {missing[0]} is not in the diff, so it cannot be replaced.")
 
     def _wrong_line_message(self, finding: ReviewFinding) -> str:
         side, other = ("old", "new") if finding.old else ("new", "old")
@@ -345,15 +345,15 @@ class ReportFindingTool:
             end = "was resolved by somebody" if one.resolved else "is still open"
             if one.dismissed:
                 raise CallDenied(
-                    "Dismissed: a developer said of an earlier finding on this line that nothing will be done about "
-                    "it. Do not bring it up again, in your answer neither."
+                    "Dismissed: a developer has decided to do nothing about an earlier finding on this line. "
+                    "Do not bring it up again, not even in your answer."
                 )
             raise CallDenied(
-                f"Already reported: an earlier finding on this line {end}, and nothing is said twice. If this is quite "
-                "another matter, say it in your answer."
+                f"Already reported: an earlier finding on this line {end}, and each is reported once. If this is a "
+                "different matter, say so in your answer."
             )
         if one := find_repeated(finding, code, self._own, in_other_words=False):
-            raise CallDenied(f"Already reported: you have said this of line {one.line}. Once is enough.")
+            raise CallDenied(f"Already reported: you have said this about line {one.line}. Once is enough.")
         if len(self._findings) >= FINDINGS:
             raise CallDenied(f"There are {FINDINGS} findings already, and more are not taken. Write your answer.")
 

@@ -249,7 +249,7 @@ async def _ask_safely(asker: PermissionAsker, question: PermissionQuestion) -> P
         if isinstance(answer, PermissionAnswer):
             scope = None if answer.scope is None else GrantScope(answer.scope)
             return PermissionAnswer(scope, str(answer.words), bool(answer.takes_offer))
-        return PermissionAnswer(None, f"what came was no answer but {type(answer).__name__}")
+        return PermissionAnswer(None, f"the reply was not an answer but {type(answer).__name__}")
     except BaseException as error:  # border: an asker is somebody's code; one that fails has not said yes
         if is_outside_interrupt(error):
             raise

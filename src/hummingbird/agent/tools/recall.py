@@ -353,7 +353,7 @@ class RecallTool:
         text = self._secrets.mask(replace_surrogates(said.text))
         part = text[offset : offset + RECALL_TEXT_CHARS]
         end = offset + len(part)
-        left = f"\n[characters {offset} to {end} of {len(text)}; go on with offset {end}]" if end < len(text) else ""
+        left = f"\n[characters {offset} to {end} of {len(text)}; continue with offset {end}]" if end < len(text) else ""
         return f"{_text_label(said)}\n{part}{left}"
 
     def _build_result(self, text: str, said: str) -> ReadyText:

@@ -155,7 +155,7 @@ class SandboxExecTool:
                 done = await sandbox.exec(arguments["command"], timeout_s=limit)
         except SandboxBroken as error:
             raise SandboxBroken(
-                f"The sandbox broke, so nothing is known of the command's outcome. {error} Your next call gets a new "
+                f"The sandbox broke, so the command's outcome is unknown. {error} Your next call gets a new "
                 "one, with your files as far as they were saved."
             ) from error
         return ReadyText(await self._describe_result(done, limit))
@@ -196,7 +196,7 @@ class SandboxExecTool:
             fields[f"{stream.name}_file"] = path
         fields[f"{stream.name}_bytes"] = stream.size
         if stream.binary:
-            return f"{stream.name}: {stream.size} bytes that are no text; {where}"
+            return f"{stream.name}: {stream.size} bytes that are not text; {where}"
         seen = await self._preview_stream(stream, path)
         if seen.whole:
             fields[f"{stream.name}_lines"] = seen.passing.lines
@@ -405,7 +405,7 @@ def resolve_path(path: str) -> str:
     found = posixpath.normpath(posixpath.join(SANDBOX_ROOT, path))
     if not found.startswith(f"{SANDBOX_ROOT}/") or not path.isprintable() or path.endswith("/"):
         raise ArgumentsInvalid(
-            f"{shorten_line(path, 200)!r} is no path for a file below {SANDBOX_ROOT}; choose one there."
+            f"{shorten_line(path, 200)!r} is not a path for a file below {SANDBOX_ROOT}; choose one there."
         )
     if f"{found}/".startswith(f"{SPILL_FOLDER}/"):
         raise ArgumentsInvalid(

@@ -274,7 +274,7 @@ SAVE_ERRORS = (SandboxBroken, SandboxUnavailable, CommandFailed)
 class SpillShape:
     """The shape for sessions with a sandbox.
 
-    `max_inline_bytes` is the workflow's own limit for one output; a command has two.
+    `max_inline_bytes` is the workflow's own limit for one output; a command has two outputs, stdout and stderr.
     """
 
     def __init__(

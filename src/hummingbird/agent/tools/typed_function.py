@@ -135,7 +135,9 @@ def as_tool(offered: Tool | Callable[..., object]) -> Tool:
         return offered  # type: ignore[return-value]  # what has a specification is a tool
     unknown: object = offered
     if not callable(unknown) or isinstance(unknown, type):
-        raise UsageError(f"{shorten_line(repr(offered), 80)} is no tool: give a function, or what @tool makes of one.")
+        raise UsageError(
+            f"{shorten_line(repr(offered), 80)} is not a tool: give a function, or what @tool makes of one."
+        )
     return tool(unknown)
 
 

@@ -224,7 +224,7 @@ async def check_conditional_writes(objects: VersionedObjectStore) -> None:
         await objects.delete(name)
     if first is None or third is None or second or fourth:
         raise ObjectStoreUnusable(
-            "The store writes whatever the condition says, so two hosts could go on with one session: use one that "
+            "The store writes whatever the condition says, so two hosts could continue the same session: use one that "
             "keeps If-None-Match and If-Match, as S3, Google and Azure do."
         )
 

@@ -311,7 +311,7 @@ def write_token_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
 
 
 def project_token_variables(context: DoctorContext) -> list[str]:
-    """Return the variables that hold a single project's token, also of projects that the configuration does not name."""
+    """Return the variables that hold a single project's token, whether or not the configuration names the project."""
     prefix = f"{ORCHESTRATOR_VARIABLE}_"
     return sorted(name for name in context.environment if name.startswith(prefix) and context.value(name))
 
@@ -355,14 +355,14 @@ def _has_internal_notes(context: DoctorContext, project: str) -> bool:
 def _judge_role(level: int, variable: str, *, internal: bool) -> tuple[CheckStatus, str]:
     name = _ROLE_NAMES.get(level, "Owner" if level >= MAINTAINER else f"level {level}")
     if not level:
-        return CheckStatus.FAIL, f"The user of {variable} is no member: add it as Developer."
+        return CheckStatus.FAIL, f"The user of {variable} is not a member: add it as Developer."
     if level < REPORTER:
         why = "cannot write internal notes" if internal else "sees too little"
         return CheckStatus.FAIL, f"The user of {variable} is {name}, who {why}: make it Developer."
     if level < DEVELOPER:
         return (
             CheckStatus.WARN,
-            f"The user of {variable} is {name}, who resolves no threads of others: make it Developer.",
+            f"The user of {variable} is {name}, who cannot resolve other people's threads: make it Developer.",
         )
     if level >= MAINTAINER:
         return CheckStatus.WARN, f"The user of {variable} is {name}, more than it needs: make it Developer."

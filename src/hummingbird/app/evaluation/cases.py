@@ -174,7 +174,7 @@ class _CaseObject:
     def __init__(self, case: str, raw: Any, where: str) -> None:
         self._case, self._where, self._raw = case, where, raw
         if not isinstance(raw, dict):
-            raise self.fault("is no object")
+            raise self.fault("is not an object")
 
     def fault(self, what: str, key: str = "") -> UsageError:
         return UsageError(f"case.json of {self._case}: {self._where}{f'.{key}' if key else ''} {what}. Fix it.")
@@ -186,7 +186,7 @@ class _CaseObject:
     def get_typed(self, kind: type[Value], key: str, otherwise: Any) -> Any:
         found = self._raw.get(key, otherwise)
         if found is not otherwise and type(found) is not kind:
-            raise self.fault(f"is no {_TYPE_NAMES[kind]}", key)
+            raise self.fault(f"is not {_TYPE_NAMES[kind]}", key)
         return found
 
     def get_list(self, key: str) -> list[Any]:
@@ -198,7 +198,7 @@ class _CaseObject:
     def get_texts(self, key: str) -> tuple[str, ...]:
         found = self.get_list(key)
         if not all(isinstance(one, str) and one for one in found):
-            raise self.fault("is no list of texts", key)
+            raise self.fault("is not a list of texts", key)
         return tuple(found)
 
     def get_enum(self, kind: type[Value], key: str) -> Value | None:
@@ -212,4 +212,4 @@ class _CaseObject:
             raise self.fault(f"is none of {known}", key) from error
 
 
-_TYPE_NAMES: Mapping[type, str] = {str: "text", bool: "true or false", int: "number", list: "list"}
+_TYPE_NAMES: Mapping[type, str] = {str: "text", bool: "true or false", int: "a number", list: "a list"}

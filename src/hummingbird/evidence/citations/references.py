@@ -144,7 +144,7 @@ _LETTERS_AND_DIGITS = re.compile(r"(?=.*[A-Za-z])(?=.*\d)[A-Za-z0-9]{20,}")
 def is_plain_link(address: str) -> bool:
     """Tell whether an address is a plain https one that could not carry data away.
 
-    What could: a query, a user, a port, an address in numbers, and long pieces that are no words.
+    What could: a query, a user, a port, an address in numbers, and long pieces that are not words.
     """
     try:
         parts = urlsplit(address)
@@ -179,7 +179,7 @@ class LinkChecker:
     """Checks and rewrites links, and counts them.
 
     `known` are addresses from the configuration. With `marks`, a wrong link stays and is marked; without `cites`, links
-    are no citations, and only what could carry data away is looked for.
+    are not citations, and only what could carry data away is looked for.
     """
 
     record: FetchedRecord
@@ -308,7 +308,7 @@ class LinkChecker:
         return text
 
     def _rewrite_bare_addresses(self, text: str) -> str:
-        """Rewrite addresses outside of links. In code spans they are no links, so there they are only marked."""
+        """Rewrite addresses outside of links. In code spans they are not links, so there they are only marked."""
         spans = [found.span() for found in _CODE.finditer(text)]
         ends = [(0, 0), *spans, (len(text), len(text))]
         pieces = []

@@ -96,7 +96,7 @@ class RecordedCall:
         return _split_parts(self.text.split("\n"), commands=self.grade is EvidenceGrade.PRINTED)
 
     def argument_lines(self) -> frozenset[str]:
-        """Return the lines that the model itself put into the call, which are no evidence if they come back."""
+        """Return the lines that the model itself put into the call, which are not evidence if they come back."""
         found = _all_strings(self.arguments)
         return frozenset(" ".join(line.split()) for text in found for line in text.split("\n"))
 

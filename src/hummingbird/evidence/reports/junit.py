@@ -247,7 +247,7 @@ def parse_seconds(text: str | None) -> float | None:
 
 
 ROOT_TAGS = frozenset({"testsuites", "testsuite", "testcase", "test-run", "test-results"})
-XUNIT_NET_ROOT_TAGS = frozenset({"assemblies", "assembly"})  # files that are no reports have these roots, too
+XUNIT_NET_ROOT_TAGS = frozenset({"assemblies", "assembly"})  # files that are not reports have these roots, too
 SUITE_TAGS = frozenset({"testsuite", "test-suite", "assembly", "collection"})
 CASE_TAGS = frozenset({"testcase", "test-case"})
 TRUNCATED = "It is truncated: it ends before its last element is closed."

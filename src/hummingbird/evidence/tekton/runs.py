@@ -97,7 +97,7 @@ class TektonRun:
 
 @dataclass(frozen=True, slots=True)
 class TektonObjects:
-    """The runs found in some JSON; `recognised` is false if it is no Tekton object at all."""
+    """The runs found in some JSON; `recognised` is false if it is not a Tekton object at all."""
 
     recognised: bool
     runs: tuple[TektonRun, ...] = ()

@@ -63,7 +63,7 @@ READ_POLICY = RetryPolicy(
     SOURCE_ATTEMPTS, SOURCE_SILENT_ATTEMPTS, SOURCE_DELAY_S, SOURCE_RETRY_AFTER_CAP_S, SOURCE_WAIT_S
 )
 _HEADERS = {"Accept": "*/*", "Accept-Encoding": "gzip", "User-Agent": "hummingbird"}
-_RENEW = "whoever runs this must renew it; go on without GitLab meanwhile"
+_RENEW = "whoever runs this must renew it; continue without GitLab meanwhile"
 # The model reads error sentences outside the fence that marks untrusted text. They therefore repeat only these stock
 # phrases of GitLab: any other text may hold a title, a file name or a proxy's page.
 _STOCK_PHRASE = re.compile(
@@ -101,15 +101,17 @@ def _failure_error(what: str, failed: RequestFailed) -> HummingbirdError:
         return SourceResponseInvalid(f"{what} broke off in the middle, or cannot be read: ask once more.")
     if kind is FailureKind.ELSEWHERE:
         return SourceRefused(
-            "GitLab led to another host, and was not followed there with its token: go on without this."
+            "GitLab led to another host, and was not followed there with its token: continue without this."
         )
     if failed.silent:
-        return SourceUnavailable(f"{what} did not come in time, also when asked again. Try later or go on without.")
+        return SourceUnavailable(
+            f"{what} did not arrive in time, nor when asked again. Try later or continue without it."
+        )
     if kind in (FailureKind.NOT_SENT, FailureKind.HUNG_UP):
         return SourceUnavailable(
-            f"{what} did not come: GitLab cannot be reached, or hung up. Try later or go on without."
+            f"{what} did not arrive: GitLab cannot be reached, or hung up. Try later or continue without it."
         )
-    return SourceRefused(f"{what} could not be asked for ({failed.reason or kind.name}): go on without.")
+    return SourceRefused(f"{what} could not be asked for ({failed.reason or kind.name}): continue without it.")
 
 
 def _refusal_error(what: str, answer: GitLabHttpResponse) -> HummingbirdError:
@@ -167,7 +169,7 @@ def _is_success(status: int) -> bool:
     return 200 <= status < 300
 
 
-_UNEXPECTED_JSON = "GitLab's answer is not of the shape that its API promises: go on without it."
+_UNEXPECTED_JSON = "GitLab's answer is not of the shape that its API promises: continue without it."
 
 
 class GitLabReader:
@@ -288,7 +290,7 @@ class GitLabReader:
             return decode_lenient_json(answer.body)
         except InvalidJson as error:
             raise SourceResponseInvalid(
-                f"{self._what} came as something else than the JSON that GitLab's API promises: go on without."
+                f"{self._what} came as something other than the JSON that GitLab's API promises: continue without it."
             ) from error
 
 

@@ -111,7 +111,7 @@ class ObjectStorage:
     """The object stores that GitLab leads to, which never get our token.
 
     Those that the operator names may be in a private network; any other must be public and encrypted. Raises UsageError
-    for a name that is no address.
+    for a name that is not an address.
     """
 
     def __init__(self, named: tuple[str, ...], ca_bundle: str) -> None:
@@ -159,7 +159,7 @@ async def _stream_archive(
     except FetchRefused as refused:
         raise SourceRefused(
             f"The storage that GitLab keeps the artifacts of job {job_id} in did not give them out "
-            f"({refused.status}): go on without their list."
+            f"({refused.status}): continue without their list."
         ) from refused
     except CallDenied as denied:
         raise SourceRefused(
@@ -184,7 +184,7 @@ async def _list_files(
 def read_directory(archive: IO[bytes]) -> list[JsonObject]:
     """Return the files of an archive, those first that tell of a failure.
 
-    Raises SourceResponseInvalid for what is no archive, and for a directory that is larger than anybody reads.
+    Raises SourceResponseInvalid for what is not an archive, and for a directory that is larger than anybody reads.
     """
     _check_directory(archive)
     try:
@@ -208,7 +208,7 @@ def read_directory(archive: IO[bytes]) -> list[JsonObject]:
     return sorted(files, key=lambda one: ("kind" not in one, one["path"]))
 
 
-_NO_ARCHIVE = "The artifacts are no zip archive that can be read: go on without their list."
+_NO_ARCHIVE = "The artifacts are not a zip archive that can be read: continue without their list."
 
 
 def _kind(name: str) -> JsonObject:

@@ -86,7 +86,7 @@ class _BlockWriter:
                     yield paragraph
                 continue
             for block in group:
-                assert isinstance(block, HtmlElement), "text is no block"
+                assert isinstance(block, HtmlElement), "text is not a block"
                 yield from self.write_block(block, other_bullet=block.name == last_list)
                 last_list = block.name if block.name in ("ul", "ol") and block.name != last_list else ""
 

@@ -72,7 +72,7 @@ def parameter_invalid(parameter: str, why: str = "is invalid") -> GitLabErrorRes
 
 
 def not_well_formed() -> GitLabErrorResponse:
-    """Return the proxy's error for bytes that are no UTF-8, NUL, or parameters that contradict each other."""
+    """Return the proxy's error for bytes that are not UTF-8, NUL, or parameters that contradict each other."""
     return GitLabErrorResponse(400, "Bad Request")
 
 

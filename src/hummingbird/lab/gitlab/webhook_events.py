@@ -97,7 +97,7 @@ def event_from_declaration(
     """
     event = next(events_for_change(world, change_from_declaration(world, declared), release), None)
     if event is None:
-        raise ValueError(f"GitLab sends no event for {dict(declared)!r}: declare a note that is no system note.")
+        raise ValueError(f"GitLab sends no event for {dict(declared)!r}: declare a note that is not a system note.")
     key = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{world.url} {sorted(declared.items())}"))
     return delivery_headers(world, event.name, key, key, release, token=token), event.body
 
@@ -126,7 +126,9 @@ def change_from_declaration(world: GitLabWorld, declared: Mapping[str, Any]) -> 
         )
     found = next((note for note in mr.notes if note.id == declared.get("note")), None)
     if kind != "note" or found is None:
-        raise ValueError(f"{dict(declared)!r} is no event: declare a pipeline, a merge_request or a note that exists.")
+        raise ValueError(
+            f"{dict(declared)!r} is not an event: declare a pipeline, a merge_request or a note that exists."
+        )
     return WorldChange("note", declared.get("action", "create"), found, world.user(found.author_id), project, mr)
 
 

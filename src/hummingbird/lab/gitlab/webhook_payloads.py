@@ -135,7 +135,7 @@ def label(project: LabProject, title: str) -> Raw:
 
 
 def label_id(title: str) -> int:
-    """Return the same id for the same title; labels are no records here."""
+    """Return the same id for the same title; labels are not records here."""
     return int.from_bytes(hashlib.sha256(title.encode()).digest()[:3], "big") + 1
 
 
@@ -395,7 +395,7 @@ STATUS_DETAILS = {"success": "passed"}
 
 
 def pipeline_event(world: GitLabWorld, run: Pipeline) -> Raw:
-    """Return the event. External statuses and bridges are no builds, and it lacks the merge request's head."""
+    """Return the event. External statuses and bridges are not builds, and it lacks the merge request's head."""
     project = world.project_by_id(run.project_id)
     mr = next((each for each in world.merge_requests if each.id == run.merge_request_id), None)
     return {

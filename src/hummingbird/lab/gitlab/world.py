@@ -144,7 +144,7 @@ class GitLabWorld:
         return next((each for each in self.pipelines if each.id == pipeline_id), None)
 
     def access_level(self, user: User | None, project: LabProject) -> int:
-        """Return the effective access level, 0 for those who are no members."""
+        """Return the effective access level, 0 for those who are not members."""
         member = project.members.get(user.id) if user else None
         return member.access_level if member else 0
 

@@ -130,7 +130,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """What a request asks for; `resource` is empty for paths that are no resource: discovery, version, health."""
+    """What a request asks for; `resource` is empty for paths that are not resources: discovery, version, health."""
 
     method: str
     path: str
@@ -197,14 +197,14 @@ SANDBOX_RULES: Rules = {
 }
 ANONYMOUS = "system:anonymous"
 _OPEN_TO_ALL = {"/version", "/healthz", "/livez", "/readyz"}
-_DISCOVERY = ("/api", "/apis")  # and paths below them that are no resource
+_DISCOVERY = ("/api", "/apis")  # and paths below them that are not resources
 
 GROUPS = {"namespaces": "", "pods": "", "deployments": "apps", "replicasets": "apps"}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """One request as authorisation saw it; `resource` is named as in roles, or is the path of what is no resource."""
+    """One request as authorisation saw it; `resource` is named as in roles, or is the path if it is not a resource."""
 
     verb: str
     resource: str

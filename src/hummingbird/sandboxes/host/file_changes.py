@@ -220,16 +220,14 @@ class ChangeHistory:
         A change that cannot be taken back now moves to the other end, so that it does not block the others.
         """
         if not self._changes:
-            raise UsageError("There is no change of a file to take back.")
+            raise UsageError("There is no file change to undo.")
         change = self._changes.pop()
         try:
             self._revert(change)
         except (CommandFailed, OSError) as error:
             self._changes.appendleft(change)
             why = os_error_reason(error) if isinstance(error, OSError) else str(error)
-            raise UsageError(
-                f"The change of {change.path.display_path} was not taken back. {why.rstrip('.')}."
-            ) from error
+            raise UsageError(f"The change of {change.path.display_path} was not undone. {why.rstrip('.')}.") from error
         self._weight -= _change_size(change)
         self.position -= 1
         return change

@@ -55,7 +55,7 @@ class SafeFolder:
     def resolve(self, path: str) -> SafePath:
         """Check a path. Raises CommandFailed, which the model reads, if it is forbidden or not below the folder."""
         name = self._encode_path(path)
-        real = os.path.realpath(os.path.join(os.fsencode(self.root), name))  # noqa: PTH118 - names that are no text
+        real = os.path.realpath(os.path.join(os.fsencode(self.root), name))  # noqa: PTH118 - names that are not text
         below = os.path.relpath(real, os.fsencode(self.root))
         parts = () if below == b"." else tuple(below.split(b"/"))
         if parts[:1] == (b"..",):
@@ -113,7 +113,7 @@ class SafeFolder:
         try:
             if not stat.S_ISREG(os.fstat(at).st_mode):
                 raise CommandFailed(
-                    f"{spot.display_path} is no regular file but {file_kind(os.fstat(at).st_mode)}; it is left alone."
+                    f"{spot.display_path} is not a regular file but {file_kind(os.fstat(at).st_mode)}; leave it alone."
                 )
             yield at
         finally:

@@ -46,7 +46,7 @@ def main() -> None:
     except CommandFailed as error:
         search.fault = str(error)
     except re.error as error:
-        search.fault = f"The pattern is no regular expression: {error}. Escape it, or say that it is literal."
+        search.fault = f"The pattern is not a regular expression: {error}. Escape it, or say that it is literal."
     except (MemoryError, RecursionError, OverflowError):
         search.fault = "The pattern is too large to be used. Make it simpler."
     search.emit(over=True, files=search.files, skipped=search.skipped, more=search.more, fault=search.fault)
@@ -134,7 +134,7 @@ class _SearchRun:
                 yield name
 
     def _walk_folder(self, start: SafePath) -> Iterator[bytes]:
-        top = os.path.join(os.fsencode(self.folder.root), *start.parts)  # noqa: PTH118 - names that are no text
+        top = os.path.join(os.fsencode(self.folder.root), *start.parts)  # noqa: PTH118 - names that are not text
         for folder, inner, names in os.walk(top):
             inner[:] = sorted(name for name in inner if name not in _VCS_FOLDERS)
             for name in sorted(names):

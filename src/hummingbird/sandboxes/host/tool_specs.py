@@ -73,8 +73,8 @@ TERMINAL_SPEC = ToolSpec(
     name="terminal",
     description=(
         "Runs a shell command (bash -c) on the user's own machine, in the workspace, once it is approved. Returns its "
-        "output and exit code. No input, no terminal; each command starts anew, so cd belongs into the same one. What "
-        "need not touch this machine belongs into the sandbox."
+        "output and exit code. No input, no terminal; each command starts afresh, so cd belongs in the same command. "
+        "What need not touch this machine belongs in the sandbox."
     ),
     schema={
         "type": "object",

@@ -214,7 +214,7 @@ _NUL_SCAN_BYTES = 1 << 16  # a NUL in this many bytes means binary, as git has i
 def format_lines(path: str, content: bytes, offset: int, limit: int | None) -> str:
     """Format lines with their numbers, from `offset` on, which counts from 1."""
     if b"\0" in content[:_NUL_SCAN_BYTES]:
-        return f"[{path}: {len(content)} bytes that are no text; look at it with a command such as file or xxd]"
+        return f"[{path}: {len(content)} bytes that are not text; look at it with a command such as file or xxd]"
     text = content.decode("utf-8", "replace")
     lines = text.split("\n")
     if lines[-1] == "":
@@ -226,7 +226,7 @@ def format_lines(path: str, content: bytes, offset: int, limit: int | None) -> s
     if "\r\n" in text:
         said += " Lines end in CR LF."
     if b"\xef\xbf\xbd" not in content and "\ufffd" in text:
-        said += " Some bytes are no UTF-8 and shown as \ufffd."
+        said += " Some bytes are not UTF-8 and shown as \ufffd."
     return "\n".join([f"[{said}]", *kept])
 
 
@@ -336,7 +336,7 @@ class Workspace:
     def _resolve(self, path: str) -> SafePath:
         spot = self.folder.resolve(path)
         if self._needs_canonical_path and (spot.display_path or ".") != path:
-            raise CommandFailed(f"{path} leads to {spot.display_path} by now; look again, and use that name.")
+            raise CommandFailed(f"{path} now leads to {spot.display_path}; look again, and use that name.")
         return spot
 
     def undo(self) -> str:

@@ -1,4 +1,4 @@
-"""Files come out through pipes; what is no file is refused and never waited for."""
+"""Files come out through pipes; what is not a file is refused and never waited for."""
 
 import asyncio
 from contextlib import aclosing

@@ -31,7 +31,7 @@ async def a_line_that_is_no_json_is_damage(stage: Stage) -> None:
 async def a_line_that_is_no_entry_is_damage(stage: Stage) -> None:
     await stage.told(OPENED, *said(1))
     await stage.change(lambda content: content + b'{"kind":"nobody_knows"}\n')
-    await _stays(stage, JournalDamaged, "Line 3 of the journal is no entry we know")
+    await _stays(stage, JournalDamaged, "Line 3 of the journal is not an entry we know")
 
 
 async def a_newer_format_is_told_as_one(stage: Stage) -> None:
