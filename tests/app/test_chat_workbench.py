@@ -77,7 +77,7 @@ async def test_the_model_knows_where_and_when_it_is(tmp_path: Path) -> None:
 async def test_changes_are_those_that_git_sees_and_no_program_of_the_repository_runs(tmp_path: Path) -> None:
     with home(tmp_path) as here:
         async with here.chat() as partner:
-            with pytest.raises(UsageError, match="no git repository"):
+            with pytest.raises(UsageError, match="not a git repository"):
                 await partner.workspace_diff()
             git(here.workspace, "init", "-q")
             (here.workspace / "a.txt").write_text("old\n")

@@ -187,7 +187,7 @@ async def git_diff(workspace: Path, environment: Mapping[str, str]) -> str:
     options = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD", "--", ".")
     code, diff = await _run_git(workspace, clean, *options)
     if code != 0:
-        raise UsageError("There is nothing to compare with: the workspace is no git repository with a commit.")
+        raise UsageError("There is nothing to compare with: the workspace is not a git repository with a commit.")
     _, names = await _run_git(workspace, clean, "ls-files", "--others", "--exclude-standard", "--", ".")
     return "\n".join([*filter(None, [diff.rstrip()]), *(f"new file: {name}" for name in names.splitlines())])
 

@@ -104,7 +104,7 @@ async def test_undo_takes_back_one_change_after_the_other(desk: Desk, tmp_path: 
     assert file.read_bytes() == b"one\r\n\xff"
     assert stat.S_IMODE(file.stat().st_mode) == 0o604
     assert desk.workspace.list_changed_files() == ()
-    with pytest.raises(UsageError, match="no change"):
+    with pytest.raises(UsageError, match="no file change to undo"):
         desk.workspace.undo()
 
 

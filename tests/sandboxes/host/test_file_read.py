@@ -61,7 +61,7 @@ async def test_what_is_no_text_is_named_or_replaced(root: Path) -> None:
     (root / "latin").write_bytes(b"gr\xfc\xdfe\r\n")
     text = await read(root, "latin")
     assert "gr\ufffd\ufffde" in text
-    assert "no UTF-8" in text
+    assert "not UTF-8" in text
     assert "CR LF" in text
     (root / "empty").touch()
     assert await read(root, "empty") == "[empty is empty.]"

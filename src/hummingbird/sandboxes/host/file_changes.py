@@ -241,9 +241,8 @@ class ChangeHistory:
         now = read_content(self.below, change.path)
         if now is None or now.digest != change.after_digest:
             raise CommandFailed(
-                f"{change.path.display_path} is no longer as it was left: put it right by hand. "
-                "Taking back goes on with the "
-                "change before that one"
+                f"{change.path.display_path} has changed since: put it right by hand. "
+                "The next undo continues with the change before that one"
             )
         if change.before is not None:
             write_content(self.below, change.path, change.before.text, now)
