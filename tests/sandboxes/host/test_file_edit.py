@@ -112,7 +112,7 @@ async def test_undo_leaves_a_file_alone_that_somebody_changed_since(desk: Desk, 
     await desk.edit("a", new="ours\n")
     await desk.edit("b", new="ours\n")
     (tmp_path / "b").write_text("somebody's\n")
-    with pytest.raises(UsageError, match="b is no longer as it was left: put it right by hand"):
+    with pytest.raises(UsageError, match="b has changed since: put it right by hand"):
         desk.workspace.undo()
     assert (tmp_path / "b").read_text() == "somebody's\n"
     assert desk.workspace.undo() == "a was new and is gone again."
