@@ -412,3 +412,7 @@ def test_a_task_elsewhere_cannot_pose_as_gitlabs_runner(excuse: str) -> None:
     assert judged_after(UNREAD, ("gitlab_get_job_log", {"job_id": 5}, log)).origin is FailureOrigin.INFRASTRUCTURE
     after = judged_after(facts, ("konflux_get_pod_log", {"pod": f"{RUN}-build-pod"}, log))
     assert after.origin is FailureOrigin.UNKNOWN
+
+
+def test_an_empty_log_tells_nothing_in_a_run_either() -> None:
+    assert judged_after(UNREAD, ("gitlab_get_job_log", {"job_id": 5}, "")) == judge_failures(UNREAD)

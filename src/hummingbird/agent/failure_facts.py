@@ -603,8 +603,9 @@ def _add_printed(report: FailedLog, printed: FailedLog) -> FailedLog:
     if not report.failures or not printed.excerpts:
         return printed if printed.failures else report
     first, *others = report.failures
-    lines = [*first.excerpt.split("\n", 1)[:1], printed.excerpts[0]]
-    if len(report.excerpts) == len(report.causes) == len(report.failures):  # no test's lines have been added yet
+    is_first = len(report.excerpts) == len(report.causes) == len(report.failures)  # no test's lines have been added yet
+    if is_first and printed.failures:
+        lines = [*first.excerpt.split("\n", 1)[:1], *(one.excerpt for one in printed.failures)]
         first = replace(first, excerpt="\n".join(lines)[:KNOWN_EXCERPT_CHARS])
     return replace(
         report,

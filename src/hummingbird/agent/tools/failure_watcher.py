@@ -172,7 +172,7 @@ class _OutputWatch:
         return ToolReading(
             tool=self._name,
             arguments=self._arguments,
-            log=None if self._log is None else self._log.build(),
+            log=None if self._log is None or self._log.is_empty else self._log.build(),
             records=tuple(self._records),
             requests=tuple(self._requests.ids),
             whole=self._whole,
