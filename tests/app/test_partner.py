@@ -333,7 +333,7 @@ async def test_an_image_is_sent_and_still_there_in_another_process_and_when_it_i
             await partner.undo_message()
             await partner.say(await partner.undo_message())
     assert [blocks(number) for number in range(3)] == [["image", "text"]] * 3
-    assert named == "[image 1: shot.png, 60 bytes]"
+    assert named == "[image 1: shot.png, 58 bytes]"
 
 
 async def test_a_model_that_takes_no_images_and_a_session_that_is_full_of_them_say_so(

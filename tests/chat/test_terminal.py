@@ -478,3 +478,27 @@ def test_keys_that_people_know_from_other_agents(window: Windows) -> None:
     bird.wait_for(lambda seen: "Go back to" not in seen)
     bird.press("Up")
     bird.wait_for(lambda seen: "› one\n  two" in seen)
+
+
+def test_ctrl_c_clears_what_was_typed_since_the_last_one_and_does_not_leave(window: Windows) -> None:
+    bird = window()
+    for text in ("one", "two"):
+        bird.type(text)
+        bird.wait_for(f"› {text}")
+        bird.press("C-c")
+        bird.wait_for(lambda seen: seen.rstrip().splitlines()[-2].strip() == "›")
+    bird.send("still here")
+    bird.wait_for("heard 10 characters: still here")
+
+
+def test_up_takes_back_what_waits_so_that_it_can_be_changed(window: Windows) -> None:
+    bird = window()
+    bird.send("slow 60")
+    bird.wait_for("word9 ")
+    bird.send("too early")
+    bird.wait_for("queued: too early")
+    bird.press("Up")
+    bird.wait_for(lambda seen: "queued:" not in seen and "› too early" in seen)
+    bird.press("C-c")
+    bird.wait_for("■ interrupted")
+    assert "heard" not in bird.all()

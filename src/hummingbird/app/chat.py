@@ -268,7 +268,9 @@ class ChatPartner:
             raise UsageError(
                 f"The images of this session have more than {SESSION_IMAGE_BYTES:,} bytes: go on in a /new one."
             )
-        named = f"[image {len(self._images) + 1}: {image.name}, {len(image.data) * 3 // 4:,} bytes]"
+        named = (
+            f"[image {len(self._images) + 1}: {image.name}, {len(image.data) * 3 // 4 - image.data.count('='):,} bytes]"
+        )
         self._images[named] = image
         return named
 

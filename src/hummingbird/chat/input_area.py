@@ -342,6 +342,15 @@ class KeyHandler(Protocol):
         """Handle Ctrl-V."""
         ...
 
+    @property
+    def has_queued(self) -> bool:
+        """True while messages wait for the end of a run."""
+        ...
+
+    def take_back_queued(self) -> None:
+        """Handle Up in an empty input while messages wait."""
+        ...
+
     def stash(self) -> None:
         """Handle Ctrl-S."""
         ...
@@ -409,6 +418,10 @@ def key_bindings(typed: KeyHandler) -> KeyBindings:
     @keys.add("c-v", filter=here)
     def _paste_image(_: KeyPressEvent) -> None:
         typed.paste_image()
+
+    @keys.add("up", filter=here & ~at_question & Condition(lambda: not typed.buffer.text and typed.has_queued))
+    def _edit_queued(_: KeyPressEvent) -> None:
+        typed.take_back_queued()
 
     @keys.add("c-s", filter=here & ~at_question)
     def _stash(_: KeyPressEvent) -> None:

@@ -136,6 +136,7 @@ class ChatTerminal:
             completer=ChatCompleter(setting.start, lambda: self.conversation.partner if self.conversation else None),
             complete_while_typing=Condition(lambda: can_complete(self.buffer.document)),
         )
+        self.buffer.on_text_insert += self._on_text_insert
         self._app = self._create_application(keyboard)
 
     @cached_property
@@ -363,6 +364,14 @@ class ChatTerminal:
             self._restore_stash()
         self.request_redraw()
 
+    @property
+    def has_queued(self) -> bool:
+        return self.conversation is not None and bool(self.conversation.queued_texts)
+
+    def take_back_queued(self) -> None:
+        assert self.conversation is not None
+        self.conversation.return_queued()
+
     def stash(self) -> None:
         """Put what is typed aside until the next message was sent, or take it back."""
         if self.buffer.text.strip():
@@ -397,6 +406,9 @@ class ChatTerminal:
             self._show_truncation_notice()
         else:
             self.say("· Ctrl-C again leaves", Tone.DIM)
+
+    def _on_text_insert(self, _: Any) -> None:
+        self._interrupted_at = 0.0  # a Ctrl-C after this is a first one
 
     def interrupt_run(self) -> None:
         assert self.conversation is not None
