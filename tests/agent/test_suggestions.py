@@ -135,7 +135,7 @@ async def test_two_suggestions_that_collide_are_noticed_and_two_beside_each_othe
     ("content", "why"),
     [
         ("zw\xf6lf\n".encode("latin-1"), "not in UTF-8"),
-        (b"a\0b\n", "no text"),
+        (b"a\0b\n", "not text"),
         (b"x" * (SUGGESTION_FILE_BYTES + 1), "too large"),
         (b"key = hunter22\n", "holds a credential"),
     ],
@@ -161,7 +161,7 @@ async def test_without_a_sandbox_or_a_source_nothing_is_tried() -> None:
         assert "the file could not be read" in await sourceless.reported(1, "new")
         moved = Bench(bench, b"old\n")
         moved.context = serving(b"other\n")
-        assert "another one by now" in await moved.reported(1, "new")
+        assert "has changed meanwhile" in await moved.reported(1, "new")
 
 
 class NoGit(Delegating):

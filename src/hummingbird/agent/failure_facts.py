@@ -558,7 +558,7 @@ class ExternalEvidence:
     async def _read_run(self, name: str) -> FailedLog | None:
         what = f"The list of tasks of {name}"
         listed = await self.reads.read_list(TASK_RUNS, what, pipelinerun=name) or []
-        tasks = [task for raw in listed for task in _failed_tasks(raw)]
+        tasks = [task for raw in listed for task in _find_failed_tasks(raw)]
         for task in tasks:
             if task.pod and self.reads.has_tool(POD_LOG):
                 return await self._read_pod(task)
@@ -615,7 +615,7 @@ def _add_printed(report: FailedLog, printed: FailedLog) -> FailedLog:
     )
 
 
-def _failed_tasks(raw: RawRecord) -> list[TektonTask]:
+def _find_failed_tasks(raw: RawRecord) -> list[TektonTask]:
     try:
         run = read_task_run(dict(raw))
     except (KeyError, TypeError, ValueError, msgspec.DecodeError):

@@ -37,7 +37,7 @@ from hummingbird.dashboard.queries import (
 )
 from hummingbird.dashboard.rendering import iso_time, make_row, pair_calls
 from hummingbird.dashboard.responses import PieceStreamResponse, slice_text, with_security_headers
-from hummingbird.dashboard.run_pages import FailureGroup, find_failure_group, group_failures
+from hummingbird.dashboard.run_pages import KnownFailureGroup, find_failure_group, group_failures
 from hummingbird.dashboard.views import PageRenderer, SessionAnswer
 from hummingbird.evidence.citations.checker import describe_citations
 
@@ -868,7 +868,7 @@ def _pipeline(row: SeenPipeline) -> ApiPipeline:
     )
 
 
-def _failure(group: FailureGroup) -> ApiFailure:
+def _failure(group: KnownFailureGroup) -> ApiFailure:
     newest = group.newest
     return ApiFailure(
         fingerprints=group.fingerprints,

@@ -68,7 +68,7 @@ _FILTERS = ("state", "workflow", "model", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
-class FailureGroup:
+class KnownFailureGroup:
     """Known failures of a project that read the same, because one failure was recognised in two ways.
 
     Such failures are mostly seen in the same jobs, so counts are those of the one that was seen most.
@@ -123,22 +123,22 @@ class FailureGroup:
         return found
 
 
-def group_failures(failures: Iterable[KnownFailure]) -> list[FailureGroup]:
+def group_failures(failures: Iterable[KnownFailure]) -> list[KnownFailureGroup]:
     """Group the failures with the same title and class, in the order of their first members."""
     groups: dict[tuple[str, str], list[KnownFailure]] = {}
     for one in failures:
         groups.setdefault((" ".join(one.title.split()) or one.fingerprint, one.class_), []).append(one)
-    return [FailureGroup(tuple(members)) for members in groups.values()]
+    return [KnownFailureGroup(tuple(members)) for members in groups.values()]
 
 
-async def find_failure_group(desk: DashboardQueries, project: str, fingerprint: str) -> FailureGroup:
+async def find_failure_group(desk: DashboardQueries, project: str, fingerprint: str) -> KnownFailureGroup:
     """Return the known failure with those that read the same; raise UsageError if it is not known."""
     known = await desk.list_failures(project, FAILURES_SHOWN) if project and fingerprint else ()
     for group in group_failures(known):
         if fingerprint in group.fingerprints:
             return group
     if found := await desk.find_failure(project, fingerprint) if project and fingerprint else None:
-        return FailureGroup((found,))
+        return KnownFailureGroup((found,))
     raise UsageError("This failure is not known: it was not seen for a long time, or never.")
 
 
@@ -364,7 +364,7 @@ class RunPages:
     def failure_page(
         self,
         project: str,
-        group: FailureGroup,
+        group: KnownFailureGroup,
         trends: Mapping[str, Sequence[FailureDay]],
         runs: Sequence[FailureRun],
         today: date,
@@ -397,7 +397,7 @@ class RunPages:
             **more,
         )
 
-    def _failure_view(self, project: str, one: FailureGroup) -> dict[str, Any]:
+    def _failure_view(self, project: str, one: KnownFailureGroup) -> dict[str, Any]:
         newest, base = one.newest, f"{self.pages.gitlab}/{project}/-/merge_requests/"
         numbers = [(name, name.removeprefix("!")) for name in one.merge_requests]
         return {
