@@ -32,7 +32,7 @@ REQUIRED_BY_G10 = {
     "settings.sandbox.max_lingering_pods": 2,
     "settings.sandbox.active_deadline_seconds": 1800,
     "settings.sandbox.exec_timeout_seconds": 120,
-    "settings.sandbox.backend": "bubblewrap",
+    "settings.sandbox.backend": "auto",
     "settings.config_poll_seconds": 5,
     "settings.slack_label": "Slack",
     "settings.trigger_prefix": "/hummingbird",
