@@ -182,7 +182,7 @@ async def test_budgets_say_how_full_they_are(tmp_path: Path) -> None:
         await save_runs(stage, ("acme/shop", BROKEN_TEST, 0))
         await stage.serve()
         async with client_of(stage) as client:
-            assert '<td class="n">$0.00</td><td><meter' in (await client.get("/costs")).text
+            assert 'data-name="Today">$0.00</td><td><meter' in (await client.get("/costs")).text
             file = stage.folder / "state" / "sessions" / "spending.sqlite"
             file.unlink(missing_ok=True)
             file.mkdir()
