@@ -97,6 +97,8 @@ class SimulatedModelTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await request.aread()
+        if request.method == "GET":
+            return await self._list_models(request)
         network, process, asked = self._provider.network, PROCESS.get(), ASKED.get()
         fate = network.draw_stream_fate(process)
         patience_s = request.extensions["timeout"]["read"]
@@ -121,6 +123,19 @@ class SimulatedModelTransport(httpx2.AsyncBaseTransport):
             stream=_AnswerPieces(network, _to_pieces(reply), fate),
             request=request,
         )
+
+    async def _list_models(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer what the server is asked before the first call: it has no list of models."""
+
+        async def refuse() -> None:
+            return None
+
+        try:
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                await self._provider.network.exchange("model", "GET models", refuse)
+        except (NotDoneError, AnswerLostError, BusyError, TimeoutError) as error:
+            raise httpx2.ReadError("The connection broke.", request=request) from error
+        return httpx2.Response(404, stream=ResponseBody(b"{}"), request=request)
 
 
 def create_model_client(provider: SimulatedProvider) -> httpx2.AsyncClient:

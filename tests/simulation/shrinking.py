@@ -10,6 +10,8 @@ from dataclasses import replace
 from tests.simulation.script import EventKind, Script, ScriptEvent
 from tests.simulation.simulation import Played, play
 
+PLAIN = Script(seed=0, events=())
+PLAINER = ("short_polls", "settle_s", "segment_bytes", "tight", "internal", "projects", "reviews", "files", "answer_s")
 SEEDS_TRIED = 3
 PLAYS_AT_MOST = 600
 _ID = re.compile(r"\b[0-9a-f]{6,}\b|\d+(\.\d+)?")
@@ -54,10 +56,10 @@ def _shorten(script: Script) -> Iterator[Script]:
         yield replace(script, events=(*events[:at], *events[at + 1 :]))
     if script.jitter:
         yield replace(script, jitter=False)
-    if script.short_polls:
-        yield replace(script, short_polls=0.0)
-    if script.settle_s:
-        yield replace(script, settle_s=0)
+    needs_disk = any(event.kind in (EventKind.POWER_CUT, EventKind.DISK_FULL) for event in events)
+    for name in PLAINER:
+        if getattr(script, name) != getattr(PLAIN, name) and not (name == "files" and needs_disk):
+            yield replace(script, **{name: getattr(PLAIN, name)})
     needed = max([event.replica for event in events], default=1)
     for replicas in range(1, script.replicas):
         if replicas >= needed:
@@ -79,7 +81,7 @@ def to_source(script: Script) -> str:
     """Return the script as Python, for a regression test."""
     rows = "".join(f"        {event!r},\n" for event in script.events)
     told = [f"seed={script.seed}", f"replicas={script.replicas}", f"merge_requests={script.merge_requests}"]
-    told += [f"settle_s={script.settle_s}"] if script.settle_s else []
-    told += [f"short_polls={script.short_polls}"] if script.short_polls else []
-    told += ["jitter=False"] if not script.jitter else []
+    told += [
+        f"{name}={value!r}" for name in ("jitter", *PLAINER) if (value := getattr(script, name)) != getattr(PLAIN, name)
+    ]
     return f"Script(\n    {', '.join(told)},\n    events=(\n{rows}    ),\n)"

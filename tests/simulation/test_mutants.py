@@ -5,14 +5,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.simulation import script as script_parts
 from tests.simulation.mutants import MUTANTS, SLOW_MUTANTS
-from tests.simulation.script import make_script
+from tests.simulation.script import Script, make_script
+from tests.simulation.shrinking import shrink, to_source
 from tests.simulation.simulation import play
 from tests.thoroughly import also
 
-SEEDS = 200
+SEEDS, ROWS_AT_MOST = 200, 20
 EVERY = {**MUTANTS, **SLOW_MUTANTS}
-TRIED_FIRST: dict[str, int] = {}  # these notice it, and the ones before them need not be played
+TRIED_FIRST = {  # these notice it, and the ones before them need not be played
+    "drop the lease check": 55,
+    "flush no journal to the disk": 6,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +26,18 @@ def _quiet() -> Iterator[None]:
     kept, logger.level = logger.level, logging.CRITICAL
     yield
     logger.level = kept
+
+
+@pytest.mark.thorough
+def test_a_script_that_fails_becomes_a_short_table() -> None:
+    with MUTANTS["drop the lease check"]():
+        found = next(script for script in map(make_script, range(SEEDS)) if play(script).violations)
+        short = shrink(found)
+    assert short.violations
+    assert len(short.script.events) < len(found.events)
+    assert len(short.script.table().splitlines()) <= ROWS_AT_MOST
+    again: Script = eval(to_source(short.script), vars(script_parts))
+    assert again == short.script
 
 
 @pytest.mark.every_case
