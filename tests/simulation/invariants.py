@@ -41,6 +41,7 @@ class InvariantWatch:
         self.violations: list[str] = []
         self.accepted: set[str] = set()
         self._ended: set[str] = set()  # orders that have, or had, a note that says how they ended
+        self._asked: set[str] = set()  # sessions for which a model was asked
         self._made: set[bytes] = set()  # all entries that were ever appended
         self._flushed: dict[Path, bytes] = {}  # journals in files, as far as a commit has acknowledged them
         self._projects = {mr.iid: services.gitlab.path_of(mr) for mr in services.gitlab.world.merge_requests}
@@ -95,14 +96,18 @@ class InvariantWatch:
             self.fail(f"Order {order[:6]} has posted a finding {max(said.values())} times.")
 
     def _check_runs(self) -> None:
-        """No more automatic runs on a merge request than are allowed, and no public note where all are internal."""
+        """No more automatic runs ask a model for a merge request than may, and no note is public that must not be."""
         runs: dict[tuple[int, str], set[str]] = defaultdict(set)
         for note in self._marked_notes():
             marker, project = note.marker, self._projects[note.iid]
             assert marker is not None
             if not note.internal and project_limits(self._script, project).internal and marker.order:
                 self.fail(f"Note {note.id} of order {marker.order[:6]} is public, but notes are internal there.")
-            if marker.part is NoteKind.PLACEHOLDER and _is_automatic(marker, project, note.iid):
+            if (
+                marker.part is NoteKind.PLACEHOLDER
+                and marker.id in self._asked
+                and _is_automatic(marker, project, note.iid)
+            ):
                 runs[note.iid, marker.wf].add(marker.id)
         for (iid, workflow), sessions in runs.items():
             allowed = project_limits(self._script, self._projects[iid]).runs
@@ -201,6 +206,8 @@ class InvariantWatch:
 
         Then a run begins anew in memory, so that the note does not wait for the store.
         """
+        self._asked.add(request.session_id)
+        self._check_runs()
         network = self._services.network
         if network.loop.time() - network.failed_at.get((process, "bucket"), -STORE_FAILED_S) < STORE_FAILED_S:
             return

@@ -245,7 +245,9 @@ SLOW_MUTANTS: dict[str, Mutant] = {
     "ignore the money of the day": replace_parts((steps, "budget_pressures", _without_pressure("money of the day"))),
     "count what was spent twice": replace_parts((SpendingTally, "apply_to", _add_twice)),
     "start a new sheet of spending each time": replace_parts((SpendingTally, "apply_to", _drop_the_day)),
-    "run as often as somebody pushes": replace_parts((run_stage, "run_refusal_reason", lambda *_: "")),
+    "run as often as somebody pushes": replace_parts(
+        (run_stage, "run_refusal_reason", lambda *_: ""), (run_stage, "overtaken_reason", lambda *_: "")
+    ),
     "run for everybody": replace_parts((GitLabProjectReader, "access_level", _is_developer)),
     "publish notes that are for members": replace_parts((publisher, "_choose_location", _choose_public)),
     "post a finding again": replace_parts(

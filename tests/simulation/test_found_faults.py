@@ -169,3 +169,29 @@ def test_a_power_cut_takes_no_session_whose_creator_has_died() -> None:
             ),
         )
     )
+
+
+def test_two_pushes_at_once_start_no_run_too_many() -> None:
+    """Both orders had looked how many runs there were before either had its placeholder."""
+    assert_ends_well(
+        Script(
+            seed=1,
+            tight=True,
+            events=(
+                ScriptEvent(at=2.0, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(at=100.0, kind=EventKind.PUSH),
+                ScriptEvent(
+                    at=100.0,
+                    kind=EventKind.TROUBLE,
+                    count=1,
+                    seconds=60,
+                    service="gitlab",
+                    within="POST placeholder",
+                    fate=Fate.LATE,
+                ),
+                ScriptEvent(at=101.0, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(at=103.0, kind=EventKind.PUSH),
+                ScriptEvent(at=103.5, kind=EventKind.FAIL_PIPELINE),
+            ),
+        )
+    )

@@ -55,7 +55,14 @@ from hummingbird.service.protocols import (
     Skipped,
 )
 from hummingbird.service.publisher import ResultPublisher, ThreadLocation
-from hummingbird.service.thread_history import find_end_note, has_started, last_reviewed_patch, run_refusal_reason
+from hummingbird.service.thread_history import (
+    find_end_note,
+    has_started,
+    last_reviewed_patch,
+    overtaken_reason,
+    run_refusal_reason,
+    runs_left,
+)
 from hummingbird.service.verdicts import failures_explained_by, form_opinion
 from hummingbird.service.votes import VoteTracker
 
@@ -124,6 +131,7 @@ class StartChecks:
 _log = logging.getLogger("hummingbird.service")
 # A branch name may hold whole sentences. Any other name reaches the model only through the tools, which fence it.
 _NAME = re.compile(r"[\w./+#@-]{1,100}", re.ASCII)
+RUNS_AT_ONCE = 3  # orders for so many pushes may look at a merge request at the same moment
 CONTINUE_MESSAGE = "Go on."  # for a reply that only changes how the session works
 
 
@@ -261,6 +269,9 @@ class _OrderRun:
             return _log_skip(order, "its session is gone")
         place = await publication.post_placeholder(order, self.applied, threads)
         what = (order.id, order.session_id, order.workflow, order.project, order.mr_iid)
+        if why := await self._find_overtaken_reason(threads, place):
+            await publication.post_failure(order, place, why)
+            return _log_skip(order, why)
         _log.info("Order %s, session %s: %s started on %s!%d.", *what)
         try:
             review = await self._prepare_review(threads)
@@ -275,6 +286,13 @@ class _OrderRun:
             return await self._publish_failure(publication, place, error)
         await self._publish_result(publication, place, review, result)
         return None
+
+    async def _find_overtaken_reason(self, seen: Sequence[MergeRequestThread], place: ThreadLocation) -> str:
+        """Look again where few runs are left: others may have begun before the placeholder was there."""
+        if not self.order.needs_check or runs_left(self.order, seen, self.applied) > RUNS_AT_ONCE:
+            return ""
+        threads = await self.forge.threads(self.order.mr_iid)
+        return overtaken_reason(self.order, threads, self.applied, place.note_id)
 
     async def _has_session(self, *, last_try: bool) -> bool:
         """Return whether the session can be continued.

@@ -34,9 +34,28 @@ def run_refusal_reason(
         return why
     if _has_result_for_commit(order, threads):
         return f"{order.workflow} has looked at this commit already"
-    if _count_other_runs(order, threads) >= applied.max_runs_per_mr:
-        return f"{order.workflow} has run as often as it may on this merge request ({applied.max_runs_per_mr})"
-    return ""
+    return "" if runs_left(order, threads, applied) > 0 else _too_often_reason(order, applied)
+
+
+def runs_left(order: WorkOrder, threads: Sequence[MergeRequestThread], applied: ResolvedWorkflow) -> int:
+    """Return how many automatic runs, this one included, the workflow may still do on the merge request."""
+    return applied.max_runs_per_mr - _count_other_runs(order, threads)
+
+
+def overtaken_reason(
+    order: WorkOrder, threads: Sequence[MergeRequestThread], applied: ResolvedWorkflow, placeholder_id: int
+) -> str:
+    """Return why the order must not go on, or an empty string: the runs that began before it may be all there may be.
+
+    Orders for two pushes may look at the same moment, when neither has its placeholder yet. GitLab's note ids say which
+    was first.
+    """
+    before = _count_other_runs(order, threads, before=placeholder_id)
+    return "" if before < applied.max_runs_per_mr else _too_often_reason(order, applied)
+
+
+def _too_often_reason(order: WorkOrder, applied: ResolvedWorkflow) -> str:
+    return f"{order.workflow} has run as often as it may on this merge request ({applied.max_runs_per_mr})"
 
 
 def _ignore_reason_now(order: WorkOrder, merge_request: MergeRequestDetails, applied: ResolvedWorkflow) -> str:
@@ -187,8 +206,8 @@ def _has_result_for_commit(order: WorkOrder, threads: Sequence[MergeRequestThrea
     return False
 
 
-def _count_other_runs(order: WorkOrder, threads: Sequence[MergeRequestThread]) -> int:
-    """Count the workflow's automatic runs by their placeholders, failed ones too.
+def _count_other_runs(order: WorkOrder, threads: Sequence[MergeRequestThread], *, before: int = 0) -> int:
+    """Count the workflow's automatic runs by their placeholders, failed ones too; only earlier ones with `before`.
 
     The run that this order continues does not count. A thread with bare markers is one run.
     """
@@ -196,8 +215,9 @@ def _count_other_runs(order: WorkOrder, threads: Sequence[MergeRequestThread]) -
     ours = {order.id, place[1].marker.order} if place and place[1].marker else {order.id}
     orders = {
         marker.order
-        for _, _, marker in _iter_marked_notes(threads)
+        for _, note, marker in _iter_marked_notes(threads)
         if marker.part is NoteKind.PLACEHOLDER
+        and (not before or note.id < before)
         and marker.wf == order.workflow
         and not marker.is_bare
         and _is_automatic(order, marker)
