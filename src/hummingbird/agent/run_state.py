@@ -216,7 +216,7 @@ class RunState:
 
     @property
     def text(self) -> str:
-        """Return the answer so far, with the pieces of a cut-off one joined."""
+        """Return the answer so far; if it was cut off and continued, its pieces are joined."""
         return "".join(self.parts)
 
     def apply(self, entry: JournalEntry) -> None:

@@ -150,7 +150,7 @@ class ChatRules(Sequence[PermissionRule]):
         return tuple(self._personal)
 
     async def add(self, rule: PersonalRule, by: str) -> None:
-        """Add a rule, and save it if it is for always. Raises HummingbirdError if that is impossible."""
+        """Add a rule, and save it if it is permanent. Raises HummingbirdError if that is impossible."""
         if rule.scope is GrantScope.ALWAYS:
             if self._saved is None:
                 raise UsageError("There is no place to save it: leave out always.")
@@ -360,7 +360,7 @@ _PLAIN_COMMAND = re.compile(r"[A-Za-z0-9 _./:=@%+,'\"\[\]{}~^-]+")
 
 
 def rules_from_text(action: PermissionAction, text: str) -> tuple[PermissionRule, ...]:
-    """Return the rules that a line stands for: two where " *" may also be nothing.
+    """Return the rules that a line means: two if it ends in " *", which also covers the text with nothing behind it.
 
     Raises UsageError for what is not a rule, saying how to write one.
     """

@@ -48,7 +48,7 @@ _SAFE_GIT = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/
 
 
 class NotesForModel:
-    """What happened since the last message: it goes along with the next one, and is taken off again for people."""
+    """Notes for the model about what happened since the last message; people do not see them."""
 
     def __init__(self) -> None:
         self._notes: list[str] = []

@@ -274,7 +274,7 @@ class FinishedRun:
 
     @property
     def bill(self) -> str:
-        """Return the cost, below what was looked at and how many quotations were found."""
+        """Return what was looked at, how many quotations were found, and the cost."""
         outcome = self.conducted.outcome
         turns = "1 iteration" if outcome.iterations == 1 else f"{outcome.iterations} iterations"
         used = f"{self.conducted.model}, {turns}, {outcome.bill}, {format_duration(self.conducted.seconds)}"

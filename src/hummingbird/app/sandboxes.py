@@ -19,7 +19,7 @@ AUTOMATIC = "auto"
 
 @dataclass(frozen=True, slots=True)
 class SandboxChoice:
-    """What the command line says of the sandbox; empty leaves it to the configuration. A context means Kubernetes.
+    """The sandbox that the command line asks for; empty leaves it to the configuration. A context means Kubernetes.
 
     `serves` and `in_pod` decide where neither says which sandbox to use: `serve` uses the pool in a cluster.
     """

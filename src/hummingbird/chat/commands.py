@@ -194,7 +194,7 @@ async def _resume(talk: CommandContext, argument: str) -> None:
 
 
 async def show_last_exchange(talk: CommandContext) -> None:
-    """Show the end of the session that is gone on with; offer to go on with a run that was cut off."""
+    """Show the end of the session that is continued; offer to continue a run that was cut off."""
     last = talk.partner.last_exchange()
     if last is None:
         return

@@ -135,7 +135,7 @@ class TerminalConversation:
         self._narrator.show_newest()
 
     def begin(self, *, resumed: bool, first: str) -> None:
-        """Show the end of a session that is gone on with, and send the first text, if there is one."""
+        """Show the end of a session that is continued, and send the first text, if there is one."""
         if resumed:
             self._work = asyncio.ensure_future(show_last_exchange(self))
             self._work.add_done_callback(lambda _: self._start_work() if self._queue else None)

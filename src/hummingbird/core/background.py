@@ -51,5 +51,5 @@ class RunBackground(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def plain_name(name: str) -> str:
-    """Return a name of others as a background keeps it: on one line, short, and storable."""
+    """Return a name that others chose in the form that a background keeps: on one line, short, and storable."""
     return shorten_line(" ".join(replace_surrogates(name).split()), BACKGROUND_CHARS)

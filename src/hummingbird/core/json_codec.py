@@ -67,7 +67,7 @@ def decode_lenient_json(content: bytes | str) -> Any:
 
 
 def encode_json(value: Any) -> bytes:
-    """Encode a value of others. Raises InvalidJson for what JSON cannot express."""
+    """Encode a value that may hold anything. Raises InvalidJson for what JSON cannot express."""
     try:
         return msgspec.json.encode(value)
     except RecursionError as error:

@@ -527,7 +527,7 @@ def _period_start(today: date, days: int) -> float:
 
 
 def _read_before(said: str) -> tuple[float, str] | None:
-    """Parse where a list goes on; None for anything that we did not write."""
+    """Parse the position at which a list continues; None for anything that we did not write."""
     at, _, session_id = said.partition(" ")
     try:
         return (float(at), session_id) if math.isfinite(float(at)) and is_session_id(session_id) else None

@@ -1,4 +1,4 @@
-"""Draws charts as inline SVG, each with a text alternative. Only numbers, days and words of ours go into them."""
+"""Draws charts as inline SVG, each with a text alternative. They contain only numbers, days and words of our own."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -89,7 +89,7 @@ def find_causes(jobs: Iterable[GraphJob]) -> PipelineCauses:
 
 
 class _JobGraph:
-    """A graph over indexes of jobs. Gates stand for whole stages, so that waiting for a stage costs one edge."""
+    """A graph over indexes of jobs. A gate represents a whole stage, so that waiting for a stage costs one edge."""
 
     def __init__(self, jobs: list[GraphJob]) -> None:
         self._jobs = jobs

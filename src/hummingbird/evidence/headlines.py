@@ -108,7 +108,7 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True)
 class FailureHeadline:
-    """What a failure says of itself; `lines` are its lines without what runners and terminals add.
+    """What a failure says about itself; `lines` are its lines without what runners and terminals add.
 
     `key` is the index of the line that has the message, `tests` are all tests that the lines name.
     """

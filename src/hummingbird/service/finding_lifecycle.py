@@ -120,9 +120,9 @@ class ReviewContext:
         return {"earlier_findings": counts, "changed_since_last_review": list(self.changed) if named else []}
 
     def new_findings(self, findings: Iterable[ReviewFinding]) -> tuple[ReviewFinding, ...]:
-        """Return the findings that do not repeat what was said about the line that theirs replaced.
+        """Return the findings that do not repeat an earlier finding, whose line theirs has replaced.
 
-        A repeated one means that the change has not fixed it: its thread goes on.
+        A finding that is repeated was not fixed by the change, so its thread stays open.
         """
         known = (*self._fixed, *self._settled)
         return tuple(finding for finding in findings if not any(_repeats_finding(finding, one) for one in known))

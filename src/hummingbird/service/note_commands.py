@@ -171,7 +171,7 @@ CanAsk: TypeAlias = Callable[[str], bool]
 
 
 def can_ask_nothing(_: str) -> bool:
-    """Tell of no model that it can be asked: the default where nobody knows the credentials."""
+    """Say of every model that it cannot be asked: the default where the credentials are unknown."""
     return False
 
 

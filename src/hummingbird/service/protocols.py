@@ -106,7 +106,7 @@ NO_RULE_INPUT = RuleInput()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationResult:
-    """What came of investigating one order.
+    """The outcome of investigating one order.
 
     `trouble` are sentences for the operator and the note about what could not be stored. `transcript`, `findings` and
     `verdict` are of this run and read from its journal, so they include what was reported before a crash. The texts of

@@ -155,7 +155,7 @@ class BucketObjectStore:
 
     @classmethod
     def in_memory(cls) -> "BucketObjectStore":
-        """Return a new, empty store in memory, to try out without a bucket whatever needs one."""
+        """Return a new, empty store in memory, for trying things out without a bucket."""
         objects = cls("memory://")
         objects._store = MemoryStore()
         return objects

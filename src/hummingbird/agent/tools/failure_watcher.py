@@ -136,7 +136,7 @@ class FailureWatcher:
                 await close()
 
     def _add_reading(self, watch: "_OutputWatch", *, whole: bool, kept: bool = True) -> None:
-        """Keep the failures of what came, and the reading if all of it came: half a log may lack the cause.
+        """Keep the failures that were seen, and the reading if the output arrived whole: half a log may lack the cause.
 
         With `kept` False there is no reading: a tool that answers with a sentence says that there is nothing to read.
         """

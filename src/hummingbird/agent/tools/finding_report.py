@@ -130,7 +130,7 @@ class SuggestionTester:
         return content
 
     async def _git_applies(self, content: bytes, changes: Sequence[SuggestedEdit], spill: SpillShape) -> bool:
-        """Return whether git turns the file into what is meant."""
+        """Return whether git can apply the suggestion, and the file then has the intended content."""
         try:
             async with spill.sandbox.use() as sandbox:
                 folder = f"{SANDBOX_ROOT}/.tried"

@@ -98,7 +98,7 @@ class ToolContext:
 
 
 class ForeignToolError(Exception):
-    """A tool failed, and the message is somebody else's: a server's, say.
+    """A tool failed with a message that is not ours, for example a server's.
 
     Deliberately not a HummingbirdError: the model trusts our messages, but anybody may have written this one, so the
     agent marks it as foreign.

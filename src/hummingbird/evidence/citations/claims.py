@@ -101,7 +101,7 @@ class BlockClaim(Enum):
 
 
 def read_lead(lines: Sequence[str], first: int) -> BlockClaim:
-    """Tell what the text before the line `first` says of the block that begins there; the nearest words count."""
+    """Tell what the text before the line `first` says about the block that begins there; the nearest words count."""
     at = first - 1
     while at >= 0 and not lines[at].strip(" \t>"):
         at -= 1

@@ -304,7 +304,7 @@ class LogReader:
         self._steps.trim()
 
     def _is_new_message(self, number: int, line: bytes) -> bool:
-        """Return True for the first few lines that say the same apart from numbers."""
+        """Return whether the line is one of the first few that differ only in their numbers."""
         key = line[:KEY_BYTES].translate(None, _NO_WORDS)
         count = self._counts.get(key, 0) + 1
         if count > 1 or len(self._counts) < MAX_KEYS:
