@@ -173,3 +173,13 @@ def test_what_goes_on_is_told_to_a_terminal_on_standard_error() -> None:
     os.close(ours)
     assert done.stdout == b"done with tools\n"
     assert "✓ Ran make all" in told
+
+
+@pytest.mark.thorough
+def test_no_answer_is_nothing_on_standard_output(tmp_path: Path) -> None:
+    """Whoever takes the output for the answer would take our words for it."""
+    given = {"PATH": os.environ["PATH"], "HUMMINGBIRD_HOME": str(tmp_path), "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    command = [sys.executable, "-m", "hummingbird", "chat", "--model", "openai-chat:away", "-q", "hello"]
+    done = subprocess.run(command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Nothing answers at http://127.0.0.1:9" in done.stderr

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, TextIO
 
 import msgspec
 
+from hummingbird.agent.prompts import NO_ANSWER
 from hummingbird.chat.attachments import MessageComposer, PasteStore
 from hummingbird.chat.call_text import describe_call
 from hummingbird.chat.commands import CommandCall, parse_command, unknown_command_text
@@ -347,7 +348,7 @@ class HeadlessChat:
         if self._events is not None:
             self._events.write_result(self._settings.describe_outcome(outcome))
             return
-        if outcome.text.strip():
+        if outcome.text.strip() and (outcome.answered or outcome.text != NO_ANSWER):
             self.streams.write_answer(outcome.text)
         if not outcome.answered:
             self.streams.write_progress(f"hummingbird: {outcome.sentence or outcome.reason.value}")
