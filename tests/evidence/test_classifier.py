@@ -316,10 +316,12 @@ RETRIED = (
 )
 
 
-def test_earlier_command_decides_only_where_the_failed_one_says_nothing() -> None:
+def test_other_command_decides_only_where_the_failed_one_says_nothing() -> None:
     lines = numbered(["error: RPC failed; HTTP 502", "$ make", "src/a.c:3:5: error: expected ';'"])
 
     assert classify_job(lines, [], begun=2).rule == "compiler-error"
+    assert classify_job(lines, []).rule == "compiler-error"
+    assert classify_job(lines, [], ended=1).rule == "source-fetch-failed"
     assert classify_job(lines[:2], [], begun=2).rule == "source-fetch-failed"
     assert classify_job([], lines[:2], begun=2).confidence < CONFIDENT <= classify_job([], lines[:2]).confidence
 

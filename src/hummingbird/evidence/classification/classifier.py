@@ -72,11 +72,11 @@ _ENDING_CHARS = 120
 _SOFT_STRENGTH = 0.5  # below every rank
 _LATE_BONUS = 0.5
 _SURVIVED_PENALTY = 0.25  # for infrastructure trouble after which the job went on
-_EARLIER_PENALTY = 5.0  # for what an earlier command printed: the job went on to another one
+_ASIDE_PENALTY = 5.0  # for what another command printed than the one that failed
 _BEHIND_PENALTY = 0.2  # for each point by which a line's region stands out less than the best one
 _SOFT_CONFIDENCE = 0.6
 _EARLY_CONFIDENCE = 0.7
-_EARLIER_CONFIDENCE = 0.5
+_ASIDE_CONFIDENCE = 0.5
 _CONTRADICTION_PENALTY = 0.2
 
 _NO_RULE = Blame(FailureClass.UNKNOWN, "no-rule", 0.0, "Nothing that is known to be a cause was found.")
@@ -102,12 +102,12 @@ class _RuleHit:
     place: int
     is_late: bool
     behind: float = 0.0  # by how much the region of its line stands out less than the best one
-    is_earlier: bool = False  # printed by a command before the one that failed
+    is_aside: bool = False  # printed by another command than the one that failed
 
     @property
     def strength(self) -> float:
         own = _SOFT_STRENGTH if self.soft else float(self.rule.rank)
-        return own + self.is_late * _LATE_BONUS - self.behind * _BEHIND_PENALTY - self.is_earlier * _EARLIER_PENALTY
+        return own + self.is_late * _LATE_BONUS - self.behind * _BEHIND_PENALTY - self.is_aside * _ASIDE_PENALTY
 
     @property
     def is_transient(self) -> bool:
@@ -135,12 +135,14 @@ def classify_job(
     without: Collection[str] = (),
     behind: Mapping[int, float] = MappingProxyType({}),
     begun: int = 0,
+    ended: int | None = None,
 ) -> Blame:
     """Classify a whole job from its most relevant lines and the last lines of the failed step, in any order.
 
     The first cause counts, and one near the end counts for more. `kind` is that of the best region. `behind` says by
-    line number how much less a line's region stands out than the best one; such a line counts for less. `begun` is the
-    line from which the command that failed printed; what stands before it decides only where nothing else does.
+    line number how much less a line's region stands out than the best one; such a line counts for less. `begun` and
+    `ended` are the first and the last line of the command that failed; what other commands printed decides only where
+    nothing else does.
     """
     ending = {line.number: line.text for line in tail}
     texts = {line.number: line.text for line in relevant} | ending
@@ -148,8 +150,13 @@ def classify_job(
     first_late = min(ending, default=0)
     late_from = sum(number < first_late for number in numbers) if ending else len(numbers)
     hits = _find_hits([texts[number] for number in numbers], late_from, without)
+    last = numbers[-1] if ended is None and numbers else ended or 0
     ranked = [
-        replace(hit, behind=max(0.0, behind.get(numbers[hit.place], 0.0)), is_earlier=numbers[hit.place] < begun)
+        replace(
+            hit,
+            behind=max(0.0, behind.get(numbers[hit.place], 0.0)),
+            is_aside=not begun <= numbers[hit.place] <= last,
+        )
         for hit in hits
     ]
     return _weigh_hits(ranked) or _blame_from_kind(kind)
@@ -215,7 +222,7 @@ def _weigh_hits(hits: Sequence[_RuleHit]) -> Blame | None:
         return None
     # A build that got as far as rejecting the code has survived what happened before.
     last_refusal = max(
-        (hit.place for hit in hits if hit.is_definite and not hit.is_earlier and hit.rule.class_ is FailureClass.CODE),
+        (hit.place for hit in hits if hit.is_definite and not hit.is_aside and hit.rule.class_ is FailureClass.CODE),
         default=-1,
     )
 
@@ -230,8 +237,8 @@ def _weigh_hits(hits: Sequence[_RuleHit]) -> Blame | None:
 def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
     if best.rule.rank is RuleRank.VERDICT:
         return best.rule.confidence
-    if best.is_earlier:
-        return min(best.rule.confidence, _EARLIER_CONFIDENCE)
+    if best.is_aside:
+        return min(best.rule.confidence, _ASIDE_CONFIDENCE)
     sure = min(best.rule.confidence, _SOFT_CONFIDENCE) if best.soft else best.rule.confidence
     if best.is_transient and not best.is_late:
         sure = min(sure, _EARLY_CONFIDENCE)
@@ -239,7 +246,7 @@ def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
     weighty = min(best.rule.rank, RuleRank.CAUSE)
     contradicted = any(
         not hit.soft
-        and not hit.is_earlier
+        and not hit.is_aside
         and hit.rule.rank >= weighty
         and (hit.rule.class_ in TRANSIENT_CLASSES) != comes_and_goes
         for hit in hits

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -85,9 +86,12 @@ def analyse_scored(looked: ScoredLog, most_regions: int = MAX_REGIONS) -> Eviden
     best = max((region.score for region in regions if region.last >= begun), default=regions[0].score)
     behind = {line.number: best - region.score for region in reversed(regions) for line in region.lines}
     tail = _tail_of_failed_step(looked)
-    blame = _doubt(classify_job(relevant, tail, behind=behind, begun=begun), likely)
+    classify = partial(
+        classify_job, relevant, tail, behind=behind, begun=begun, ended=looked.steps.ends(looked.total)[0]
+    )
+    blame = _doubt(classify(), likely)
     doubtful = blame.class_ in TRANSIENT_CLASSES or blame.confidence < CONFIDENT
-    lasting = classify_job(relevant, tail, behind=behind, begun=begun, without=TRANSIENT_RULES) if doubtful else None
+    lasting = classify(without=TRANSIENT_RULES) if doubtful else None
     return EvidenceAnalysis(
         regions, blame, looked.total, looked.size, None if lasting is None else _doubt(lasting, likely)
     )
