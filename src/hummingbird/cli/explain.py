@@ -1,6 +1,7 @@
 """The command `hummingbird explain`: reads a log and prints its failures for people, or as JSON for programs."""
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -22,8 +23,10 @@ from hummingbird.evidence.failure_groups import (
     explanation_to_json,
     group_regions,
 )
+from hummingbird.evidence.headlines import read_headline
 from hummingbird.evidence.input_decoder import InputDecoder
 from hummingbird.evidence.logs.log_preview import Baseline
+from hummingbird.evidence.next_steps import rule_step
 from hummingbird.evidence.printable import make_printable
 from hummingbird.evidence.regions import Blame, EvidenceLine, FailureClass
 
@@ -182,18 +185,21 @@ _COLOURS = {
 _MAX_PLACES = 8  # places that are named without their lines
 _MIN_COLUMNS = 20  # columns for text, however narrow the terminal is
 _INDENT = "   "
+_FAILED = "Failed"
+_BACKTICKS = re.compile("`+")
 
 
 class ExplanationPage:
-    """Renders an explanation for people: the verdict, then each failure with its lines.
+    """Renders an explanation for people: the verdict, what to do, then each failure with its lines.
 
-    Each row that quotes the log starts with a bar, also when it is wrapped, so that text in a log cannot pass for ours.
-    `columns` is the width of the terminal, or 0 for rows of any length.
+    Into a pipe it is Markdown, for an issue or a note; the width of a terminal's rows is `columns`, 0 into a pipe. Each
+    row that quotes the log starts with a bar, also when it is wrapped, so that text in a log cannot pass for ours.
     """
 
     def __init__(self, *, colour: bool, columns: int = 0) -> None:
         self._colour = colour
         self._columns = columns
+        self._is_markdown = not columns
 
     def render(
         self, name: str, explained: OutputExplanation, groups: Sequence[FailureGroup], baseline: str | None = None
@@ -217,14 +223,35 @@ class ExplanationPage:
         yield self._style(f"{make_printable(name)}: {explained.form}, {size}{with_}", dim=True)
         for line in explained.summary:
             yield from self._quote_rows(make_printable(" ".join(line.split())))
-        if analysis.regions:
-            yield f"{self._style('Verdict: ', bold=True)}{self._blame_text(analysis.blame)}"
-        else:
+        yield from self._gap()
+        if not analysis.regions:
             yield f"{self._style('Nothing found.', bold=True)} {analysis.blame.why}"
+            return
+        yield f"{self._style('Verdict: ', bold=True)}{self._blame_text(analysis.blame)}"
+        for label, text in _headline_parts(explained):
+            yield from self._gap()
+            yield from self._labelled_rows(label, text)
+
+    def _gap(self) -> Iterator[str]:
+        """Yield what separates paragraphs of Markdown."""
+        if self._is_markdown:
+            yield ""
+
+    def _labelled_rows(self, label: str, text: str) -> Iterator[str]:
+        shown = make_printable(text)
+        if self._is_markdown:
+            quoted = shown.replace("`", "'")
+            yield f"{label}: `{quoted}`" if label == _FAILED else f"{label}: {shown}"
+            return
+        for at, piece in enumerate(self._wrap(shown, len(label) + 4)):
+            head = f"{label}: " if not at else " " * (len(label) + 2)
+            yield f"{self._style(head, bold=True)}{'│ ' if label == _FAILED else ''}{piece}"
 
     def _group_rows(self, number: int, group: FailureGroup) -> Iterator[str]:
         times = f", in {len(group.excerpts)} places" if len(group.excerpts) > 1 else ""
-        yield self._style(f"{number}. {group.kind.value.capitalize()}{times}", bold=True)
+        mark = "### " if self._is_markdown else ""
+        yield self._style(f"{mark}{number}. {group.kind.value.capitalize()}{times}", bold=True)
+        yield from self._gap()
         yield f"{_INDENT}{self._blame_text(group.blame)}"
         shown = [place for place in group.excerpts if place.excerpt]
         for place in shown:
@@ -241,6 +268,16 @@ class ExplanationPage:
         return f"{class_}{', ' if sure else ''}{sure}. {blame.why} (rule {blame.rule})"
 
     def _excerpt_rows(self, place: RegionExcerpt) -> Iterator[str]:
+        fence = "`" * max(
+            3, 1 + max(len(run) for line in place.excerpt for run in ("", *_BACKTICKS.findall(line.text)))
+        )
+        if self._is_markdown:
+            yield from ("", f"{fence}text")
+        yield from self._bounded_rows(place)
+        if self._is_markdown:
+            yield from (fence, "")
+
+    def _bounded_rows(self, place: RegionExcerpt) -> Iterator[str]:
         digits = len(str(max(line.number for line in place.excerpt) or ""))
         before: EvidenceLine | None = None
         for at, line in enumerate(place.excerpt):
@@ -274,6 +311,19 @@ class ExplanationPage:
 
     def _style(self, text: str, *, fg: str | None = None, bold: bool = False, dim: bool = False) -> str:
         return click.style(text, fg=fg, bold=bold or None, dim=dim or None) if self._colour else text
+
+
+def _headline_parts(explained: OutputExplanation) -> Iterator[tuple[str, str]]:
+    """Yield what failed, by the region that gives the verdict its reason, and what to do about it."""
+    regions, blame = explained.analysis.regions, explained.analysis.blame
+    at = next((at for at, region in enumerate(regions) if region.blame.rule == blame.rule), 0)
+    region, leads = regions[at], explained.lead_lines[at]
+    seen = read_headline(region.lines[min(leads, default=0)].text, region.excerpt)
+    place = f"at {seen.place.path}:{seen.place.line}" if seen.place and seen.place.name not in seen.message else ""
+    if said := ", ".join(part for part in (": ".join(filter(None, (seen.test, seen.message))), place) if part):
+        yield _FAILED, said
+    if step := rule_step(blame.rule):
+        yield "Next", step
 
 
 def _place_caption(place: RegionExcerpt) -> str:
