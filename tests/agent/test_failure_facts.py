@@ -332,7 +332,8 @@ def test_a_retry_that_passed_meanwhile_makes_a_failure_flaky() -> None:
 
 
 def test_a_status_of_another_system_that_failed_meanwhile_is_judged_too() -> None:
-    after = judged_after(UNREAD, ("gitlab_get_commit_statuses", {"sha": "abc123"}, [STATUS, {**STATUS, "name": "x"}]))
+    listed = [STATUS, {**STATUS, "name": "x"}]
+    after = judged_after(UNREAD, ("gitlab_get_commit_statuses", {"sha": "abc123" + "0" * 34}, listed))
     assert [one.job for one in after.jobs] == ["test", "Konflux / engine", "x"]
 
 

@@ -435,11 +435,16 @@ def _add_listed_jobs(jobs: list[JobFacts], subject: FailureSubject, own: Sequenc
                 continue  # a pipeline of the target branch, say
             jobs = [replace(job, tries=_newer_tries(job, raw)) for job in jobs]
             found |= {job.name: job for job in _jobs_of_pipeline(raw, (), pipeline)}
-        elif reading.tool == "gitlab_get_commit_statuses" and subject.sha.startswith(str(given.get("sha"))):
+        elif reading.tool == "gitlab_get_commit_statuses" and _is_same_commit(subject.sha, str(given.get("sha", ""))):
             outside = [one for one in raw if not _is_job(one)]
             found |= {job.name: job for job in _jobs_elsewhere((), outside, pipeline)}
     names = {job.name for job in jobs}
     return [*jobs, *(job for job in found.values() if job.name not in names)][:LOOK_JOBS]
+
+
+def _is_same_commit(one: str, other: str) -> bool:
+    """Tell whether two hashes, of which one may be short, are of the same commit."""
+    return bool(one and other) and (one.startswith(other) or other.startswith(one))
 
 
 def _newer_tries(job: JobFacts, raw: Sequence[RawRecord]) -> CommitTries:
