@@ -124,7 +124,7 @@ class PermissionForm:
             return PermissionAnswer(None)
         if (scope := _SCOPES.get(word)) is not None:
             if scope not in self.question.scopes:
-                raise UsageError(f"A yes for {scope.value} cannot be kept here: choose from the menu.")
+                raise UsageError(f"This cannot be allowed for {scope.value} here: choose from the menu.")
             return PermissionAnswer(scope)
         if not word:
             raise UsageError("Nothing was answered: choose from the menu.")

@@ -125,7 +125,7 @@ def _is_date_part(tokens: list[str], at: int) -> bool:
 
 
 def _is_status(token: str, last: str, before: str) -> bool:
-    """`exit code 137` and `HTTP 404` say what happened; other numbers say how often or where."""
+    """Return whether the number is a status, as in `exit code 137` and `HTTP 404`: what happened, not how often."""
     if len(token) > 3 or not token.isdigit():
         return False
     return (

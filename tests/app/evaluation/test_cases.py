@@ -27,7 +27,7 @@ def test_every_built_in_case_says_what_is_scored(name: str) -> None:
         ({"evidence": "a line"}, "expected.evidence is not a list"),
         ({"evidence": [1]}, "expected.evidence is not a list of texts"),
         ({"must_not": [""]}, "expected.must_not is not a list of texts"),
-        ({"evidences": []}, "expected.evidences is nothing that is scored; it may hold verdict"),
+        ({"evidences": []}, "expected.evidences is not something that is scored; known are verdict"),
         ({"also": [{"job": 1}]}, "expected.also[0].job is not text"),
         ({"findings": [{"path": "a.py"}]}, "expected.findings[0] needs a path and a line"),
         ({"findings": [{"path": "a.py", "line": True}]}, "expected.findings[0].line is not a number"),

@@ -1,7 +1,7 @@
 """The tool `report_finding`: a review reports each finding on a line of the diff, and is told at once if it cannot.
 
     tool = ReportFindingTool(Diff(await forge.diffs(iid)), earlier_findings(await forge.threads(iid)), head=change.head)
-    …                                                   # the tool is one of the run's
+    …                                                   # a run whose tools include this one
     findings = findings_from_entries(journal, run_id)   # or tool.findings, if the run stayed in one process
 
 The tool collects findings and posts nothing. They can be read from the journal too, so that a run that continues in

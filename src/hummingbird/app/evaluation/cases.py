@@ -181,7 +181,7 @@ class _CaseObject:
 
     def check_keys(self, keys: tuple[str, ...]) -> None:
         if unknown := sorted(set(self._raw) - set(keys)):
-            raise self.fault(f"is nothing that is scored; it may hold {', '.join(keys)}", unknown[0])
+            raise self.fault(f"is not something that is scored; known are {', '.join(keys)}", unknown[0])
 
     def get_typed(self, kind: type[Value], key: str, otherwise: Any) -> Any:
         found = self._raw.get(key, otherwise)

@@ -135,7 +135,7 @@ def count_leads(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, in
 
 
 def _leading_letters(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, bytes]:
-    """Return what each line of trouble begins with: its first word, or a few letters behind the log's prefix."""
+    """Return how each suspicious line begins: its first word, or a few letters behind the log's prefix."""
     if prefix is None:
         return {number: _first_letters(kept.lines[number][:NAMED_CHARS]) for number in kept.messages}
     heads = Counter(
