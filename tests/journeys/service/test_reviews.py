@@ -214,7 +214,7 @@ async def test_a_finding_that_a_developer_dismissed_is_not_raised_again_though_s
     assert [note.resolved for note in after if note.part is NoteKind.FINDING] == [True]
     assert len(after) == 3
     assert [note.part for note in notes].count(NoteKind.FINDING) == 1
-    assert "Dismissed: a developer said" in told
+    assert "Dismissed: a developer has decided" in told
 
 
 @pytest.mark.thorough

@@ -70,7 +70,7 @@ async def test_a_model_that_cannot_be_asked_is_no_reason_to_say_nothing(tmp_path
         await stage.begin_case()
         _, result = await stage.notes(2)
     assert stage.scene.case.description["expected"]["evidence"][0] in result.body
-    assert "Not everything went as it should" in result.body
+    assert "No model could be asked, so rules alone wrote this report" in result.body
     assert "this model is gone" in result.body
 
 
