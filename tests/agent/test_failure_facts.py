@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hummingbird.agent.failed_logs import ToolReader
+from hummingbird.agent.failed_logs import ToolReader, _with_announced
 from hummingbird.agent.failure_facts import FailureSubject, add_readings, gather_facts
 from hummingbird.agent.tools.failure_watcher import FailureWatcher
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, FailureVerdict, JobJudgement
+from hummingbird.evidence.explanation import CertainFailure
+from hummingbird.evidence.regions import Blame, EvidenceAnalysis, EvidenceLine, FailureClass, Region, RegionKind
 from hummingbird.evidence.verdict_rules import FailureFacts, JobFacts, TargetHistory, judge_failures
 from tests.evidence.test_runner_trace import BEGINNING, CLEANED, CLONED, section
 from tests.thoroughly import tries
@@ -417,3 +419,15 @@ def test_a_task_elsewhere_cannot_pose_as_gitlabs_runner(excuse: str) -> None:
 
 def test_an_empty_log_tells_nothing_in_a_run_either() -> None:
     assert judged_after(UNREAD, ("gitlab_get_job_log", {"job_id": 5}, "")) == judge_failures(UNREAD)
+
+
+def test_a_line_that_announces_another_one_is_shown_with_it() -> None:
+    def region(*lines: EvidenceLine) -> Region:
+        return Region(lines, RegionKind.TEST, Blame(FailureClass.TEST, "r", 0.9, "Why."), "f", 1.0, "r")
+
+    panic = region(EvidenceLine(4, "test a ... FAILED"), EvidenceLine(7, "panicked at src/a.rs:1:2:"))
+    message = region(EvidenceLine(8, "no such item"), EvidenceLine(9, "note: run with"))
+    analysis = EvidenceAnalysis((panic, message), panic.blame, 9, 90)
+    shown = _with_announced(CertainFailure(panic, "panicked at src/a.rs:1:2:"), analysis)
+    assert [line.number for line in shown.region.lines] == [4, 7, 8]
+    assert _with_announced(CertainFailure(message, "no such item"), analysis).region == message

@@ -24,7 +24,7 @@ from hummingbird.evidence.explanation import CertainFailure, FailureDetector
 from hummingbird.evidence.gitlab_jobs import RunnerTrace
 from hummingbird.evidence.headlines import read_headline
 from hummingbird.evidence.logs.log_preview import Baseline
-from hummingbird.evidence.regions import CONFIDENT, EvidenceAnalysis, Region
+from hummingbird.evidence.regions import CONFIDENT, EvidenceAnalysis, EvidenceLine, Region
 from hummingbird.evidence.report_preview import INCOMPLETE_KEY
 
 RawRecord: TypeAlias = Mapping[str, Any]
@@ -265,9 +265,20 @@ class FailedLogReader:
             causes=tuple(map(_meaningful_lines, regions)),
             excerpts=tuple(region.excerpt for region in regions),
             only_runner_wrote=self._trace.only_runner_wrote,
-            failures=tuple(to_failure_seen(one, self._secrets) for one in failed),
+            failures=tuple(to_failure_seen(_with_announced(one, analysis), self._secrets) for one in failed),
             likeliest=None if failed else _likeliest_failure(analysis, self._secrets),
         )
+
+
+def _with_announced(failure: CertainFailure, analysis: EvidenceAnalysis) -> CertainFailure:
+    """Add the line behind one that ends with a colon, if it stands in another region: it is what that one announces."""
+    follows = {line.number: line for region in analysis.regions for line in region.lines}
+    own, lines = {line.number for line in failure.region.lines}, list[EvidenceLine]()
+    for line in failure.region.lines:
+        lines.append(line)
+        if line.text.rstrip().endswith(":") and line.number + 1 not in own and line.number + 1 in follows:
+            lines.append(follows[line.number + 1])
+    return replace(failure, region=replace(failure.region, lines=tuple(lines)))
 
 
 def _likeliest_failure(analysis: EvidenceAnalysis, secrets: Secrets) -> ObservedFailure | None:

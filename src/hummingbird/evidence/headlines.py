@@ -110,7 +110,8 @@ class CodePlace:
 class FailureHeadline:
     """What a failure says about itself; `lines` are its lines without what runners and terminals add.
 
-    `key` is the index of the line that has the message, `tests` are all tests that the lines name.
+    `key` is the index of the line that has the message, `tests` are all tests that the lines name
+    in the same form as `test`: a test of a farm may have run other tests.
     """
 
     test: str = ""
@@ -134,8 +135,10 @@ def read_headline(
         return FailureHeadline(message=_strip_decoration(title))
     key = _find_key(title, lines)
     place = _find_place(lines, key, changed, project)
-    tests = find_tests(lines)
-    test = next(iter(find_tests(lines[key : key + 1])), tests[0] if tests else "").removeprefix(f"{job} > ")
+    forms = find_tests(lines)
+    test = next(iter(find_tests(lines[key : key + 1]) or forms), "")
+    tests = tuple(name for name, form in forms.items() if form == forms.get(test))
+    test = test.removeprefix(f"{job} > ")
     message = _message_at(lines, key)
     if project:
         message = message.replace(f"/builds/{project}/", "")
@@ -150,11 +153,21 @@ def clean_lines(text: str) -> list[str]:
     return dedent("\n".join(own)).split("\n") if own else []
 
 
-def find_tests(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the tests that failed, in their order; those of groups of tests are left out."""
+def find_tests(lines: Iterable[str]) -> dict[str, str]:
+    """Return the names of the tests that failed, in their order, each with the form in which it was told.
+
+    Names of groups of tests are left out.
+    """
     found = (_TEST_FORMS.match(line.strip()) for line in lines)
-    names = dict.fromkeys(str(next(filter(None, one.groups()))).strip() for one in found if one is not None)
-    return tuple(name for name in names if not any(other != name and other.startswith(name) for other in names))
+    forms: dict[str, str] = {}
+    for one in found:
+        if one is not None and one.lastgroup is not None:
+            forms.setdefault(one[one.lastgroup].strip(), one.lastgroup)
+    return {
+        name: form
+        for name, form in forms.items()
+        if not any(other != name and other.startswith(name) for other in forms)
+    }
 
 
 def _strip_decoration(line: str) -> str:
@@ -191,7 +204,7 @@ def _message_at(lines: Sequence[str], key: int) -> str:
     """Return the message, with the line that says why where the first one only says what was being done."""
     message = _SHORT_SUMMARY.sub("", _strip_decoration(lines[key]))
     following = [_strip_decoration(line) for line in lines[key + 1 : key + 1 + _DETAIL_LINES]]
-    if message.endswith(":") and following:
+    if message.endswith(":") and following and following[0] not in find_tests(lines):
         return f"{message} {following[0]}"
     if _CAUSE_WORDS.search(message):
         return message
