@@ -86,6 +86,7 @@ async def test_overview_counts_failures_by_cause_in_the_period_and_project(tmp_p
     assert one.count("<title>") == 1 + 2 * 2 + 4, "each bar says its day, its number and what it counts"
     assert "Nothing waits in the queue." in month
     assert "a failed pipeline" in month
+    assert re.search(r"<td>(digest \(rules, no model\)|\w+:[\w-]+)</td>", month)
 
 
 async def test_an_empty_dashboard_says_how_to_begin(tmp_path: Path) -> None:

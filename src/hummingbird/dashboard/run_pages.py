@@ -64,7 +64,8 @@ _STATUS_SIGNS = {
     "skipped": ("–", "skipped"),
     "manual": ("·", "waits for a person"),
 }
-_FILTERS = ("state", "workflow", "model", "verdict")
+_FILTERS = {"state": "State", "workflow": "Workflow", "model": "Model", "verdict": "Cause"}
+_MODELS_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,11 @@ async def find_failure_group(desk: DashboardQueries, project: str, fingerprint: 
     raise UsageError("This failure is not known: it was not seen for a long time, or never.")
 
 
+def _answerer(model: str) -> str:
+    notes = {"digest": "rules, no model", "known-failure": "a link to the note that explained it before"}
+    return f"{model} ({notes[model]})" if model in notes else model
+
+
 def is_web_link(link: str) -> bool:
     return link.startswith(("https://", "http://"))
 
@@ -208,7 +214,7 @@ class RunPages:
             runs=[self.pages.run_view(run) for run in runs],
             queue=queue,
             causes=[(CAUSE_WORDS.get(one.cause, one.cause), one.sessions, one.answered) for one in figures.causes],
-            models=figures.models,
+            models=[(_answerer(name), count) for name, count in figures.models[:_MODELS_SHOWN]],
             sessions=[self.pages.session_view(one, running=one.session_id in running) for one in newest],
             known=bool(choices.state),
             **more,
@@ -245,7 +251,7 @@ class RunPages:
             {**self.pages.session_view(one, running=one.session_id in now), "hit": self._hit_view(found, one)}
             for one in sessions[:RUNS_SHOWN]
         ]
-        named = [(name.capitalize(), name, getattr(asked, name), getattr(choices, name)) for name in _FILTERS]
+        named = [(label, name, getattr(asked, name), getattr(choices, name)) for name, label in _FILTERS.items()]
         values = {name: getattr(asked, name) for name in ("project", "text", *_FILTERS) if getattr(asked, name)}
         return self.pages.render(
             "runs.html",
