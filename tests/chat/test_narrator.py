@@ -128,6 +128,9 @@ def test_what_tools_did_is_said_in_sentences() -> None:
          ["✓ Searched for TODO: 3 matches in 2 files"]),
         ("terminal", '{"command":"pytest -q"}', "[Exit code 1 after 0.2 s.]\n" + fenced.format("1 failed"),
          ["✗ Ran pytest -q: exit code 1", "    1 failed"]),
+        ("terminal", '{"command":"seq 9999"}', "[terminal returned 48884 bytes, 9999 lines. All of it is in /x]"
+         '\n{"saved_to":"/x","bytes":48884}[Exit code 0 after 0.3 s.]\n1: 1\n2: exit code 3',
+         ["✓ Ran seq 9999", "    1: 1\n    2: exit code 3"]),
         ("file_edit", '{"path":"a.py"}', fenced.format(diff),
          ["✓ Edited a.py (+2 −1)", "    @@ -1 +1,2 @@", "    -a", "    +b", "    +c"]),
         ("todo", "{}", "anything", ["✓ Changed the to-do list"]),

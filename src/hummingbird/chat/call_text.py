@@ -23,6 +23,7 @@ _OUTCOMES = {
     ToolOutcome.UNKNOWN: "interrupted",
     ToolOutcome.SKIPPED: "not run",
 }
+_SPILL_NOTE = re.compile(r"\[\w+ returned \d+ bytes")  # what the model reads above a preview
 _EXIT_CODE = re.compile(r"[Ee]xit[ _]code:? (-?\d+)")
 
 
@@ -106,7 +107,9 @@ def exit_code(text: str) -> int | None:
 def output_lines(text: str) -> list[str]:
     """Return the output of a command without our own note about it and without the fence."""
     lines = without_fence(text).rstrip().split("\n")
-    return lines[1:] if lines and _EXIT_CODE.search(lines[0]) else lines
+    if _SPILL_NOTE.match(lines[0]):
+        return [line for line in lines[1:] if not line.startswith('{"saved_to":')]
+    return lines[1:] if _EXIT_CODE.search(lines[0]) else lines
 
 
 def _size_text(text: str) -> str:
