@@ -267,7 +267,7 @@ async def test_stop_ends_the_run_sub_agents_and_processes(tmp_path: Path) -> Non
             assert await mine.stop()
             assert (await run).reason is EndReason.INTERRUPTED  # of a call that would never have ended
             assert mine.status().background == ()
-            with pytest.raises(UsageError, match="no number"):
+            with pytest.raises(UsageError, match="is not a number"):
                 await mine.stop("all of it")
             assert "had ended before" in await mine.stop(process.split()[0])
             with pytest.raises(UsageError):

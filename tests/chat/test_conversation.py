@@ -241,7 +241,7 @@ async def test_approve_is_no_answer_to_a_question_for_words(stage: Stage) -> Non
     ("text", "shown"),
     [
         ("/help", "/steer TEXT"),
-        ("/new", "The one before is kept: /resume abcdef123456"),
+        ("/new", "The last one is kept: /resume abcdef123456"),
         ("/resume abc", "birds"),
         ("/resume zzz", "No session's id begins with zzz."),
         ("/sessions", "abcdef123456"),

@@ -15,7 +15,9 @@ from tests.standins.vendors.server import VendorLab
 def home(tmp_path: Path) -> Iterator[Home]:
     """Everything that the script has must have been asked for."""
     with VendorLab(Script()) as lab:
-        yield Home(tmp_path, lab)
+        here = Home(tmp_path, lab)
+        here.configure({})
+        yield here
         lab.script.assert_consumed()
 
 

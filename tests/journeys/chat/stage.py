@@ -49,7 +49,6 @@ class Home:
 
     def __post_init__(self) -> None:
         self.workspace.mkdir(exist_ok=True)
-        self.configure({})
 
     @property
     def state(self) -> Path:
