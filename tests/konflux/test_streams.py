@@ -167,7 +167,7 @@ async def test_nobody_says_there_is_nothing_where_a_server_was_not_to_be_asked(l
         (line,) = await asked.lines("list_pipelineruns", sha=SHA)
     assert list(line) == ["incomplete"]
     assert line["incomplete"].startswith(
-        "Nothing was found, but not all could be asked for, so there may be some. From"
+        "Nothing was found, but not all could be asked for, so there may be some. No pipelineruns of builds"
     )
 
 

@@ -220,7 +220,7 @@ async def test_a_packed_bomb_is_cut_off_at_the_most_a_report_may_weigh(tmp_path:
         assert isinstance(output, ByteStream)
         tracemalloc.start()
         try:
-            with pytest.raises(SourceResponseInvalid, match=f"larger than {FARM_RESULTS_BYTES} bytes"):  # noqa: PT012
+            with pytest.raises(SourceResponseInvalid, match=f"larger than {FARM_RESULTS_BYTES // 1024**2} MiB"):  # noqa: PT012
                 async for chunk in output.chunks:
                     size += len(chunk)
             _, peak = tracemalloc.get_traced_memory()
