@@ -1,13 +1,15 @@
-"""Shared parts of the two OpenAI APIs: checks before sending, and classification of errors.
+"""Shared parts of the two OpenAI APIs: checks, parts of a request, and classification of errors.
 
 Errors are recognised by status, then by type and code. Compatible servers often give only a message, so its words are
 matched too.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from hummingbird.core.errors import (
     ContextOverflow,
@@ -23,8 +25,11 @@ from hummingbird.core.limits import ERROR_TEXT_CHARS
 from hummingbird.core.messages import AssistantMessage
 from hummingbird.core.protocols.model import ModelRequest
 from hummingbird.core.text import shorten_line
+from hummingbird.core.tool_spec import ToolDefinition
+from hummingbird.models.wire_format import ModelProfile
 
 CACHE_KEY_CHARS = 64
+_json = msgspec.json.Encoder()
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -39,6 +44,24 @@ def check_tool_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InvalidRequest(f"The tool name {name!r} is not one OpenAI's APIs take: 1 to 64 letters, digits, _ or -.")
     return name
+
+
+def encode_tools(request: ModelRequest, define: Callable[[ToolDefinition], Mapping[str, Any]]) -> bytes:
+    """Encode the tools. The definitions stay when tools are disabled, because the cached prefix contains them."""
+    if not request.tools:
+        return b""
+    head = request.encoded.head
+    if "tools" not in head:
+        head["tools"] = b',"tools":' + _json.encode([define(tool) for tool in request.tools])
+    return head["tools"] + (b',"tool_choice":"none"' if request.disable_tools else b"")
+
+
+def encode_sampling(request: ModelRequest, profile: ModelProfile) -> bytes:
+    """Encode the temperature and the key of the prompt cache, as far as the profile has them."""
+    parts = b"" if profile.temperature is None else b',"temperature":' + _json.encode(profile.temperature)
+    if not profile.cache_key:
+        return parts
+    return parts + b',"prompt_cache_key":' + _json.encode(request.session_id[:CACHE_KEY_CHARS])
 
 
 _PASSING = frozenset({408, 409, 425, 429})

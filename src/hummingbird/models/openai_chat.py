@@ -29,10 +29,11 @@ from hummingbird.core.protocols.model import ModelReply, ModelRequest
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.tool_spec import ToolDefinition
 from hummingbird.models.openai_api import (
-    CACHE_KEY_CHARS,
     check_last_message,
     check_tool_name,
     classify_openai_error,
+    encode_sampling,
+    encode_tools,
     error_in_answer,
 )
 from hummingbird.models.response_json import list_or_empty, reply_usage, text_or_empty, usage_from_openai
@@ -72,15 +73,12 @@ def encode_request(request: ModelRequest, profile: ModelProfile, *, stream: bool
         talk.prefix,
         render(talk.rest, talk.before),
         b"]",
-        _encode_tools(request),
+        encode_tools(request, _tool_definition),
         b',"%s":%d' % (profile.max_tokens_key.encode(), request.max_output_tokens),
     ]
     if profile.effort is not None:
         parts += [b',"reasoning_effort":', _json.encode(profile.effort)]
-    if profile.temperature is not None:
-        parts += [b',"temperature":', _json.encode(profile.temperature)]
-    if profile.cache_key:
-        parts += [b',"prompt_cache_key":', _json.encode(request.session_id[:CACHE_KEY_CHARS])]
+    parts.append(encode_sampling(request, profile))
     if stream:
         parts.append(b',"stream":true')
         if profile.include_usage:
@@ -162,16 +160,6 @@ def _tool_call(call: ToolCall) -> dict[str, object]:
 def to_chat_call_id(call_id: str) -> str:
     """Return the id in the one form that every server accepts; ids of other APIs are converted to it."""
     return call_id if _ID.fullmatch(call_id) else derive_call_id(call_id, 0)
-
-
-def _encode_tools(request: ModelRequest) -> bytes:
-    """Encode the tools. The definitions stay when tools are disabled, because the cached prefix contains them."""
-    if not request.tools:
-        return b""
-    head = request.encoded.head
-    if "tools" not in head:
-        head["tools"] = b',"tools":' + _json.encode([_tool_definition(tool) for tool in request.tools])
-    return head["tools"] + (b',"tool_choice":"none"' if request.disable_tools else b"")
 
 
 def _tool_definition(tool: ToolDefinition) -> dict[str, object]:

@@ -27,10 +27,11 @@ from hummingbird.core.protocols.model import ModelReply, ModelRequest
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.tool_spec import ToolDefinition
 from hummingbird.models.openai_api import (
-    CACHE_KEY_CHARS,
     check_last_message,
     check_tool_name,
     classify_openai_error,
+    encode_sampling,
+    encode_tools,
     error_in_answer,
 )
 from hummingbird.models.response_json import list_or_empty, reply_usage, text_or_empty, usage_from_openai
@@ -70,16 +71,13 @@ def encode_request(request: ModelRequest, profile: ModelProfile, *, stream: bool
         talk.prefix,
         render(talk.rest, talk.before),
         b"]",
-        _encode_tools(request),
+        encode_tools(request, _tool_definition),
         b',"max_output_tokens":%d' % request.max_output_tokens,
         b',"store":false',
         b',"include":["reasoning.encrypted_content"]' if profile.encrypted_reasoning else b"",
         _encode_reasoning(profile),
     ]
-    if profile.temperature is not None:
-        parts += [b',"temperature":', _json.encode(profile.temperature)]
-    if profile.cache_key:
-        parts += [b',"prompt_cache_key":', _json.encode(request.session_id[:CACHE_KEY_CHARS])]
+    parts.append(encode_sampling(request, profile))
     if stream:
         parts.append(b',"stream":true')
     parts.append(b"}")
@@ -139,16 +137,6 @@ def _convert_message(message: AssistantMessage) -> list[Any]:
         }
         for call in message.calls
     ]
-
-
-def _encode_tools(request: ModelRequest) -> bytes:
-    """Encode the tools. The definitions stay when tools are disabled, because the cached prefix contains them."""
-    if not request.tools:
-        return b""
-    head = request.encoded.head
-    if "tools" not in head:
-        head["tools"] = b',"tools":' + _json.encode([_tool_definition(tool) for tool in request.tools])
-    return head["tools"] + (b',"tool_choice":"none"' if request.disable_tools else b"")
 
 
 def _tool_definition(tool: ToolDefinition) -> dict[str, Any]:
