@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from hummingbird.core.errors import JournalDamaged
 from hummingbird.core.journal import JournalEntry, dump_entry
+from hummingbird.storage.bucket_journal import parse_tail
 from hummingbird.storage.journals import FileJournal
 from tests.storage.other_process import said, write_on, write_once_and_die
 from tests.storage.samples import OPENED, SAID, SAMPLES, start
@@ -85,3 +87,9 @@ def test_an_entry_outlives_a_process_that_neither_committed_nor_closed(tmp_path:
     with start(write_once_and_die, path) as other:
         assert other.wait() == -signal.SIGKILL
     assert entries_in(path) == [said(0)]
+
+
+@pytest.mark.parametrize("head", [b'{"tail":1', b'{"tail":"x"}', b'{"tail":' + b"[" * 200_000, b"\xff"])
+def test_a_tail_in_the_bucket_that_cannot_be_read_is_damaged(head: bytes) -> None:
+    with pytest.raises(JournalDamaged, match="has no valid head"):
+        parse_tail(head + b"\n")

@@ -17,13 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from secrets import token_hex
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from hummingbird.core.errors import JournalDamaged, SessionUnreadable
-from hummingbird.core.json_codec import InvalidJson, JsonDecoder, decode_json_as
 from hummingbird.core.limits import (
     KNOWN_DAYS,
     KNOWN_EXCERPT_CHARS,
@@ -44,7 +43,7 @@ from hummingbird.core.protocols.storage import (
 )
 from hummingbird.core.sessions import SEGMENTS_AT_ONCE, SHARED_HELD
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker, ContentUpdate, update_object
-from hummingbird.storage.ledger_fields import check_ledger_name, text_digest, truncate, utc_day
+from hummingbird.storage.ledger_fields import VersionedDecoder, check_ledger_name, text_digest, truncate, utc_day
 
 FORMAT = 1
 Ordinal: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=date.max.toordinal())]
@@ -117,13 +116,11 @@ class StoredProject(msgspec.Struct, frozen=True, kw_only=True):
         return self.last_seen >= self.forgotten
 
 
-class _FailureShardFormat(msgspec.Struct):
-    known: int
-
-
 Known = TypeVar("Known", FailureShard, StoredProject)
 _encoder = msgspec.json.Encoder()
-_peek: JsonDecoder[_FailureShardFormat] = JsonDecoder(_FailureShardFormat)
+_decoders: dict[Any, VersionedDecoder[Any]] = {
+    kind: VersionedDecoder(kind, "known", FORMAT) for kind in (FailureShard, StoredProject)
+}
 
 
 def failure_shard_number(fingerprint: str) -> int:
@@ -141,16 +138,16 @@ def decode_object(content: bytes, kind: type[Known], where: str) -> Known:
 
     Raises JournalDamaged, and SessionUnreadable for an object of a newer version.
     """
-    try:
-        if _peek.decode(content).known > FORMAT:
-            raise SessionUnreadable(
-                f"{where} was written by a newer version; update this one to use the ledger of known failures."
-            )
-        return decode_json_as(content, kind)
-    except InvalidJson as error:
-        raise JournalDamaged(
+    found: Known = _decoders[kind].decode(
+        content,
+        newer=SessionUnreadable(
+            f"{where} was written by a newer version; update this one to use the ledger of known failures."
+        ),
+        damaged=JournalDamaged(
             f"{where} is damaged and cannot be used as part of the ledger of known failures; move it away."
-        ) from error
+        ),
+    )
+    return found
 
 
 def add_sighting(shard: FailureShard, sighting: FailureSighting) -> FailureShard | None:

@@ -45,6 +45,7 @@ from hummingbird.core.sessions import (
     SEGMENTS_AT_ONCE,
 )
 from hummingbird.storage.journals import journal_too_long_text
+from hummingbird.storage.ledger_fields import VersionedDecoder
 
 TAIL_FORMAT = 1
 TAIL_NAME = "journal/tail.jsonl"
@@ -84,13 +85,8 @@ class JournalTail(msgspec.Struct, frozen=True):
         return self.head.first + len(self.lines)
 
 
-class _TailFormat(msgspec.Struct):
-    tail: int
-
-
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(TailHead)
-_peek = msgspec.json.Decoder(_TailFormat)
+_decoder = VersionedDecoder(TailHead, "tail", TAIL_FORMAT)
 
 
 def segment_name(first: int, life: str) -> str:
@@ -109,14 +105,14 @@ def encode_tail(tail: JournalTail) -> bytes:
 def parse_tail(content: bytes) -> JournalTail:
     """Parse the tail object. Raises JournalDamaged, and SessionUnreadable for a newer format."""
     head, *lines = split_lines(content)
-    try:
-        if _peek.decode(head).tail > TAIL_FORMAT:
-            raise SessionUnreadable(
-                "This session was written by a newer version of Hummingbird: update this one to open it."
-            )
-        return JournalTail(_decoder.decode(head), tuple(lines))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise JournalDamaged("The journal's tail in the bucket has no valid head: restore it from a copy.") from error
+    found = _decoder.decode(
+        head,
+        newer=SessionUnreadable(
+            "This session was written by a newer version of Hummingbird: update this one to open it."
+        ),
+        damaged=JournalDamaged("The journal's tail in the bucket has no valid head: restore it from a copy."),
+    )
+    return JournalTail(found, tuple(lines))
 
 
 def split_lines(content: bytes) -> Sequence[bytes]:

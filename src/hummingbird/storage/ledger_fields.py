@@ -1,10 +1,34 @@
-"""Validate, truncate and hash the names, texts and times that the SQLite and bucket stores share."""
+"""Validate, truncate and hash the names, texts and times that the stores share, and decode their versioned objects."""
 
 from datetime import UTC, date, datetime
 from hashlib import blake2b
+from typing import Any, Generic, TypeVar
 
-from hummingbird.core.errors import UsageError
+import msgspec
+
+from hummingbird.core.errors import HummingbirdError, UsageError
+from hummingbird.core.json_codec import InvalidJson, JsonDecoder
 from hummingbird.core.limits import KNOWN_FIELD_CHARS, KNOWN_NAME_CHARS
+
+T = TypeVar("T")
+
+
+class VersionedDecoder(Generic[T]):
+    """Decode stored objects of one type, whose field `version_field` holds the version of their format."""
+
+    def __init__(self, kind: type[T], version_field: str, newest: int) -> None:
+        self._decoder: JsonDecoder[T] = JsonDecoder(kind)
+        self._version: JsonDecoder[Any] = JsonDecoder(msgspec.defstruct("FormatVersion", [(version_field, int)]))
+        self._field, self._newest = version_field, newest
+
+    def decode(self, content: bytes, *, newer: HummingbirdError, damaged: HummingbirdError) -> T:
+        """Return the object. Raises `newer` for one that a newer version wrote, and `damaged` for anything else."""
+        try:
+            if getattr(self._version.decode(content), self._field) > self._newest:
+                raise newer
+            return self._decoder.decode(content)
+        except InvalidJson as error:
+            raise damaged from error
 
 
 def check_ledger_name(name: str) -> str:

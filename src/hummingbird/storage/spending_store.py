@@ -24,12 +24,11 @@ from time import monotonic
 import msgspec
 
 from hummingbird.core.errors import JournalUnwritable, JournalWriteDelayed
-from hummingbird.core.json_codec import InvalidJson, JsonDecoder
 from hummingbird.core.limits import KNOWN_NAME_CHARS
 from hummingbird.core.protocols.storage import VersionedContent, VersionedObjectStore
 from hummingbird.core.sessions import SHARED_REST_S, SPENDERS, SPENDING_BYTES, SPENDING_DAYS, SPENDING_FRESH_S
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker, update_object
-from hummingbird.storage.ledger_fields import text_digest, truncate, utc_day
+from hummingbird.storage.ledger_fields import VersionedDecoder, text_digest, truncate, utc_day
 
 _MICRO_PER_USD = Decimal(1_000_000)  # money is stored in whole millionths of a dollar, which SQLite adds exactly
 
@@ -115,13 +114,8 @@ class SpendingSheet(msgspec.Struct, frozen=True, kw_only=True):
         return self.rest + sum(line.micro for line in self.spent.values())
 
 
-class _SpendingSheetFormat(msgspec.Struct):
-    sheet: int
-
-
 _encoder = msgspec.json.Encoder()
-_decoder: JsonDecoder[SpendingSheet] = JsonDecoder(SpendingSheet)
-_peek: JsonDecoder[_SpendingSheetFormat] = JsonDecoder(_SpendingSheetFormat)
+_decoder = VersionedDecoder(SpendingSheet, "sheet", FORMAT)
 
 
 class SpendingTally:
@@ -177,14 +171,13 @@ def encode_sheet(sheet: SpendingSheet) -> bytes:
 
 def parse_sheet(content: bytes, where: str) -> SpendingSheet:
     """Parse a sheet. Raises JournalUnwritable if it is damaged or of a newer version."""
-    try:
-        if _peek.decode(content).sheet > FORMAT:
-            raise JournalUnwritable(f"{where} was written by a newer version of Hummingbird: update this one.")
-        return _decoder.decode(content)
-    except InvalidJson as error:
-        raise JournalUnwritable(
-            f"{where} is damaged: remove it. Each process that goes on then writes again what it spent itself."
-        ) from error
+    return _decoder.decode(
+        content,
+        newer=JournalUnwritable(f"{where} was written by a newer version of Hummingbird: update this one."),
+        damaged=JournalUnwritable(
+            f"{where} is damaged: remove it. Each process that is still running then writes again what it spent itself."
+        ),
+    )
 
 
 def to_micro_usd(usd: Decimal) -> int:

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import msgspec
 
 from hummingbird.core.errors import JournalDamaged, SessionUnreadable
-from hummingbird.core.json_codec import InvalidJson, JsonDecoder
 from hummingbird.core.protocols.storage import RatedNote, VersionedObjectStore, VotableNote
 from hummingbird.core.sessions import SEGMENTS_AT_ONCE
 from hummingbird.core.votes import (
@@ -29,7 +28,7 @@ from hummingbird.core.votes import (
     next_look_at,
 )
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker, update_object
-from hummingbird.storage.ledger_fields import check_ledger_name, text_digest, truncate
+from hummingbird.storage.ledger_fields import VersionedDecoder, check_ledger_name, text_digest, truncate
 from hummingbird.storage.sqlite_ledger import LedgerFile
 
 _MARK = 0x48425654  # "HBVT"
@@ -164,13 +163,8 @@ class VoteShard(msgspec.Struct, frozen=True, kw_only=True):
     notes: VoteRecords = {}
 
 
-class _VoteShardFormat(msgspec.Struct):
-    votes: int
-
-
 _encoder = msgspec.json.Encoder()
-_decoder: JsonDecoder[VoteShard] = JsonDecoder(VoteShard)
-_peek: JsonDecoder[_VoteShardFormat] = JsonDecoder(_VoteShardFormat)
+_decoder = VersionedDecoder(VoteShard, "votes", FORMAT)
 
 
 def vote_key(project: str, note_id: int) -> str:
@@ -285,16 +279,15 @@ def decode_shard(content: bytes | None, where: str) -> VoteShard:
     """
     if content is None:
         return VoteShard()
-    try:
-        if _peek.decode(content).votes > FORMAT:
-            raise SessionUnreadable(
-                f"{where} was written by a newer version; update this one to use the record of votes on notes."
-            )
-        return _decoder.decode(content)
-    except InvalidJson as error:
-        raise JournalDamaged(
+    return _decoder.decode(
+        content,
+        newer=SessionUnreadable(
+            f"{where} was written by a newer version; update this one to use the record of votes on notes."
+        ),
+        damaged=JournalDamaged(
             f"{where} is damaged and cannot be used as part of the record of votes on notes; move it away."
-        ) from error
+        ),
+    )
 
 
 VOTES_PREFIX = "votes"
