@@ -89,6 +89,9 @@ def test_a_call_and_its_result_are_one_row_with_when_and_how_long() -> None:
     assert 'x="398.4"' in row.bar
     assert make_row(entries[4], 5, str).opens == "tool u"
     assert pair_calls([]).by_end == {}
+    assert spans.answer == 0, "no run has answered"
+    answered = [*entries, RunEnded(run_id="r2", reason=EndReason.COMPLETED, text="", answered=True, at=90_050.0)]
+    assert pair_calls(answered).answer == 11
 
 
 def test_what_only_the_model_said_is_no_evidence() -> None:

@@ -104,6 +104,8 @@ async def test_an_answer_is_shown_as_it_is_posted_above_its_timeline(tmp_path: P
     assert "nobody ever said this" not in answer
     assert "Quoted lines: 2 checked, 1 found, 1 removed." in page
     assert page.index("<article") < page.index('id="timeline"') < page.index("<h2>Continue</h2>")
+    assert re.search(r'id="e5"[^>]*><a id="e4"></a><details>', page), "the answer is not unfolded a second time"
+    assert re.search(r'id="e3"[^>]*><details open>', page), "what a person said is"
 
 
 async def test_filters_of_runs_combine_with_each_other_and_with_words_that_were_said(tmp_path: Path) -> None:

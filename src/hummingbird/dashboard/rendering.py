@@ -168,10 +168,14 @@ class CallSpan:
 
 @dataclass(frozen=True, slots=True)
 class CallSpans:
-    """The settled calls of a session, by the number of the entry that settled them."""
+    """The settled calls of a session, by the number of the entry that settled them.
+
+    `answer` is the number of the newest answer, which stands above the timeline too; 0 if there is none.
+    """
 
     by_end: Mapping[int, CallSpan]
     calls: frozenset[int]
+    answer: int = 0
 
 
 NO_SPANS = CallSpans({}, frozenset())
@@ -196,7 +200,14 @@ def pair_calls(entries: Sequence[JournalEntry]) -> CallSpans:
         began, over = (runs[place][1], ends[place]) if place >= 0 else (entries[0].at, entries[-1].at)
         times = (entries[start - 1].at - began, entries[end - 1].at - began, over - began)
         spans[end] = CallSpan(start, entries[start - 1], *times)
-    return CallSpans(spans, frozenset(found.values()))
+    return CallSpans(spans, frozenset(found.values()), _newest_answer(entries))
+
+
+def _newest_answer(entries: Sequence[JournalEntry]) -> int:
+    numbered = list(enumerate(entries, 1))
+    end = next((number for number, one in reversed(numbered) if isinstance(one, RunEnded) and one.answered), 0)
+    turns = (number for number, one in reversed(numbered[:end]) if isinstance(one, ModelAnswered))
+    return next(turns, 0)
 
 
 def _opened_call(entry: JournalEntry, of: str = "") -> str:

@@ -1,7 +1,7 @@
 """Turns data into the values of the page templates, and renders the templates, which escape every value."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -203,14 +203,15 @@ class PageRenderer:
     ) -> str:
         """Render consecutive entries, of which the first has the number `before` + 1.
 
-        A call of `spans` is shown with the entry that settles it.
+        A call of `spans` is shown with the entry that settles it; the newest answer is folded, since it stands above.
         """
         rows = (
             make_row(one, number, self.mask, span=spans.by_end.get(number))
             for number, one in enumerate(entries, before + 1)
             if number not in spans.calls
         )
-        return "".join(self.render("entry.html", row=row, session_id=session_id) for row in rows)
+        folded = (replace(row, open=row.open and row.number != spans.answer) for row in rows)
+        return "".join(self.render("entry.html", row=row, session_id=session_id) for row in folded)
 
     def transcript_page(self, entries: Sequence[JournalEntry], session_id: str, **more: Any) -> str:
         whole = self.mask(render_transcript(entries))
