@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hummingbird.agent.failed_logs import ToolReader, _with_announced
-from hummingbird.agent.failure_facts import FailureSubject, add_readings, gather_facts
+from hummingbird.agent.failure_facts import FailureSubject, _jobs_of_pipeline, add_readings, gather_facts
 from hummingbird.agent.tools.failure_watcher import FailureWatcher
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
@@ -431,3 +431,9 @@ def test_a_line_that_announces_another_one_is_shown_with_it() -> None:
     shown = _with_announced(CertainFailure(panic, "panicked at src/a.rs:1:2:"), analysis)
     assert [line.number for line in shown.region.lines] == [4, 7, 8]
     assert _with_announced(CertainFailure(message, "no such item"), analysis).region == message
+
+
+def test_a_bridge_is_no_failure_of_its_own_where_the_jobs_of_its_pipeline_are_listed() -> None:
+    bridge = {"id": 1, "name": "trigger", "status": "failed", "stage": "t", "downstream_pipeline": {"id": 9}}
+    assert [job.name for job in _jobs_of_pipeline([bridge], (), 5)] == ["trigger"]
+    assert list(_jobs_of_pipeline([bridge], (), 5, explained={"9"})) == []

@@ -54,6 +54,12 @@ FORMS = {
         "    return row['price']\nKeyError: 'price'",
         ("", "KeyError: 'price'", "cart.py:7"),
     ),
+    "eslint": (
+        "12:7  error  'tax' is assigned a value but never used  no-unused-vars",
+        "/builds/shop/cart/web/cart.js\n  12:7  error  'tax' is assigned a value but never used  no-unused-vars\n"
+        "✖ 1 problem (1 error, 0 warnings)",
+        ("", "'tax' is assigned a value but never used", "cart.js:12"),
+    ),
     "boxed": (
         "│ Error: Failed to install provider",
         "│ Error: Failed to install provider\n│\n│ Error while installing null: Get\n│ net/http: TLS handshake timeout",

@@ -8,7 +8,7 @@ the workflow's own sources are asked for them.
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -250,7 +250,10 @@ class _FactCollector:
         same = [one for one in on_commit if _is_job(one)]
         if not any(_number_field(one, "pipeline_id") == pipeline for one in same):
             same = []  # the pipeline ran on a merge commit that GitLab made
-        return [*_jobs_of_pipeline(raw, same, pipeline), *_jobs_elsewhere(raw, on_commit, pipeline)]
+        elsewhere = list(_jobs_elsewhere(raw, on_commit, pipeline))
+        names = {job.name for job in elsewhere}
+        children = {str(_number_field(one, "pipeline_id")) for one in on_commit if _text_field(one, "name") in names}
+        return [*_jobs_of_pipeline(raw, same, pipeline, explained=children), *elsewhere]
 
     async def _list_diff_paths(self) -> tuple[str, ...] | None:
         if not self.subject.mr_iid:
@@ -344,13 +347,18 @@ def _with_log(job: JobFacts, seen: FailedLog) -> JobFacts:
     )
 
 
-def _jobs_of_pipeline(raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int) -> Iterator[JobFacts]:
+def _jobs_of_pipeline(
+    raw: Sequence[RawRecord], same: Sequence[RawRecord], pipeline: int, *, explained: Collection[str] = ()
+) -> Iterator[JobFacts]:
+    """Yield the jobs that failed first; `explained` are child pipelines whose own failed jobs are listed."""
     causes = find_causes(graph_jobs_from_gitlab(list(raw)))
     dragged = {cause.first_job.id: tuple(one.name for one in cause.affected) for cause in causes.root_causes}
     first = [job for cause in causes.root_causes for job in cause.jobs] or [
         job for one in causes.allowed_failures for job in one.jobs
     ]
     for job in first:
+        if job.downstream_pipeline and job.downstream_pipeline in explained:
+            continue  # it only says that the pipeline that it started has failed
         reason = job.failure_reason
         skipped = dragged.get(job.id, ())[:LOOK_JOBS]
         number = int(job.id) if job.id.isdecimal() and not job.downstream_pipeline else 0
@@ -427,6 +435,8 @@ def add_readings(facts: FailureFacts, subject: FailureSubject, readings: Sequenc
 def _add_listed_jobs(jobs: list[JobFacts], subject: FailureSubject, own: Sequence[ToolReading]) -> list[JobFacts]:
     """Return the jobs with their newest tries, and those that failed since or could not be listed before."""
     pipeline, found = subject.pipeline_id, dict[str, JobFacts]()
+    on_commit = [record for one in own if one.tool == "gitlab_get_commit_statuses" for record in one.records]
+    children = {str(_number_field(one, "pipeline_id")) for one in on_commit if one.get("status") == _FAILED}
     for reading in own:
         raw, given = reading.records, reading.arguments
         if reading.tool == "gitlab_get_pipeline_jobs":
@@ -434,7 +444,7 @@ def _add_listed_jobs(jobs: list[JobFacts], subject: FailureSubject, own: Sequenc
             if given.get("pipeline_id") != pipeline and not any(job.id in ids for job in jobs if job.id):
                 continue  # a pipeline of the target branch, say
             jobs = [replace(job, tries=_newer_tries(job, raw)) for job in jobs]
-            found |= {job.name: job for job in _jobs_of_pipeline(raw, (), pipeline)}
+            found |= {job.name: job for job in _jobs_of_pipeline(raw, (), pipeline, explained=children)}
         elif reading.tool == "gitlab_get_commit_statuses" and _is_same_commit(subject.sha, str(given.get("sha", ""))):
             outside = [one for one in raw if not _is_job(one)]
             found |= {job.name: job for job in _jobs_elsewhere((), outside, pipeline)}

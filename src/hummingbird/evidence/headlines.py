@@ -89,6 +89,8 @@ _OF_NODE = ("module.js", "events.js", "assert.js", "net.js")
 _LIBRARY_FRAME = re.compile(
     r"^\s*at .*\([\w-]+\.[cm]?js:\d+|\b(?:src/lib|library/)(?:std|core|alloc|test|panic_unwind)/"
 )
+_ROW_OF_LINTER = re.compile(r"\s*(\d+):\d+\s+(?:error|✖)")  # below the path of the file, as ESLint and others do
+_LONE_PATH = re.compile(r"\s*[\w.@+~/\\-]+\.\w+\s*$")
 _DETAIL_LINES = 8
 _TITLE_BONUS = 2.5
 
@@ -217,6 +219,11 @@ def _find_place(lines: Sequence[str], key: int, changed: Sequence[str], project:
 
     Where a compiler only warned says nothing about a failure.
     """
+    if (row := _ROW_OF_LINTER.match(lines[key])) is not None:
+        paths = (_path_in_project(line.strip(), project) for line in reversed(lines[:key]) if _LONE_PATH.match(line))
+        if path := next(filter(None, paths), ""):
+            known = resolve_path(path, changed)
+            return CodePlace(known or path, int(row[1]), known=bool(known))
     order = [at for at in (*range(key, len(lines)), *reversed(range(key))) if not _WARNS.search(lines[at])]
     places = [place for at in order for place in _places_in(lines[at], changed, project)]
     return next((place for place in places if place.known), places[0] if places else None)

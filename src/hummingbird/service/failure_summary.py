@@ -251,10 +251,12 @@ def _describe_job(
     seen = read_headline(lead.title, lead.excerpt, _changed_names(job), project, job.job)
     if lead.class_ == FailureClass.INFRASTRUCTURE:
         return lead, replace(seen, place=None)
-    if seen.test or lead.class_ in (FailureClass.CONFIGURATION, FailureClass.CODE):
+    if lead.class_ in (FailureClass.CONFIGURATION, FailureClass.CODE):
         return lead, seen
-    headlines = (read_headline(one.title, one.excerpt, job=job.job) for one in (*reported, *in_log) if one is not lead)
-    return lead, replace(seen, test=next((one.test for one in headlines if one.test), ""))
+    others = [read_headline(one.title, one.excerpt, job=job.job) for one in (reported or in_log) if one is not lead]
+    if seen.test:
+        return lead, replace(seen, tests=tuple(dict.fromkeys(name for one in (seen, *others) for name in one.tests)))
+    return lead, next((replace(seen, test=one.test, tests=one.tests) for one in others if one.test), seen)
 
 
 def _changed_names(job: JobJudgement) -> list[str]:
