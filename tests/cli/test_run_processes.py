@@ -45,12 +45,13 @@ def all_of(terminal: int) -> bytes:
 @pytest.mark.thorough
 @pytest.mark.parametrize("program", [MODULE, AGENT])
 def test_the_reference_documents_command_lines_work(tmp_path: Path, program: tuple[str, ...]) -> None:
-    """One saves, the next goes on in another process, and the next with an event file in another folder."""
+    """One saves, the next only asks, and the next goes on with an event file and is saved in another folder."""
     one, two = str(tmp_path / "my-session"), str(tmp_path / "my-session-2")
     with site(tmp_path) as here:
         named = ("--workflow", WORKFLOW, "--project", here.project, "--event", here.event())
         first = run(here, program, *named, "--save-session", one)
         assert first.returncode == 0, first.stderr
+        saved = (Path(one) / "journal.jsonl").read_bytes()
         asked = ("--resume-session", one, "--message", "Can you look at the failure more closely?")
         second = run(here, program, *named, *asked)
         assert second.returncode == 0, second.stderr
@@ -62,8 +63,9 @@ def test_the_reference_documents_command_lines_work(tmp_path: Path, program: tup
     assert here.evidence in first.stdout
     assert sorted(file.name for file in Path(two).iterdir()) == [*FILES]
     transcript = (Path(two) / "transcript.md").read_text()
-    assert "Can you look at the failure more closely?" in transcript
+    assert "Can you look at the failure more closely?" not in transcript
     assert "Which?" in transcript
+    assert (Path(one) / "journal.jsonl").read_bytes() == saved, "what was not to be saved there was not"
 
 
 def test_an_event_comes_from_standard_input(tmp_path: Path) -> None:
