@@ -80,6 +80,7 @@ ToolListing: TypeAlias = list[Mapping[str, Any]]
 
 _TERMINATED = "Session terminated"  # the library's message for status 404 within a session
 _BAD_STATUS = "Server returned an error response"  # and for most other statuses
+_LISTING_PAUSE_S = 1.0  # for a server that says over and over that its tools changed
 _HEARING_S = 0.05  # wait to learn whether the whole connection has ended, or only one request
 _FINDING_OUT_S = 1.0  # wait to learn how a program ended that has closed its output
 
@@ -202,6 +203,7 @@ class McpConnection:
                 self._session = session
                 self._opened.set_result(dispatcher.wanted_tools)
                 listing = asyncio.ensure_future(self._list_again(session, dispatcher))
+                listing.add_done_callback(_retrieve_exception)
                 try:
                     await self._over.wait()
                 finally:
@@ -221,14 +223,16 @@ class McpConnection:
     async def _list_again(self, session: "ClientSession", dispatcher: TolerantDispatcher) -> None:
         """List the tools whenever the server says that they changed; what fails here fails in the next call too."""
         from mcp import MCPError  # noqa: PLC0415 - as above
+        from pydantic import ValidationError  # noqa: PLC0415 - as above
 
         while True:
             await self._list_changed.wait()
             self._list_changed.clear()
             dispatcher.wanted_tools = []
-            with suppress(MCPError, SourceRefused, SourceResponseInvalid):
+            with suppress(MCPError, SourceRefused, SourceResponseInvalid, ValidationError):
                 await self._list_tools(session, dispatcher.wanted_tools)
                 self._listed(dispatcher.wanted_tools)
+            await asyncio.sleep(_LISTING_PAUSE_S)
 
     async def _on_message(self, message: object) -> None:
         from mcp import types  # noqa: PLC0415 - as above
