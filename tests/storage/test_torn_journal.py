@@ -89,7 +89,7 @@ def test_an_entry_outlives_a_process_that_neither_committed_nor_closed(tmp_path:
     assert entries_in(path) == [said(0)]
 
 
-@pytest.mark.parametrize("head", [b'{"tail":1', b'{"tail":"x"}', b'{"tail":' + b"[" * 200_000, b"\xff"])
+@pytest.mark.parametrize("head", [b'{"tail":1', b'{"tail":"x"}', b'{"x":' + b"[" * 200_000, b"\xff"])
 def test_a_tail_in_the_bucket_that_cannot_be_read_is_damaged(head: bytes) -> None:
     with pytest.raises(JournalDamaged, match="has no valid head"):
         parse_tail(head + b"\n")
