@@ -30,6 +30,8 @@ TRANSIENT_RULES = frozenset(
 )
 
 
+_NETWORK_NAMES = frozenset(rule.name for rule in NETWORK_RULES)
+
 # Every pattern with the index of its rule.
 PATTERNS: tuple[tuple[int, LinePattern], ...] = tuple(
     (place, way) for place, rule in enumerate(RULES) for way in rule.patterns
@@ -174,7 +176,7 @@ def _find_hits(lines: Sequence[str], late_from: int, without: Collection[str]) -
     return [
         _RuleHit(
             RULES[rule],
-            soft or (place in retried and RULES[rule].class_ in TRANSIENT_CLASSES),
+            soft or (place in retried and RULES[rule].soft and RULES[rule].class_ in TRANSIENT_CLASSES),
             place,
             place >= late_from,
         )
@@ -242,16 +244,22 @@ def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
     sure = min(best.rule.confidence, _SOFT_CONFIDENCE) if best.soft else best.rule.confidence
     if best.is_transient and not best.is_late:
         sure = min(sure, _EARLY_CONFIDENCE)
-    comes_and_goes = best.rule.class_ in TRANSIENT_CLASSES
     weighty = min(best.rule.rank, RuleRank.CAUSE)
     contradicted = any(
-        not hit.soft
-        and not hit.is_aside
-        and hit.rule.rank >= weighty
-        and (hit.rule.class_ in TRANSIENT_CLASSES) != comes_and_goes
-        for hit in hits
+        not hit.is_aside and (_contradicts(best, hit, weighty) or _explains_want(best, hit)) for hit in hits
     )
     return round(sure - contradicted * _CONTRADICTION_PENALTY, 2)
+
+
+def _contradicts(best: _RuleHit, hit: _RuleHit, weighty: RuleRank) -> bool:
+    """Tell whether one of them may pass in a second run and the other may not."""
+    one, other = (one.rule.class_ in TRANSIENT_CLASSES for one in (best, hit))
+    return not hit.soft and hit.rule.rank >= weighty and one is not other
+
+
+def _explains_want(best: _RuleHit, hit: _RuleHit) -> bool:
+    """Tell whether the network may be why something was not found: a tool warned of it, and tried again."""
+    return best.rule.class_ is FailureClass.CONFIGURATION and hit.soft and hit.rule.name in _NETWORK_NAMES
 
 
 def _blame_from_kind(kind: RegionKind | None) -> Blame:

@@ -20,7 +20,8 @@ CODE_RULES = (
         "A compiler refused a line of the code.",
         (
             (
-                r"^(?!.*segmentation fault).*[\w+@-]\.(?:c|cc|cpp|cxx|h|hh|hpp|m|mm|s|swift|hs|lhs|java|kt|kts|scala|rs"
+                r"^(?!.*(?:segmentation fault|xctassert|: error: -\[)).*[\w+@-]\.(?:c|cc|cpp|cxx|h|hh|hpp|m|mm|s"
+                r"|swift|hs|lhs|java|kt|kts|scala|rs"
                 r"|go|ts|tsx|py|f|f90|f95|for|d|zig|cs|vb|fs|pas|ml|mli|erl|ex|exs|groovy|cu|proto|vala|nim|cr|dart|adb|ads"
                 r"|sv|svh|v|vhd|sol|lean|cob|asm|jl|lua|svelte|vue|bzl|g4|y)\b['\"]?(?:[:(\[]\d+(?:[,:.] ?\d+)?"
                 r"(?:-\d+)?[\])]?:?|, line \d+:?)(?:\s{1,4}- )?\s{0,4}(?:fatal |syntax |type )?errors?\b"
@@ -409,7 +410,7 @@ TEST_RULES = (
         "A program under test crashed with a memory fault; such faults often come and go.",
         (
             r"segfault occurred while executing tests",
-            r"\bsegmentation fault(?: \(core|:? ?\d*$)",
+            r"\bsegmentation fault(?: +\(core|:? ?\d*$)",
             r"access violation (?:in|at)\b",
             r"signal: 11, sigsegv",
             r"\bsigsegv\b(?!.*printing)",

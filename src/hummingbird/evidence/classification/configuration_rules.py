@@ -72,7 +72,8 @@ CONFIGURATION_RULES = (
         "A program was called with an option that it does not know.",
         (
             (
-                r"(?:unknown|unrecognized|unrecognised|invalid|illegal|no such|unsupported) (?:command[- ]line )?"
+                r"^(?!.*(?:error=|fatal: )invalid argument).*(?:unknown|unrecognized|unrecognised|invalid"
+                r"|illegal|no such|unsupported) (?:command[- ]line )?"
                 r"(?:option|flag|argument)s?\b(?! (?:in|of|to|for) )"
             ),
             r"unexpected argument '-",
