@@ -140,7 +140,10 @@ CODE_RULES = (
             r"^\[error\] found [1-9]\d* errors?$",
             r"\.py\.?:\d+: error: ",
             r"svelte-check found [1-9]\d* errors?",
-            r"^[1-9]\d* errors?, \d+ warnings?(?:, |$)",
+            r"(?:^|\s)[1-9]\d* errors?, \d+ warnings?(?:, |\.?$)",
+            r"^== \[.*\] fail$",
+            r"^l: +\d+ \| p: +\d+ \|",
+            r"\.spec:\d+: e: ",
             r"found (?:code style|lint|format) violations",
             r"analysis failed with [1-9]\d* weighted issues",
             r"^[1-9]\d* issue(?:s|\(s\))?(?::| found)",
@@ -159,7 +162,8 @@ CODE_RULES = (
             r"^\S+\.(?:jsx?|tsx?|css|scss|less|coffee|md|vue|es6):\d+(?::\d+)? .+\([a-z][\w@/-]+\)$",
             r"failed (?:indent_char|max_line_length|insert_final)",
         ),
-        words="c checkstyle coffee css e error errors es6 f in indent info issue issues js jsx kt kts less lint line"
+        words="l fail spec c checkstyle coffee css e error errors es6 f in indent info issue issues js"
+        " jsx kt kts less lint line"
         " linting md offense offenses pep8 problem problems py scss style ts tslint tsx violation v"
         "iolations vue w warning"
         " md040 md001 md009 md012 md013 md022 md024 md025 md029 md031 md032 md033 md034 md036 md041 md046 md047",
@@ -470,6 +474,10 @@ TEST_RULES = (
             r"\d+ tests?,(?: \d+ assertions,)? [1-9]\d* (?:failures?|errors?)",
             r"(?<!\d)[1-9]\d* tests? failed out of",
             r"\[\s*failed\s*\] \w",
+            r"^── failure \(",
+            r"^\[ fail [1-9]",
+            r"\bprocess-crash \|",
+            r"\bassertion failure: ",
             r"^\s*fail \[ *[\d.]+m?s\]",
             r"^failed!\s+- failed:\s+[1-9]",
             r"^\s*failed \S+ \[[<\d ]",

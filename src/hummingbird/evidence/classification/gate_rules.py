@@ -23,6 +23,7 @@ GATE_RULES = (
             r"^total: [1-9]\d* \(.*(?:critical|high): [1-9]",
             r"vulnerabilities at or above the severity threshold",
             r"\d+ issues?, [1-9]\d* vulnerable paths?",
+            r"affected by [1-9]\d* known vulnerabilit",
             r"your code is affected by [1-9]\d* vulnerabilit",
             r"identified with (?:known )?vulnerabilities",
             r"^severity: [1-9]\d* \w+(?: \| [1-9]\d* \w+)*$",

@@ -331,6 +331,7 @@ MACHINE_RULES = (
             r"early unexpected exit, operation never finished bootstrapping",
             r"browser closed unexpectedly",
             r"chrome failed to start",
+            r"failed to launch the browser process",
             r"\bno (?:connected|online) devices",
             r"\bdevice offline\b",
         ),
