@@ -269,7 +269,7 @@ class FinishedRun:
             summary = write_summary(verdict, self.conducted.failures, self.order, self.settings, answer)
             first = "\n\n".join(filter(None, (summary, write_excerpt(verdict, self.conducted.failures), "---")))
         if has_read_no_log(self.order, self.conducted):
-            first = "\n\n".join(filter(None, (first, f"{NO_LOG_READ} It said:")))
+            first = "\n\n".join(filter(None, (NO_LOG_READ, first)))
         return "\n\n".join(filter(None, (first, "" if found and is_nothing_found(answer) else answer, found)))
 
     @property

@@ -21,7 +21,7 @@ _FAILED = "failed"
 _JOB = "/-/jobs/"
 
 
-NO_LOG_READ = "The model read no log and no report of what failed, so its answer is not shown as a result."
+NO_LOG_READ = "The model read no log and no report of what failed, so rules alone answer here; what it said is below."
 
 
 def has_read_no_log(order: WorkOrder, result: InvestigationResult) -> bool:

@@ -273,7 +273,8 @@ class ResultPublisher:
             if verdict is None
             else write_summary(verdict, conducted.failures, order, settings, conducted.outcome.text)
         )
-        return "\n\n".join(filter(None, (summary, told.banner)))
+        warning = NO_LOG_READ if has_read_no_log(order, conducted) else ""
+        return "\n\n".join(filter(None, (warning, summary, told.banner)))
 
     async def _release_batch(
         self, batch: DraftBatch, order: WorkOrder, place: ThreadLocation, draft: NoteDraft
@@ -424,8 +425,6 @@ def _result_text(order: WorkOrder, result: InvestigationResult, *, nothing: bool
     first = [note_text.no_model_text(result.no_model_because), note_text.early_end_text(outcome)]
     if result.verdict is not None and not nothing and not result.is_known_failure:
         first.append(write_excerpt(result.verdict, result.failures))
-    if has_read_no_log(order, result):
-        first.insert(0, NO_LOG_READ)
     return "\n\n".join(filter(None, (*first, "" if _fold_title(order, result) else last)))
 
 
@@ -435,7 +434,7 @@ _REPORT = "The whole report"
 def _fold_title(order: WorkOrder, conducted: InvestigationResult) -> str:
     """Return under which title the answer is folded; empty for an answer that stands on its own."""
     if has_read_no_log(order, conducted):
-        return "The model's answer"
+        return "What the model said"
     repeats = conducted.model == DIGEST and conducted.verdict is not None and conducted.outcome.answered
     return _REPORT if repeats else ""
 

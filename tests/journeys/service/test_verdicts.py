@@ -78,6 +78,17 @@ async def test_where_the_model_says_something_else_the_note_shows_both_and_that_
     assert "It needs more history." in body
 
 
+async def test_an_answer_without_a_look_at_any_log_is_folded_and_the_note_says_so_first(tmp_path: Path) -> None:
+    answer = "**Verdict:** infrastructure, not caused by this merge request. Surely the network."
+    async with staged("failing-test", tmp_path, turns=[Turn(text=answer)]) as stage:
+        body = await told(stage)
+    opened, _, folded = body.partition("<details>")
+    assert opened.splitlines()[2].startswith("The model read no log and no report of what failed")
+    assert "**Likely yours.**" in opened
+    assert "Surely the network" not in opened
+    assert "<summary>What the model said</summary>" in folded
+
+
 @pytest.mark.thorough
 async def test_a_model_that_agrees_is_not_said_to_disagree(tmp_path: Path) -> None:
     answer = "**Verdict:** flaky, not caused by this merge request"
