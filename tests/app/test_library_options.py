@@ -141,3 +141,24 @@ def test_errors_stand_alone_and_results_of_tools_have_no_marks_for_the_model() -
             agent.go_on()
         assert caught.value.__context__ is None
         assert [call.result for call in agent.run_sync("look").tool_calls] == ["saw x"]
+
+
+def test_images_go_along_with_the_first_attempt_and_what_is_none_is_refused(tmp_path: Path) -> None:
+    shot, note = tmp_path / "shot.png", tmp_path / "note.png"
+    shot.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
+    note.write_text("hello")
+    with VendorLab(Script([Turn(text="three"), Turn(text="3")])) as lab, agent_on(lab) as agent:
+        assert agent.run_sync("How many birds?", output=int, images=[shot]).output == 3
+        sent = [one["type"] for one in lab.requests[0].body["messages"][0]["content"]]
+        assert sent == ["image", "text"]
+        again = [one["type"] for said in lab.requests[1].body["messages"] for one in said["content"]]
+        assert again == ["image", "text", "text", "text"]
+        for images, sentence in (
+            ([note], "note.png is not a PNG, JPEG, GIF or WebP image"),
+            ([tmp_path / "none.png"], "none.png cannot be read: No such file"),
+            ("shot.png", "images is one text"),
+        ):
+            with pytest.raises(UsageError, match=sentence):
+                agent.run_sync("How many?", images=images)
+    with Agent("digest") as blind, pytest.raises(UsageError, match="digest takes no images"):
+        blind.run_sync("How many?", images=[shot])

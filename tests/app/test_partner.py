@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.chat.attachments import make_image
 from hummingbird.core.errors import HummingbirdError, SessionTaken, UsageError
 from hummingbird.core.journal import (
     Compacted,
@@ -21,6 +20,7 @@ from hummingbird.core.journal import (
     UserSaid,
     dump_entry,
 )
+from hummingbird.core.messages import make_image
 from hummingbird.core.permissions import GrantScope
 from hummingbird.storage.folder_sessions import FolderSession
 from tests.app.chats import MODEL, OTHER, Home, Yes, calling, home

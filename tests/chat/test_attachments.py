@@ -11,14 +11,13 @@ from hummingbird.chat.attachments import (
     MessageComposer,
     PasteStore,
     is_long_paste,
-    make_image,
     needs_placeholder,
     read_dropped_image,
     repair_utf8,
 )
-from hummingbird.chat.screen import IMAGE_BYTES, INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
+from hummingbird.chat.screen import INLINE_BYTES, MENTION_BYTES, MESSAGE_BYTES, PASTE_CHARS
 from hummingbird.core.errors import SandboxBroken, UsageError
-from hummingbird.core.messages import ImagePart
+from hummingbird.core.messages import IMAGE_BYTES, ImagePart, make_image
 
 
 class Shelf:

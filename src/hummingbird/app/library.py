@@ -53,7 +53,7 @@ from hummingbird.core.events import EntryRecorded, ReasoningDelta, RunEvent, Run
 from hummingbird.core.journal import EndReason, JournalEntry, ToolFinished, ToolStarted
 from hummingbird.core.journal import MessageSource as SaidBy
 from hummingbird.core.limits import MAX_OUTPUT_TOKENS
-from hummingbird.core.messages import ImagePart
+from hummingbird.core.messages import IMAGE_BYTES, ImagePart, make_image
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.protocols.tools import DataSource, Tool
@@ -247,13 +247,24 @@ class Agent:
         return _require_answer(self._run_sync(self.arun(_check_message(message))))
 
     @overload
-    def run_sync(self, message: str, *, task_id: str | None = None) -> RunResult[str]: ...
+    def run_sync(
+        self, message: str, *, task_id: str | None = None, images: Sequence[Path | str] = ()
+    ) -> RunResult[str]: ...
     @overload
-    def run_sync(self, message: str, *, output: type[ResultT], task_id: str | None = None) -> RunResult[ResultT]: ...
+    def run_sync(
+        self, message: str, *, output: type[ResultT], task_id: str | None = None, images: Sequence[Path | str] = ()
+    ) -> RunResult[ResultT]: ...
 
-    def run_sync(self, message: str, *, output: type[Any] | None = None, task_id: str | None = None) -> RunResult[Any]:
+    def run_sync(
+        self,
+        message: str,
+        *,
+        output: type[Any] | None = None,
+        task_id: str | None = None,
+        images: Sequence[Path | str] = (),
+    ) -> RunResult[Any]:
         """Run once, like `run`, without an event loop."""
-        return self._run_sync(self._run(message, output, task_id))
+        return self._run_sync(self._run(message, output, task_id, images))
 
     def run_conversation(
         self,
@@ -277,11 +288,22 @@ class Agent:
         return _require_answer(await self.arun(_check_message(message)))
 
     @overload
-    async def run(self, message: str, *, task_id: str | None = None) -> RunResult[str]: ...
+    async def run(
+        self, message: str, *, task_id: str | None = None, images: Sequence[Path | str] = ()
+    ) -> RunResult[str]: ...
     @overload
-    async def run(self, message: str, *, output: type[ResultT], task_id: str | None = None) -> RunResult[ResultT]: ...
+    async def run(
+        self, message: str, *, output: type[ResultT], task_id: str | None = None, images: Sequence[Path | str] = ()
+    ) -> RunResult[ResultT]: ...
 
-    async def run(self, message: str, *, output: type[Any] | None = None, task_id: str | None = None) -> RunResult[Any]:
+    async def run(
+        self,
+        message: str,
+        *,
+        output: type[Any] | None = None,
+        task_id: str | None = None,
+        images: Sequence[Path | str] = (),
+    ) -> RunResult[Any]:
         """Answer a message and return the result, however the run ended.
 
         Args:
@@ -290,10 +312,13 @@ class Agent:
                 then the validated object. It works with every model; one that answers otherwise is told so and may try
                 again twice.
             task_id: Reaches every tool as `context.extras["task_id"]`; made up if None.
+            images: Files of images (PNG, JPEG, GIF, WebP) that go along with the message.
         """
-        return await self._run(message, output, task_id)
+        return await self._run(message, output, task_id, images)
 
-    async def stream(self, message: str, *, task_id: str | None = None) -> AsyncGenerator[StreamEvent, None]:
+    async def stream(
+        self, message: str, *, task_id: str | None = None, images: Sequence[Path | str] = ()
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Answer a message, and yield its text, reasoning and tool calls as they come; the last item is the result.
 
         Leaving the loop early interrupts the run.
@@ -310,8 +335,8 @@ class Agent:
                 case _:
                     pass
 
-        watch = _RunWatch(tell)
-        work = asyncio.create_task(self._run_watched(message, task_id, watch, streaming=True))
+        watch, shown = _RunWatch(tell), self._load_images(images)
+        work = asyncio.create_task(self._run_watched(message, task_id, watch, images=shown, streaming=True))
         work.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -368,20 +393,43 @@ class Agent:
             outcome = await run_loop(partial(AgentLoop.run, text="\n\n".join(outcome.undelivered)))
         return outcome
 
-    async def _run(self, message: str, output: type[Any] | None, task_id: str | None) -> RunResult[Any]:
+    async def _run(
+        self, message: str, output: type[Any] | None, task_id: str | None, images: Sequence[Path | str] = ()
+    ) -> RunResult[Any]:
         _check_message(message)
-        if output is None:
-            return await self._run_watched(message, task_id, _RunWatch())
-        return await run_for_output(output, message, partial(self._run_watched, task_id=task_id))
+        waiting = [self._load_images(images)]  # they go along with the first attempt
+
+        async def run_once(text: str) -> RunResult[str]:
+            return await self._run_watched(text, task_id, images=waiting.pop() if waiting else ())
+
+        return await (run_once(message) if output is None else run_for_output(output, message, run_once))
+
+    def _load_images(self, paths: Sequence[Path | str]) -> list[ImagePart]:
+        """Read images from files. Raises UsageError for what is none, and if the model takes none."""
+        check_sequence("images", paths)
+        if paths and not (model := self._setup.models[0]).takes_images:
+            raise UsageError(f"The model {model.name} takes no images: choose another, or leave them out.")
+        try:
+            return [make_image(Path(path).name, _read_head(Path(path))) for path in paths]
+        except OSError as error:
+            raise UsageError(f"The image {error.filename} cannot be read: {error.strerror}.") from error
 
     async def _run_watched(
-        self, message: str, task_id: str | None, watch: _RunWatch | None = None, *, streaming: bool = False
+        self,
+        message: str,
+        task_id: str | None,
+        watch: _RunWatch | None = None,
+        *,
+        images: Sequence[ImagePart] = (),
+        streaming: bool = False,
     ) -> RunResult[str]:
         watch = watch or _RunWatch()
         async with self._run_lock:
             self._warnings.clear()
             run_loop = partial(self._run_loop, watch, None, task_id, streaming=streaming)
-            outcome = await self._run_until_delivered(run_loop, partial(AgentLoop.run, text=message))
+            named = "\n\n".join([message, *(f"[image: {one.name}]" for one in images)])
+            first = partial(AgentLoop.run, text=named, images=images)
+            outcome = await self._run_until_delivered(run_loop, first)
             return build_run_result(outcome, watch.entries, self._warnings)
 
     async def _run_loop(
@@ -573,6 +621,12 @@ def _has_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _read_head(path: Path) -> bytes:
+    """Read one byte more than an image may have, which shows that it has too many."""
+    with path.open("rb") as file:
+        return file.read(IMAGE_BYTES + 1)
 
 
 def _check_model_name(model: object) -> None:

@@ -7,7 +7,6 @@ pasted text cannot be told apart, mentions are off.
 """
 
 import asyncio
-import base64
 import os
 import re
 import secrets
@@ -21,7 +20,6 @@ from urllib.parse import unquote
 from hummingbird.chat.screen import (
     ATTACHED_HEAD_CHARS,
     ATTACHED_HEAD_LINES,
-    IMAGE_BYTES,
     INLINE_BYTES,
     MENTION_BYTES,
     MENTIONS,
@@ -30,7 +28,7 @@ from hummingbird.chat.screen import (
     PASTE_LINES,
 )
 from hummingbird.core.errors import HummingbirdError, UsageError
-from hummingbird.core.messages import ImagePart
+from hummingbird.core.messages import IMAGE_BYTES, ImagePart, image_type, make_image
 
 AttachImage = Callable[[ImagePart], str]  # returns the text that stands for it; raises UsageError if it is not taken
 AttachFile = Callable[[str, bytes], Awaitable[str]]  # (name, content) → path; raises UsageError without a sandbox
@@ -44,29 +42,6 @@ _NAMES_COMPARED = 5_000  # of a folder, when a mentioned file does not exist
 _IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".webp"}
 _PATH_CHARS = 4_096
 _PUNCTUATION = ".,;:!?)]}'"
-
-
-_IMAGE_TYPES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
-)
-
-
-def image_type(content: bytes) -> str:
-    """Return the media type of an image that models take; empty for anything else."""
-    return next((kind for mark, kind in _IMAGE_TYPES if mark.match(content)), "")
-
-
-def make_image(name: str, content: bytes) -> ImagePart:
-    """Return the image as it goes along with a message. Raises UsageError if it is none, or too large."""
-    kind = image_type(content)
-    if not kind:
-        raise UsageError(f"{name[:200]} is not a PNG, JPEG, GIF or WebP image.")
-    if len(content) > IMAGE_BYTES:
-        raise UsageError(f"The image {name[:200]} has more than {IMAGE_BYTES:,} bytes, so nothing is sent: shrink it.")
-    return ImagePart(name, kind, base64.b64encode(content).decode())
 
 
 def read_dropped_image(pasted: str) -> ImagePart | None:

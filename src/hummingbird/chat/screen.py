@@ -22,7 +22,6 @@ INLINE_BYTES = 256 * 1024  # of one message when there is no sandbox to attach f
 PASTE_CHARS = 8 * 1024  # a longer paste is shown in the input as a placeholder
 PASTE_LINES = 200
 MENTION_BYTES = 32 * 1024  # of one @file whose content is included in the message
-IMAGE_BYTES = 3_750_000  # of one image; in Base64 that is the 5 MB that Anthropic takes
 SESSION_IMAGE_BYTES = 12_000_000  # of all images in a conversation: Gemini takes requests of 20 MB
 MENTIONS = 16  # files included in one message; further @paths stay plain text
 ATTACHED_HEAD_LINES = 20  # of an attached text that the message quotes

@@ -28,7 +28,6 @@ from hummingbird.chat.attachments import (
     MessageComposer,
     PasteStore,
     is_long_paste,
-    make_image,
     needs_placeholder,
     read_dropped_image,
     repair_utf8,
@@ -77,6 +76,7 @@ from hummingbird.chat.terminal_io import (
     terminal_reflows,
 )
 from hummingbird.core.errors import UsageError
+from hummingbird.core.messages import make_image
 from hummingbird.core.permissions import PermissionMode
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
 from hummingbird.core.protocols.observer import RunObserver

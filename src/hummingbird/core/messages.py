@@ -8,13 +8,16 @@ The module also validates conversations (`find_problems`), repairs damaged ones 
 and to chat dictionaries. Checks that only one provider needs are in that provider's adapter.
 """
 
+import base64
 import json
+import re
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from hummingbird.core.errors import UsageError
 from hummingbird.core.text import replace_surrogates
 
 
@@ -59,6 +62,30 @@ class ImagePart:
     name: str
     media_type: str
     data: str
+
+
+IMAGE_BYTES = 3_750_000  # of one image; in Base64 that is the 5 MB that Anthropic takes
+_IMAGE_TYPES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+)
+
+
+def image_type(content: bytes) -> str:
+    """Return the media type of an image that models take; empty for anything else."""
+    return next((kind for mark, kind in _IMAGE_TYPES if mark.match(content)), "")
+
+
+def make_image(name: str, content: bytes) -> ImagePart:
+    """Return the image as it goes along with a message. Raises UsageError if it is none, or too large."""
+    kind = image_type(content)
+    if not kind:
+        raise UsageError(f"{name[:200]} is not a PNG, JPEG, GIF or WebP image.")
+    if len(content) > IMAGE_BYTES:
+        raise UsageError(f"The image {name[:200]} has more than {IMAGE_BYTES:,} bytes, so nothing is sent: shrink it.")
+    return ImagePart(name, kind, base64.b64encode(content).decode())
 
 
 @dataclass(frozen=True, slots=True)
