@@ -17,13 +17,13 @@ $(VENV)/.run: requirements/run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Hummingbird needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing what Hummingbird needs to run …"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/run.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements/run.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock $(VENV)/.run
 	@echo "installing what the tests need …"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements/dev.lock
 	@touch $@
 
 setup: $(VENV)/.dev  ## create .venv with everything

@@ -29,7 +29,7 @@ def install(name: str) -> None:
     home = environment(name)
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
     pip = [str(home / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "-r", str(lock(name))], check=True)
+    subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(lock(name))], check=True)
     (home / ".stamp").write_text(stamp(name))
 
 

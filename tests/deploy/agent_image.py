@@ -138,7 +138,16 @@ def _wheels(base: str) -> Path:
         for old in folder.parent.glob("deploy-wheels-*"):
             shutil.rmtree(old)
         unfinished = folder.with_name("deploy-wheels-unfinished")
-        argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+        argv = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--require-hashes",
+        ]
         argv += ["--only-binary=:all:", f"--python-version={version}", f"--dest={unfinished}"]
         argv += [f"--requirement={path}" for path in locks]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
