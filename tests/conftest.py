@@ -41,7 +41,8 @@ gc.disable()  # while modules are read nothing is garbage, and looking for some 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to `make thorough` what is marked, and most rows of long tables."""
+    """Leave to `make thorough` what is marked, and most rows of long tables. Play the long ones first."""
+    items.sort(key=lambda item: "tests/simulation/" not in item.nodeid)
     if ALL:
         return
     kept = spread_cases([item for item in items if not item.get_closest_marker("thorough")])

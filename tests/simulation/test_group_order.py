@@ -4,9 +4,7 @@ The real worker and the real queue, on simulated SQS: one process is killed whil
 """
 
 import asyncio
-import logging
 import random
-from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
@@ -32,14 +30,6 @@ MEND = {  # seeds that once failed: slow share of calls, and what happened then
     178: 0.3,  # the first message of a group was deleted while the leases of those behind it had ended
     370: 0.5,  # a message that had waited twice was sent anew behind others that were still in the queue
 }
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logger = logging.getLogger("hummingbird")
-    kept, logger.level = logger.level, logging.CRITICAL
-    yield
-    logger.level = kept
 
 
 class _Factory:

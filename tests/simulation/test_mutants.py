@@ -1,8 +1,5 @@
 """The simulation notices when a promise of the service is broken on purpose, within 200 seeds."""
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from tests.simulation import script as script_parts
@@ -18,14 +15,6 @@ TRIED_FIRST = {  # these notice it, and the ones before them need not be played
     "drop the lease check": 55,
     "flush no journal to the disk": 6,
 }
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logger = logging.getLogger("hummingbird")
-    kept, logger.level = logger.level, logging.CRITICAL
-    yield
-    logger.level = kept
 
 
 @pytest.mark.thorough
