@@ -57,8 +57,13 @@ def test_a_call_that_nobody_could_allow_is_told_with_the_option_that_allows_it()
     assert done.stderr.decode().splitlines()[-1] == (
         "hummingbird: not allowed: Edit wings.py. To allow it: --allow-edits"
     )
+    assert done.returncode == 3
     done = ran("-q", "ask")
     assert "not allowed: Run make all. To allow it: --allow terminal" in done.stderr.decode()
+    assert done.returncode == 3
+    done = ran(said=b"edit\nhello\n")
+    assert done.returncode == 3
+    assert done.stdout.endswith(b"heard 5 characters: hello\n")
 
 
 def test_the_result_alone_is_one_json_document() -> None:
@@ -78,6 +83,7 @@ def test_json_is_one_event_a_line_and_the_result_last() -> None:
         "final_response": "done with tools",
         "exit_reason": "completed",
         "cost": "0.0123",
+        "not_allowed": [],
     }
 
 
@@ -119,6 +125,7 @@ def test_nobody_is_asked_and_the_denial_says_how_to_allow_it() -> None:
     result = json.loads(done.stdout.splitlines()[-1])
     assert "answered None" in result["final_response"]
     assert "add a rule to chat.permissions" in result["final_response"]
+    assert result["not_allowed"] == [{"call": "Run make all", "option": "--allow terminal"}]
 
 
 @pytest.mark.thorough

@@ -61,6 +61,13 @@ def test_a_line_without_an_end_is_not_held_back_for_ever() -> None:
     assert [block.starts_paragraph for block in done] == [True, False]
 
 
+def test_a_paragraph_without_an_end_is_cut_between_words() -> None:
+    text = " ".join(f"word{number}" for number in range(4_000))
+    parts = [block.text for block in cut(text, [7] * 6_000)]
+    assert len(parts) > 1
+    assert " ".join(" ".join(parts).split()) == text
+
+
 def test_colours_change_nothing_but_colours() -> None:
     with_colours = rendered(_TRICKY, colour=True)
     assert "\x1b[" in with_colours

@@ -1,6 +1,6 @@
 """Events as a person sees them: each thing once, whatever streamed before."""
 
-from hummingbird.agent.prompts import PROCESS_ENDED
+from hummingbird.agent.prompts import NO_ANSWER, PROCESS_ENDED
 from hummingbird.chat.narrator import Narrator
 from hummingbird.chat.screen import BlockKind
 from hummingbird.core.events import (
@@ -214,6 +214,20 @@ def test_a_refused_call_is_a_sentence_about_what_was_wanted() -> None:
     denied = ToolDecided(call_id="t", name="file_edit", by="plan mode", decision="denied", reason="for the model")
     screen, _ = told(EntryRecorded(wanted), EntryRecorded(denied))
     assert screen.lines == ["✗ Edit src/rate.py: not allowed by plan mode"]
+
+
+def test_a_wrong_call_is_named_although_it_never_began() -> None:
+    call = ToolCall("t", "file_edit", '{"path":"src/rate.py"}')
+    message = EntryRecorded(ModelAnswered(call_id="m", model="bird", message=AssistantMessage("", calls=(call,))))
+    wrong = ToolFinished(call_id="t", name="file_edit", text="`new` is missing.", outcome=ToolOutcome.MISTAKE)
+    screen, _ = told(message, EntryRecorded(wrong))
+    assert screen.lines == ["✗ Edit src/rate.py: the call was wrong", "    `new` is missing."]
+
+
+def test_after_an_interrupt_nothing_says_that_there_is_no_answer() -> None:
+    end = RunEnded(run_id="r", reason=EndReason.INTERRUPTED, text=NO_ANSWER)
+    screen, _ = told(EntryRecorded(end))
+    assert (screen.lines, screen.blocks) == (["■ interrupted"], [])
 
 
 def test_a_run_that_did_not_end_well_says_how_and_shows_its_last_words() -> None:

@@ -170,6 +170,7 @@ def _delta_fields(
             return {"kind": "retry", "retry": retry, "retries": retries, "wait_s": wait_s, "reason": reason}
 
 
+NOT_ALLOWED_EXIT_CODE = 3  # there is an answer, but calls were denied because nobody could be asked
 READER_GONE_EXIT_CODE = 141  # 128 + SIGPIPE, as a shell reports it
 PIPE_WAIT_S = 3.0  # for the first byte of a pipe beside a question
 _CHUNK_BYTES = 64 * 1024
@@ -185,10 +186,12 @@ class DenyingAsker:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
+        self.denied: list[Mapping[str, str]] = []  # in this run: the call, and the option that would allow it
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         call = describe_call(question.tool, question.arguments)
         self._tell(f"hummingbird: not allowed: {call}. To allow it: {_allowing_option(question)}")
+        self.denied.append({"call": call, "option": _allowing_option(question)})
         return PermissionAnswer(
             None,
             f"nobody can be asked here. To allow it, start with {_allowing_option(question)}, add a rule to "
@@ -284,13 +287,14 @@ class HeadlessChat:
         self._narrator.verbose = piping.verbose
         self._events = JsonEventWriter(self.streams.write_answer) if piping.as_json or piping.only_result else None
         self.pastes = PasteStore()
+        self._asker = DenyingAsker(self.streams.write_progress)
         self._next: list[str] = []
         self._interrupts = 0
         self.is_answering = False
         self.has_left = False
 
     async def __aenter__(self) -> "HeadlessChat":
-        self.partner = await self._partner_of(self._observe, DenyingAsker(self.streams.write_progress), None)
+        self.partner = await self._partner_of(self._observe, self._asker, None)
         self._composer = MessageComposer(
             self._settings.start, self.partner.attach, self.pastes, attach_image=self.partner.attach_image
         )
@@ -327,6 +331,7 @@ class HeadlessChat:
     async def say(self, text: str) -> int:
         """Send a message, then what was steered too late; return the exit code."""
         self.is_answering, self._interrupts = True, 0
+        self._asker.denied.clear()
         try:
             with self._interruptible():
                 outcome = await self.partner.say(await self._composer.compose(text))
@@ -340,13 +345,14 @@ class HeadlessChat:
         self._write_outcome(outcome)
         if self.streams.reader_gone:
             return READER_GONE_EXIT_CODE
+        code = NOT_ALLOWED_EXIT_CODE if self._asker.denied and outcome.exit_code == 0 else outcome.exit_code
         for left in outcome.undelivered:
             await self.say(left)
-        return outcome.exit_code
+        return code
 
     def _write_outcome(self, outcome: RunOutcome) -> None:
         if self._events is not None:
-            self._events.write_result(self._settings.describe_outcome(outcome))
+            self._events.write_result({**self._settings.describe_outcome(outcome), "not_allowed": self._asker.denied})
             return
         if outcome.text.strip() and (outcome.answered or outcome.text != NO_ANSWER):
             self.streams.write_answer(outcome.text)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.agent.prompts import PROCESS_ENDED
+from hummingbird.agent.prompts import NO_ANSWER, PROCESS_ENDED
 from hummingbird.agent.tools.results import without_fence
 from hummingbird.chat.call_text import (
     COMMAND_TOOLS,
@@ -243,7 +243,7 @@ class Narrator:
             return  # the decision was shown with its reason, or the end of the run is
         if was is None and entry.outcome is ToolOutcome.UNKNOWN:
             return  # of a run whose process ended: that is told when the session is gone on with
-        arguments = was.arguments if was else {}
+        arguments = was.arguments if was else self._wanted.get(entry.call_id, {})  # a wrong call does not start
         good = entry.outcome is ToolOutcome.OK
         well = good and (entry.name not in COMMAND_TOOLS or exit_code(entry.text) in {0, None})
         sentence = describe_result(entry.name, arguments, entry.text, entry.outcome, entry.seconds)
@@ -331,12 +331,13 @@ class Narrator:
         shown = "".join(self._streamed).strip() or self._last_answer.strip()
         self._flush()
         self._is_running, self._activity = False, ""
-        if entry.reason is not EndReason.COMPLETED:
+        cut_short = entry.reason is not EndReason.COMPLETED  # which is said; that there is no answer goes without it
+        if cut_short:
             cut = ", ".join(describe_call(one.name, one.arguments) for one in self._running.values())
             told = f": {entry.sentence}" if entry.sentence else f" during: {cut}" if cut else ""
             self._running.clear()
             self._screen.say(f"■ {entry.reason.value}{told}", Tone.DIM)
-        if entry.text.strip() not in {"", shown} and entry.text != entry.sentence:
+        if entry.text.strip() not in {"", shown, NO_ANSWER * cut_short} and entry.text != entry.sentence:
             self._screen.show_page(entry.text)
         self._last_answer = ""
 

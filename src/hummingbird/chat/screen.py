@@ -279,10 +279,13 @@ class BlockSplitter:
         return [MarkdownBlock(BlockKind.MARKDOWN, text, starts_paragraph=begins)] if text.strip() else []
 
     def _flush_long_line(self) -> list[MarkdownBlock]:
-        """Return an overlong incomplete line as a block; the next block continues it."""
-        self._keep(self._take_line())
+        """Return an overlong incomplete line as a block, up to its last space; the next block continues it."""
+        line = self._take_line()
+        end = line.rfind(" ") + 1 or len(line)
+        self._keep(line[:end])
         done = self._flush_lines()
         self._next_starts = False
+        self._line, self._line_chars = [line[end:]] * (end < len(line)), len(line) - end
         return done
 
 

@@ -94,8 +94,8 @@ def chat(
       hummingbird chat -q "Mend the tests" --allow-edits --allow 'terminal(pytest *)'
       printf 'Read @notes.md\\nNow in one sentence\\n' | hummingbird chat
 
-    Exit code 1: no useful answer; 130: interrupted. Without a terminal nobody is asked: what would ask is refused, and
-    the option that would allow it is named on standard error.
+    Exit code 1: no useful answer; 3: an answer, but calls were refused that nobody could be asked about; 130:
+    interrupted. Standard error names the option that would allow each of those calls.
     """
     check_sandbox_options(sandbox, context, namespace)
     _check_options(query=query, resume=resume, newest=newest, project=project, workflow=workflow)

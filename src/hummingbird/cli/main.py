@@ -64,7 +64,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 no useful answer, 2 bad usage, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 no useful answer, 2 bad usage, 3 refused calls (chat), 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="hummingbird")
 def commands() -> None:

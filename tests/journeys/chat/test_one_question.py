@@ -17,10 +17,10 @@ from tests.standins.vendors.script import Fault
 MEGABYTES = 5
 
 
-def test_one_question_ends_with_0_and_prints_nothing_but_the_answer(home: Home) -> None:
+def test_one_question_prints_nothing_but_the_answer_and_ends_with_3_after_a_refused_call(home: Home) -> None:
     home.lab.script.extend(calling("terminal", command="touch made"), saying("# It is **so**"))
     ran = home.piped_process("-q", "is it so?")
-    assert (ran.code, ran.out) == (0, "# It is **so**\n")
+    assert (ran.code, ran.out) == (3, "# It is **so**\n")
     assert "nobody can be asked here" in home.asked()
     assert "chat.permissions" in home.asked(), "the model can say how it would be allowed"
     assert not (home.workspace / "made").exists()

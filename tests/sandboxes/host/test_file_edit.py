@@ -90,6 +90,13 @@ async def test_a_file_is_created_with_its_folders_and_undone_with_them(desk: Des
     assert desk.workspace.list_changed_files() == ()
 
 
+async def test_an_empty_old_text_means_a_new_file_and_never_the_whole_of_one(desk: Desk, tmp_path: Path) -> None:
+    assert "+made\n" in await desk.edit("a.txt", old="", new="made\n")
+    with pytest.raises(CommandFailed, match="exists, and `old` is empty"):
+        await desk.edit("a.txt", old="", new="other\n")
+    assert (tmp_path / "a.txt").read_text() == "made\n"
+
+
 async def test_undo_takes_back_one_change_after_the_other(desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"one\r\n\xff")

@@ -62,7 +62,7 @@ EDIT_SPEC = ToolSpec(
     schema=_schema(
         ["path", "new"],
         path=_PATH,
-        old={"type": "string", "minLength": 1, "description": "Exact text, without line numbers."},
+        old={"type": "string", "description": "Exact text, without line numbers."},
         new={"type": "string"},
     ),
     toolset="workspace",

@@ -414,6 +414,8 @@ class Workspace:
         """Return the file, its content before the edit (None if it is new) and after. Raises CommandFailed."""
         spot = self._resolve_editable(path)
         before = read_content(self.folder, spot)
+        if not old and before is None:
+            old = None  # models say that a file is new in both ways
         self._check_unchanged(spot, before, whole=old is None)
         after = new.encode("utf-8", "replace") if old is None else _replace_text(spot, before, old, new)
         if len(after) > EDIT_BYTES:
@@ -452,6 +454,8 @@ class Workspace:
 def _replace_text(spot: SafePath, before: FileContent | None, old: str, new: str) -> bytes:
     if before is None:
         raise CommandFailed(f"There is no {spot.display_path} to replace anything in. Leave out `old` to create it.")
+    if not old:
+        raise CommandFailed(f"{spot.display_path} exists, and `old` is empty: give the text that `new` is to replace.")
     if b"\0" in before.text[: 1 << 16]:
         raise CommandFailed(f"{spot.display_path} is binary; change it with a command.")
     wanted, given = old.encode("utf-8", "replace"), new.encode("utf-8", "replace")
