@@ -16,9 +16,9 @@ from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.agent.tools.registry import FunctionTool, Toolbox
 from hummingbird.core.journal import ModelCalled, NoticeShown
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.models.registry import ModelRegistry
 from hummingbird.storage.journals import MemoryJournal
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Part, Script, Turn
 from tests.standins.vendors.server import VendorLab
 

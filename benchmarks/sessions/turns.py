@@ -23,10 +23,10 @@ from hummingbird.app.console import SystemClock
 from hummingbird.core.journal import JournalEntry, dump_entry
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.journals import FileJournal, MemoryJournal
 from hummingbird.storage.object_store import BucketObjectStore
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 Kept = Callable[[int], Awaitable[float]]  # turns → CPU seconds of that run
 OURS = "**a file**, two flushes a turn"

@@ -12,7 +12,7 @@ from typing import Any
 
 from hummingbird.lab.case import LabCase, case_names, find_case
 from hummingbird.lab.gitlab.server import GitLabLab
-from hummingbird.lab.konflux.lab import KonfluxLab
+from tests.standins.konflux_lab import KonfluxLab
 
 CASE = "compiler-error"
 KONFLUX_CASE = "konflux-build-and-test"

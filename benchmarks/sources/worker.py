@@ -21,9 +21,9 @@ from hummingbird.agent.tools.spill import SpillShape
 from hummingbird.app.console import SystemClock
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import DataSource, ToolContext, ToolOutput, ToolToken
-from hummingbird.gitlab.read.settings import GitLabSettings
+from hummingbird.gitlab.read import GitLabSettings
 from hummingbird.gitlab.read.source import GitLabSource
-from hummingbird.konflux.settings import KonfluxSettings
+from hummingbird.konflux import KonfluxSettings
 from hummingbird.konflux.source import KonfluxSource
 from hummingbird.sandboxes.registry import SandboxOptions, SandboxRegistry
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from acp.helpers import text_block
 
-from hummingbird.acp.backend import ConversationRequest
+from hummingbird.acp import ConversationRequest
 from hummingbird.acp.session import EditorSession
 from hummingbird.chat.partner import ChatStatus
 from hummingbird.chat.screen import MESSAGE_BYTES

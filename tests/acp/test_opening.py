@@ -10,7 +10,7 @@ from acp.exceptions import RequestError
 from acp.helpers import text_block
 from acp.schema import ClientCapabilities, ElicitationCapabilities, ElicitationFormCapabilities
 
-from hummingbird.acp.backend import ConversationRequest
+from hummingbird.acp import ConversationRequest
 from hummingbird.acp.server import EditorAgent, SessionFolders
 from hummingbird.chat.partner import Partner
 from hummingbird.core.journal import JournalEntry

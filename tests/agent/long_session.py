@@ -18,10 +18,10 @@ from hummingbird.core.messages import AssistantMessage
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.minds import Listener
 from tests.agent.stage import Stage, check_requests, stage, tool
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 RUNS = 36
 FULL_EVERY = 9  # runs after which the provider says that the window is nearly full

@@ -7,8 +7,8 @@ from hummingbird.agent.budget import CHAT_LIMITS
 from hummingbird.agent.compaction import CompactEngine
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, tool_call_reply
 from tests.agent.stage import Stage, stage, tool
+from tests.standins.scripted_model import ScriptedModel, tool_call_reply
 
 WINDOW = 40_000
 LONG = "nothing of note happened here. " * 200

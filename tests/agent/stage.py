@@ -38,8 +38,8 @@ from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel
 from hummingbird.storage.journals import MemoryJournal
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel
 
 Kind = TypeVar("Kind", bound=JournalEntry)
 

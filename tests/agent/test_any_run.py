@@ -30,9 +30,9 @@ from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.protocols.tools import DenyCall, Tool
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, text_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.stage import CountingTool, Stage, answered_calls, stage, tool
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel, text_reply
 from tests.thoroughly import tries
 
 TEXTS = st.sampled_from(["", " ", "text", "more text", "caf\u00e9"])

@@ -10,8 +10,8 @@ from hummingbird.core.journal import ModelAnswered
 from hummingbird.core.projections import UsageLedger, render_transcript
 from hummingbird.core.protocols.tools import ToolContext
 from hummingbird.core.usage import Charge, TokenUsage, sum_charges
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 USAGE = TokenUsage(fresh=7, cache_read=5, cache_write=3, output=11, reasoning=2)
 

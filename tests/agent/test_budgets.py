@@ -13,8 +13,8 @@ from hummingbird.core.messages import NoticeKind
 from hummingbird.core.protocols.model import ModelReply, ModelRequest
 from hummingbird.core.protocols.tools import ToolContext
 from hummingbird.core.usage import Charge, TokenUsage
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, DaySpending, notices_in, paused, stage, tool
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 NOTHING_SPENT = BudgetUsage(0, 0, Decimal(0), 0, 0.0, Decimal(0), 200_000)
 USD = Decimal("0.01")

@@ -10,8 +10,8 @@ from hummingbird.agent.tools.call_batch import _is_outside_interrupt
 from hummingbird.core.errors import MissingSetting
 from hummingbird.core.journal import ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.limits import CONCURRENT_TOOLS
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, Stage, results_in, stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 from tests.thoroughly import also
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.context_files.protocol import ContextFile, Skill
+from hummingbird.agent.context_files import ContextFile, Skill
 from hummingbird.agent.prompts import (
     BASE_RULES,
     CHAT_RULES,

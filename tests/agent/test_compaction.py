@@ -37,10 +37,10 @@ from hummingbird.core.limits import JOURNAL_FORMAT
 from hummingbird.core.messages import AssistantMessage, NoticeKind, ToolMessage, UserMessage
 from hummingbird.core.protocols.model import ModelReply, ModelRequest
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.long_talk import COMPACT, WINDOW, long_stage, look, turns
 from tests.agent.stage import DaySpending, notices_in, stage
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 SPENT = Decimal("0.30")  # by thirty calls
 

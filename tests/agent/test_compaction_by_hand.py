@@ -5,8 +5,8 @@ import pytest
 from hummingbird.agent.run_state import RunState
 from hummingbird.core.errors import CompactionFailed, UsageError
 from hummingbird.core.journal import NoticeShown
-from hummingbird.lab.model_script import ScriptedModel, text_reply
 from tests.agent.long_talk import WINDOW, long_stage, turns
+from tests.standins.scripted_model import ScriptedModel, text_reply
 
 
 async def test_a_person_looks_first_and_decides() -> None:

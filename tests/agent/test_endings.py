@@ -23,8 +23,8 @@ from hummingbird.core.journal import EndReason, FinishReason
 from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import DaySpending, Stage, stage, tool
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 SAME = tool_call_reply(("look", "{}"), text="so far")
 

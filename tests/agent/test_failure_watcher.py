@@ -19,11 +19,11 @@ from hummingbird.evidence.bounds import LOOK_FINGERPRINTS
 from hummingbird.gitlab.read.source import TOOL_TEMPLATES as GITLAB
 from hummingbird.konflux.source import TOOL_TEMPLATES as KONFLUX
 from hummingbird.lab.case import find_case
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource
 from tests.agent.benches import in_pieces, start, workbench
 from tests.agent.stage import results_in, stage
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 LOG = "gitlab_get_job_log"
 SECRET = "hunter2-hunter2"

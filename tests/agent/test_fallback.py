@@ -14,8 +14,8 @@ from hummingbird.core.journal import EndReason, FinishReason, ModelCalled, Model
 from hummingbird.core.messages import AssistantMessage, ProviderEcho, ToolCall, ToolMessage, UserMessage
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, stage
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 NO_CREDIT = CreditExhausted("no credit")
 REFUSED = CredentialRefused("bad key")

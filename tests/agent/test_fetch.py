@@ -20,9 +20,9 @@ from hummingbird.core.permissions import PermissionAction, PermissionRule
 from hummingbird.core.protocols.sandbox import SPILL_FOLDER
 from hummingbird.core.protocols.tools import ByteStream, Tool
 from hummingbird.evidence.citations.source_record import calls_from_entries
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.benches import Delegating, content, in_pieces, kill, shell, start, workbench
 from tests.agent.stage import stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 UI = {"ui": "https://ui.example"}
 UI_LINE = "[ui: https://ui.example]"

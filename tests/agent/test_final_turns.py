@@ -10,8 +10,8 @@ from hummingbird.core.errors import CreditExhausted, ProviderUnavailable
 from hummingbird.core.journal import EndReason, FinishReason, ModelCalled, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.limits import CONTINUATIONS
 from hummingbird.core.messages import NoticeKind
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, answered_calls, notices_in, paused, prefix_bytes, results_in, stage
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.thoroughly import tries
 
 ONE = RunLimits(iterations=1)

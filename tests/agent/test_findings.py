@@ -14,8 +14,8 @@ from hummingbird.core.journal import JournalEntry, RunStarted, ToolFinished, Too
 from hummingbird.core.limits import FINDINGS, SUGGESTION_LINES
 from hummingbird.core.protocols.tools import ToolContext
 from hummingbird.core.tool_spec import ToolEffect
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import results_in, stage
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 TEXT = "@@ -10,3 +10,3 @@ def run():\n keep = 1\n-old = compute(first)\n+new = compute(second)\n last = 3\n"
 DIFF = Diff(

@@ -43,9 +43,9 @@ from hummingbird.core.journal import (
 from hummingbird.core.messages import NOT_RUN, UNKNOWN_OUTCOME, NoticeKind, ToolMessage, find_problems
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from hummingbird.storage.journals import FileJournal, MemoryJournal
 from tests.agent.stage import Stage, notices_in, paused, results_in, stage, tool
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.thoroughly import also
 
 

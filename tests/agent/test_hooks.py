@@ -10,8 +10,8 @@ from hummingbird.core.journal import EndReason, ToolDecided, ToolFinished, ToolO
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import DenyCall, RewriteCall
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, Stage, stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": False}
 

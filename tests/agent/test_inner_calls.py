@@ -14,11 +14,11 @@ from hummingbird.core.permissions import PermissionAction, PermissionAnswer, Per
 from hummingbird.core.protocols.tools import ByteStream, DenyCall, RewriteCall, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 from hummingbird.core.usage import Charge, TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.asking import NO, ONCE, SESSION, Person, decided, taking, texts
 from tests.agent.stage import Stage, stage
 from tests.agent.test_hooks import Hook
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 Deed = Callable[[ToolContext], Awaitable[ToolOutput]]
 TEXT = {

@@ -17,8 +17,8 @@ from hummingbird.core.messages import NOT_RUN, UNKNOWN_OUTCOME, Notice, NoticeKi
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, DaySpending, Stage, stage, tool
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 GRACE = "hummingbird.agent.interrupts.INTERRUPT_GRACE_S"
 

@@ -12,9 +12,9 @@ from hummingbird.core.context_json import encode_context_json, migrate_context_j
 from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import HistoryImported, PrefixChanged, RunStarted, SessionOpened
 from hummingbird.core.messages import AssistantMessage, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage.journals import FileJournal, MemoryJournal
 from tests.agent.stage import SYSTEM, notices_in, stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 GEMINI: list[dict[str, Any]] = [
     {"role": "user", "parts": [{"text": "why?"}]},

@@ -4,8 +4,8 @@ import pytest
 
 from hummingbird.core.journal import EndReason, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.messages import NoticeKind
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, Stage, notices_in, results_in, stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 STRICT = {
     "type": "object",

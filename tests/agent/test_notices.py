@@ -9,8 +9,8 @@ from hummingbird.core.errors import CreditExhausted
 from hummingbird.core.journal import FinishReason, ModelSwitched, UserSaid
 from hummingbird.core.messages import AssistantMessage, Notice, NoticeKind, UserMessage
 from hummingbird.core.projections import render_transcript
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, notices_in, stage
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 
 def pair(first: list[ScriptLine], second: list[ScriptLine]) -> tuple[ScriptedModel, ScriptedModel]:

@@ -20,11 +20,11 @@ from hummingbird.core.messages import NOT_RUN, UNKNOWN_OUTCOME, ToolMessage
 from hummingbird.core.permissions import GrantScope, PermissionAction, PermissionAnswer, PermissionRule
 from hummingbird.core.protocols.tools import DenyCall, RewriteCall
 from hummingbird.core.tool_spec import ToolEffect
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.asking import ALWAYS, NO, ONCE, SESSION, Drawer, Person, decided, taking, texts
 from tests.agent.stage import CountingTool, Stage, stage
 from tests.agent.test_hooks import Hook
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 ALLOW, ASK, DENY = PermissionAction.ALLOW, PermissionAction.ASK, PermissionAction.DENY
 GRACE = "hummingbird.agent.interrupts.INTERRUPT_GRACE_S"

@@ -10,9 +10,9 @@ from hummingbird.core.journal import FinishReason, PrefixChanged, SessionOpened
 from hummingbird.core.messages import AssistantMessage, Notice, NoticeKind, ProviderEcho, ToolCall, UserMessage
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage.journals import FileJournal, MemoryJournal
 from tests.agent.stage import notices_in, prefix_bytes, stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 SCHEMA = {"type": "object", "properties": {"z": {"type": "string"}, "a": {"maximum": 1.5}}}
 

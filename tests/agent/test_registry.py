@@ -12,8 +12,8 @@ from hummingbird.agent.tools.registry import FunctionTool, Toolbox, select_tools
 from hummingbird.core.errors import ModelMistake, ToolDefinitionError, UsageError
 from hummingbird.core.protocols.tools import ToolContext
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import ANYTHING, CountingTool, stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 
 def names(*tools: Any, toolsets: list[str] | None = None, environment: Mapping[str, str] | None = None) -> list[str]:

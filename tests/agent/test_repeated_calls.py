@@ -10,8 +10,8 @@ from hummingbird.core.journal import EndReason
 from hummingbird.core.messages import NoticeKind
 from hummingbird.core.protocols.tools import DenyCall
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, notices_in, stage, tool
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 SAME = tool_call_reply(("look", '{"at":"x"}'))
 

@@ -12,8 +12,8 @@ from hummingbird.core.limits import PAUSES
 from hummingbird.core.messages import AssistantMessage, NoticeKind, ProviderEcho, ToolCall, UserMessage
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, notices_in, paused, stage
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 CALL = ToolCall("1", "count", "{}")
 

@@ -16,9 +16,9 @@ from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import Compacted, CompactionSkipped, FinishReason, UserSaid
 from hummingbird.core.messages import AssistantMessage, UserMessage, find_problems
 from hummingbird.core.protocols.model import ModelReply
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.long_session import EVIL, RUNS, LongSession, identifiers, refused
 from tests.agent.stage import stage, tool
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 from tests.thoroughly import also
 
 INVENTED = "src/invented/never.py"

@@ -35,8 +35,8 @@ from hummingbird.core.journal import (
 from hummingbird.core.messages import AssistantMessage, NoticeKind, ProviderEcho, ToolCall
 from hummingbird.core.protocols.model import ModelReply
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, notices_in, results_in, stage
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 DELAYS = (5.0, 10.0, 20.0, 40.0)
 BUSY = ProviderUnavailable("busy")

@@ -15,10 +15,10 @@ from hummingbird.core.journal import EndReason, ToolFinished, ToolOutcome
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.sandbox import SPILL_FOLDER, ExecResult, Sandbox
 from hummingbird.core.protocols.tools import Tool
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.benches import Delegating, MemoryArchives, kill, shell, start, workbench
 from tests.agent.stage import Stage, results_in, stage, tool
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 LOG = "".join(f"line {n}\n" for n in range(2_000))
 

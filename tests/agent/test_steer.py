@@ -8,8 +8,8 @@ from hummingbird.core.errors import ProviderUnavailable
 from hummingbird.core.journal import EndReason, FinishReason, MessageSource, UserSaid
 from hummingbird.core.messages import AssistantMessage, Message, NoticeKind, ToolMessage, UserMessage
 from hummingbird.core.protocols.model import ModelRequest
-from hummingbird.lab.model_script import ScriptedAnswer, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import Stage, notices_in, paused, stage, tool
+from tests.standins.scripted_model import ScriptedAnswer, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 
 class Desk:

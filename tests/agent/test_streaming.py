@@ -7,8 +7,8 @@ from hummingbird.core.events import CallDelta, EntryRecorded, ReasoningDelta, Te
 from hummingbird.core.journal import EndReason, ModelAnswered
 from hummingbird.core.messages import AssistantMessage, Notice, NoticeKind, UserMessage
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.stage import CountingTool, stage
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 
 class Stalling(ScriptedModel):

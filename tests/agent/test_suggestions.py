@@ -27,10 +27,10 @@ from hummingbird.core.limits import SUGGESTION_ABOVE, SUGGESTION_FILE_BYTES
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT, ExecResult, Sandbox
 from hummingbird.core.protocols.tools import ByteStream, Tool, ToolContext, ToolOutput
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from tests.agent.benches import Delegating, shell, start, workbench
 from tests.agent.stage import stage, tool
 from tests.core.clicking import clicked
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 HEAD = "e" * 40
 PATH = "src/app.py"

@@ -7,11 +7,11 @@ from hummingbird.agent.todo_list import TodoList
 from hummingbird.agent.tools.chat_tools import TodoTool
 from hummingbird.core.journal import ToolFinished, ToolOutcome
 from hummingbird.core.protocols.tools import DenyCall, RewriteCall
-from hummingbird.lab.model_script import ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.minds import Listener
 from tests.agent.stage import Stage, stage
 from tests.agent.test_hooks import Hook
+from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 CREATE = '{"action":"create","texts":["read","fix"]}'
 

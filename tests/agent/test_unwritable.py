@@ -8,9 +8,9 @@ from hummingbird.agent.budget import RunLimits
 from hummingbird.core.errors import JournalUnwritable, ProviderUnavailable
 from hummingbird.core.journal import EndReason, JournalEntry, RunEnded
 from hummingbird.core.messages import find_problems
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.stage import CountingTool, Stage, stage, tool
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 DISK_FULL = "The disk is full."
 

@@ -16,7 +16,6 @@ from hummingbird.core.protocols.sessions import SessionStore
 from hummingbird.core.protocols.storage import ObjectInfo, ObjectStream, ObjectVersion, VersionedContent
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.lab.case import find_case
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.lab.scene import Scene
 from hummingbird.service.protocols import InvestigationRequest, InvestigationResult
 from hummingbird.storage.bucket_sessions import BucketSessionStore
@@ -24,6 +23,7 @@ from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.journals import FileJournal
 from hummingbird.storage.object_store import BucketObjectStore
 from hummingbird.storage.spending_store import SqliteSpendingStore
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Script, Turn
 from tests.standins.vendors.server import VendorLab
 

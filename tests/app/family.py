@@ -13,8 +13,8 @@ from hummingbird.core.journal import ToolFinished, ToolOutcome
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.protocols.observer import RunObserver
 from hummingbird.core.protocols.tools import Tool
-from hummingbird.lab.model_script import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from tests.agent.stage import Stage, stage
+from tests.standins.scripted_model import ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 CENT = Decimal("0.01")
 

@@ -27,9 +27,9 @@ from hummingbird.core.permissions import (
 )
 from hummingbird.core.protocols.tools import DenyCall, Tool
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
-from hummingbird.lab.model_script import ScriptedClock
 from tests.agent.stage import tool
 from tests.app.chats import Yes, calling, home
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Turn
 
 EVERYTHING = PermissionSettings(action="allow", tool="*")

@@ -20,11 +20,11 @@ from hummingbird.core.permissions import PermissionAction, PermissionRule
 from hummingbird.core.projections import UsageLedger, compute_status
 from hummingbird.core.protocols.tools import Tool, ToolContext
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
-from hummingbird.lab.model_script import text_reply, tool_call_reply
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.asking import NO, SESSION, Person, decided
 from tests.agent.stage import ANYTHING, stage, tool
 from tests.app.family import CENT, Cast, Family, delegates
+from tests.standins.scripted_model import text_reply, tool_call_reply
 
 SECRET = "s3cr3t-of-the-house"
 TOUCH = tool_call_reply(("touch", '{"file": "a"}'))

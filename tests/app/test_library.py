@@ -20,8 +20,8 @@ from hummingbird.core.journal import ModelCalled, PrefixChanged, RunStarted, Ses
 from hummingbird.core.limits import JOURNAL_FORMAT
 from hummingbird.core.protocols.tools import Tool, ToolContext
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.storage.journals import FileJournal
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab
 

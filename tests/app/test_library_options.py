@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hummingbird import Agent, AgentConfig, UsageError, tool
-from hummingbird.lab.model_script import ScriptedClock
 from tests.app.test_library import agent_on
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Script, Turn
 from tests.standins.vendors.server import VendorLab
 from tests.standins.vendors.surfaces import Conduct

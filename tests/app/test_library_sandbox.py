@@ -12,9 +12,9 @@ from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import ToolDecided, ToolFinished
 from hummingbird.core.permissions import PermissionAction, PermissionRule
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.sandboxes.registry import SandboxOptions
 from hummingbird.storage.journals import FileJournal
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Script, Turn
 from tests.standins.vendors.server import VendorLab
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.acp.backend import ConversationRequest
+from hummingbird.acp import ConversationRequest
 from hummingbird.app.chat import ANY_SUBJECT, ChatPartner, create_partner
 from hummingbird.app.editor import ConfiguredEditorBackend
 from hummingbird.app.session_catalog import open_session_catalog

@@ -29,11 +29,11 @@ from hummingbird.core.projections import UsageLedger
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.tool_spec import ToolEffect
 from hummingbird.core.usage import OUTCOME_UNKNOWN
-from hummingbird.lab.model_script import text_reply, tool_call_reply
 from hummingbird.sandboxes.host.workspace import Workspace
 from tests.agent.stage import tool
 from tests.app.chats import Yes, calling, home
 from tests.app.family import CENT, Cast, Family, delegates, until, waits
+from tests.standins.scripted_model import text_reply, tool_call_reply
 from tests.standins.vendors.script import Turn
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.core.errors import MissingSetting
-from hummingbird.core.extras import require_extra
+from hummingbird.core.errors import MissingSetting, require_extra
 from tests.deploy.extras_files import ROOT, all_extras
 
 BUCKET = "settings: {session_store: 's3://bucket/sessions'}\n"

@@ -11,8 +11,7 @@ from pydantic import BaseModel
 
 from hummingbird.config.configuration import Configuration
 from hummingbird.config.defaults import CONFIG_KEYS
-from hummingbird.config.document import read_document
-from hummingbird.config.faults import KeyPath, format_key_path
+from hummingbird.config.document import KeyPath, format_key_path, read_document
 from hummingbird.config.loader import examine_config, load_config
 from tests.config.files import CONTINUITY, EVERYTHING, FIXTURES, OLDER, loaded
 

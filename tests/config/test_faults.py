@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.config.faults import faults_error, format_key_path
+from hummingbird.config.document import faults_error, format_key_path
 from hummingbird.config.loader import examine_config, load_config
 from hummingbird.core.errors import ConfigurationError, OperatorError
 from hummingbird.core.limits import CONFIG_BYTES, CONFIG_DEPTH, CONFIG_FAULTS

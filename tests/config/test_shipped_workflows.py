@@ -17,7 +17,7 @@ from hummingbird.gitlab.read.source import TOOL_TEMPLATES as GITLAB
 from hummingbird.konflux.source import TOOL_TEMPLATES as KONFLUX
 from hummingbird.service.note_text import NOTHING_TO_REPORT
 from hummingbird.service.run_stage import task_text
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource
 
 PROMPTS = load_config(None, None).prompts

@@ -17,8 +17,8 @@ from hummingbird.agent.tools.registry import FunctionTool, Toolbox
 from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome
 from hummingbird.core.journal import ModelAnswered
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 from hummingbird.storage.journals import FileJournal
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
 ANSWERS: list[ScriptLine] = [

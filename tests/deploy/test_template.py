@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.doctor.check import CheckStatus
+from hummingbird.app.doctor import CheckStatus
 from hummingbird.app.doctor.platform_checks import platform_checks
 from hummingbird.app.doctor.runner import run_checks
 from hummingbird.core.limits import QUEUE_BODY_BYTES, QUEUE_RECEIVES, QUEUE_TAKEN_S

@@ -18,12 +18,12 @@ from hummingbird.core.journal import JournalEntry, ToolFinished, ToolStarted
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ToolToken
 from hummingbird.evidence.verdict_rules import judge_failures
-from hummingbird.gitlab.read.settings import GitLabSettings
-from hummingbird.konflux.settings import KonfluxSettings
+from hummingbird.gitlab.read import GitLabSettings
+from hummingbird.konflux import KonfluxSettings
 from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
 from hummingbird.service.note_text import verdict_for_model
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 
 
 @dataclass

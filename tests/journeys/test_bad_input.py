@@ -13,8 +13,8 @@ from hummingbird.core.errors import MissingSetting, OperatorError, ToolDefinitio
 from hummingbird.core.journal import HistoryImported, JournalEntry, ModelFailed
 from hummingbird.core.messages import find_problems
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.storage.journals import FileJournal
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from hummingbird.clients.url_fetch import UrlFetcher
 from hummingbird.core.protocols.tools import ByteStream, DataSource, ToolContext, ToolOutput
-from hummingbird.konflux.settings import KonfluxSettings
+from hummingbird.konflux import KonfluxSettings
 from hummingbird.konflux.source import KonfluxSource
 from hummingbird.lab.case import LabCase
-from hummingbird.lab.konflux.lab import KonfluxLab
+from tests.standins.konflux_lab import KonfluxLab
 
 Raw = dict[str, Any]
 TENANT = "acme-tenant"

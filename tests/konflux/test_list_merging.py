@@ -15,8 +15,8 @@ from hummingbird.core.limits import KONFLUX_PAGE, PREVIEW_BYTES, SOURCE_ATTEMPTS
 from hummingbird.core.protocols.tools import ByteStream
 from hummingbird.lab.fault_injection import BreakOff, DropConnection, FaultResponse, Redirect, StreamedBody, Truncate
 from hummingbird.lab.konflux.kubearchive import QUERY_TIMEOUT, too_many_requests
-from hummingbird.lab.konflux.lab import KonfluxLab
 from tests.konflux.stage import BUILD_LABEL, DONE, PODS, RUNS, SHA, TEST_LABEL, Raw, before, konflux, parted, thing
+from tests.standins.konflux_lab import KonfluxLab
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -7,9 +7,8 @@ import pytest
 
 from hummingbird.clients.kubeconfig import ClusterConfig, ClusterQuery, find_cluster
 from hummingbird.core.errors import ClusterUnusable
-from hummingbird.konflux import servers
+from hummingbird.konflux import KonfluxSettings, servers
 from hummingbird.konflux.servers import check_service_account, refuse_other_cluster
-from hummingbird.konflux.settings import KonfluxSettings
 from hummingbird.konflux.source import KonfluxSource
 from tests.clients.written import written
 from tests.konflux.stage import Asked

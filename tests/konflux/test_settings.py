@@ -3,7 +3,7 @@
 import pytest
 
 from hummingbird.core.errors import UsageError
-from hummingbird.konflux.settings import KonfluxSettings, KonfluxTenant, parse_tenant
+from hummingbird.konflux import KonfluxSettings, KonfluxTenant, parse_tenant
 
 API = "https://api.kflux.example.com:6443/ns/acme-tenant"
 

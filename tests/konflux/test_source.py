@@ -10,8 +10,8 @@ from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.core.errors import ClusterUnusable, UsageError
 from hummingbird.core.limits import METADATA_BYTES
 from hummingbird.core.protocols.tools import DataSource
+from hummingbird.konflux import KonfluxSettings
 from hummingbird.konflux import source as tool_specs
-from hummingbird.konflux.settings import KonfluxSettings
 from hummingbird.konflux.source import KonfluxSource
 from tests.clients.written import OURS, program, written
 from tests.konflux.stage import SHA, TENANT, Asked, before, konflux, thing

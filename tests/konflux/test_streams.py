@@ -16,8 +16,8 @@ from hummingbird.core.protocols.tools import ByteStream
 from hummingbird.konflux import servers
 from hummingbird.konflux.source import KonfluxSource
 from hummingbird.lab.fault_injection import DropConnection, FaultGate, FaultResponse, Hold
-from hummingbird.lab.konflux.lab import KonfluxLab
 from tests.konflux.stage import PODS, RUNS, SHA, Asked, before, konflux, parted, thing
+from tests.standins.konflux_lab import KonfluxLab
 
 BUILDS = "*pipelinesascode*"
 

@@ -17,13 +17,13 @@ from hummingbird.gitlab.write.project_writer import GitLabProjectWriters
 from hummingbird.gitlab.write.protocol import GitLabWriter, NoteKind, OrchestratorToken
 from hummingbird.lab.case import find_case
 from hummingbird.lab.gitlab.write.notes import NOTES_PER_MINUTE
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.lab.scene import LabWorlds, Scene
 from hummingbird.service.failure_history import KnownFailureTracker
 from hummingbird.service.protocols import RetryLater
 from hummingbird.service.publisher import ResultPublisher
 from hummingbird.service.run_stage import RunStage
 from tests.service.answered import Answered
+from tests.standins.scripted_model import ScriptedClock
 
 MORE = 7
 

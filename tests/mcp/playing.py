@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hummingbird.core.protocols.tools import ToolContext
+from hummingbird.mcp import McpLimits, McpServerSettings
 from hummingbird.mcp.client import McpServers, McpTool
-from hummingbird.mcp.server_settings import McpLimits, McpServerSettings
 
 RAW = Path(__file__).with_name("raw_server.py")
 QUICK = McpLimits(open_s=60.0, back_off_s=(0.0, 0.05, 0.1))

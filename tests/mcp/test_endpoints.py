@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hummingbird.core.errors import HummingbirdError, SourceRefused, SourceUnavailable
+from hummingbird.mcp import McpLimits, McpServerSettings
 from hummingbird.mcp.connection import McpToolError
-from hummingbird.mcp.server_settings import McpLimits, McpServerSettings
 from tests.free_ports import find_free_port
 from tests.mcp.playing import LEAVING, QUICK, TIME_TOOLS, call, opened, until
 from tests.mcp.raw_endpoint import EVENTS, Reply, Request, answering, text, well_behaved
@@ -22,7 +22,7 @@ SERVE = "import sys; from mcp_server_time.server import create_server as c; c('U
 CLIENT = """
 import asyncio, sys
 from hummingbird.mcp.client import McpServers
-from hummingbird.mcp.server_settings import McpServerSettings
+from hummingbird.mcp import McpServerSettings
 
 async def main():
     servers = McpServers([McpServerSettings("web", url=sys.argv[1], tools=("*",))], {})

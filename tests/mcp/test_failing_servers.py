@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hummingbird.core.errors import SourceRefused, SourceUnavailable
-from hummingbird.mcp.server_settings import McpLimits, McpServerSettings
+from hummingbird.mcp import McpLimits, McpServerSettings
 from tests.mcp.playing import LEAVING, QUICK, call, misbehaving, opened, until
 
 SHORT = McpLimits(open_s=1.0, back_off_s=(0.0, 0.05))

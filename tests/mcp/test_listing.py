@@ -9,8 +9,8 @@ from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.core.errors import SourceRefused
 from hummingbird.core.limits import TOOL_NAME_CHARS
 from hummingbird.core.tool_spec import ToolEffect
+from hummingbird.mcp import DESCRIPTION_CHARS, MAX_TOOLS
 from hummingbird.mcp.client import McpServers, tool_name
-from hummingbird.mcp.server_settings import DESCRIPTION_CHARS, MAX_TOOLS
 from hummingbird.mcp.server_text import answer_from_result
 from tests.mcp.playing import TIME_TOOLS, call, clock, misbehaving, named, opened
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from hummingbird.mcp import McpServerSettings
 from hummingbird.mcp.client import McpServers
 from hummingbird.mcp.connection import McpToolError
-from hummingbird.mcp.server_settings import McpServerSettings
 from tests.mcp.playing import call, opened
 from tests.real_parts import npm_program
 

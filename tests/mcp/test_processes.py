@@ -18,7 +18,7 @@ MARK = f"of-{os.getpid()}"
 CLIENT = """
 import asyncio, os, sys
 from hummingbird.mcp.client import McpServers
-from hummingbird.mcp.server_settings import McpServerSettings
+from hummingbird.mcp import McpServerSettings
 from hummingbird.core.protocols.tools import ToolContext
 
 async def main():

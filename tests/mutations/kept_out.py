@@ -117,7 +117,7 @@ KEPT_OUT = (
     Mutation(
         "addresses",
         "Any project of the GitLab may be read",
-        "hummingbird/gitlab/read/settings.py",
+        "hummingbird/gitlab/read/__init__.py",
         "found = self._allowed.get(_path_key(project))",
         "found = self._allowed.get(_path_key(project), project)",
         (f"{_SOURCES}::test_every_project_but_the_events_is_refused_by_every_tool_that_takes_one",),

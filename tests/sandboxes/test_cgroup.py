@@ -11,7 +11,6 @@ import pytest
 
 from hummingbird.core.errors import CommandFailed, SandboxBroken
 from hummingbird.sandboxes import bubblewrap
-from hummingbird.sandboxes.backend import LinkEnd
 from hummingbird.sandboxes.bubblewrap import (
     BubblewrapBackend,
     BubblewrapLimits,
@@ -19,7 +18,7 @@ from hummingbird.sandboxes.bubblewrap import (
     SocketLink,
     enclose_process,
 )
-from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.sandboxes.command_sandbox import CommandSandbox, LinkEnd
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="control groups are Linux only")
 MIB = 1024**2

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.sandboxes.backend import LinkEnd
+from hummingbird.sandboxes.command_sandbox import LinkEnd
 from hummingbird.sandboxes.kubernetes_pod import Kubectl
 
 EARLY = "E1118 01:42:42.882634   29651 websocket.go:297] Unknown stream id 1, discarding message\n"

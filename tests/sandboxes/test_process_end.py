@@ -13,8 +13,8 @@ import pytest
 
 from hummingbird.core.errors import SandboxBroken
 from hummingbird.sandboxes import local_process
-from hummingbird.sandboxes.backend import LinkEnd
 from hummingbird.sandboxes.bubblewrap import BubblewrapBackend
+from hummingbird.sandboxes.command_sandbox import LinkEnd
 from hummingbird.sandboxes.local_process import run_program, run_to_completion, stream_program
 from hummingbird.sandboxes.runner_client import open_subprocess_link
 

@@ -11,9 +11,8 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from hummingbird.core.protocols.sandbox import Sandbox
-from hummingbird.sandboxes.backend import SandboxBackend
 from hummingbird.sandboxes.bubblewrap import BubblewrapBackend, BubblewrapLimits
-from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.sandboxes.command_sandbox import CommandSandbox, SandboxBackend
 from hummingbird.sandboxes.podman import PodmanBackend
 from tests.sandbox_image import sandbox_image
 from tests.security.attempt import MAKER, Attempt, Lack, Outcome, Verdict, order, outcomes

@@ -17,10 +17,10 @@ from hummingbird.cli.error_output import report_error
 from hummingbird.core.journal import MessageSource, UserSaid
 from hummingbird.core.masking import MASK, Secrets
 from hummingbird.core.messages import AssistantMessage, ProviderEcho, ToolCall
-from hummingbird.lab.model_script import ScriptedModel, text_reply
 from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.storage.journals import MemoryJournal
 from tests.security.canaries import TIERS, files, found, spellings, ways
+from tests.standins.scripted_model import ScriptedModel, text_reply
 
 SECRETS = Secrets(TIERS.values())
 THEIRS = "psql postgres://user:password@localhost; curl -H 'Authorization: Bearer abcdefghijklmnopqrstuvwxyz'"

@@ -12,12 +12,12 @@ from hummingbird.core.verdicts import FailureOrigin, FailureVerdict, JobJudgemen
 from hummingbird.evidence.bounds import KNOWN_ANALYSIS_S
 from hummingbird.evidence.regions import Blame, EvidenceAnalysis, EvidenceLine, FailureClass, Region, RegionKind
 from hummingbird.evidence.verdict_rules import SEEN_ELSEWHERE, FailureFacts, JobFacts, TargetHistory
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.service.failure_history import KnownFailureTracker, author_digest
 from hummingbird.service.protocols import KNOWN_FAILURE, NO_RULE_INPUT, RuleInput, RuleOpinion
 from hummingbird.service.verdicts import failures_explained_by, form_opinion
 from hummingbird.storage.failure_store import SqliteKnownFailureStore
 from tests.service.publication.stage import IID, PROJECT, conducted, configured, ordered
+from tests.standins.scripted_model import ScriptedClock
 
 BLAME = Blame(FailureClass.TEST, "a-rule", 0.9, "A sentence.")
 TEXT = "src/engine.c:3: wrong"

@@ -35,10 +35,10 @@ from hummingbird.core.votes import (
 )
 from hummingbird.gitlab.access import DEVELOPER
 from hummingbird.gitlab.write.protocol import GitLabWriter, GitLabWriters
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.service.votes import VotePoller, VoteTracker, read_votes
 from hummingbird.storage.vote_store import SqliteVoteStore
 from tests.service.publication.stage import WORKFLOW, configured, ordered
+from tests.standins.scripted_model import ScriptedClock
 
 BOT, DEV, OTHER, GUEST = 1, 2, 3, 4
 LEVELS = {DEV: DEVELOPER, OTHER: DEVELOPER + 10, GUEST: DEVELOPER - 10, BOT: DEVELOPER}

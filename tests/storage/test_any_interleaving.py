@@ -41,13 +41,13 @@ from hummingbird.core.protocols.sessions import Journal, SessionStore
 from hummingbird.core.protocols.tools import ToolContext
 from hummingbird.core.sessions import LEASE_S
 from hummingbird.core.tool_spec import ToolSpec
-from hummingbird.lab.model_script import ScriptedClock, ScriptedModel, text_reply, tool_call_reply
 from hummingbird.storage import bucket_journal
 from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.object_store import BucketObjectStore
 from tests.contracts.sessions.mortal import Died, Life, MortalObjects, MortalSessions
 from tests.contracts.sessions.unreliable import Mood
+from tests.standins.scripted_model import ScriptedClock, ScriptedModel, text_reply, tool_call_reply
 from tests.thoroughly import also, tries
 
 ID = "session"

@@ -9,7 +9,7 @@ import pytest
 from hummingbird.core.errors import GitLabUnavailable, MissingSetting
 from hummingbird.core.masking import MASK, Secrets
 from hummingbird.core.work_context import bind_log_context
-from hummingbird.telemetry.registry import create_sentry as made
+from hummingbird.telemetry.delivery import create_sentry as made
 from hummingbird.telemetry.sentry import SentryReporter
 from tests.telemetry.collecting import Collector
 

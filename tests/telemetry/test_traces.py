@@ -27,8 +27,8 @@ from hummingbird.core.journal import (
 )
 from hummingbird.core.masking import MASK, Secrets
 from hummingbird.core.orders import session_id_for
+from hummingbird.telemetry.delivery import create_traces as made
 from hummingbird.telemetry.delivery import header_secrets
-from hummingbird.telemetry.registry import create_traces as made
 from hummingbird.telemetry.traces import SpanAttribute, Traces, provider_and_model, trace_id_from_order
 from tests.telemetry.collecting import ORDER, Collector, a_run, attributes, called, mistaken, named, order, see
 

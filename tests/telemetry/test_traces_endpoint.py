@@ -7,8 +7,8 @@ import pytest
 
 from hummingbird.core.errors import MissingSetting
 from hummingbird.core.masking import Secrets
+from hummingbird.telemetry.delivery import create_traces as made
 from hummingbird.telemetry.delivery import otlp_endpoint_from_env
-from hummingbird.telemetry.registry import create_traces as made
 from hummingbird.telemetry.traces import Traces
 from tests.telemetry.collecting import Collector
 

@@ -8,7 +8,7 @@ from hummingbird.clients.address_policy import UrlAllowList
 from hummingbird.evidence.reports.junit import read_report
 from hummingbird.lab.case import find_case
 from hummingbird.lab.testing_farm import TestingFarmLab
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource
 from tests.testing_farm.visited import FIXTURES, Visit, no_pause
 

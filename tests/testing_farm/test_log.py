@@ -10,7 +10,7 @@ from hummingbird.core.errors import ArgumentsInvalid, CallDenied, SourceError, S
 from hummingbird.core.limits import FARM_LISTED, FARM_LISTING_BYTES
 from hummingbird.core.protocols.tools import ByteStream, ToolOutput
 from hummingbird.lab.fault_injection import FaultResponse, Redirect
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource, is_folder_listing, parse_folder_listing
 from tests.testing_farm.visited import CONTEXT, RUN, no_pause, visiting
 

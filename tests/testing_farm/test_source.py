@@ -12,7 +12,7 @@ from hummingbird.core.errors import CallDenied, SourceUnavailable, UsageError
 from hummingbird.core.protocols.tools import DataSource, ToolContext, ToolToken
 from hummingbird.core.tool_spec import ToolDefinition, ToolEffect
 from hummingbird.models.rules_report.analysis_tools import ToolRole, find_analysis_tools
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource
 from tests.testing_farm.visited import OLD, RUN, no_pause
 

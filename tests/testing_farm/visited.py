@@ -10,7 +10,7 @@ from typing import Any
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput, ToolToken
 from hummingbird.lab.case import LabCase
 from hummingbird.lab.testing_farm import TestingFarmLab
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 from hummingbird.testing_farm.source import TestingFarmSource
 
 FIXTURES = Path("tests/fixtures")

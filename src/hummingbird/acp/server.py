@@ -42,7 +42,7 @@ from acp.schema import (
 )
 
 from hummingbird import __version__
-from hummingbird.acp.backend import EditorBackend
+from hummingbird.acp import EditorBackend
 from hummingbird.acp.session import (
     INTERNAL_ERROR,
     MODE_OPTION,

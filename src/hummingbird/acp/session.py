@@ -37,7 +37,7 @@ from acp.schema import (
     UsageUpdate,
 )
 
-from hummingbird.acp.backend import ConversationRequest, EditorBackend
+from hummingbird.acp import ConversationRequest, EditorBackend
 from hummingbird.acp.prompts import (
     EditorCommandContext,
     EditorScreen,

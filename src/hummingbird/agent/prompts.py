@@ -7,7 +7,7 @@ from hashlib import sha256
 import msgspec
 
 from hummingbird.agent.budget import BudgetPressure
-from hummingbird.agent.context_files.protocol import ContextFile, Skill
+from hummingbird.agent.context_files import ContextFile, Skill
 from hummingbird.core.journal import EndReason
 from hummingbird.core.messages import NoticeKind
 from hummingbird.core.protocols.sandbox import SANDBOX_ROOT

@@ -48,8 +48,8 @@ from hummingbird.core.protocols.observer import Clock, RunObserver
 from hummingbird.core.protocols.tools import DataSource, Tool
 from hummingbird.core.sessions import SessionSubject as BegunFor
 from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.mcp import McpServerSettings
 from hummingbird.mcp.client import McpServers
-from hummingbird.mcp.server_settings import McpServerSettings
 from hummingbird.sandboxes.host.terminal import HostTerminal, hide_process_environment
 from hummingbird.sandboxes.host.tool_specs import EDIT_SPEC
 from hummingbird.sandboxes.host.workspace import Workspace

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hummingbird.agent.context_files import MemoryStore, Skill, SkillStore
 from hummingbird.agent.context_files.instruction_files import SkillFolders, find_context_files, read_text_file
 from hummingbird.agent.context_files.memory_files import FileMemory
 from hummingbird.agent.context_files.memory_pages import (
@@ -16,7 +17,6 @@ from hummingbird.agent.context_files.memory_pages import (
     MemoryPages,
     render_memory_prompt,
 )
-from hummingbird.agent.context_files.protocol import MemoryStore, Skill, SkillStore
 from hummingbird.agent.prompts import PERSONALITY_CHARS, PromptParts
 from hummingbird.core.errors import InputUnreadable
 from hummingbird.core.masking import Secrets

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from hummingbird.agent.context_files import MemoryStore, Skill
 from hummingbird.agent.context_files.instruction_files import read_text_file
 from hummingbird.agent.context_files.memory_pages import (
     MemoryBudget,
@@ -20,7 +21,6 @@ from hummingbird.agent.context_files.memory_pages import (
     edit_page,
     rejection_reason,
 )
-from hummingbird.agent.context_files.protocol import MemoryStore, Skill
 from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.agent.run_state import RunRecorder
 from hummingbird.agent.session_compactor import SideModelTask

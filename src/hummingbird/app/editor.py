@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hummingbird.acp.backend import ConversationRequest
+from hummingbird.acp import ConversationRequest
 from hummingbird.acp.server import SessionFolders, serve_editor
 from hummingbird.app.chat import ChatPartner, check_chat_options, create_partner
 from hummingbird.app.chat_context import ChatOptions, ChatSubject

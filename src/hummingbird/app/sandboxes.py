@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from hummingbird.app.console import SystemClock
 from hummingbird.clients.pod_environment import IN_POD_VARIABLE, runs_in_pod
 from hummingbird.config.settings import Settings
-from hummingbird.core.errors import SandboxBroken, SandboxUnavailable, UsageError
-from hummingbird.core.extras import require_extra
+from hummingbird.core.errors import SandboxBroken, SandboxUnavailable, UsageError, require_extra
 from hummingbird.sandboxes.image_build import build_image
 from hummingbird.sandboxes.podman_engine import PodmanEngine, remove_leftover_containers
 from hummingbird.sandboxes.registry import BUBBLEWRAP, DEFAULT_IMAGE, KUBERNETES, POOL, SandboxOptions, SandboxRegistry

@@ -64,10 +64,9 @@ from hummingbird.service.webhook import WebhookAuth, create_webhook_app, create_
 from hummingbird.service.worker import Worker
 from hummingbird.storage.compare_and_swap import BucketCircuitBreaker
 from hummingbird.storage.registry import open_object_store
-from hummingbird.telemetry.delivery import header_secrets
+from hummingbird.telemetry.delivery import create_sentry, create_traces, header_secrets
 from hummingbird.telemetry.metric_definitions import DEAD_LETTERS_S, PolledGauge
 from hummingbird.telemetry.metrics import Metrics
-from hummingbird.telemetry.registry import create_sentry, create_traces
 
 _log = logging.getLogger("hummingbird")
 

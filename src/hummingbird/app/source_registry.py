@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from hummingbird.config.configuration import Configuration, ResolvedWorkflow, read_tool_token
 from hummingbird.config.settings import KonfluxSourceSettings, Settings, TestingFarmSourceSettings
-from hummingbird.core.errors import MissingSetting
-from hummingbird.core.extras import require_extra
+from hummingbird.core.errors import MissingSetting, require_extra
 from hummingbird.core.protocols.tools import DataSource, ToolToken
-from hummingbird.gitlab.read.settings import GitLabSettings
-from hummingbird.konflux.settings import KonfluxSettings
-from hummingbird.mcp.server_settings import McpServerSettings
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.gitlab.read import GitLabSettings
+from hummingbird.konflux import KonfluxSettings
+from hummingbird.mcp import McpServerSettings
+from hummingbird.testing_farm import TestingFarmSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def acp(
     check_sandbox_options(sandbox, context, namespace)
     if project is not None and not project.strip():
         raise click.UsageError("--project is empty: say which one, or leave it out.")
-    from hummingbird.core.extras import require_extra
+    from hummingbird.core.errors import require_extra
 
     require_extra("acp", "acp", "The editors' protocol")
     from hummingbird.app.editor import acp_command

@@ -12,8 +12,8 @@ from hummingbird.app.model_choice import default_model, missing_model_credential
 from hummingbird.cli.options import config_option, json_option, verbose_option
 from hummingbird.config.configuration import Configuration, ProjectExplanation, resolve_trigger
 from hummingbird.config.configuration import explain_project as explained
+from hummingbird.config.document import unknown_key_message
 from hummingbird.config.env_requirements import EVERY_PROJECT, list_requirements
-from hummingbird.config.faults import unknown_key_message
 from hummingbird.config.field_types import PROJECT
 from hummingbird.config.loader import EMBEDDED_NAME, examine_config, find_config, load_config
 from hummingbird.config.settings import WorkflowSettings

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field
 
 from hummingbird.config.defaults import EMPTY_MAPPING
-from hummingbird.config.faults import KeyPath
+from hummingbird.config.document import KeyPath
 from hummingbird.config.field_types import ConfigSection, FrozenMapping, WorkflowName
 from hummingbird.config.settings import ChatSettings, ProjectSettings, Settings, TriggerName, WorkflowSettings
 from hummingbird.core.errors import MissingSetting

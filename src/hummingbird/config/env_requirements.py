@@ -13,7 +13,7 @@ from hummingbird.config.configuration import (
     orchestrator_variables,
     token_variable,
 )
-from hummingbird.config.faults import format_key_path
+from hummingbird.config.document import format_key_path
 from hummingbird.config.settings import WorkflowSettings
 
 SECRET_VARIABLE = "HUMMINGBIRD_WEBHOOK_SECRET"  # noqa: S105 - a name

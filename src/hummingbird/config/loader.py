@@ -15,8 +15,16 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from hummingbird.config.configuration import ConfigFile, Configuration
-from hummingbird.config.document import ConfigDocument, DocumentUnreadable, read_document
-from hummingbird.config.faults import WHOLE_FILE, ConfigFault, KeyPath, faults_error, format_key_path
+from hummingbird.config.document import (
+    WHOLE_FILE,
+    ConfigDocument,
+    ConfigFault,
+    DocumentUnreadable,
+    KeyPath,
+    faults_error,
+    format_key_path,
+    read_document,
+)
 from hummingbird.config.settings import GitLabSourceSettings, Settings, WorkflowSettings
 from hummingbird.config.validation import find_prompts, find_variables, validate_document
 from hummingbird.core.errors import ConfigurationError

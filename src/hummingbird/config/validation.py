@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from hummingbird.config.configuration import ConfigFile
 from hummingbird.config.defaults import CONFIG_KEYS
-from hummingbird.config.document import ConfigDocument
-from hummingbird.config.faults import ConfigFault, KeyPath, unknown_key_message
+from hummingbird.config.document import ConfigDocument, ConfigFault, KeyPath, unknown_key_message
 from hummingbird.config.field_types import VARIABLE
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

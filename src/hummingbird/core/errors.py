@@ -60,6 +60,8 @@ HummingbirdError
     └── ReplayMismatch
 """
 
+from importlib.util import find_spec
+
 from hummingbird.core.text import replace_surrogates
 
 
@@ -329,3 +331,18 @@ def describe_error(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - border: somebody's exception class; one that cannot be printed still has a name
         words = "it has no readable message"
     return words if isinstance(error, HummingbirdError) and words else f"{type(error).__name__}: {words}"
+
+
+def require_extra(module: str, extra: str, feature: str) -> None:
+    """Check, without importing it, that the module is installed. `feature` begins the sentence: "An SQS queue".
+
+    Raises MissingSetting.
+    """
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise MissingSetting(
+            f"{feature} needs packages that a plain install leaves out: pip install 'hummingbird-agent[{extra}]'."
+        )

@@ -48,8 +48,8 @@ from hummingbird.core.limits import (
     KONFLUX_PAGE_BYTES,
     KONFLUX_PAGES,
 )
+from hummingbird.konflux import KonfluxSettings, KonfluxTenant, parse_tenant
 from hummingbird.konflux.objects import JsonObject
-from hummingbird.konflux.settings import KonfluxSettings, KonfluxTenant, parse_tenant
 
 _MARKS = re.compile(r'["{}\[\]]')
 _IN_TEXT = re.compile(r'["\\]')

@@ -21,6 +21,7 @@ from hummingbird.core.errors import (
 from hummingbird.core.limits import KONFLUX_CONTAINERS, KONFLUX_LIST_S, KONFLUX_LOGS_S, TOOL_TIMEOUT_S
 from hummingbird.core.protocols.tools import ByteStream, SourceTool, ToolFunction, ToolOutput, arguments_schema
 from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.konflux import KonfluxSettings, parse_tenant
 from hummingbird.konflux.objects import (
     NOTE,
     JsonObject,
@@ -31,7 +32,6 @@ from hummingbird.konflux.objects import (
     prepare_object,
 )
 from hummingbird.konflux.servers import SERVER_ERRORS, KonfluxConnections, KonfluxServer, KonfluxServers
-from hummingbird.konflux.settings import KonfluxSettings, parse_tenant
 
 # The Konflux tools as a model sees them: what each returns, when to use it, and what it costs.
 #

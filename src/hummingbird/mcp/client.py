@@ -13,14 +13,12 @@ from collections.abc import AsyncIterator, Callable, Container, Iterable, Mappin
 from dataclasses import dataclass
 from typing import Any
 
-from hummingbird.core.errors import MissingSetting, SourceRefused, SourceUnavailable, ToolDefinitionError
-from hummingbird.core.extras import require_extra
+from hummingbird.core.errors import MissingSetting, SourceRefused, SourceUnavailable, ToolDefinitionError, require_extra
 from hummingbird.core.json_codec import InvalidJson, encode_json
 from hummingbird.core.limits import PROGRESS_CHARS, TOOL_NAME_CHARS
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
-from hummingbird.mcp.connection import McpConnection, McpToolError, ToolListing
-from hummingbird.mcp.server_settings import (
+from hummingbird.mcp import (
     DEFAULT_LIMITS,
     DESCRIPTION_CHARS,
     EVERY_TOOL,
@@ -30,6 +28,7 @@ from hummingbird.mcp.server_settings import (
     McpLimits,
     McpServerSettings,
 )
+from hummingbird.mcp.connection import McpConnection, McpToolError, ToolListing
 from hummingbird.mcp.server_text import TroubleLog, to_line, to_printable
 from hummingbird.mcp.transports import McpHttpTransport, McpStdioTransport, McpTransport
 

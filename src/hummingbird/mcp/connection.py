@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hummingbird.core.errors import SourceRefused, SourceResponseInvalid, SourceUnavailable
 from hummingbird.core.protocols.tools import ForeignToolError
-from hummingbird.mcp.server_settings import CANCEL_NOTICE_S, MAX_PAGES, MAX_TOOLS, McpLimits, McpServerSettings
+from hummingbird.mcp import CANCEL_NOTICE_S, MAX_PAGES, MAX_TOOLS, McpLimits, McpServerSettings
 from hummingbird.mcp.server_text import ToolCallAnswer, answer_from_result
 from hummingbird.mcp.transports import McpTransport
 

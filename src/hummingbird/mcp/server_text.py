@@ -10,7 +10,7 @@ from typing import Any
 
 from hummingbird.core.json_codec import InvalidJson, decode_json, encode_json
 from hummingbird.core.text import replace_surrogates, shorten_line
-from hummingbird.mcp.server_settings import MAX_SENTENCES, QUOTED_CHARS, STDERR_BYTES
+from hummingbird.mcp import MAX_SENTENCES, QUOTED_CHARS, STDERR_BYTES
 
 
 def to_printable(text: str) -> str:

@@ -22,7 +22,7 @@ import httpx2
 from hummingbird.clients.http_clients import explain_client_errors, load_ssl_context
 from hummingbird.core.errors import MissingSetting
 from hummingbird.core.json_codec import decode_lenient_json
-from hummingbird.mcp.server_settings import MAX_UNREADABLE_LINES, McpLimits, McpServerSettings
+from hummingbird.mcp import MAX_UNREADABLE_LINES, McpLimits, McpServerSettings
 from hummingbird.mcp.server_text import StderrTail, TroubleLog
 
 MessageStreams: TypeAlias = tuple[Any, Any]  # incoming and outgoing messages, as the MCP library expects them

@@ -18,8 +18,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hummingbird.core.errors import InvalidRequest, PlatformError, QueueUnusable, ReceiptExpired, UsageError
-from hummingbird.core.extras import require_extra
+from hummingbird.core.errors import (
+    InvalidRequest,
+    PlatformError,
+    QueueUnusable,
+    ReceiptExpired,
+    UsageError,
+    require_extra,
+)
 from hummingbird.core.limits import (
     CONNECT_TIMEOUT_S,
     ERROR_TEXT_CHARS,

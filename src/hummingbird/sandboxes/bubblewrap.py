@@ -42,8 +42,7 @@ from hummingbird.core.limits import (
     SANDBOX_UID,
 )
 from hummingbird.core.text import shorten_line
-from hummingbird.sandboxes.backend import LinkEnd
-from hummingbird.sandboxes.command_sandbox import RESTART_HINT
+from hummingbird.sandboxes.command_sandbox import RESTART_HINT, LinkEnd
 from hummingbird.sandboxes.local_process import release_process, run_to_completion
 from hummingbird.sandboxes.runner_client import loader_argv, runner_source
 from hummingbird.sandboxes.seccomp import build_filter

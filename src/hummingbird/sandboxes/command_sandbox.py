@@ -1,10 +1,15 @@
-"""The sandbox that all backends share: each operation is one call to the runner in the backend's place."""
+"""The sandbox that all backends share, and the protocols that a backend implements.
+
+Each operation is one call to the runner (`hummingbird.sandboxes.runner`), which the backend starts anew for it.
+Backends know neither the messages nor what they mean.
+"""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -27,8 +32,72 @@ from hummingbird.core.limits import (
 )
 from hummingbird.core.protocols.sandbox import SPILL_FOLDER, Chunks, ExecResult
 from hummingbird.core.text import shorten_line
-from hummingbird.sandboxes.backend import LinkEnd, RunnerLink, SandboxBackend
 from hummingbird.sandboxes.runner.frames import ENDED, ERR, HEAD, INPUT, INPUT_END, OUT, REQUEST, frame
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnd:
+    """How a call to the runner ended on our side.
+
+    Attributes:
+        killed: The runner was killed, and nothing else went wrong.
+        error_output: What the program that carried the call (podman, kubectl) wrote to stderr, for error messages.
+        memory_ran_out: The kernel killed a process of the sandbox meanwhile, because the sandbox's memory ran out.
+        is_lost: If there was no reply, the connection broke and the sandbox itself may be well.
+    """
+
+    killed: bool = False
+    error_output: str = ""
+    memory_ran_out: bool = False
+    is_lost: bool = False
+
+
+class RunnerLink(Protocol):
+    """One connection to the runner. The runner ends its work when the stream to it breaks off."""
+
+    @property
+    def reader(self) -> asyncio.StreamReader: ...
+
+    @property
+    def writer(self) -> asyncio.StreamWriter: ...
+
+    async def close(self) -> LinkEnd:
+        """Close the connection and leave no process of it on this machine. Never raises.
+
+        Wait shortly for the runner to end its work.
+        """
+        ...
+
+
+class SandboxBackend(Protocol):
+    """Where the runner runs: a bubblewrap process, a container or a pod."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def start(self) -> None:
+        """Start the place.
+
+        Raises SandboxUnavailable when this machine or cluster cannot provide it, SandboxBroken when it should have
+        worked.
+        """
+        ...
+
+    async def connect(self) -> RunnerLink:
+        """Start the runner and return the connection to it. Raises SandboxBroken."""
+        ...
+
+    async def remove(self) -> None:
+        """Remove the place and everything in it. May be called at any time and more than once.
+
+        Raises SandboxBroken when something may be left behind.
+        """
+        ...
+
+    async def linger(self, session_id: str) -> None:
+        """Keep the place for a reply to this session, or remove it where the backend cannot keep it."""
+        ...
+
 
 T = TypeVar("T")
 ByteCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]

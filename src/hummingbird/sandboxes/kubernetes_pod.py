@@ -20,8 +20,7 @@ from hummingbird.core.errors import HummingbirdError, SandboxBroken, SandboxUnav
 from hummingbird.core.limits import POD_POLL_S, POD_READY_S, POD_REMOVALS, POD_VERDICT_S, PROBE_TIMEOUT_S
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.core.protocols.sandbox import ExecResult
-from hummingbird.sandboxes.backend import LinkEnd, SandboxBackend
-from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.sandboxes.command_sandbox import CommandSandbox, LinkEnd, SandboxBackend
 from hummingbird.sandboxes.kubernetes_api import (
     ClusterAccess,
     ClusterOptions,

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hummingbird.core.errors import UsageError
-from hummingbird.core.extras import require_extra
+from hummingbird.core.errors import UsageError, require_extra
 from hummingbird.core.limits import LINGER_S, LINGERING_PODS, SANDBOX_DEADLINE_S
 from hummingbird.core.protocols.observer import Clock
-from hummingbird.sandboxes.backend import SandboxBackend
-from hummingbird.sandboxes.command_sandbox import CommandSandbox
+from hummingbird.sandboxes.command_sandbox import CommandSandbox, SandboxBackend
 from hummingbird.sandboxes.kubernetes_manifest import (
     DEFAULT_LIMITS,
     DEFAULT_REQUESTS,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hummingbird.core.errors import SandboxBroken
 from hummingbird.core.limits import CLIENT_LEAVING_S, CLIENT_WORDS_BYTES, FRAME_BYTES
-from hummingbird.sandboxes.backend import LinkEnd
+from hummingbird.sandboxes.command_sandbox import LinkEnd
 from hummingbird.sandboxes.local_process import release_process, run_to_completion
 from hummingbird.sandboxes.seccomp import filters_json
 

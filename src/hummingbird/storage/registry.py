@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hummingbird.core.errors import ObjectStoreUnusable
-from hummingbird.core.extras import require_extra
+from hummingbird.core.errors import ObjectStoreUnusable, require_extra
 from hummingbird.core.limits import ERROR_TEXT_CHARS
 from hummingbird.core.protocols.storage import ObjectStore
 from hummingbird.core.text import shorten_line

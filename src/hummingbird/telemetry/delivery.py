@@ -1,15 +1,23 @@
-"""Read where traces go from OpenTelemetry's environment variables, and close exporters within a time limit.
+"""Create traces and error reports when their environment variables are set, and close exporters within a time limit.
 
-It imports nothing of OpenTelemetry or Sentry, so that it works whether or not they are installed.
+OpenTelemetry and Sentry are optional extras, so they are imported only when needed. If one is missing, the error names
+it.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from hummingbird.core.errors import MissingSetting
+from hummingbird.core.masking import Secrets
+
+if TYPE_CHECKING:
+    from hummingbird.telemetry.sentry import SentryReporter
+    from hummingbird.telemetry.traces import Traces
 
 _GENERAL, _TRACES = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_"
 _PATH = "v1/traces"
@@ -111,3 +119,59 @@ async def close_within(seconds: float, close: Callable[[], None]) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+DSN_VARIABLE = "SENTRY_DSN"
+
+
+def create_traces(
+    environment: Mapping[str, str], version: str, secrets: Secrets, ca_bundle: str = ""
+) -> "Traces | None":
+    """Create the OpenTelemetry traces; return None if no endpoint is set. Raises MissingSetting."""
+    endpoint = otlp_endpoint_from_env(environment, ca_bundle)
+    if endpoint is None:
+        return None
+    with _require_extra(endpoint.variable, "otel"):
+        from hummingbird.telemetry.traces import Traces  # noqa: PLC0415 - an extra
+    return Traces(endpoint, version, secrets.mask)
+
+
+def create_sentry(
+    environment: Mapping[str, str], version: str, secrets: Secrets, ca_bundle: str = ""
+) -> "SentryReporter | None":
+    """Create the Sentry reporter; return None if SENTRY_DSN is not set. Raises MissingSetting."""
+    dsn = environment.get(DSN_VARIABLE, "").strip()
+    if not dsn:
+        return None
+    with _require_extra(DSN_VARIABLE, "sentry"):
+        from hummingbird.telemetry.sentry import SentryReporter  # noqa: PLC0415 - an extra
+    return SentryReporter(dsn, version, secrets.mask, ca_bundle=ca_bundle)
+
+
+def trace_export_error(endpoint: OtlpEndpoint, secrets: Secrets) -> str:
+    """Return why the collector accepts nothing; empty if it does. Blocks until it answers. Raises MissingSetting."""
+    with _require_extra(endpoint.variable, "otel"):
+        from hummingbird.telemetry.traces import export_error  # noqa: PLC0415 - an extra
+    return export_error(endpoint, secrets.mask)
+
+
+def check_sentry(dsn: str) -> None:
+    """Check the DSN without sending anything. Raises MissingSetting."""
+    with _require_extra(DSN_VARIABLE, "sentry"):
+        from hummingbird.telemetry.sentry import check_dsn  # noqa: PLC0415 - an extra
+    check_dsn(dsn)
+
+
+@contextmanager
+def _require_extra(variable: str, extra: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise MissingSetting(
+            f"{variable} is set, and what it needs is not installed: pip install 'hummingbird-agent[{extra}]', or "
+            "unset it."
+        ) from error
+    except ValueError as error:  # OpenTelemetry reads some of its variables when it is imported
+        raise MissingSetting(
+            f"{variable} is set, and what it needs cannot be loaded: correct its variables ({error})."
+        ) from error

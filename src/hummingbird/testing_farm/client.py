@@ -41,7 +41,7 @@ from hummingbird.core.limits import (
     URL_CHARS,
 )
 from hummingbird.core.text import replace_surrogates, shorten_line
-from hummingbird.testing_farm.settings import TestingFarmSettings
+from hummingbird.testing_farm import TestingFarmSettings
 
 _WORD = re.compile(r"[a-z]+(?:-[a-z]+)?")
 _ENDED = frozenset({"complete", "error", "canceled"})

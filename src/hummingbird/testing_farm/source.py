@@ -25,8 +25,8 @@ from hummingbird.core.limits import (
 )
 from hummingbird.core.protocols.tools import ByteStream, SourceTool, Tool, ToolFunction, ToolOutput, arguments_schema
 from hummingbird.core.tool_spec import ToolSpec
+from hummingbird.testing_farm import TestingFarmSettings
 from hummingbird.testing_farm.client import FarmClient, FarmRequest
-from hummingbird.testing_farm.settings import TestingFarmSettings
 
 # nginx and Apache; Caddy and others; Python's http.server
 _TITLE = re.compile(rb"<(?:title|h1)[^>]*>\s*(?:Index of |Directory listing for )", re.IGNORECASE)

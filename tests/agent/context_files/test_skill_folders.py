@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from hummingbird.agent.context_files import Skill
 from hummingbird.agent.context_files.instruction_files import SKILL_BYTES, SKILL_FILES, SKILLS, SkillFolders
-from hummingbird.agent.context_files.protocol import Skill
 from hummingbird.core.errors import InputUnreadable, SourceNotFound
 
 GOOD = "---\nname: {name}\ndescription: How we {name}.\n---\n\n1. Do it.\n"

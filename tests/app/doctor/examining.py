@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from textwrap import indent
 
-from hummingbird.app.doctor.check import CheckFinding, CheckStatus, DoctorCheck, DoctorContext
+from hummingbird.app.doctor import CheckFinding, CheckStatus, DoctorCheck, DoctorContext
 from hummingbird.app.doctor.runner import run_checks
 from hummingbird.config.loader import load_config
 

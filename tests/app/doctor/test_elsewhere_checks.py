@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.doctor.check import CheckFinding
+from hummingbird.app.doctor import CheckFinding
 from hummingbird.app.doctor.remote_checks import source_checks
 from hummingbird.config.loader import load_config
 from hummingbird.lab.case import find_case
 from hummingbird.lab.fault_injection import FaultResponse
-from hummingbird.lab.konflux.lab import KonfluxLab
 from hummingbird.lab.testing_farm import TestingFarmLab
 from tests.app.doctor.examining import FAIL, OK, WARN, doctor_context, only, tried
 from tests.mcp.playing import RAW
+from tests.standins.konflux_lab import KonfluxLab
 
 CASE = "konflux-build-and-test"
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from hummingbird.app.doctor.check import CheckFinding, CheckOutcomes, DoctorCheck
+from hummingbird.app.doctor import CheckFinding, CheckOutcomes, DoctorCheck
 from hummingbird.app.doctor.runner import examine, run_checks
 from hummingbird.core.errors import QueueUnusable
 from hummingbird.lab.fault_injection import FaultResponse

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.doctor.check import CheckFinding
+from hummingbird.app.doctor import CheckFinding
 from hummingbird.app.doctor.runner import check_config as settings_of
 from hummingbird.app.doctor.runner import environment_checks, examine
 from tests.app.doctor.examining import FAIL, OK, SKIP, WARN, doctor_context, tried, written

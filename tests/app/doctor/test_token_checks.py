@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.app.doctor.check import CheckFinding, DoctorContext
+from hummingbird.app.doctor import CheckFinding, DoctorContext
 from hummingbird.app.doctor.remote_checks import read_token_checks, write_token_checks
 from hummingbird.lab.case import find_case
 from hummingbird.lab.fault_injection import FaultResponse

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hummingbird.app.doctor.check import CheckFinding, DoctorContext
+from hummingbird.app.doctor import CheckFinding, DoctorContext
 from hummingbird.app.doctor.platform_checks import check_conditional_writes, platform_checks
 from hummingbird.core.errors import ObjectStoreUnusable
 from hummingbird.core.limits import QUEUE_RECEIVES

@@ -19,7 +19,6 @@ from hummingbird.lab.gitlab.records import Discussion, Note
 from hummingbird.lab.gitlab.webhook_events import event_from_declaration
 from hummingbird.lab.gitlab.world import GitLabWorld
 from hummingbird.lab.gitlab.write import notes
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.lab.scene import Scene
 from hummingbird.service.event_stage import EventStage
 from hummingbird.service.failure_history import KnownFailureTracker
@@ -27,6 +26,7 @@ from hummingbird.service.protocols import FailedOrder, RetryLater, Skipped
 from hummingbird.service.publisher import ResultPublisher
 from hummingbird.service.run_stage import RunStage
 from tests.service.answered import Answered
+from tests.standins.scripted_model import ScriptedClock
 
 Answer = TypeVar("Answer")
 CASE = "compiler-error"

@@ -14,8 +14,8 @@ from hummingbird.clients.url_fetch import Deadline
 from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput, ToolToken
 from hummingbird.gitlab.http_client import GitLabHttpClient
+from hummingbird.gitlab.read import GitLabSettings
 from hummingbird.gitlab.read.client import GitLabReader, create_client
-from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.gitlab.read.source import GitLabSource
 
 TOKEN = "glpat-stage-token"  # a word, no credential

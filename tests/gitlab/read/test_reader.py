@@ -29,8 +29,8 @@ from hummingbird.core.limits import (
     SOURCE_SILENT_ATTEMPTS,
 )
 from hummingbird.gitlab.http_client import GitLabHttpClient, GitLabRequest, url_origin
+from hummingbird.gitlab.read import GitLabSettings
 from hummingbird.gitlab.read.client import GitLabReader
-from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.gitlab.read.source import GitLabSource
 from tests.gitlab.read.stage import TOKEN, Answer, Session, Stage, session_at, staged
 

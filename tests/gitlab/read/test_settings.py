@@ -3,7 +3,7 @@
 import pytest
 
 from hummingbird.core.errors import CallDenied
-from hummingbird.gitlab.read.settings import ProjectScope
+from hummingbird.gitlab.read import ProjectScope
 
 SCOPE = ProjectScope("acme/widgets", ("acme/tools/scales",))
 

@@ -11,8 +11,8 @@ from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.core.errors import ArgumentsInvalid, CredentialRefused, SourceRefused
 from hummingbird.core.protocols.tools import DataSource, ToolToken
 from hummingbird.core.tool_spec import ToolEffect
+from hummingbird.gitlab.read import GitLabSettings
 from hummingbird.gitlab.read.discussion_filter import WITHHELD
-from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.gitlab.read.source import TOOL_TEMPLATES, GitLabSource
 
 NAMES = {

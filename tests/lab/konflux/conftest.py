@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hummingbird.lab.konflux.lab import KonfluxLab
 from tests.lab.konflux.stage import CASE, Door
+from tests.standins.konflux_lab import KonfluxLab
 
 
 @pytest.fixture

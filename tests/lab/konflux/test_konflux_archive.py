@@ -9,8 +9,8 @@ import pytest
 
 from hummingbird.lab.fault_injection import BreakOff
 from hummingbird.lab.konflux.kubearchive import PROXY_PREFIX, QUERY_TIMEOUT, too_many_requests
-from hummingbird.lab.konflux.lab import KonfluxLab
 from tests.lab.konflux.stage import BUILD, BUILT_FROM, NAMESPACE, PODS, RUNS, TASKS, Door, captured, rejected
+from tests.standins.konflux_lab import KonfluxLab
 
 FIRST = "widgets-on-pull-request-aaaaa"
 RETRY = "widgets-aaaaa-unit-pod-retry1"

@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from hummingbird.lab.fault_injection import Truncate
-from hummingbird.lab.konflux.lab import KonfluxLab
 from hummingbird.lab.konflux.world import UnservableObject
 from tests.lab.konflux.stage import BUILD, BUILT_FROM, NAMESPACE, PODS, RUNS, TASKS, Door, captured, refused
+from tests.standins.konflux_lab import KonfluxLab
 
 
 def test_a_list_of_custom_resources_is_written_as_the_captured_one(lab: KonfluxLab, cluster: Door) -> None:

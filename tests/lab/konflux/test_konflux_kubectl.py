@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hummingbird.lab.konflux.lab import KonfluxLab
 from tests.lab.konflux.stage import BUILD, BUILT_FROM, UNIT_POD, Raw
+from tests.standins.konflux_lab import KonfluxLab
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 

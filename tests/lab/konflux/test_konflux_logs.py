@@ -2,8 +2,8 @@
 
 import pytest
 
-from hummingbird.lab.konflux.lab import KonfluxLab
 from tests.lab.konflux.stage import PODS, UNIT_POD, Door, captured, refused
+from tests.standins.konflux_lab import KonfluxLab
 
 LOG = f"{PODS}/{UNIT_POD}/log"
 

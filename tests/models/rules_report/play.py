@@ -12,10 +12,10 @@ from hummingbird.core.events import RunOutcome
 from hummingbird.core.journal import JournalEntry, ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.protocols.model import Model
 from hummingbird.core.protocols.tools import Tool
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.models.rules_report.rules_model import RulesModel
 from hummingbird.storage.journals import MemoryJournal
 from tests.agent.stage import check_outcome
+from tests.standins.scripted_model import ScriptedClock
 
 WORKFLOW = "A pipeline failed. Find out which jobs failed and why, and whether this merge request did it."
 

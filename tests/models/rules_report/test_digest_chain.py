@@ -17,7 +17,6 @@ from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import ModelRequest
 from hummingbird.core.tool_spec import ToolDefinition, ToolSpec
 from hummingbird.core.usage import TokenUsage
-from hummingbird.lab.model_script import ScriptedModel, tool_call_reply
 from hummingbird.models.registry import ModelRegistry
 from hummingbird.models.rules_report.rules_model import RulesModel
 from hummingbird.storage.journals import MemoryJournal
@@ -25,6 +24,7 @@ from tests.agent.benches import start, workbench
 from tests.models.rules_report.forge import Forge, listed
 from tests.models.rules_report.play import digest, play, setup_of
 from tests.models.rules_report.samples import COMPILE, log, long_log
+from tests.standins.scripted_model import ScriptedModel, tool_call_reply
 
 DOWN: list[Any] = [ProviderUnavailable("overloaded")] * 5
 

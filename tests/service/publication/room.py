@@ -25,9 +25,9 @@ from hummingbird.lab.gitlab.records import Discussion, Note
 from hummingbird.lab.gitlab.server import GitLabLab
 from hummingbird.lab.gitlab.world import GitLabWorld
 from hummingbird.lab.gitlab.write import notes
-from hummingbird.lab.model_script import ScriptedClock
 from hummingbird.service.publisher import ResultPublisher
 from tests.service.publication.stage import IID, PROJECT, SHA
+from tests.standins.scripted_model import ScriptedClock
 
 PREFIX = "hummingbird-session"
 BOT = "project_311_bot_5f1c9e0b"

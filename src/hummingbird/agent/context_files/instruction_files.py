@@ -22,8 +22,8 @@ from pathlib import Path
 
 import yaml
 
+from hummingbird.agent.context_files import ContextFile, ContextFiles, LoadedSkill, Skill, SkillIndex
 from hummingbird.agent.context_files.injection_scan import find_suspicion, strip_comments
-from hummingbird.agent.context_files.protocol import ContextFile, ContextFiles, LoadedSkill, Skill, SkillIndex
 from hummingbird.core.errors import InputUnreadable, SourceNotFound
 from hummingbird.core.text import shorten_line
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from hummingbird.agent.context_files import LoadedSkill, MemoryStore, Skill, SkillStore
 from hummingbird.agent.context_files.instruction_files import SKILL_NAME_CHARS
 from hummingbird.agent.context_files.memory_pages import (
     MemoryBudget,
@@ -14,7 +15,6 @@ from hummingbird.agent.context_files.memory_pages import (
     edit_page,
     rejection_reason,
 )
-from hummingbird.agent.context_files.protocol import LoadedSkill, MemoryStore, Skill, SkillStore
 from hummingbird.agent.todo_list import ACTIONS, TODO_CHARS, TODO_TOOL, TODOS, TodoList, TodoState
 from hummingbird.core.errors import ArgumentsInvalid
 from hummingbird.core.journal import JournalEntry

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from hummingbird.app.console import SystemClock
-from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
+from hummingbird.app.doctor import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
 from hummingbird.app.sandboxes import cluster_api, resolve_sandbox, sandbox_sentence
 from hummingbird.app.session_catalog import session_index_file
 from hummingbird.app.session_holder import SPENDING_FILE

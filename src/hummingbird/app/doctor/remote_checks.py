@@ -13,7 +13,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 from hummingbird.app.console import SystemClock
-from hummingbird.app.doctor.check import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
+from hummingbird.app.doctor import CheckOutcomes, CheckStatus, DoctorCheck, DoctorContext
 from hummingbird.app.environment_secrets import all_secrets, environment_secrets, split_environment
 from hummingbird.app.model_choice import model_chain, price_overrides
 from hummingbird.app.source_registry import konflux_settings, mcp_server_settings, testing_farm_settings
@@ -35,22 +35,28 @@ from hummingbird.core.errors import (
     SourceNotFound,
     SourceResponseInvalid,
     SourceUnavailable,
+    require_extra,
 )
-from hummingbird.core.extras import require_extra
 from hummingbird.core.limits import DOCTOR_EXPIRY_DAYS, DOCTOR_OUTPUT_TOKENS, DOCTOR_SKEW_CAP_S, DOCTOR_SKEW_S
 from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import Model, ModelRequest
 from hummingbird.core.protocols.tools import ToolToken
 from hummingbird.gitlab.access import READING_SCOPES, WRITING_SCOPE, TokenFacts, parse_token_facts
+from hummingbird.gitlab.read import GitLabSettings
 from hummingbird.gitlab.read.client import GitLabReader, GitLabSourceClient
-from hummingbird.gitlab.read.settings import GitLabSettings
 from hummingbird.gitlab.write.protocol import DEVELOPER, OrchestratorToken
 from hummingbird.gitlab.write.self_check import GitLabSelfCheck, WebhookInfo
 from hummingbird.mcp.client import McpServers
 from hummingbird.models.model_names import DIGEST
 from hummingbird.models.registry import ModelRegistry
-from hummingbird.telemetry.delivery import OtlpEndpoint, header_secrets, otlp_endpoint_from_env
-from hummingbird.telemetry.registry import DSN_VARIABLE, check_sentry, trace_export_error
+from hummingbird.telemetry.delivery import (
+    DSN_VARIABLE,
+    OtlpEndpoint,
+    check_sentry,
+    header_secrets,
+    otlp_endpoint_from_env,
+    trace_export_error,
+)
 from hummingbird.testing_farm.client import check_api
 
 _KEYS_HINT = "set ANTHROPIC_API_KEY, GOOGLE_API_KEY or OPENAI_API_KEY, or name one in settings.model"

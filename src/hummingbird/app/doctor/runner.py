@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from hummingbird.app.doctor.check import (
+from hummingbird.app.doctor import (
     AS_CONFIGURED,
     CheckFinding,
     CheckOutcomes,
@@ -37,6 +37,7 @@ from hummingbird.app.environment_secrets import environment_secrets, tool_secret
 from hummingbird.app.http_server import is_loopback
 from hummingbird.app.sandboxes import SandboxChoice, choose_for_service
 from hummingbird.config.configuration import ORCHESTRATOR_VARIABLE, Configuration
+from hummingbird.config.document import ConfigFault
 from hummingbird.config.env_requirements import (
     SECRET_VARIABLE,
     SIGNING_VARIABLE,
@@ -45,7 +46,6 @@ from hummingbird.config.env_requirements import (
     webhook_requirements,
     write_token_requirements,
 )
-from hummingbird.config.faults import ConfigFault
 from hummingbird.config.loader import EMBEDDED_NAME, examine_config, find_config
 from hummingbird.core.errors import HummingbirdError, MissingSetting
 from hummingbird.core.limits import DOCTOR_CHECK_S, DOCTOR_CHECKS

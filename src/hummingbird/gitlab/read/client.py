@@ -57,7 +57,7 @@ from hummingbird.gitlab.http_client import (
     create_http_client,
     next_page_path,
 )
-from hummingbird.gitlab.read.settings import GitLabSettings
+from hummingbird.gitlab.read import GitLabSettings
 
 READ_POLICY = RetryPolicy(
     SOURCE_ATTEMPTS, SOURCE_SILENT_ATTEMPTS, SOURCE_DELAY_S, SOURCE_RETRY_AFTER_CAP_S, SOURCE_WAIT_S

@@ -39,9 +39,9 @@ from hummingbird.core.protocols.tools import JsonSchema, SourceTool, Tool, ToolF
 from hummingbird.core.text import shorten_line
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.gitlab.http_client import JsonObject, RequestFailed, url_origin
+from hummingbird.gitlab.read import GitLabSettings, ProjectScope
 from hummingbird.gitlab.read.client import GitLabReader, GitLabSourceClient
 from hummingbird.gitlab.read.discussion_filter import WITHHELD
-from hummingbird.gitlab.read.settings import GitLabSettings, ProjectScope
 from hummingbird.gitlab.read.tools import (
     NO_CONTENT_ENCODING,
     LogTools,

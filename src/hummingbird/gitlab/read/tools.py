@@ -32,10 +32,9 @@ from hummingbird.core.protocols.tools import ToolOutput
 from hummingbird.core.text import shorten_line
 from hummingbird.gitlab.access import active_access_level
 from hummingbird.gitlab.http_client import JsonObject
-from hummingbird.gitlab.read import fields
+from hummingbird.gitlab.read import GitLabSettings, ProjectScope, fields
 from hummingbird.gitlab.read.client import GitLabReader, GitLabSourceClient
 from hummingbird.gitlab.read.discussion_filter import DiscussionFilter
-from hummingbird.gitlab.read.settings import GitLabSettings, ProjectScope
 
 NO_ACCESS = 0
 
