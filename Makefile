@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=  # reading the tests anew takes each of their processes half a minute
-JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+# Tests wait for processes half of the time: two more of them than there are cores.
+JOBS   ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
 PYTEST := $(BIN)/python -m tests.cpu_time $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 .DEFAULT_GOAL := help
