@@ -5,9 +5,13 @@
 The failures are written by hand in tests/fixtures/evidence: one half to choose rules on, and a blind half that was
 written before. Each is put among the lines that a job prints anyway, scary ones among them, in the frames of GitLab,
 GitHub, Jenkins and none. Passed jobs are such lines alone, with and without the frame's word for success.
+
+Tests and tools print other programs' trouble as well: a test of a scheduler has lines about pods without a node. Such
+lines are put above, within and below what a compiler, a linter or a test says; no machine is to blame then.
 """
 
 import argparse
+import hashlib
 import random
 import re
 from collections import Counter
@@ -17,7 +21,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hummingbird.evidence.logs.log_analysis import analyse
-from hummingbird.evidence.regions import CONFIDENT, Blame, FailureClass
+from hummingbird.evidence.regions import CONFIDENT, TRANSIENT_CLASSES, Blame, FailureClass
 
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "evidence"
 HALVES = {"chosen on": "failures-seen.txt", "blind": "failures-blind.txt"}
@@ -125,6 +129,63 @@ From https://git.example.com/acme/web
 """.strip()
 
 
+# Trouble of machines, networks and chance that a test may print. A hash says on which half rules were chosen.
+PRINTED_EXCUSES = """
+ERROR: Job failed (system failure): prepare environment: waiting for pod running: timed out waiting for pod to start
+ERROR: Job failed (system failure): Cannot connect to the Docker daemon at unix:///var/run/docker.sock
+runner_system_failure
+runner system failure
+ERROR: Preparation failed: adding cache volume: set volume permissions: running permission container
+WARNING: Failed to pull image with policy "always": Error response from daemon: Get "https://r.example.com/v2/": EOF
+ERROR: Job failed: execution took longer than 1h0m0s seconds
+dial tcp 10.0.0.1:443: i/o timeout
+Get "https://example.com/v1": dial tcp: lookup example.com on 10.96.0.10:53: no such host
+fatal: unable to access 'https://gitlab.example.com/acme/web.git/': Could not resolve host: gitlab.example.com
+0/3 nodes are available: 3 Insufficient cpu.
+Warning  FailedScheduling  default-scheduler  0/1 nodes are available: 1 Too many pods.
+pod status is unschedulable
+write /tmp/x: no space left on device
+OSError: [Errno 28] No space left on device
+The runner has received a shutdown signal. This can happen when the runner service is stopped
+The hosted runner lost communication with the server.
+Killed
+Out of memory: Killed process 4242 (java) total-vm:812kB
+OOMKilled
+Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?
+toomanyrequests: You have reached your pull rate limit.
+curl: (6) Could not resolve host: example.com
+npm ERR! network timeout at: https://registry.npmjs.org/left-pad
+E: Failed to fetch http://deb.debian.org/debian/pool/x.deb Connection timed out
+Error: read ECONNRESET
+java.net.SocketTimeoutException: connect timed out
+java.net.UnknownHostException: db.example.com
+getaddrinfo EAI_AGAIN api.example.com
+HTTP 503: service unavailable
+requests.exceptions.ConnectionError: HTTPSConnectionPool(host='api.example.com', port=443): Max retries exceeded
+Error: The operation was canceled: job exceeded the maximum execution time
+ERROR: Uploading artifacts as "archive" to coordinator... 500 Internal Server Error
+pod "runner-x-project-1" was evicted
+error dialing backend: EOF
+spot instance was interrupted
+unexpected termination of the channel
+agent went offline
+InfrastructureError: guest provisioning failed
+1 flaky
+passed on retry
+test is known to be flaky
+database is locked
+bind: address already in use
+WARNING: DATA RACE
+Segmentation fault (core dumped)
+""".strip().split("\n")
+_Lines: TypeAlias = tuple[str, ...]
+_PLACES: dict[str, Callable[[_Lines, str], _Lines]] = {
+    "above": lambda lines, said: (lines[0], said, *lines[1:]),
+    "within": lambda lines, said: (*lines[: len(lines) // 2 + 1], said, *lines[len(lines) // 2 + 1 :]),
+    "below": lambda lines, said: (*lines, said, "done"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MadeUpFailure:
     """A failure as a tool prints it, with the classes that a person would accept.
@@ -182,7 +243,7 @@ def frame_for_gitlab(steps: Sequence[Sequence[str]], failed: bool | None) -> str
     ]
     for command, *said in steps:
         lines += [*([f"\x1b[32;1m$ {command}\x1b[0;m"] if command != NO_COMMAND else []), *said]
-    if failed is not None and "Job failed" not in lines[-1]:
+    if failed is not None and (not failed or steps[-1][0] != NO_COMMAND):
         end = "\x1b[31;1mERROR: Job failed: exit code 1" if failed else "\x1b[32;1mJob succeeded"
         lines += ["section_end:1715000060:step_script\r\x1b[0K" + end, "\x1b[0;m"]
     return "\n".join(lines)
@@ -196,7 +257,8 @@ def frame_for_github(steps: Sequence[Sequence[str]], failed: bool | None) -> str
             lines += ["##[endgroup]"]
         lines += said
     if failed is not None:
-        end = ["##[error]Process completed with exit code 1."] if failed else []
+        of_script = failed and steps[-1][0] != NO_COMMAND
+        end = ["##[error]Process completed with exit code 1."] if of_script else []
         lines += [*end, "Post job cleanup.", "[command]/usr/bin/git version", "git version 2.43.2"]
         lines += ["Cleaning up orphan processes"]
     return "\n".join(f"2024-03-01T10:{at // 60 % 60:02}:{at % 60:02}.1234567Z {line}" for at, line in enumerate(lines))
@@ -213,7 +275,9 @@ def frame_for_jenkins(steps: Sequence[Sequence[str]], failed: bool | None) -> st
         lines += [*(["[Pipeline] sh", f"+ {command}"] if command != NO_COMMAND else []), *said]
     if failed is not None:
         lines += ["[Pipeline] }", "[Pipeline] // node", "[Pipeline] End of Pipeline"]
-        lines += ["ERROR: script returned exit code 1", "Finished: FAILURE"] if failed else ["Finished: SUCCESS"]
+        of_script = failed and steps[-1][0] != NO_COMMAND
+        lines += ["ERROR: script returned exit code 1"] if of_script else []
+        lines += ["Finished: FAILURE" if failed else "Finished: SUCCESS"]
     return "\n".join(lines)
 
 
@@ -253,6 +317,32 @@ def judge_half(file: str, frames: Collection[str] = FRAMES.keys()) -> list[Judge
     ]
 
 
+def half_of(text: str) -> str:
+    """Tell whether rules were chosen with such a text in view."""
+    return tuple(HALVES)[int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % 2]
+
+
+def excused_jobs(half: str) -> Iterator[tuple[str, str]]:
+    """Yield the place of the excuse and the log of each job whose test or tool prints one beside its own failure."""
+    excuses = [excuse for excuse in PRINTED_EXCUSES if half_of(excuse) == half]
+    for failure in (failure for file in HALVES.values() for failure in read_failures(file)):
+        if failure.lines[0] == NO_COMMAND or not failure.classes <= {FailureClass.CODE, FailureClass.TEST}:
+            continue
+        for place, put_in in _PLACES.items():
+            excuse = random.Random(f"{failure.name} {place}").choice(excuses)
+            for name, frame in FRAMES.items():
+                chosen = random.Random(f"{failure.name} {name}")
+                steps = calm_steps(chosen, chosen.randint(1, 4))
+                if name != "none" and half_of(failure.name) == half:
+                    yield place, frame([*steps, put_in(failure.lines, excuse)], True)
+
+
+def buys_excuse(log: str) -> bool:
+    """Tell whether a machine, a network or chance is blamed with confidence."""
+    blame = analyse(log).blame
+    return blame.class_ in TRANSIENT_CLASSES and blame.confidence >= CONFIDENT
+
+
 def report(*, wrong: bool) -> None:
     print("## Causes of made-up jobs\n")
     print(
@@ -277,6 +367,16 @@ def report(*, wrong: bool) -> None:
     for key, count in logs.items():
         print(f"| {', '.join(key)} | {count} | {100 * alarms[key] / count:.1f} |")
 
+    print("\n| printed excuses | jobs | above % | within % | below % |\n|---|--:|--:|--:|--:|")
+    for half in HALVES:
+        jobs = [(place, buys_excuse(log)) for place, log in excused_jobs(half)]
+        shares = (_share([bought for one, bought in jobs if one == place]) for place in _PLACES)
+        print(f"| {half} | {len(jobs)} | {' | '.join(f'{share:.1f}' for share in shares)} |")
+
+
+def _share(kept: Sequence[bool]) -> float:
+    return 100 * sum(kept) / len(kept)
+
 
 def _describe(one: JudgedFailure) -> str:
     kind = "WRONG" if one.is_sure else "unsure" if one.is_right else "unknown"
@@ -285,17 +385,14 @@ def _describe(one: JudgedFailure) -> str:
 
 
 def _half_row(half: str, judged: Sequence[JudgedFailure]) -> str:
-    def share(kept: Sequence[bool]) -> float:
-        return 100 * sum(kept) / len(kept)
-
     by_frame = {
-        frame: share([one.is_sure and not one.is_right for one in judged if one.frame == frame]) for frame in FRAMES
+        frame: _share([one.is_sure and not one.is_right for one in judged if one.frame == frame]) for frame in FRAMES
     }
     worst = max(by_frame, key=by_frame.__getitem__)
     return (
-        f"| {half} | {len(judged)} | {share([one.is_sure and one.is_right for one in judged]):.1f} "
-        f"| {share([one.is_sure and not one.is_right for one in judged]):.1f} "
-        f"| {share([one.is_right for one in judged]):.1f} | {by_frame[worst]:.1f} ({worst}) |"
+        f"| {half} | {len(judged)} | {_share([one.is_sure and one.is_right for one in judged]):.1f} "
+        f"| {_share([one.is_sure and not one.is_right for one in judged]):.1f} "
+        f"| {_share([one.is_right for one in judged]):.1f} | {by_frame[worst]:.1f} ({worst}) |"
     )
 
 

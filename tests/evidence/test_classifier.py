@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.evidence.made_up import FRAMES, HALVES, JudgedFailure, green_jobs, judge_half
+from benchmarks.evidence.made_up import (
+    FRAMES,
+    HALVES,
+    JudgedFailure,
+    buys_excuse,
+    excused_jobs,
+    green_jobs,
+    judge_half,
+)
 from hummingbird.core.limits import BLAMED_LINE_CHARS, BLAMED_LINES
 from hummingbird.evidence.classification.classifier import PATTERNS, RULES, classify_job, classify_region
 from hummingbird.evidence.classification.rule import literals_needed_by
@@ -197,6 +205,36 @@ def test_a_runner_that_says_that_it_failed_itself_is_believed_whatever_else_was_
 
     assert (blame.class_, blame.rule) == (FailureClass.INFRASTRUCTURE, "runner-system-failure")
     assert blame.confidence >= CONFIDENT
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "test cart::total ... FAILED",
+        "ERROR: Job failed: exit code 1",
+        "##[error]Process completed with exit code 1.",
+        "ERROR: script returned exit code 1",
+    ],
+)
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "ERROR: Job failed (system failure): pod lost",
+        "0/3 nodes are available: 3 Insufficient cpu.",
+        "ERROR: Job failed: execution took longer than 1h0m0s seconds",
+    ],
+)
+def test_what_a_job_prints_in_the_words_of_a_runner_is_not_believed(printed: str, below: str) -> None:
+    assert told(printed).confidence >= CONFIDENT
+    assert told(printed, below).confidence < CONFIDENT
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_trouble_of_machines_that_a_test_prints_excuses_nothing(half: str) -> None:
+    bought = [buys_excuse(log) for number, (_, log) in enumerate(excused_jobs(half)) if number % 4 == 0]
+
+    assert sum(bought) <= 0.03 * len(bought)
+    assert len(bought) > 80
 
 
 def test_signs_that_contradict_each_other_make_it_less_sure() -> None:

@@ -30,6 +30,12 @@ TRANSIENT_RULES = frozenset(
 )
 
 
+_REFUSALS = (FailureClass.CODE, FailureClass.TEST)
+# What only a runner can know; other programs print such lines as well.
+_OF_RUNNER = frozenset(
+    rule.name for rule in RULES
+    if rule.class_ in TRANSIENT_CLASSES and (rule.rank is RuleRank.VERDICT or rule.name == "job-timed-out")
+)  # fmt: skip
 _NETWORK_NAMES = frozenset(rule.name for rule in NETWORK_RULES)
 
 # Every pattern with the index of its rule.
@@ -68,6 +74,11 @@ _IS_RETRIED = re.compile(
     r"(?i)(?!.*\bexceeded\b).*(?:\bretrying\b|\bwill (?:be )?retr|\btrying again\b|\battempt \d+ (?:of|/) ?\d)"
 )
 _TRIES_ABOVE = 2
+# The runner's word that the commands ended by themselves: what stands above of a runner that failed, they printed.
+_SCRIPT_ENDED = re.compile(
+    r"(?i)\W*(?:error\W+)?(?:job failed: exit (?:code|status) [1-9]|process completed with exit code [1-9]"
+    r"|script returned exit code [1-9])"
+)
 _TRIGGER_WORDS = frozenset(PATTERNS_BY_WORD)
 _NON_WORD_TO_SPACE = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
 _ENDING_CHARS = 120
@@ -80,6 +91,7 @@ _SOFT_CONFIDENCE = 0.6
 _EARLY_CONFIDENCE = 0.7
 _ASIDE_CONFIDENCE = 0.5
 _CONTRADICTION_PENALTY = 0.2
+_HEARSAY_CONFIDENCE = 0.7  # for trouble of machines that the job may only have printed
 
 _NO_RULE = Blame(FailureClass.UNKNOWN, "no-rule", 0.0, "Nothing that is known to be a cause was found.")
 
@@ -105,20 +117,30 @@ class _RuleHit:
     is_late: bool
     behind: float = 0.0  # by how much the region of its line stands out less than the best one
     is_aside: bool = False  # printed by another command than the one that failed
+    is_hearsay: bool = False  # words of a runner that something else printed
+
+    @property
+    def rank(self) -> RuleRank:
+        return min(self.rule.rank, RuleRank.CAUSE) if self.is_hearsay else self.rule.rank
 
     @property
     def strength(self) -> float:
-        own = _SOFT_STRENGTH if self.soft else float(self.rule.rank)
+        own = _SOFT_STRENGTH if self.soft else float(self.rank)
         return own + self.is_late * _LATE_BONUS - self.behind * _BEHIND_PENALTY - self.is_aside * _ASIDE_PENALTY
 
     @property
     def is_transient(self) -> bool:
         """Whether a job may get over this trouble: a retry succeeded, or what failed was not needed."""
-        return self.rule.class_ in TRANSIENT_CLASSES and self.rule.rank is not RuleRank.VERDICT
+        return self.rule.class_ in TRANSIENT_CLASSES and self.rank is not RuleRank.VERDICT
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the job got as far as refusing the code or a test."""
+        return self.rule.class_ in _REFUSALS and self.rule.rank >= RuleRank.LIKELY and not self.soft
 
     @property
     def is_definite(self) -> bool:
-        return self.rule.rank >= RuleRank.CAUSE and not self.soft
+        return self.rank >= RuleRank.CAUSE and not self.soft
 
 
 def classify_region(lines: Sequence[str], *, kind: RegionKind | None = None, without: Collection[str] = ()) -> Blame:
@@ -151,13 +173,17 @@ def classify_job(
     numbers = sorted(texts)[-BLAMED_LINES:]
     first_late = min(ending, default=0)
     late_from = sum(number < first_late for number in numbers) if ending else len(numbers)
-    hits = _find_hits([texts[number] for number in numbers], late_from, without)
+    lines = [texts[number] for number in numbers]
+    hits = _find_hits(lines, late_from, without)
+    script_end = max((place for place, line in enumerate(lines) if _SCRIPT_ENDED.match(line)), default=-1)
+    refused = max((hit.place for hit in hits if hit.is_refusal), default=-1)
     last = numbers[-1] if ended is None and numbers else ended or 0
     ranked = [
         replace(
             hit,
             behind=max(0.0, behind.get(numbers[hit.place], 0.0)),
             is_aside=not begun <= numbers[hit.place] <= last,
+            is_hearsay=hit.rule.name in _OF_RUNNER and hit.place < max(script_end, refused),
         )
         for hit in hits
     ]
@@ -237,14 +263,17 @@ def _weigh_hits(hits: Sequence[_RuleHit]) -> Blame | None:
 
 
 def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
-    if best.rule.rank is RuleRank.VERDICT:
+    if best.rank is RuleRank.VERDICT:
         return best.rule.confidence
     if best.is_aside:
         return min(best.rule.confidence, _ASIDE_CONFIDENCE)
     sure = min(best.rule.confidence, _SOFT_CONFIDENCE) if best.soft else best.rule.confidence
     if best.is_transient and not best.is_late:
         sure = min(sure, _EARLY_CONFIDENCE)
-    weighty = min(best.rule.rank, RuleRank.CAUSE)
+    # A test may print any trouble of machines, so one that failed casts doubt on all of it.
+    if best.is_hearsay or (best.is_transient and any(hit.is_refusal and not hit.is_aside for hit in hits)):
+        sure = min(sure, _HEARSAY_CONFIDENCE)
+    weighty = min(best.rank, RuleRank.CAUSE)
     contradicted = any(
         not hit.is_aside and (_contradicts(best, hit, weighty) or _explains_want(best, hit)) for hit in hits
     )
@@ -254,7 +283,7 @@ def _confidence(best: _RuleHit, hits: Sequence[_RuleHit]) -> float:
 def _contradicts(best: _RuleHit, hit: _RuleHit, weighty: RuleRank) -> bool:
     """Tell whether one of them may pass in a second run and the other may not."""
     one, other = (one.rule.class_ in TRANSIENT_CLASSES for one in (best, hit))
-    return not hit.soft and hit.rule.rank >= weighty and one is not other
+    return not hit.soft and hit.rank >= weighty and one is not other
 
 
 def _explains_want(best: _RuleHit, hit: _RuleHit) -> bool:
