@@ -89,7 +89,7 @@ FAILURES = (
         "unit-tests",
         FailureOrigin.CHANGE,
         "CartTest.totalWithVoucher: expected 42.00 but was 42.50",
-        "TestFailure",
+        "test",
         "test failure",
         "CartTest > totalWithVoucher() FAILED\n"
         "    org.opentest4j.AssertionFailedError: expected: <42.00> but was: <42.50>"
@@ -100,7 +100,7 @@ FAILURES = (
         "build",
         FailureOrigin.CHANGE,
         "error[E0308]: mismatched types in src/ledger/booking.rs:112",
-        "CompilerError",
+        "code",
         "compiler error",
         "error[E0308]: mismatched types\n   --> src/ledger/booking.rs:112:21\n    |\n"
         "112 |         let total: u64 = sum(&rows);"
@@ -111,7 +111,7 @@ FAILURES = (
         "ui-tests",
         FailureOrigin.FLAKY,
         "checkout.spec.ts: Timeout 30000ms exceeded waiting for locator('#pay')",
-        "TestFailure",
+        "test",
         "test failure",
         "  1) checkout.spec.ts:41:3 > pays with a stored card\n"
         "    TimeoutError: locator.click: Timeout 30000ms exceeded."
@@ -122,7 +122,7 @@ FAILURES = (
         "image",
         FailureOrigin.INFRASTRUCTURE,
         "registry.example: 503 Service Unavailable while pulling base image",
-        "RegistryError",
+        "infrastructure",
         "network",
         "STEP 1/9: FROM registry.example/base/python:3.13\nError: initializing source: reading manifest: received "
         "unexpected HTTP status: 503 Service Unavailable\nERROR: Job failed: exit code 125",
@@ -132,7 +132,7 @@ FAILURES = (
         "integration-tests",
         FailureOrigin.TARGET,
         'test_migration_0042: relation "voucher" already exists',
-        "DatabaseError",
+        "test",
         "test failure",
         "FAILED tests/db/test_migrations.py::test_migration_0042\n"
         'E   psycopg.errors.DuplicateTable: relation "voucher" '
@@ -143,7 +143,7 @@ FAILURES = (
         "integration-tests",
         FailureOrigin.UNKNOWN,
         "Process completed with exit code 137",
-        "OutOfMemory",
+        "infrastructure",
         "killed",
         "tests/load/test_bulk.py ....\nKilled\nERROR: Job failed: command terminated with exit code 137",
         2,
@@ -152,7 +152,7 @@ FAILURES = (
         "lint",
         FailureOrigin.CHANGE,
         "ruff: F401 `decimal.Decimal` imported but unused",
-        "LintError",
+        "code",
         "lint",
         "src/shop/prices.py:3:21: F401 [*] `decimal.Decimal` imported but unused\nFound 1 error.",
         3,

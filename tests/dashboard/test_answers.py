@@ -47,6 +47,15 @@ def test_quoted_lines_lead_to_the_first_result_that_has_them_whatever_numbers_st
     assert "unseen" not in made
 
 
+def test_lines_of_an_excerpt_lead_to_their_result_and_its_key_line_stands_out() -> None:
+    first = "❌ **`b`**\n\n**Next:** Fix it in this merge request.\n\n"
+    made = shown(f"{first}```text\n│ only the sub-agent saw it\n→     FAILED tests/a.py::b\n```\n")
+    assert '<a class="proof" href="/sessions/s1/entries/4#l1">│ only the sub-agent saw it</a>' in made
+    assert '<a class="proof key-line" href="/sessions/s1/entries/2#l3">→     FAILED tests/a.py::b</a>' in made
+    assert "❌" not in made, "a machine without a font for emoji would show an empty box"
+    assert 'aria-label="failed">✗</b>' in made
+
+
 def test_a_line_that_no_tool_showed_is_marked_and_what_says_nothing_is_not() -> None:
     made = shown("```\nE  assert 1 == 3\n}\n```")
     assert '<span class="unseen" title="not found in any tool result">E  assert 1 == 3</span>' in made

@@ -79,7 +79,7 @@ async def fill_with_long_words(stage: Stage) -> None:
     await journal.commit()
     journal.close()
     saved(stage, **{WORD[:90]: b"x"})
-    words = {"kind": "test", "class_": "TestFailure", "title": WORD, "excerpt": f"{LINE}\n{WORD}", "branch": WORD[:100]}
+    words = {"kind": "test", "class_": "test", "title": WORD, "excerpt": f"{LINE}\n{WORD}", "branch": WORD[:100]}
     await SqliteKnownFailureStore(stage.folder / "state" / "known_failures.sqlite").record_sighting(
         FailureSighting(
             project="group/" + WORD[:100],

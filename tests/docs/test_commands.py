@@ -12,8 +12,8 @@ from hummingbird.config.loader import FILE_NAME
 from hummingbird.config.template import PROMPTS_FOLDER, load_embedded, render_template
 from hummingbird.lab.case import find_case
 from tests.cli import typing_in
-from tests.docs.reading import DOCUMENTS, name_of
-from tests.docs.typed import PROGRAM, Typed, fault, typed
+from tests.docs.reading import DOCUMENTS, ROOT, name_of
+from tests.docs.typed import PROGRAM, Typed, fault, typed, typed_on_page
 
 HARMLESS = (
     *(("config", verb) for verb in ("check", "explain", "schema")),
@@ -32,6 +32,16 @@ SHOWN = {str(one): one for document in DOCUMENTS for one in typed(document)}
 def test_every_command_that_a_document_shows_would_be_taken(document: Path) -> None:
     faults = {f"line {one.line}: {one}": why for one in typed(document) if (why := fault(one))}
     assert faults == {}
+
+
+def test_every_command_that_a_page_shows_would_be_taken() -> None:
+    shown = {
+        (template.name, str(one)): fault(one)
+        for template in sorted((ROOT / "src/hummingbird/dashboard/templates").glob("*.html"))
+        for one in typed_on_page(template)
+    }
+    assert {place: why for place, why in shown.items() if why} == {}
+    assert len(shown) >= 5, "or it would say yes to what it does not see"
 
 
 def test_commands_are_found_wherever_they_stand() -> None:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
+from html import unescape
 from io import StringIO
 from pathlib import Path
 
@@ -19,6 +20,8 @@ _TYPED = re.compile(r"(?:^|[|&;]\s*|-- |^(?:[A-Z_]+=\S+\s+)+)(?:hummingbird|make
 _CONTINUED = re.compile(r"\\\n\s*")
 _REMARK = re.compile(r"\s{3,}\S.*")  # behind a command, without a #
 _VARIABLE = re.compile(r"[A-Z_]+=")
+_CODE = re.compile(r"<code>(.*?)</code>")
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}")
 _TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
 
@@ -43,6 +46,14 @@ def typed(document: Path) -> Iterator[Typed]:
     for number, code in code_in_sentences(document):
         for words in _commands(code.replace("\\|", "|")):
             yield Typed(number, words, whole=False)
+
+
+def typed_on_page(template: Path) -> Iterator[Typed]:
+    """Every command of ours that a template of the dashboard shows as code."""
+    for number, line in enumerate(template.read_text(encoding="utf-8").splitlines(), 1):
+        for code in _CODE.findall(line):
+            for words in _commands(unescape(_PLACEHOLDER.sub("1", code))):
+                yield Typed(number, words, whole=False)
 
 
 def shown_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -53,6 +53,7 @@ from hummingbird.dashboard.queries import ENTRY_CHARS, ENTRY_SHOWN_CHARS, QUOTES
 from hummingbird.evidence.citations.quotations import find_quotations, is_proposal, normalize_line
 from hummingbird.evidence.citations.quote_checks import parse_quoted_line
 from hummingbird.evidence.citations.source_record import ResultLocation, WantedLines, build_record
+from hummingbird.evidence.headlines import EXCERPT_KEY, EXCERPT_OTHER
 from hummingbird.evidence.printable import make_printable
 
 
@@ -371,27 +372,31 @@ _WEB = re.compile(r"https?://", re.IGNORECASE)
 
 
 def find_quoted_lines(text: str) -> tuple[str, ...]:
-    """Return the lines that an answer quotes, each once."""
-    found = (
-        line.text
-        for one in find_quotations(printable_lines(text).split("\n"))
-        if not one.proposal
-        for line in one.lines
-    )
-    return tuple(dict.fromkeys(line for line in found if parse_quoted_line(line) is not None))[:QUOTES_LOOKED_FOR]
+    """Return the lines that an answer quotes, each once; those of a note's own excerpt come first."""
+    shown = printable_lines(text).split("\n")
+    excerpt = [line for line in shown if line.startswith((EXCERPT_KEY, EXCERPT_OTHER))]
+    quoted = [line.text for one in find_quotations(shown) if not one.proposal for line in one.lines]
+    found = dict.fromkeys(line for line in (*excerpt, *quoted) if parse_quoted_line(line) is not None)
+    return tuple(found)[:QUOTES_LOOKED_FOR]
 
 
 def locate_lines(lines: Sequence[str], entries: Sequence[JournalEntry]) -> dict[str, ResultLocation]:
     """Return where each line first occurs in a tool result, keyed by the normalized line."""
-    wanted = {normalize_line(line): one for line in lines if (one := parse_quoted_line(line)) is not None}
-    record = build_record(entries, WantedLines(frozenset(key for one in wanted.values() for key in one.lookup_keys)))
+    wanted = {normalize_line(line): keys for line in lines if (keys := _lookup_keys(line))}
+    record = build_record(entries, WantedLines(frozenset(key for keys in wanted.values() for key in keys)))
     places: dict[str, ResultLocation] = {}
-    for key, one in wanted.items():
-        seen = (record.lines.get(each) for each in one.lookup_keys)
+    for key, keys in wanted.items():
+        seen = (record.lines.get(each) for each in keys)
         place = next((each.location for each in seen if each is not None and each.location is not None), None)
         if place is not None and _is_shown_whole(entries[place.entry - 1]):
             places[key] = place
     return places
+
+
+def _lookup_keys(line: str) -> tuple[str, ...]:
+    """Return what to look up for a quoted line: the line as it is, then without the mark that an excerpt gives it."""
+    forms = (line, line[2:]) if line.startswith((EXCERPT_KEY, EXCERPT_OTHER)) else (line,)
+    return tuple(key for form in forms if (one := parse_quoted_line(form)) is not None for key in one.lookup_keys)
 
 
 def _is_shown_whole(entry: JournalEntry) -> bool:
@@ -438,10 +443,18 @@ class _AnswerRenderer(RendererHTML):
         wanted, place = parse_quoted_line(line), env["places"].get(normalize_line(line))
         if place is not None:
             where = f"/sessions/{escape(env['session_id'])}/entries/{place.entry}#l{place.line}"
-            return f'<a class="proof" href="{where}">{escape(line)}</a>\n'
+            key = " key-line" if line.startswith(EXCERPT_KEY) else ""
+            return f'<a class="proof{key}" href="{where}">{escape(line)}</a>\n'
+        if line.startswith(EXCERPT_KEY):
+            return f'<b class="key-line">{escape(line)}</b>\n'
         if env["checked"] or proposal or wanted is None or wanted.is_short:
             return f"{escape(line)}\n"
         return f'<span class="unseen" title="not found in any tool result">{escape(line)}</span>\n'
+
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        """Draw the mark of a failure ourselves: many machines have no font with emoji."""
+        shown = str(escape(tokens[idx].content))
+        return shown.replace("❌", '<b class="bad" role="img" aria-label="failed">✗</b>')
 
 
 @lru_cache(maxsize=1)

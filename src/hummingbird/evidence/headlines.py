@@ -12,6 +12,9 @@ from textwrap import dedent
 from hummingbird.evidence.changed_files import is_foreign_path, resolve_path
 from hummingbird.evidence.logs.stack_frames import is_tool_frame
 
+EXCERPT_KEY, EXCERPT_OTHER = "→ ", "│ "
+"""What a note sets before the key line of its excerpt and before the other lines, so that none is a quick action."""
+
 _RUNNER_MARKER = re.compile(r"section_(?:start|end):\d+:[^\s\x1b]*\s*")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-_])|[\x00-\x08\x0b-\x1f\x7f]")
 _RUNNER_TALK = re.compile(

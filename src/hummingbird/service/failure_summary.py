@@ -20,7 +20,7 @@ from hummingbird.core.verdicts import (
     owner_words,
 )
 from hummingbird.evidence.bounds import VERDICT_JOBS_TOLD, VERDICT_NAME_CHARS, VERDICT_REASONS_TOLD, VERDICT_UNSEEN_TOLD
-from hummingbird.evidence.headlines import FailureHeadline, read_headline
+from hummingbird.evidence.headlines import EXCERPT_KEY, EXCERPT_OTHER, FailureHeadline, read_headline
 from hummingbird.evidence.next_steps import GENERAL_STEPS, rule_step
 from hummingbird.evidence.regions import FailureClass
 from hummingbird.evidence.verdict_rules import (
@@ -42,7 +42,6 @@ _EXCERPT_LINES = 6
 _BEFORE_KEY = 2  # lines before the key line, if there are any
 _LINE_CHARS = 200
 _MORE_FAILURES = 12
-_KEY, _OTHER = "→ ", "│ "  # no line may begin with what GitLab would take for a quick action
 _SOURCE_NAME = re.compile(r"[\w.+-]+(?:/[\w.+-]+)+\.\w+")
 
 _HINT_WORDS: Mapping[FailureOrigin | None, str] = {
@@ -301,7 +300,8 @@ def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) 
     lines, key = group.headline.lines, group.headline.key
     first = max(0, key - _BEFORE_KEY)
     rows = [
-        f"{_KEY if at == key else _OTHER}{line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + '…'}"
+        (EXCERPT_KEY if at == key else EXCERPT_OTHER)
+        + (line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…")
         for at, line in list(enumerate(lines))[first : first + _EXCERPT_LINES]
     ]
     fence = "`" * max(3, 1 + max((len(run) for row in rows for run in re.findall("`+", row)), default=0))
