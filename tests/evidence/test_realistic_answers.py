@@ -1,4 +1,4 @@
-"""Sixty answers as models write them: nothing valid is lost, and every invented line is caught.
+"""Seventy answers as models write them: nothing valid is lost, and every invented line is caught.
 
 An invented line ends in ‡ in the file; everything else was fetched, or is the model's own.
 """
@@ -85,9 +85,9 @@ def without_marks(text: str) -> str:
     return "\n".join(line for line in lines if line.strip())
 
 
-def test_there_are_sixty() -> None:
-    assert len(ANSWERS) == 60
-    assert sum(INVENTED in body for body in ANSWERS.values()) >= 11
+def test_there_are_seventy() -> None:
+    assert len(ANSWERS) == 70
+    assert sum(INVENTED in body for body in ANSWERS.values()) >= 17
 
 
 @pytest.mark.every_case

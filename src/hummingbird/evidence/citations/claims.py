@@ -12,13 +12,17 @@ REMOVED_QUOTATION = "*Quotation removed: none of its lines was found in anything
 LEAD_CHARS = 400  # of the text before a block, which may introduce it
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SHORT_LEAD_CHARS = 24  # a shorter sentence, such as "Like so:", is read with the one before it
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)|\s*\*\*([^*]{1,80})\*\*:?\s*$")
+_HEADING = re.compile(
+    r"\s{0,3}#{1,6}\s+(.*)|\s*\*\*([^*]{1,80})\*\*:?\s*$|\s*(?:<details[^>]*>)?\s*<summary[^>]*>(.{0,200})</summary>\s*$"
+)
+_LIST_ITEM = re.compile(r"[ \t>]*(?:[-+*]|\d{1,9}[.)])[ \t]+")
+_TAG = re.compile(r"</?[a-z][^<>]*>")
 
 _QUOTING = re.compile(
     r"\b(?:logs?|outputs?|stdout|stderr|traceback|trace|stack|backtrace|console|evidence|excerpts?|quot\w+|verbatim"
     r"|prints?|printed|reports?|reported|says?|said|shows?|showed|shown|reads|states|stated|emits?|emitted|wrote|asked"
     r"|error messages?|assertion|complain\w*|symptoms?|found in|lines? \d+|contains?|currently|current code"
-    r"|existing code"
+    r"|existing code|(?:error|failure|exception|warning) (?:snippets?|text|details?)"
     r"|(?:fail\w*|crash\w*|abort\w*|died|ends?|ended|exit\w*|stops?|stopped) (?:with|in|at|like|as|because)"
     r"|(?:the|this|an|its|following|actual|real|first|same|root) (?:\w+ )?(?:errors?|exceptions?|failures?"
     r"|warnings?|cause)(?= (?:is|was|are|were|reads)\b|\W*$)"
@@ -35,7 +39,7 @@ _PROPOSING = re.compile(
     r"|remed\w+|repair\w*|next steps?|steps|plan|checklist|solutions?|workarounds?|configur\w+|set(?:ting)?s?|guard"
     r"|commit message|changelog|release notes?|title|wording|make it|write|written as|turns? (?:it )?into|becomes?"
     r"|test for|test case|regression test|cover(?:s|ed)?|call sites?|signature|roughly|options?|pin|bump|revert|how to"
-    r"|versions?|variants?|implementation|snippet|idea|one way|equivalent|idiomatic|helper|sample|payload"
+    r"|versions?|variants?|implementation|idea|one way|equivalent|idiomatic|helper|sample|payload"
     r"|schema|input)\b",
     re.IGNORECASE,
 )
@@ -88,7 +92,7 @@ _CODE_LINE = re.compile(
     re.IGNORECASE,
 )
 _TABLE_LINE = re.compile(r"\s*[|+┌├└│╔╠╚║].*|.*\S \| \S.*|.*[├└│─]{1,}.*|.*\S\s{3,}\S.*\s{3,}\S.*|.*(?:-->|──>|→).*")
-_SIGNS = re.compile(r"\s*(?:(?:[-+*]|\d{1,3}[.)])\s+)?[\"`“'‘«]?(?=[A-Z])")  # of a list item and a quotation
+_SIGNS = re.compile(r"\A\s*(?:(?:[-+*]|\d{1,3}[.)])\s+)?[\"`“'‘«]?(?=[A-Z])")  # of a list item and a quotation
 _PROSE_WORD = re.compile(r"[A-Za-z][a-z'’-]*[,;:]?")
 
 
@@ -107,10 +111,10 @@ def read_lead(lines: Sequence[str], first: int) -> BlockClaim:
         at -= 1
     if at < 0 or lines[at].lstrip(" \t>").startswith(("```", "~~~")) or REMOVED_QUOTATION in lines[at]:
         return BlockClaim.OPEN
-    if (heading := _HEADING.fullmatch(lines[at])) is not None:
-        return _read_words(heading[1] or heading[2], heading=True)
+    if (heading := _read_heading(lines[at])) is not None:
+        return _read_words(heading, heading=True)
     top = at
-    while top > 0 and lines[top - 1].strip(" \t>") and not _HEADING.fullmatch(lines[top - 1]):
+    while top > 0 and not _begins_paragraph(lines[top], lines[top - 1]):
         top -= 1
     paragraph = " ".join(line.strip(" \t>") for line in lines[top : at + 1])[-LEAD_CHARS:]
     sentences = _SENTENCE_END.split(paragraph)
@@ -118,8 +122,18 @@ def read_lead(lines: Sequence[str], first: int) -> BlockClaim:
     said = _read_words(lead)
     if said is not BlockClaim.OPEN:
         return said
-    above = next((found for line in reversed(lines[:top]) if (found := _HEADING.fullmatch(line))), None)
-    return _read_words(above[1] or above[2], heading=True) if above is not None else BlockClaim.OPEN
+    above = next((found for line in reversed(lines[:top]) if (found := _read_heading(line)) is not None), None)
+    return _read_words(above, heading=True) if above is not None else BlockClaim.OPEN
+
+
+def _begins_paragraph(line: str, above: str) -> bool:
+    return not above.strip(" \t>") or _LIST_ITEM.match(line) is not None or _read_heading(above) is not None
+
+
+def _read_heading(line: str) -> str | None:
+    """Return the words of a heading, of a bold line or of the summary of a fold; None if the line is none of these."""
+    found = _HEADING.fullmatch(line)
+    return _TAG.sub(" ", next((words for words in found.groups() if words), "")) if found else None
 
 
 def _read_words(words: str, *, heading: bool = False) -> BlockClaim:

@@ -32,7 +32,14 @@ LIST_ITEM_SIGN = r"(?:[-+*]|\d{1,9}[.)])"  # that begins a list item in Markdown
 _LIST_ITEM = re.compile(rf"{LIST_ITEM_SIGN}[ \t]+(?=\S)")
 _PAIRS = frozenset({"``", '""', "''", "“”", "‘’", "«»"})
 _ELLIPSIS = re.compile(r"…|\.{3,}|\[(?:…|\.\.\.)\]")
-_LEFT_OUT = re.compile(r"[\s\[\](){}<>#*/|:-]*(?:…|\.{2,}|--)?[\s\[\](){}<>#*/|:-]*")
+_SIGNS = r"[\s\[\](){}<>#*/|:-]*+"
+_LEFT_OUT = re.compile(
+    rf"{_SIGNS}(?:…|\.{{2,}}|--)?{_SIGNS}"
+    rf"(?:(?:and |with )?(?:the )?(?:\d{{1,9}} )?(?:(?:more|other|further|similar) )?(?:lines?|frames?|rest)\b ?)?"
+    rf"(?:(?:snip(?:ped)?|omitted|left out|skipped|truncated|elided)\b)?{_SIGNS}(?:…|\.{{2,}})?{_SIGNS}",
+    re.IGNORECASE,
+)
+_POINTER = re.compile(r"(?<=\S)\s+(?:(?:#|//)\s*)?(?:<-+|<=+|←|⬅\ufe0f?|⟵|👈)(?:\s.{0,80})?")
 
 
 def normalize_line(line: str) -> str:
@@ -87,6 +94,12 @@ def strip_quote_marks(line: str, *, listed: bool = False) -> str:
     if found and (inner := _inside_quote_marks(found[1].strip())):
         return f"{found[0]}: {inner}"
     return text if item else ""
+
+
+def strip_pointer(line: str) -> str:
+    """Remove what an arrow at the end of the line says of it, as in `x = 1  <-- here`; return "" if there is none."""
+    found = list(_POINTER.finditer(line))
+    return line[: found[-1].start()] if found and found[-1].end() == len(line) else ""
 
 
 def strip_outer_quote_marks(first: str, last: str) -> tuple[str, str] | None:

@@ -22,6 +22,7 @@ from hummingbird.evidence.citations.quotations import (
     normalize_line,
     parse_truncated_line,
     split_cited_number,
+    strip_pointer,
     strip_quote_marks,
     tail_key,
 )
@@ -120,11 +121,8 @@ def parse_quoted_line(text: str, *, listed: bool = False) -> QuotedLine | None:
     whole = normalize_line(text[:CITED_LINE_CHARS])
     if is_filler_line(whole) or whole in _OUR_MARKS or whole.endswith(UNFOUND_MARK.strip()):
         return None
-    found, inner = (
-        split_cited_number(text[:CITED_LINE_CHARS]),
-        strip_quote_marks(text[:CITED_LINE_CHARS], listed=listed),
-    )
-    within = parse_quoted_line(inner) if inner and not strip_quote_marks(inner) else None
+    found, inner = split_cited_number(text[:CITED_LINE_CHARS]), _plain_line(text[:CITED_LINE_CHARS], listed=listed)
+    within = parse_quoted_line(inner) if inner and not _plain_line(inner) else None
     if found is None:
         return QuotedLine(whole, cut=parse_truncated_line(text), inner=within)
     return QuotedLine(
@@ -139,10 +137,15 @@ def check_line(text: str, record: FetchedRecord, *, listed: bool = False) -> Che
         return CheckedLine(QuoteVerdict.NEUTRAL, text)
     found = _look_up_line(text, wanted, record)
     if found.verdict is QuoteVerdict.MISSING and wanted.inner is not None:
-        within = _look_up_line(strip_quote_marks(text, listed=listed), wanted.inner, record)
+        within = _look_up_line(_plain_line(text, listed=listed), wanted.inner, record)
         if within.verdict in (QuoteVerdict.FOUND, QuoteVerdict.PRINTED):
             return replace(within, text=within.text if within.renumbered else text)
     return found
+
+
+def _plain_line(text: str, *, listed: bool = False) -> str:
+    """Return the line without the marks around it, or without what an arrow behind it says; "" if it has neither."""
+    return strip_quote_marks(text, listed=listed) or strip_pointer(text)
 
 
 def _look_up_line(text: str, wanted: QuotedLine, record: FetchedRecord) -> CheckedLine:
