@@ -77,7 +77,7 @@ _TRAILING = ".,;:!?'\"*_"
 
 
 def find_names(text: str) -> Iterator[str]:
-    """Yield the names in back-ticks first, then the others in their order; each as often as it occurs."""
+    """Yield the names in backticks first, then the others in order of appearance, with repetitions."""
     spaced = _UNSPACED.sub(" ", text)
     for name in (*_QUOTED.findall(text), *(found[0] for found in _NAME.finditer(spaced))):
         if len(kept := name.rstrip(_TRAILING)) > 1:
@@ -187,9 +187,9 @@ def _heading(span: SummaryRange, *, recall: bool) -> str:
 def _requests_section(span: SummaryRange) -> str:
     """List the user's requests and what became of them.
 
-    Requests in the replaced part are quoted; those that stay in the conversation are only named. One that is worked on
-    is never cut. Long ones, or all if there is too much, keep their ends and say how much is missing. Of very many, the
-    oldest are given by their numbers.
+    Requests in the replaced part are quoted; those that stay in the conversation are only named. A request in progress
+    is never cut. Long requests, or all of them if there is too much text, keep their beginning and end and say how much
+    is missing. If there are very many, the oldest are listed by number only.
     """
     budget, room = SUMMARY_ASKS_CHARS, SUMMARY_LISTED_CHARS
     lines, folded = list[str](), list[int]()
@@ -294,8 +294,8 @@ user's messages, they are kept elsewhere. Nothing that is finished may sound as 
 class CompactEngine:
     """The engine `context: compact`, which summarizes when the context reaches `threshold` of the ceiling.
 
-    The first user message and the last `protected` messages stay, but of these no more than PROTECTED_SHARE of the
-    ceiling: in a small window few long results are many tokens.
+    The first user message and the last `protected` messages stay, but these may take up no more than PROTECTED_SHARE of
+    the ceiling, because a few long results can fill a small window.
     """
 
     name = "compact"

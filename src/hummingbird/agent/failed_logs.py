@@ -1,4 +1,4 @@
-"""Read what failed, with tools and without a model: lists as records, logs as streams that only their failures stay of.
+"""Read what failed, with tools and without a model: lists as records, and of log streams only the failures.
 
 What cannot be read becomes a sentence, never an error.
 """
@@ -149,7 +149,7 @@ async def _limit_bytes(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator
 
 
 def parse_records(content: bytes) -> list[RawRecord]:
-    """Return the records of a list of JSON lines, as many as are looked at."""
+    """Return the records of a list of JSON lines, up to the number that is looked at."""
     found = map(decode_json_object, content.split(b"\n"))
     return list(islice((record for record in found if record is not None), LOOK_ITEMS))
 
@@ -187,7 +187,7 @@ class FailedLog:
     def is_in_green_log(self, green: Baseline | None) -> bool | None:
         """Return whether every failure is in the log of a green run too.
 
-        A single one that is not is enough for False: a job can print any lines of its green log.
+        A single failure that is not is enough for False, because a job can print any lines of its green log.
         """
         if green is None or not any(self.causes):
             return None
@@ -271,7 +271,7 @@ class FailedLogReader:
 
 
 def _with_announced(failure: CertainFailure, analysis: EvidenceAnalysis) -> CertainFailure:
-    """Add the line behind one that ends with a colon, if it stands in another region: it is what that one announces."""
+    """Add the line that follows a line with a colon at its end, if it is in another region: the two belong together."""
     follows = {line.number: line for region in analysis.regions for line in region.lines}
     own, lines = {line.number for line in failure.region.lines}, list[EvidenceLine]()
     for line in failure.region.lines:
@@ -282,7 +282,7 @@ def _with_announced(failure: CertainFailure, analysis: EvidenceAnalysis) -> Cert
 
 
 def _likeliest_failure(analysis: EvidenceAnalysis, secrets: Secrets) -> ObservedFailure | None:
-    """Return what stands out most; without a fingerprint, as it is not certain enough to be recognised by."""
+    """Return what stands out most. It has no fingerprint, because it is too uncertain to recognise a failure by."""
     if not analysis.regions:
         return None
     blamed = (region for region in analysis.regions if region.blame.rule == analysis.blame.rule)

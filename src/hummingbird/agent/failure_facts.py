@@ -2,8 +2,8 @@
 
 The work is bounded in jobs, bytes and seconds, and the facts say what is missing. It reads no more than a verdict
 needs: the log of a job on the target branch only if it is red there too, the log of a green run only if it could change
-the verdict. An external status only links to a run: no address in it is asked. Names and ids are taken out of it, and
-the workflow's own sources are asked for them.
+the verdict. An external status only links to a run, and that address is never requested. Names and ids are read from
+the status, and the workflow's own sources look them up.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class TargetBranch:
         return TargetHistory(branch=self.branch, passed=passed, pipeline_id=ended[0][0], has_report=reports)
 
     async def add_fingerprints(self, name: str, there: TargetHistory) -> TargetHistory:
-        """Add the fingerprints of what failed there, for a job that is red there."""
+        """Add the fingerprints of a job's failures on the target branch."""
         job = next(jobs[name] for number, jobs in self.pipelines if number == there.pipeline_id)
         seen = await read_log(self.reads, job["id"]) if isinstance(job.get("id"), int) else None
         return there if seen is None else replace(there, fingerprints=seen.fingerprints)
@@ -214,7 +214,7 @@ class _FactCollector:
                 self.jobs[place] = await self._add_artifacts(job)
 
     async def _complete_subject(self) -> None:
-        """Read from the merge request what the order does not say."""
+        """Fill in from the merge request what the order leaves out."""
         subject = self.subject
         if (subject.pipeline_id and subject.target_branch) or not subject.mr_iid:
             return
@@ -306,9 +306,9 @@ class _FactCollector:
         return tuple(one.region.fingerprint for one in failed)[:LOOK_TESTS]
 
     async def _add_artifacts(self, job: JobFacts) -> JobFacts:
-        """Add what a job's own files say of its failed tests, where GitLab has no test report of it.
+        """Add what a job's artifacts say about its failed tests, if GitLab has no test report of the job.
 
-        Only what failed is taken: files that are named elsewhere would only seem to be involved.
+        Only failures are read: other files that an artifact names are not involved.
         """
         what = f"The artifacts of job {job.id}"
         listed = await self.reads.read_list("gitlab_list_job_artifacts", what, quiet=True, job_id=job.id) or []
@@ -405,8 +405,8 @@ def _count_tries(name: str, raw: Sequence[RawRecord], same: Sequence[RawRecord],
 def add_readings(facts: FailureFacts, subject: FailureSubject, readings: Sequence[ToolReading]) -> FailureFacts:
     """Return the facts with what a run has read since they were gathered.
 
-    What was known stays, but for the tries of a job, which go on. A log counts for a job that had none, or none with a
-    failure in it. Sentences about what could not be read go when it was read after all.
+    Known facts stay, except that newer tries of a job are added. A log is added to a job that had none, or none with a
+    failure in it. A sentence about something that could not be read is removed once it was read.
     """
     own = [reading for reading in readings if reading.arguments.get("project", subject.project) == subject.project]
     jobs = _add_listed_jobs(list(facts.jobs), subject, own)
@@ -471,8 +471,8 @@ class _ReadElsewhere:
     """Says which logs and reports of other systems belong to which failed status.
 
     A status leads to a run of Konflux or a request of Testing Farm. A pod is the run's by the list of its tasks, or by
-    its name; a request is the run's if a log of one of its pods names it. Where only one status of other systems
-    failed, a failure that they report is its.
+    its name; a request is the run's if a log of one of its pods names it. If only one status of another system failed,
+    a failure that those systems report belongs to it.
     """
 
     def __init__(self, readings: Sequence[ToolReading], failed: Sequence[JobFacts]) -> None:
@@ -503,12 +503,12 @@ def _request_id(reading: ToolReading) -> str:
 
 
 def _log_rank(reading: ToolReading) -> tuple[bool, bool]:
-    """Prefer what shows a failure, and the report of tests to the log of the task that only waited for them."""
+    """Rank logs that show a failure first, and a test report before the log of a task that only waited for it."""
     return bool(reading.log and reading.log.failures), reading.tool == RESULTS
 
 
 def _known_by(job: JobFacts, logs: Sequence[ToolReading]) -> list[str]:
-    """Return what is in the sentences that say that one of these logs could not be read."""
+    """Return the phrases by which a sentence shows that it is about one of these logs."""
     run = _RUN_ADDRESS.search(job.address)
     named = [f"The log of job {job.id} "] if job.id else [f" {run[1]} "] if run else []
     return [*named, *filter(None, map(_request_id, logs)), *(["The log of the task "] if job.address else [])]
@@ -562,7 +562,7 @@ class ExternalEvidence:
     reads: ToolReader
 
     async def read(self, status: RawRecord) -> FailedLog | None:
-        """Return what the log or the test report shows that a failed status is about; None if there is none."""
+        """Return what the log or test report behind a failed status shows; None if there is none."""
         address = str(status.get("target_url") or "")
         run = _RUN_ADDRESS.search(address)
         if run is not None and self.reads.has_tool(TASK_RUNS):

@@ -404,7 +404,7 @@ class AgentLoop:
     def _choose_model(self) -> None:
         """Return to the primary model at a user message, once it has had time to cool down.
 
-        From `digest`, return at once: rules only stand in for a model that may be there again.
+        From `digest`, return at once: rules only stand in until a model is available again.
         """
         primary, state = self._chain[0], self.state
         rested = self._config.clock.now() - state.left_at.get(primary, 0.0) >= PRIMARY_COOL_DOWN_S
@@ -451,7 +451,7 @@ class AgentLoop:
         self._end_run(EndRun(reason, sentence=sentence))
 
     def _end_run(self, step: EndRun) -> None:
-        """Record what rules say by now, if that has changed, and the end of the run."""
+        """Record the rules' verdict if it has changed, and the end of the run."""
         verdict = self._config.judge_again() if self._config.judge_again is not None else None
         if verdict is not None and verdict != self._config.verdict:
             self._recorder.record(VerdictRecorded(run_id=self.state.run.run_id, verdict=verdict))

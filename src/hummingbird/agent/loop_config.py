@@ -42,7 +42,7 @@ class LoopConfig:
     - `about`: what a new conversation is about, for whoever continues it.
     - `background`: what is known about the subject; it is recorded with the start of each run.
     - `verdict`: what rules say about the subject; it is recorded in the journal before a model is asked.
-    - `judge_again`: asked when a run ends, for what rules say by then; None where they have nothing to go by.
+    - `judge_again`: called when a run ends, to judge again with what it has read; None if there is nothing to judge.
     """
 
     models: Sequence[Model]

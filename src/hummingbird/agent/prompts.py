@@ -147,7 +147,7 @@ _MARK_CHARS = 12
 class PromptParts:
     """The parts of a chat's system prompt, in their fixed order.
 
-    `surroundings` says where and when the session began. `tools` is what the tools want said. `memory` is what
+    `surroundings` says where and when the session began. `tools` holds the tools' own notes. `memory` is what
     `render_memory_prompt` returns.
     """
 

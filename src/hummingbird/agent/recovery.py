@@ -39,7 +39,7 @@ from hummingbird.core.messages import AssistantMessage, NoticeKind
 
 
 class ResponseKind(StrEnum):
-    """What a model's response is: an answer, tool calls, or one of the ways to be neither."""
+    """The kind of a model's response: an answer, tool calls, or one of several kinds of unusable response."""
 
     TEXT = "text"
     CALLS = "calls"

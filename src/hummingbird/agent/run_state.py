@@ -73,7 +73,7 @@ def _canonical_arguments(arguments: str) -> str | bytes:
 
 
 def count_repeats(signatures: Sequence[int]) -> int:
-    """Count how often the model has done the same: one call since something new came up, or a cycle of calls."""
+    """Count how often the model has repeated itself: one call since the last new one, or a cycle of calls."""
     if not signatures:
         return 0
     same = list(signatures[_newest_index(signatures) :]).count(signatures[-1])
@@ -149,9 +149,9 @@ class RunState:
         return state
 
     def catch_up(self, entries: Sequence[JournalEntry]) -> "RunState":
-        """Return the projection of the journal: this one with the new entries if it is of that journal, else another.
+        """Return the projection of the journal: this one with the new entries if it is of that journal, else a new one.
 
-        So a long session is not read anew at each message.
+        So a long session is not read again for each message.
         """
         seen = self.applied
         if seen > len(entries) or (seen and entries[seen - 1] != self._last):

@@ -28,7 +28,7 @@ from hummingbird.core.messages import AssistantMessage, NoticeKind, ToolCall
 class CallModel:
     """Call the model; `refresh` gets new credentials first, and does `otherwise` if there are none.
 
-    `retry` counts this try among those after a failure, `retries` says how many there are at most.
+    `retry` is the number of this retry, of at most `retries`.
     """
 
     final: bool = False

@@ -122,7 +122,7 @@ class AgentConfig:
         build_prompt: Makes the system prompt from the notes of the tools, in place of base rules and `instructions`.
         background: What is known about the subject, recorded for lists and pages; the model is not told.
         verdict: What the rules say about the failure that the runs are about.
-        judge_again: Says what they say about it when a run has ended.
+        judge_again: Returns the rules' verdict again when a run has ended.
         line_digests: Collects digests of the lines that go to files of the sandbox, to check quotations later.
     """
 

@@ -297,7 +297,7 @@ class ChatPartner:
         return self._session_id
 
     async def resume(self, beginning: str, named: ChatSubject | None = None) -> SessionSummary:
-        """Resume the session whose id begins so; it keeps its subject.
+        """Resume the session whose id starts with this text; it keeps its subject.
 
         Raises UsageError if that differs from the subject that was `named` with it.
         """

@@ -99,8 +99,8 @@ def parse_personal_rule(line: str, scope: GrantScope) -> PersonalRule:
 class ChatRules(Sequence[PermissionRule]):
     """The rules of a chat while it goes on: what the person said, the mode, the configuration, the built-in rules.
 
-    Deny rules count wherever they stand, so no mode and no yes gets past one. `where` is the folder that rules which
-    are kept for always belong to.
+    Deny rules count wherever they stand, so no mode and no yes gets past one. `where` is the folder that permanent
+    rules belong to.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ def build_chat_permissions(
     allow: Sequence[str] = (),
     deny: Sequence[str] = (),
 ) -> SessionPermissions:
-    """Return the permissions of a chat; what is granted for always is saved in `folder`, if there is one.
+    """Return the permissions of a chat; permanent grants are saved in `folder`, if there is one.
 
     `allow` and `deny` are rules of the command line. Raises UsageError for one that makes no sense.
     """

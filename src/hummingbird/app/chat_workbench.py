@@ -80,7 +80,7 @@ async def run_own_command(terminal: HostTerminal, command: str, mask: Callable[[
 
 
 def note_about_command(command: str, output: str, exit_code: int | None) -> str:
-    """Return what the model reads of a command that the person ran."""
+    """Return the text that tells the model about a command that the person ran."""
     said = fence_untrusted(limit_text(output, _TOLD_BYTES), "terminal") if output else "It printed nothing."
     return f"The user ran `{shorten_line(command, 400)}` (exit code {exit_code}):\n{said}"
 

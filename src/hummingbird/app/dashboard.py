@@ -321,9 +321,9 @@ def _dollars(limit: Decimal | None) -> float | None:
 
 
 def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEntry]) -> CheckedAnswer:
-    """Return the newest answer of a session as it is posted, with the counts that its note tells; else an empty one.
+    """Return the newest answer of a session as it is posted, with the counts from its note, or an empty one.
 
-    As in the note, what rules say comes first: what failed, whose it is, what to do next.
+    As in the note, the rules' verdict comes first: what failed, whose failure it is, what to do next.
     """
     ends = [number for number, one in enumerate(entries, 1) if isinstance(one, RunEnded) and one.answered]
     if not ends:
@@ -354,7 +354,7 @@ def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEn
 
 
 def _seen_failures(entries: Sequence[JournalEntry]) -> Sequence[ObservedFailure]:
-    """Return the failures that the newest run about any knew of when it began."""
+    """Return the failures that were known when the newest run about a failure began."""
     runs = (one.background for one in reversed(entries) if isinstance(one, RunStarted))
     return next((one.failures for one in runs if one is not None and one.failures), ())
 

@@ -138,7 +138,7 @@ async def _wait_for_note(
 
 
 class _FirstEvent:
-    """Remember what the first event led to, which is the case's; later ones are about our own notes."""
+    """Remember what the first event led to, which is the case's own; later events are about our own notes."""
 
     def __init__(self) -> None:
         self.outcome: tuple[WorkOrder, ...] | Skipped | None = None

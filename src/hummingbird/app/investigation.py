@@ -187,7 +187,8 @@ def result_from_journal(
 
     `entries` is the session up to the end of the run. `outcome` is what the run returned if it has just ended, because
     the journal may lack its end. `known` are addresses that an answer may link to. `digested` are the lines that the
-    run brought into its sandbox, if it ran in this process. `citations` says what becomes of what was not found.
+    run brought into its sandbox, if it ran in this process. `citations` says what to do with quotations that were not
+    found.
     """
     state = RunState.from_entries(entries)
     outcome = outcome or build_outcome(state)
@@ -244,7 +245,7 @@ def _no_model_reason(state: RunState) -> str:
 
 
 def _judge_with_readings(run: InvestigationRequest, seen: FailureWatcher) -> FailureVerdict | None:
-    """Judge by the same rules as before the run, from the facts of then and from what its tools read since."""
+    """Judge again by the same rules, from the facts gathered before the run and from what its tools have read since."""
     if run.opinion.facts is None or run.opinion.instead:
         return None
     facts = add_readings(run.opinion.facts, failure_subject(run.order), seen.readings)

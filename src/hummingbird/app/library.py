@@ -387,7 +387,7 @@ class Agent:
         run_loop: Callable[[Callable[[AgentLoop], Awaitable[RunOutcome]]], Awaitable[RunOutcome]],
         first: Callable[[AgentLoop], Awaitable[RunOutcome]],
     ) -> RunOutcome:
-        """Run, and answer messages that came too late for the run in another one."""
+        """Run until every message is answered; messages that came too late for one run start another one."""
         outcome = await run_loop(first)
         while outcome.undelivered and outcome.reason is not EndReason.INTERRUPTED:
             outcome = await run_loop(partial(AgentLoop.run, text="\n\n".join(outcome.undelivered)))
@@ -405,7 +405,7 @@ class Agent:
         return await (run_once(message) if output is None else run_for_output(output, message, run_once))
 
     def _load_images(self, paths: Sequence[Path | str]) -> list[ImagePart]:
-        """Read images from files. Raises UsageError for what is none, and if the model takes none."""
+        """Read images from files. Raises UsageError for a file that is no image, and if the model takes none."""
         check_sequence("images", paths)
         if paths and not (model := self._setup.models[0]).takes_images:
             raise UsageError(f"The model {model.name} takes no images: choose another, or leave them out.")
@@ -481,7 +481,7 @@ class Agent:
         return setup
 
     async def open_compactor(self, system: str | None = None) -> SessionCompactor:
-        """Return what compacts the conversation or takes back a turn; to be used between two runs."""
+        """Return the compactor, which also takes back turns; use it only between two runs."""
         setup = await self.prepare_setup()
         frozen = replace(setup, system=setup.system if system is None else system)
         return AgentLoop(self._open_journal(), frozen, known=self._state).compactor
@@ -635,7 +635,7 @@ def _check_model_name(model: object) -> None:
 
 
 def _check_message(message: object) -> str:
-    """Return the message. Raises UsageError for what is no text, or nothing."""
+    """Return the message. Raises UsageError if it is empty or not text."""
     if not isinstance(message, str):
         raise UsageError(f"The message is {shorten_line(repr(message), 80)}; give a text.")
     if not message.strip():

@@ -235,7 +235,7 @@ class FailureAnswers:
 
 
 def _render_answer(gathered: GatheredFacts, known: Mapping[str, KnownFailure], project: str) -> str:
-    """Return verdict, cause, evidence and next step; the evidence gets what room the rest leaves."""
+    """Return verdict, cause, evidence and next step; the evidence gets the room that is left."""
     facts = gathered.facts
     verdict = judge_failures(facts)
     head = [_verdict_line(verdict)]
@@ -391,7 +391,7 @@ def _describe_known(known: KnownFailure) -> str:
 
 
 class _LineWindow:
-    """Collects the lines around a line, or those that contain a text, while a log streams by."""
+    """Collects the lines around a line number, or those that contain a text, while a log streams by."""
 
     def __init__(self, line: int, around: int, search: str) -> None:
         self._first, self._last = line - around, line + around
@@ -481,10 +481,10 @@ async def _serve_http(application: Any, host: str, port: int, token: str, *, is_
 
 
 class _HttpGuard:
-    """Lets requests through that show the token and come from no web page of somewhere else.
+    """Lets requests through that carry the token and do not come from a foreign web page.
 
-    A page can point a name of its own at this machine, so that the browser of somebody here sends its requests to us.
-    Such a request names the page in `Origin`, or that name in `Host`. Programs send no `Origin`.
+    A page can point its own host name at this machine, so that a browser here sends the page's requests to us. Such a
+    request names the page in `Origin`, or that host name in `Host`. Programs send no `Origin`.
     """
 
     def __init__(self, application: Any, token: str, *, loopback_only: bool) -> None:

@@ -30,7 +30,7 @@ def model_chain(
 ) -> tuple[str, ...]:
     """Return the models of a run in their order.
 
-    Where failures are explained, `digest` comes last: it needs nobody, so a report is written even when no provider
+    Where failures are explained, `digest` comes last: it depends on no provider, so a report is written even when none
     answers. Nothing else can be done by rules: such a run fails instead, and can be tried again. Raises MissingSetting
     if it would have no model at all.
     """
@@ -82,9 +82,9 @@ def selectable_models(configuration: Configuration, environment: Mapping[str, st
 
 
 def missing_model_credentials(configuration: Configuration, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a sentence for each model that workflows use and that cannot be asked for want of a credential.
+    """Return a sentence for each model that workflows use and whose credential is missing.
 
-    `digest` needs none where somebody named it; where it is used because there is no key at all, that is said.
+    A `digest` that somebody named needs none; if it is used only because no key is set, a sentence says so.
     """
     settings, found = configuration.settings, dict[str, list[str]]()
     models = ModelRegistry(environment, model_regions=settings.model_regions)

@@ -117,7 +117,7 @@ def build_run_result(outcome: RunOutcome, entries: Sequence[JournalEntry], warni
 
 
 def answer_text(outcome: RunOutcome) -> str:
-    """Return the answer, or what there was of one; the sentence that there is none is not the model's."""
+    """Return the answer, or the part of it that was written; empty for our own sentence that there is no answer."""
     return "" if outcome.text == NO_ANSWER and not outcome.answered else outcome.text
 
 

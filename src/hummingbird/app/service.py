@@ -448,7 +448,9 @@ def _warn_of_missing_token(configuration: Configuration) -> None:
     if purposes:
         names = shorten_line(", ".join(purposes), _PURPOSES_CHARS)
         _log.warning(
-            "%s is not set, and it %s: set it, or events from there lead to nothing.", ORCHESTRATOR_VARIABLE, names
+            "%s is not set; it %s. Until it is set, events of these projects start nothing.",
+            ORCHESTRATOR_VARIABLE,
+            names,
         )
 
 

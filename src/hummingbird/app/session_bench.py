@@ -20,7 +20,7 @@ LOG = logging.getLogger("hummingbird")
 
 
 class FairLock:
-    """Let one run after the other, in the order in which they were asked for.
+    """Let one caller in after the other, in the order in which they asked.
 
     Unlike asyncio.Lock it is not bound to the first event loop that waited: an agent may outlive several.
     """

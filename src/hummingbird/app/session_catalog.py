@@ -77,7 +77,7 @@ class SavedSession:
 
 
 async def find_saved_session(said: str, store: SessionStore) -> SavedSession:
-    """Return the session in that folder, or the one whose id starts so.
+    """Return the session in that folder, or the one whose id starts with this text.
 
     Raises UsageError if there is none, JournalDamaged, SessionUnreadable and ObjectStoreUnusable.
     """
@@ -136,7 +136,7 @@ def prepare_folder(folder: Path, going_on: SavedSession | None = None) -> Path:
 
 
 async def find_session_id(sessions: SessionStore, beginning: str) -> str:
-    """Return the one session whose id starts so.
+    """Return the one session whose id starts with this text.
 
     Raises UsageError if there is none or several.
     """
@@ -309,7 +309,7 @@ class SessionCatalog:
         return await self._index.texts_around(session_id, number, before, after, part)
 
     async def find_session_id(self, beginning: str) -> str:
-        """Return the one session whose id starts so.
+        """Return the one session whose id starts with this text.
 
         Raises UsageError if there is none or several.
         """

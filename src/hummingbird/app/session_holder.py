@@ -173,7 +173,7 @@ class OpenSession:
             self._on_trouble(f"This session could not be stored completely. {error}")
 
     async def _catch_up(self, session: Session) -> None:
-        """Commit once more, in case a bucket is back; entries that a file lacks stay missing."""
+        """Commit once more, in case a bucket is available again; entries that are missing from a file stay missing."""
         try:
             await session.catch_up()
             await self.journal.commit()

@@ -135,7 +135,7 @@ def parse_command(text: str) -> CommandCall | None:
 
 
 def find_full_name(beginning: str) -> str:
-    """Return the only command whose name begins so; empty if none or several do, or if it costs money."""
+    """Return the only command whose name starts with this text; empty if none or several do, or if it costs money."""
     found = {ALIASES.get(name, name) for name in [*COMMANDS, *ALIASES] if name.startswith(beginning.lower())}
     return "".join(found) if len(found) == 1 and not found & _COSTLY else ""
 

@@ -195,7 +195,7 @@ def can_complete(document: Document) -> bool:
 class ChatCompleter(Completer):
     """Completes commands and what they take, with their help, and @paths below the start folder.
 
-    `partner` returns whom to ask for models, sessions and the person's own commands; None before there is anybody.
+    `partner` returns the partner that knows models, sessions and the person's own commands; None before there is one.
     """
 
     def __init__(self, start: Path, partner: Callable[[], Partner | None] = lambda: None) -> None:

@@ -92,7 +92,7 @@ _PRINTING_S = 0.02  # longest time to print at once, so that keys are handled in
 class TerminalSettings:
     """Settings of the terminal; `mask` removes credentials from the history, and `history` None stores none.
 
-    `resumed`: show how the session ended that is gone on with. `first` is sent as if it had been typed.
+    `resumed`: show how the session that is continued ended. `first` is sent as if it had been typed.
     """
 
     start: Path

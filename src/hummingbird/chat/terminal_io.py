@@ -63,7 +63,7 @@ class LargeChunkReader(PosixStdinReader):
     """Reads 64 KiB at a time instead of 1 KiB, for large pastes.
 
     With `typed_ahead`, the next text was typed before the terminal was in raw mode, which turned each Enter into a line
-    feed: they are Enter again, so that the lines stay separate messages.
+    feed. They are turned back into Enter, so that the lines stay separate messages.
     """
 
     typed_ahead = False

@@ -123,6 +123,6 @@ def first_look_at(posted_at: float) -> float:
 
 
 def next_look_at(posted_at: float, now: float) -> float:
-    """Return when to look again after a look `now`: soon while a note is young, then daily, then NEVER."""
+    """Return when to count votes again after a count `now`: soon while the note is new, then daily, then NEVER."""
     pause = VOTES_YOUNG_PAUSE_S if now - posted_at < VOTES_YOUNG_S else VOTES_PAUSE_S
     return now + pause if now + pause - posted_at <= VOTES_LOOKED_S else NEVER

@@ -213,7 +213,7 @@ class Dashboard:
             except UsageError as fault:
                 return problem_response(404, self._pages.mask(str(fault)))
             except HummingbirdError as error:
-                _log.warning("Could not answer a request of the API: %s", error)
+                _log.warning("Could not answer an API request: %s", error)
                 return problem_response(503, self._pages.mask(str(error)))
 
     def _refusal_response(self, request: Request, refused: AccessRefusal) -> Response:
@@ -277,7 +277,7 @@ class Dashboard:
         return self._page_response(made, visitor)
 
     async def _show_search(self, request: Request, visitor: Visitor) -> Response:
-        """Lead to the list of runs, which has the only search; the address stands in bookmarks."""
+        """Redirect to the list of runs, which has the search; people may have bookmarked this address."""
         words = request.query_params.get("q", "")[:QUERY_CHARS]
         return RedirectResponse(f"/runs?{urlencode({'text': words})}", 307, headers=with_security_headers({}))
 
@@ -521,7 +521,7 @@ def _read_period(request: Request) -> int:
 
 
 def _period_start(today: date, days: int) -> float:
-    """Return the beginning of the first of that many UTC days up to today."""
+    """Return the start of the period of that many UTC days that ends today."""
     first = today - timedelta(days=days - 1)
     return datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
 

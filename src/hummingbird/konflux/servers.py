@@ -171,7 +171,7 @@ class KubernetesListPage:
     def _is_too_long(self) -> bool:
         """Return whether the item is too long; if not, decide how much more text to wait for.
 
-        Waiting for as much as is there already avoids scanning an item once for each of its many parts. The wait never
+        Waiting until the text has doubled avoids scanning an item once for each of its many parts. The wait never
         exceeds the length that an item may have.
         """
         unread = len(self._text) - self._position

@@ -409,7 +409,7 @@ class KonfluxSource:
         return await _start_stream(logs.stream_all(found), "log", terminal=True)
 
     async def _default_log(self, logs: PodLogs, unknown: HummingbirdError) -> ToolOutput:
-        """Return a log without knowing the pod: an archive may have the log only, and then chooses the container."""
+        """Return a log whose pod is not known: an archive may have only the log, and then chooses the container."""
         try:
             return await _start_stream(logs.stream_container(""), "log", terminal=True)
         except SERVER_ERRORS:

@@ -88,7 +88,7 @@ class HttpModel:
         return await self._generate(request, listen)
 
     async def _ask_window(self) -> None:
-        """Ask a server of open models once for the size of the window; one that does not tell has the usual one."""
+        """Ask a server of open models once for the size of the window; if it does not say, the default size applies."""
         urls, self._window_urls = self._window_urls, ()
         for url in urls:
             try:

@@ -194,7 +194,7 @@ def read_error(answer: Any) -> ErrorWords:
 
 
 def read_window(message: str) -> int | None:
-    """Return the size of the model's window that an error names; None if it names none."""
+    """Return the size of the model's window that an error mentions; None if it mentions none."""
     found = _WINDOW.search(message)
     size = "" if found is None else next(filter(None, found.groups()), "")
     return int(size.replace(",", "")) or None if size else None
@@ -205,9 +205,10 @@ _WINDOW_KEYS = ("max_model_len", "context_length", "context_window", "max_contex
 
 
 def read_told_window(answer: Any, model: str) -> int | None:
-    """Return the size of a model's window that a server tells; None if it tells none.
+    """Return the size of a model's window that a server reports; None if it reports none.
 
-    That is in its list of models, or in llama.cpp's `/props`, whose list has the window of the training instead.
+    Most servers report it in their list of models. llama.cpp's list has the window of the training instead, so its
+    `/props` is read.
     """
     if not isinstance(answer, Mapping):
         return None

@@ -164,7 +164,7 @@ class ModelRegistry:
     def check(self, name: str) -> bool:
         """Check that the model is known and has its credentials, without any connection.
 
-        Return whether it is a provider's: `digest` and a replay ask nobody. Raises UnknownModel, MissingSetting,
+        Return whether it calls a provider: `digest` and a replay do not. Raises UnknownModel, MissingSetting,
         UsageError.
         """
         named = resolve_model_name(name, self._environment)

@@ -32,7 +32,7 @@ from hummingbird.core.text import replace_surrogates
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """What a model supports. `profiles.profile_for` creates one instance per model."""
+    """What a model supports. `registry.profile_for` creates one instance per model."""
 
     model: str  # the name that is sent to the API
     context_tokens: int

@@ -7,9 +7,9 @@ environment variables.
 When we are root, bubblewrap starts as an ordinary user, because the kernel does not count the processes of root's
 sandboxes. What only root can reach, such as a virtual environment in root's home, is passed as an open descriptor.
 
-A control group bounds the sandbox's memory where the owner of our own group has delegated it to us. That files can be
-written is no permission: root can write everywhere, and whoever made our group (systemd, a container engine, a job
-runner) counts on what is in it. So we use only a group that is marked as delegated, as systemd does for `Delegate=`:
+A control group bounds the sandbox's memory where the owner of our own group has delegated it to us. Being able to write
+its files is not permission: root can write everywhere, and whoever made our group (systemd, a container engine, a job
+runner) relies on what is in it. So we use only a group that is marked as delegated, as systemd does for `Delegate=`:
 the extended attribute `user.delegate` or `trusted.delegate` of its folder is 1.
 """
 

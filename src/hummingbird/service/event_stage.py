@@ -187,7 +187,7 @@ class TriggerHandler:
 
     @property
     def _advice(self) -> str:
-        """Explain the missing role of a build service's own user.
+        """Advise what to do if the actor is a build service's own user.
 
         That user creates the pipelines for the statuses that it reports. Without the role Developer no run ever starts
         for them.

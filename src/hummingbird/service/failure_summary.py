@@ -190,7 +190,7 @@ class _SummaryWriter:
         return [one.render(lambda name: source_link(name, self._order, self._settings)) for one in reasons]
 
     def _next_step(self, group: _JobGroup) -> str:
-        """Return what to do about one group: what its rule advises, else what fits whose it is."""
+        """Return what to do about one group: what its rule advises, else what suits the owner of the failure."""
         job, place = group.first, group.headline.place
         hint = _hinted_origin(group) if job.origin is FailureOrigin.UNKNOWN else job.origin
         if any(one.sign == LOG_NOT_READ for one in job.reasons):
@@ -264,16 +264,16 @@ def _changed_names(job: JobJudgement) -> list[str]:
 
 
 def _owner_label(group: _JobGroup) -> str:
-    """Return whose a failure is in bold, or what it looks like where nothing is proven."""
+    """Return in bold whose failure it is, or what it looks like if nothing is proven."""
     hint = _HINT_WORDS.get(_hinted_origin(group)) if group.first.origin is FailureOrigin.UNKNOWN else None
     return f"**{hint or f'{owner_words(group.first.origin, group.first.sure)}.'}**"
 
 
 def _hinted_origin(group: _JobGroup) -> FailureOrigin | None:
-    """Return the origin that hints agree on where they prove nothing; a green target branch alone is no hint.
+    """Return the origin that the hints agree on when nothing is proven.
 
-    Without any other hint, what the failure looks like is one. A job that hides its test report may print excuses, so
-    nothing that it prints hints at anything.
+    A green target branch alone is not a hint. Without other hints, what the failure looks like counts as one. A job
+    that hides its test report may print excuses, so nothing that it prints counts.
     """
     if any(one.sign == REPORT_MISSING for one in group.first.reasons):
         return None
@@ -284,7 +284,7 @@ def _hinted_origin(group: _JobGroup) -> FailureOrigin | None:
 
 
 def _looks_like(failure: ObservedFailure) -> FailureOrigin | None:
-    """Return the origin that a failure looks like by the rule that recognised it, if it is one of a moment."""
+    """Return the origin that the failure's rule suggests, if that is infrastructure or a flaky test."""
     looks = {
         FailureClass.INFRASTRUCTURE.value: FailureOrigin.INFRASTRUCTURE,
         FailureClass.FLAKY.value: FailureOrigin.FLAKY,

@@ -288,7 +288,7 @@ class _OrderRun:
         return None
 
     async def _find_overtaken_reason(self, seen: Sequence[MergeRequestThread], place: ThreadLocation) -> str:
-        """Look again where few runs are left: others may have begun before the placeholder was there."""
+        """Check again when few runs are left: others may have begun before the placeholder was posted."""
         if not self.order.needs_check or runs_left(self.order, seen, self.applied) > RUNS_AT_ONCE:
             return ""
         threads = await self.forge.threads(self.order.mr_iid)

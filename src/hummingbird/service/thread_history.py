@@ -45,7 +45,7 @@ def runs_left(order: WorkOrder, threads: Sequence[MergeRequestThread], applied: 
 def overtaken_reason(
     order: WorkOrder, threads: Sequence[MergeRequestThread], applied: ResolvedWorkflow, placeholder_id: int
 ) -> str:
-    """Return why the order must not go on, or an empty string: the runs that began before it may be all there may be.
+    """Return why the order must not go on, or an empty string. Earlier runs may already have reached the limit.
 
     Orders for two pushes may look at the same moment, when neither has its placeholder yet. GitLab's note ids say which
     was first.

@@ -53,10 +53,10 @@ class SkillIndex:
 
 
 class SkillStore(Protocol):
-    """Where skills are found: texts that say how something is done here, loaded when they are needed."""
+    """Find and load skills: texts that say how a task is done in this project."""
 
     def list_skills(self) -> SkillIndex:
-        """Return all skills that can be loaded; never raises, because what is wrong is among the faults."""
+        """Return all skills that can be loaded. Never raises: problems are among the faults."""
         ...
 
     def load(self, name: str) -> LoadedSkill:
@@ -76,7 +76,7 @@ class MemoryStore(Protocol):
     """
 
     def read(self) -> MemoryPages:
-        """Return the pages as they are now; never raises, because what is wrong is among the faults."""
+        """Return the pages as they are now. Never raises: problems are among the faults."""
         ...
 
     async def edit(self, paper: MemoryKind, change: Callable[[MemoryPage], MemoryPage]) -> MemoryPage:

@@ -227,7 +227,7 @@ class MemoryPrompt:
 def render_memory_prompt(
     remembered: MemoryPages, room: MemoryBudget | None = None, secrets: Secrets | None = None
 ) -> MemoryPrompt:
-    """Return both pages for a prompt: what fits, without rejected entries, whoever wrote them into the file."""
+    """Render both pages for a prompt as far as they fit, without rejected entries, even those that a person wrote."""
     room, secrets = room or MemoryBudget(), secrets or Secrets()
     parts = [_render_page(paper, remembered.page_of(paper), room.chars_for(paper), secrets) for paper in MemoryKind]
     texts = [f"{paper.file_name}:\n{part.text}" for paper, part in zip(MemoryKind, parts, strict=True) if part.text]

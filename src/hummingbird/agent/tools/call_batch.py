@@ -106,7 +106,7 @@ _is_outside_interrupt = is_outside_interrupt
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The text that the model reads of a call, and how the call went."""
+    """The text that the model reads about a call, and how the call went."""
 
     text: str
     outcome: ToolOutcome
@@ -147,7 +147,7 @@ class ToolCallBatch:
 
     @property
     def usd_under_way(self) -> Decimal:
-        """Return what running calls have paid that no journal entry says yet."""
+        """Return what running calls have spent that is not in the journal yet."""
         return sum((c.cost_usd for charges in self.paid.values() for c in charges if c.cost_usd), Decimal(0))
 
     async def run(self, calls: Sequence[ToolCall]) -> None:
@@ -239,7 +239,7 @@ class ToolCallBatch:
             return DenyCall(f"the hook {hook.name} failed ({shorten_line(describe_error(error), 200)})")
 
     def _record_denial(self, call_id: str, name: str, hook: ToolHook, reason: str) -> str:
-        """Record the denial and return what the model reads of it."""
+        """Record the denial and return the text that tells the model about it."""
         self._record_decision(call_id, name, hook.name, DENIED, reason)
         return f"Denied: {replace_surrogates(reason)}"
 
@@ -279,7 +279,7 @@ class ToolCallBatch:
             self._record_result(each, result)
 
     def _keep_partial(self, call_id: str, spec: ToolSpec, content: bytes) -> None:
-        """Keep the output of a call that is being interrupted, as the model may read it."""
+        """Keep the partial output of an interrupted call, in the form that the model may read."""
         cleaner = TerminalTextCleaner()
         text = self.mask((cleaner.feed(content) + cleaner.end()).decode("utf-8", "replace"))
         if text.strip():

@@ -60,7 +60,10 @@ _PATCH_NAMES = re.compile(rb"^(?:\+\+\+ b/|rename to )(?P<new>.+)|^(?:--- a/|ren
 
 
 def _patch_records(lines: bytes) -> list[RawRecord]:
-    """Return the files that a patch names. A line of a file may look like a name; it can only blame the change."""
+    """Return the files that a patch names.
+
+    A line of a file may be taken for a name; such a mistake can only blame the change, never excuse it.
+    """
     found = (match.groupdict() for match in _PATCH_NAMES.finditer(lines))
     return [
         {f"{key}_path": name.decode("utf-8", "replace").rstrip() for key, name in each.items() if name}

@@ -275,8 +275,8 @@ class ReportFindingTool:
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         """Accept a finding.
 
-        Raises ArgumentsInvalid for what can be said in another way, and CallDenied for what need not be said. A call
-        that fails is no finding, here and in the journal.
+        Raises ArgumentsInvalid for a finding that the model can correct, and CallDenied for one that is not needed. A
+        call that fails is no finding, here and in the journal.
         """
         async with self._one_by_one:  # so that simultaneous calls see each other's findings
             return await self._accept(_build_finding(arguments), context)

@@ -46,9 +46,9 @@ CallPreview: TypeAlias = Callable[[ToolSpec, Mapping[str, Any]], Awaitable[str]]
 
 
 class RuleKeeper(Protocol):
-    """Says what a yes may cover beyond one call, and keeps what a person took of it.
+    """Suggests a rule that a yes may cover beyond one call, and saves it if the person accepts it.
 
-    `keep` raises HummingbirdError if it cannot be kept for that long.
+    `keep` raises HummingbirdError if it cannot be saved for that long.
     """
 
     def suggest(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PermissionOffer: ...
@@ -61,7 +61,7 @@ class SessionPermissions:
     """The permissions of a session.
 
     Without an asker, a call that needs a person's yes is denied. Without `saved`, no grant outlives the session. A
-    person who is asked sees what `preview` returns, and can take what `keeper` suggests. `rules` may change while the
+    person who is asked sees what `preview` returns, and can accept what `keeper` suggests. `rules` may change while the
     session goes on.
     """
 
@@ -87,7 +87,7 @@ class PermissionRuling:
 
     @property
     def denial_text(self) -> str:
-        """Return what the model reads of a denial."""
+        """Return the text that tells the model that a call was denied."""
         if self.would_fail:
             return f"Nobody was asked, because the call would fail. {self.reason}"
         why = f": {self.reason.rstrip('.')}" if self.reason else ""
@@ -185,7 +185,7 @@ class PermissionGate:
         )
 
     def _suggest(self, spec: ToolSpec, command: ProposedCall) -> PermissionOffer:
-        """Return the keeper's offer, but for a rule with a credential in it."""
+        """Return the keeper's suggestion, unless it contains a credential."""
         assert self._permissions.keeper is not None
         offer = self._permissions.keeper.suggest(spec, command.arguments)
         return offer if self._mask(offer.rule) == offer.rule else replace(offer, rule="")
@@ -212,7 +212,7 @@ class PermissionGate:
     async def _keep_offer(
         self, asker: PermissionAsker, offer: PermissionOffer, scope: GrantScope
     ) -> tuple[GrantScope, str]:
-        """Keep what was offered; the journal notes a yes for the call alone, because the keeper knows the rest."""
+        """Save the suggested rule. The journal records a yes for this call alone, because the keeper has the rule."""
         assert self._permissions.keeper is not None
         try:
             await self._permissions.keeper.keep(offer, scope, asker.name)

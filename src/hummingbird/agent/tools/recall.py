@@ -136,7 +136,7 @@ def _best_term(text: str, whole: str, words: Sequence[str]) -> str:
 
 
 def texts_around(entries: Sequence[JournalEntry], number: int, part: int, before: int, after: int) -> list[SessionText]:
-    """Return that text, or the next one there is, with as many before and after; empty if there is no such entry."""
+    """Return the text at that position, or the next one, with its neighbours; empty if there is no such entry."""
     if not 1 <= number <= len(entries):
         return []
     never = _calls_not_run(entries)

@@ -53,7 +53,7 @@ class Toolbox:
 
     @property
     def notes(self) -> str:
-        """Return what the tools want said in the system prompt, each paragraph once."""
+        """Return the tools' notes for the system prompt, each paragraph once."""
         return "\n\n".join(dict.fromkeys(t.spec.notes.strip() for t in self._tools.values() if t.spec.notes.strip()))
 
     def prepare(self, name: str, arguments: str) -> PreparedCall:
@@ -83,9 +83,9 @@ class Toolbox:
         return arguments
 
     def own_arguments(self, spec: ToolSpec, arguments: str) -> str:
-        """Return a call's arguments by the tool's own names, unchanged where they have no others.
+        """Return a call's arguments under the tool's own parameter names.
 
-        The journal has them so, because what is later read from it goes by these names.
+        The journal stores them that way, because its readers look them up by these names.
         """
         given = _parse_arguments(spec, arguments)
         own = _rename_arguments(spec, given)

@@ -225,7 +225,7 @@ class SandboxExecTool:
         return path
 
     async def _preview_stream(self, stream: _CommandStream, path: str) -> _StreamPreview:
-        """Return a preview of the file in the sandbox, which is read back without being held, else of what we have."""
+        """Return a preview of the file in the sandbox, read back as a stream, else of the part that we have."""
         if stream.file and path:
             with suppress(*SAVE_ERRORS):
                 return await self._preview_file(path)
@@ -283,7 +283,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What the model reads of a fetch, and the same as fields; `whole` means that nothing is missing."""
+    """What the model reads about a fetch, and the same as fields; `whole` means that nothing is missing."""
 
     whole: bool
     text: str

@@ -234,7 +234,7 @@ class OutputMeter:
             self._digest.end()
 
     async def pass_through(self, chunks: AsyncIterator[bytes]) -> ByteChunks:
-        """Yield the same chunks; where their source fails, end and remember why."""
+        """Yield the same chunks; if their source fails, end and remember why."""
         try:
             async for chunk in chunks:
                 self.measure(chunk)
@@ -364,7 +364,7 @@ class SpillShape:
 
 
 def saved_fields(path: str, passing: OutputMeter, out: OutgoingFile) -> dict[str, Any]:
-    """Return where an output was saved, by the names that prompts of earlier agents go by."""
+    """Return where an output was saved, under the field names that existing prompts expect."""
     told: dict[str, Any] = {"saved_to": path, "bytes": passing.size}
     return told if out.binary else {**told, "lines": passing.lines}
 

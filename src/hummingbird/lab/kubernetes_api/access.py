@@ -260,7 +260,10 @@ class AccessControl:
         self.accounts[token].rules = _freeze_rules(rules)
 
     def admit(self, token: str, ask: ApiRequest) -> str:
-        """Return the user's name. Raises `Refused`: 401 for an unknown token, 403 for what the role does not allow."""
+        """Return the user's name.
+
+        Raises ApiStatusError: 401 for an unknown token, 403 for what the role does not allow.
+        """
         account = self.accounts.get(token) if token else ServiceAccount(ANONYMOUS, rules={})
         if account is None:
             raise credential_error()
@@ -321,7 +324,7 @@ def write_kubeconfig(path: Path, server: str, token: str, namespace: str | None 
 
 
 def read_kubeconfig(path: Path, context: str = "") -> ClusterEndpoint:
-    """Read one context, by default the current one. Raises `Unusable`."""
+    """Read one context, by default the current one. Raises KubeconfigUnusable."""
     try:
         document = json.loads(path.read_text())
     except FileNotFoundError:

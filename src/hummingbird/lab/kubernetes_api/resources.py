@@ -29,7 +29,7 @@ class LabelSelector:
 
     @classmethod
     def parse(cls, text: str) -> "LabelSelector":
-        """Parse the selector of a query string. Raises `Refused` (400)."""
+        """Parse the selector of a query string. Raises ApiStatusError (400)."""
         parts = [part.strip() for part in _OUTSIDE_BRACKETS.split(text)] if text.strip() else []
         return cls([_requirement(part) for part in parts])
 
@@ -182,7 +182,7 @@ _HEALTH = {"/healthz", "/livez", "/readyz"}
 
 
 def find_document(path: str, found: Mapping[str, Raw] = _DOCUMENTS) -> Raw | str:
-    """Return the document at a path, or "ok" for a health check. Raises `Refused` (404)."""
+    """Return the document at a path, or "ok" for a health check. Raises ApiStatusError (404)."""
     path = path.rstrip("/")
     if path in _HEALTH:
         return "ok"

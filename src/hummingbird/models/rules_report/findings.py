@@ -321,7 +321,7 @@ def find_failures(material: ConversationEvidence, analyse: AnalyseText) -> list[
 
 
 def _merge_levels(findings: Sequence[RulesFinding]) -> list[RulesFinding]:
-    """Return one finding for a test that a task, the request that it waited for, and the test's own log tell of.
+    """Return one finding for a test that is reported by a task, by the request that it waited for, and by its own log.
 
     The task gives its name, the deepest log its lines.
     """

@@ -235,7 +235,7 @@ def _about_sentences(finding: RulesFinding, blame: Blame) -> Iterator[str]:
 
 
 def _region_label(region: Region) -> str:
-    """Return where the region stands; what it is, the rule says, and the look of a few lines would often belie it."""
+    """Return where the region is. The rule says what kind it is; a few lines may look like another kind."""
     numbers = [line.number for line in region.lines if line.number]
     if not numbers:
         return "as printed"
@@ -323,7 +323,7 @@ _SECTION = "### "
 
 
 def report_details(report: str) -> str:
-    """Return a report without what stands above it in a note: the verdict, the counts, and whose each failure is."""
+    """Return a report without what a note shows above it: the verdict, the counts, and whose failure each one is."""
     first = report.find(f"\n{_SECTION}")
     lines = report[first + 1 :].split("\n") if first >= 0 else report.split("\n")
     return "\n".join(line for line in lines if not line.startswith(_ORIGIN_STARTS))

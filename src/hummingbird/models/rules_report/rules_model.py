@@ -266,7 +266,7 @@ def must_finish(request: ModelRequest) -> bool:
 
 
 def should_wrap_up(request: ModelRequest) -> bool:
-    """Tell whether an active notice asks to come to an end soon."""
+    """Tell whether an active notice asks the model to finish soon."""
     return _has_active_notice(request.messages, NoticeKind.SOFT_BUDGET)
 
 

@@ -149,7 +149,10 @@ def _find_fence_end(lines: Sequence[str], start: int, mark: str) -> int:
 
 
 def _split_unfenced(lines: Sequence[str]) -> tuple[list[ShownOutput], str]:
-    """Split a result of our own tools, which has no fence; a shortened one says so in its first line."""
+    """Split a result of our own tools, which has no fence.
+
+    The first line of a shortened result says that it is shortened.
+    """
     first, rest = lines[0], lines[1:]
     if first.startswith("[") and ("preview" in first or _SAVED.search(first)):
         return [_build_part(rest, [first])], first

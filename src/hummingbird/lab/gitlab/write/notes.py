@@ -57,7 +57,10 @@ def check_position(mr: LabMergeRequest, given: Raw) -> Raw:
 
 
 def parse_position(given: Raw) -> Raw:
-    """Return the position as it is stored, wherever it is. Raises GitLabErrorResponse (400) for an invalid one."""
+    """Return the position as it is stored, whether or not it is in the diff.
+
+    Raises GitLabErrorResponse (400) for an invalid one.
+    """
     missing = [f"position[{name}]" for name in (*SHAS, "position_type") if not given.get(name)]
     if missing:
         raise error_responses.GitLabErrorResponse(400, {"error": ", ".join(f"{name} is missing" for name in missing)})
