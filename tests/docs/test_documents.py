@@ -1,5 +1,6 @@
 """What documents point at is there: pages and headings behind links, modules and tests behind names, variables."""
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -12,9 +13,11 @@ from hummingbird.cli.main import COMMANDS, commands
 from tests.docs.reading import DOCUMENTS, ROOT, anchors, links, name_of
 
 ROOMS = ("src", "tests", "benchmarks", "scripts")
+PACKAGE = ROOT / "src" / "hummingbird"
 _FILE = re.compile(r"(?:[a-z_]+/)+[a-z_*]+\.py|\btest_[a-z_*]+\.py")
+_SPOT = re.compile(r"`([a-z_/]+\.py): ([\w.]+)`")
 _VARIABLE = re.compile(r"\bHUMMINGBIRD_[A-Z_]*[A-Z]\b")
-_EXAMPLES = {"src/prices.py"}  # of the project that is talked about in a chat
+_EXAMPLES = {"src/prices.py", "src/rate.py"}  # of the projects that are talked about in a chat
 _TESTED = "HUMMINGBIRD_TEST_"  # what tests are told; everything else is the product's
 
 
@@ -58,13 +61,38 @@ def python_files() -> tuple[Path, ...]:
     return tuple(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_every_python_file_that_a_document_names_is_there(document: Path) -> None:
-    assert [name for name in named(document) if not any(path.match(name) for path in python_files())] == []
+def test_every_python_file_that_a_document_names_is_there() -> None:
+    every = {(name_of(document), name) for document in DOCUMENTS for name in named(document)}
+    assert [one for one in sorted(every) if not any(path.match(one[1]) for path in python_files())] == []
 
 
-def test_names_of_files_are_found_in_the_architecture() -> None:
-    assert len(list(named(ROOT / "ARCHITECTURE.md"))) > 20
+def missing_functions(text: str) -> tuple[list[str], int]:
+    """Those of the `file: function` in a text that are not there, and how many it has."""
+    spots = _SPOT.findall(text)
+    return [f"{path}: {name}" for path, name in spots if not has_definition(PACKAGE / path, name)], len(spots)
+
+
+def has_definition(path: Path, name: str) -> bool:
+    """Whether the file has a function, a class, or a class with that method."""
+    body: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else []
+    for part in name.split("."):
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        found = next((one for one in body if isinstance(one, kinds) and one.name == part), None)
+        if found is None:
+            return False
+        body = found.body
+    return True
+
+
+def test_every_function_that_the_architecture_names_is_there() -> None:
+    missing, count = missing_functions((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    assert missing == []
+    assert count > 20
+
+
+@pytest.mark.parametrize("spot", ["core/gone.py: read", "core/journal.py: gone", "core/journal.py: load_entry.gone"])
+def test_a_function_that_is_not_there_is_noticed(spot: str) -> None:
+    assert missing_functions(f"see `{spot}`") == ([spot], 1)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
