@@ -34,6 +34,7 @@ def object_of(*properties: str, **more: Any) -> dict[str, Any]:
         (object_of("project", "mr_iid"), {"project": "org/repo", "iid": 42}, {"project": "org/repo", "mr_iid": 42}),
         (object_of("mr_iid"), {"mr_iid": 42}, {"mr_iid": 42}),
         (object_of("iid"), {"iid": 42}, {"iid": 42}),
+        (object_of("sha"), {"commit_sha": "abc"}, {"sha": "abc"}),
         (
             object_of(fetches={"type": "array", "items": object_of("tool", "arguments", "path")}),
             {"requests": [{"tool": "konflux_list_pipelineruns", "args": {"sha": "abc"}, "path": "runs.json"}]},

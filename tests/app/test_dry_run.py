@@ -230,6 +230,17 @@ async def test_findings_stand_below_the_answer(tmp_path: Path) -> None:
     assert "The last page is lost." in done.text
 
 
+async def test_a_run_with_one_answer_of_a_source_has_read_something(tmp_path: Path) -> None:
+    with site(tmp_path) as here:
+        calls = (Call("gitlab_get_mr_details", {"iid": here.iid}), Call("gitlab_get_mr_commits", {"iid": "none"}))
+        with VendorLab(Script([Turn(calls=calls), Turn(text="Nothing to report.")])) as lab:
+            given = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
+            done = await here.only(here.direct(model=MODEL), None, **given)
+    assert done.conducted.coverage.failed == ("gitlab_get_mr_commits",)
+    assert done.exit_code == 0
+    assert not any("Nothing could be read" in remark for remark in done.remarks)
+
+
 async def test_what_the_model_is_told_is_what_was_typed(tmp_path: Path) -> None:
     script = Script([Turn(text="Done.")])
     folder = tmp_path / "mine"

@@ -59,7 +59,17 @@ def test_the_diff_the_report_previews_and_what_failed_are_told() -> None:
         failed=("gitlab_get_mr_commits",),
         broken_off=("tf_get_test_log",),
         previewed=1,
+        answered=True,
     )
+
+
+def test_a_source_that_answered_is_told_from_a_batch_that_fetched_nothing() -> None:
+    failed = call("gitlab_get_mr_commits", "gitlab_get_mr_commits failed: 500", outcome=ToolOutcome.ERROR)
+    said = "0 of 1 fetched.\n/tmp/data/one.log: nothing was saved. It is gone."
+    fetches = [{"tool": "gitlab_get_job_log", "arguments": {"job_id": 1}, "path": "one.log"}]
+    batch = call("fetch_batch_to_sandbox", said, fetches=fetches)
+    assert not coverage_from_entries([*failed, *batch, *printed("anything")]).answered
+    assert coverage_from_entries([*failed, *whole("gitlab_get_mr_details", '{"iid":7}')]).answered
 
 
 def test_a_report_that_is_not_there_was_not_looked_at_nor_a_tool_that_failed_once_and_then_did_not() -> None:
@@ -67,4 +77,4 @@ def test_a_report_that_is_not_there_was_not_looked_at_nor_a_tool_that_failed_onc
         *call("gitlab_get_test_report", "failed: 500", outcome=ToolOutcome.ERROR),
         *whole("gitlab_get_test_report", "Pipeline 1 has no test report: none of its jobs uploaded one."),
     ]
-    assert coverage_from_entries(entries) == Coverage()
+    assert coverage_from_entries(entries) == Coverage(answered=True)

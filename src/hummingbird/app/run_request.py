@@ -256,8 +256,7 @@ class FinishedRun:
     @property
     def has_read_nothing(self) -> bool:
         """Return whether every source failed: such an answer says nothing about the merge request."""
-        read = self.conducted.coverage
-        return bool(read.failed) and not (read.logs or read.elsewhere or read.report or read.diff or read.previewed)
+        return bool(self.conducted.coverage.failed) and not self.conducted.coverage.answered
 
     @property
     def text(self) -> str:

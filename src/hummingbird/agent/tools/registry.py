@@ -176,6 +176,7 @@ _OTHER_NAMES = {
     "iid": "mr_iid",
     "merge_request_iid": "mr_iid",
     "requests": "fetches",
+    "commit_sha": "sha",
     "pod_name": "pod",
     "container_name": "container",
     "pipelinerun_name": "pipelinerun",

@@ -11,7 +11,7 @@ from typing import Any
 from hummingbird.core.journal import JournalEntry
 from hummingbird.core.json_codec import InvalidJson, decode_json
 from hummingbird.evidence.citations.diffs import is_diff
-from hummingbird.evidence.citations.source_record import EvidenceGrade, RecordedCall, calls_from_entries
+from hummingbird.evidence.citations.source_record import FETCH_TOOLS, EvidenceGrade, RecordedCall, calls_from_entries
 
 _FAILED = frozenset({"failed", "failure", "error"})
 _BROKE_OFF = re.compile(r"\bbroke off after \d+ bytes")
@@ -37,6 +37,7 @@ class Coverage:
         failed: tools that failed and never succeeded later.
         broken_off: tools whose output broke off.
         previewed: number of results that were seen only in part.
+        answered: whether any source answered at least one call.
     """
 
     logs: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ class Coverage:
     failed: tuple[str, ...] = ()
     broken_off: tuple[str, ...] = ()
     previewed: int = 0
+    answered: bool = False
 
 
 @dataclass(slots=True)
@@ -138,6 +140,7 @@ class _CoverageBuilder:
             failed=tuple(name for name in self.failed if name not in self.succeeded_later),
             broken_off=tuple(self.broken_off),
             previewed=len(self.previewed),
+            answered=not self.succeeded_later <= FETCH_TOOLS,  # a batch succeeds even if none of its fetches does
         )
 
 
