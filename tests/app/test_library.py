@@ -14,6 +14,7 @@ import pytest
 from hummingbird import Agent, AgentConfig
 from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.agent.tools.results import fence_untrusted
+from hummingbird.app.session_bench import FairLock
 from hummingbird.core.errors import UsageError
 from hummingbird.core.events import EntryRecorded, RunEvent, TextDelta
 from hummingbird.core.journal import ModelCalled, PrefixChanged, RunStarted, SessionOpened, UserSaid
@@ -200,6 +201,39 @@ def test_one_agent_serves_several_event_loops_one_after_the_other(tmp_path: Path
                 return str(outcome.text)
 
             assert asyncio.run(ask()) == expected
+
+
+def test_one_agent_answers_in_whichever_event_loop_or_thread_asks_it() -> None:
+    """Its connections belong to the loop that opened them, which may be closed by then."""
+    with VendorLab(Script([Turn(text=word) for word in "abcd"])) as lab:
+        agent = agent_on(lab)
+        assert [asyncio.run(agent.achat("?")) for _ in "ab"] == ["a", "b"]
+
+        async def ask() -> list[str]:
+            answers = [await asyncio.to_thread(agent.chat, "?"), await agent.achat("?")]
+            await agent.aclose()
+            return answers
+
+        assert asyncio.run(ask()) == ["c", "d"]
+
+
+async def test_a_thread_and_an_event_loop_wait_for_each_other() -> None:
+    """The lock wakes whoever waits in another loop: without that, a loop that does nothing else sleeps on."""
+    lock, held = FairLock(), threading.Event()
+    asyncio.get_running_loop().set_debug(True)  # which refuses a wake-up that would not wake it
+
+    async def hold() -> None:
+        async with lock:
+            held.set()
+            while not lock.waiting:  # noqa: ASYNC110 - another thread comes
+                await asyncio.sleep(0.01)
+
+    thread = threading.Thread(target=asyncio.run, args=(hold(),))
+    thread.start()
+    await asyncio.to_thread(held.wait, 60)
+    async with asyncio.timeout(60), lock:
+        pass
+    await asyncio.to_thread(thread.join, 60)
 
 
 async def test_messages_sent_while_a_run_is_under_way_wait_in_line() -> None:

@@ -274,7 +274,7 @@ async def test_models_of_one_registry_share_a_transport_that_outlives_them() -> 
     assert isinstance(one, HttpModel)
     assert isinstance(other, HttpModel)
     assert one._transport is other._transport
-    client = one._transport.open()
+    client = await one._transport.client()
     await one.close()
     assert not client.is_closed
     await models.close()

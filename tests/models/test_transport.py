@@ -287,7 +287,7 @@ async def test_a_ca_bundle_that_cannot_be_read_is_a_missing_setting(tmp_path: Pa
     empty.write_text("no certificate")
     for path in (tmp_path / "none.pem", empty, tmp_path):
         with pytest.raises(MissingSetting, match=r"ca_bundle .* cannot be read"):
-            ModelTransport(lambda: NOW, ca_bundle=str(path)).open()
+            ModelTransport(lambda: NOW, ca_bundle=str(path)).check_settings()
 
 
 async def test_certificates_are_read_once_for_all_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ async def test_certificates_are_read_once_for_all_runs(monkeypatch: pytest.Monke
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))  # nobody was asked for these before
     for _ in range(3):
         transport = ModelTransport(lambda: NOW)
-        transport.open()
+        transport.check_settings()
         await transport.close()
     assert len(read) == 1
 
@@ -312,11 +312,11 @@ async def test_a_ca_bundle_that_changes_is_read_again(tmp_path: Path) -> None:
     certificate(tmp_path)
     bundle = tmp_path / "server.pem"
     first = ModelTransport(lambda: NOW, ca_bundle=str(bundle))
-    first.open()
+    first.check_settings()
     await first.close()
     bundle.write_text("no certificate")
     with pytest.raises(MissingSetting, match=r"ca_bundle .* cannot be read"):
-        ModelTransport(lambda: NOW, ca_bundle=str(bundle)).open()
+        ModelTransport(lambda: NOW, ca_bundle=str(bundle)).check_settings()
 
 
 @pytest.mark.parametrize(

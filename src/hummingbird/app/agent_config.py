@@ -38,6 +38,7 @@ from hummingbird.core.protocols.context_engine import ContextEngine
 from hummingbird.core.protocols.observer import Clock, RunObserver
 from hummingbird.core.protocols.tools import Tool, ToolHook
 from hummingbird.core.sessions import SessionSubject
+from hummingbird.core.text import shorten_line
 from hummingbird.core.tool_spec import ToolEffect
 from hummingbird.core.verdicts import FailureVerdict
 from hummingbird.models.prices import PriceOverride
@@ -52,9 +53,11 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def check_sequence(name: str, given: object) -> None:
-    """Raise UsageError for one text where several are expected: its letters would be taken one by one."""
+    """Raise UsageError for one thing where several are expected; of one text, the letters would be taken one by one."""
     if isinstance(given, str | bytes):
         raise UsageError(f"{name} is one text, {given!r}; give a list: [{given!r}].")
+    if not isinstance(given, Iterable | None):
+        raise UsageError(f"{name} is {shorten_line(repr(given), 80)}; give a list.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +209,8 @@ class AgentConfig:
         check_sequence("toolsets", self.toolsets)
         check_sequence("skills", self.skills)
         check_sequence("secrets", self.secrets)
+        if not isinstance(self.api_key, str | None):
+            raise UsageError(f"api_key is of the type {type(self.api_key).__name__}; give a text.")
         if self.api_key is not None and not self.api_key.strip():
             raise UsageError("api_key is empty: give the key, or None for the one in the environment.")
         for folder in [*self.skills, *([] if self.context_files is None else [self.context_files])]:

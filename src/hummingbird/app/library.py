@@ -148,9 +148,8 @@ class Agent:
         session_id: str = "",
         config: AgentConfig | None = None,
     ) -> None:
-        config = config or AgentConfig()
-        check_sequence("fallback_models", fallback_models)
-        _check_model_name(model)
+        config = AgentConfig() if config is None else config
+        _check_arguments(model, instructions, config, tools=tools, sources=sources, fallback_models=fallback_models)
         environment = dict(os.environ) if config.environment is None else config.environment
         self._clock = config.clock or SystemClock()
         folder = None if sessions_dir is None else Path(sessions_dir)
@@ -159,7 +158,7 @@ class Agent:
 
         if config.api_key is not None:
             environment = {**environment, api_key_variable(model): config.api_key}
-        self._sources = list(sources)
+        self._sources = list(sources or ())
         source_secrets = [value for source in self._sources for value in source.secrets]
         secrets = environment_secrets(environment, [*config.secrets, *source_secrets])
         source_tools = [tool for source in self._sources for tool in source.tools]
@@ -171,7 +170,7 @@ class Agent:
         if callbacks.clarify:
             own.append(ClarifyTool(callbacks.clarifier))
         own += create_own_tools(config, self.entries, self._clock.now, secrets)
-        offered = [*map(as_tool, tools), *source_tools, *own, *(plugin_tools() if config.plugins else ())]
+        offered = [*map(as_tool, tools or ()), *source_tools, *own, *(plugin_tools() if config.plugins else ())]
         self._tools = select_tools(offered, config.toolsets, environment)
         self._offered_names = [tool.spec.name for tool in offered]
         self._prompt = choose_prompt(config, instructions, secrets)
@@ -188,7 +187,7 @@ class Agent:
         )
         self._resolve = partial(self._models.resolve, base_url=config.base_url, api_mode=config.api_mode)
         context = config.context
-        models = [self._resolve(model), *map(self._models.resolve, fallback_models)]
+        models = [self._resolve(model), *map(self._models.resolve, fallback_models or ())]
         window = min(context_ceiling(limits, one.context_tokens) for one in models)
         inline_bytes = limit_inline_bytes(config.max_inline_bytes, window)
         self._setup = LoopConfig(
@@ -559,18 +558,24 @@ class Agent:
 
         Returns even if an interrupted tool never ends: its event loop is then abandoned.
         """
-        with self._thread_lock:
-            if (runner := self._runner) is not None:
-                self._runner = None
-                runner.run(self._release())
-                if runner.run(cancel_other_tasks()):
-                    runner.close()
-            self.close_journal()
+        self._close_runner(self._release)
+        self.close_journal()
 
     async def aclose(self) -> None:
         """Close sandbox, sources, models and journal, inside an event loop."""
         await self._release()
+        if self._runner is not None:  # threads have used the agent too, on its own event loop
+            await asyncio.to_thread(self._close_runner, self._models.close)
         self.close_journal()
+
+    def _close_runner(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Release what belongs to the agent's own event loop, and close it, if there is one."""
+        with self._thread_lock:
+            runner, self._runner = self._runner, None
+            if runner is not None:
+                runner.run(release())
+                if runner.run(cancel_other_tasks()):
+                    runner.close()
 
     async def _release(self) -> None:
         if self._bench_holder is not None:
@@ -629,9 +634,16 @@ def _read_head(path: Path) -> bytes:
         return file.read(IMAGE_BYTES + 1)
 
 
-def _check_model_name(model: object) -> None:
+def _check_arguments(model: object, instructions: object, config: object, **several: object) -> None:
+    """Raise UsageError for arguments of the wrong type."""
     if not isinstance(model, str) or not model.strip():
         raise UsageError("There is no model: name one, such as anthropic:claude-sonnet-5-5.")
+    if not isinstance(instructions, str):
+        raise UsageError(f"instructions is {shorten_line(repr(instructions), 80)}; give a text.")
+    if not isinstance(config, AgentConfig):
+        raise UsageError(f"config is of the type {type(config).__name__}; give an AgentConfig(…).")
+    for name, given in several.items():
+        check_sequence(name, given)
 
 
 def _check_message(message: object) -> str:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from hummingbird.agent.session_sandbox import SessionSandbox, has_used_sandbox
 from hummingbird.agent.tools.sandbox_tools import SANDBOX_TOOLS, SandboxToolset, create_sandbox_tools
@@ -22,26 +24,36 @@ LOG = logging.getLogger("hummingbird")
 class FairLock:
     """Let one caller in after the other, in the order in which they asked.
 
-    Unlike asyncio.Lock it is not bound to the first event loop that waited: an agent may outlive several.
+    Unlike asyncio.Lock it is not bound to one event loop: an agent may outlive several, and threads with loops of their
+    own may wait for each other.
     """
 
     def __init__(self) -> None:
         self._taken = False
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._guard = threading.Lock()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return len(self._waiting)
 
     async def __aenter__(self) -> None:
-        if not self._taken:
-            self._taken = True
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._wake_next()  # it was our turn already: pass it on
-            else:
-                self._waiting.remove(turn)
+            with self._guard:
+                is_ours = turn not in self._waiting
+                if not is_ours:
+                    self._waiting.remove(turn)
+            if is_ours:
+                self._wake_next()  # pass it on
             raise
 
     async def __aexit__(self, *_: object) -> None:
@@ -49,12 +61,18 @@ class FairLock:
 
     def _wake_next(self) -> None:
         """Pass the lock on without releasing it, so that nobody else can take it in between."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._taken = False
+        with self._guard:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                with suppress(RuntimeError):  # the event loop of that one is closed
+                    turn.get_loop().call_soon_threadsafe(_grant, turn)
+                    return
+            self._taken = False
+
+
+def _grant(turn: "asyncio.Future[None]") -> None:
+    if not turn.done():
+        turn.set_result(None)
 
 
 def create_sandboxes(sandbox: str | SandboxOptions, environment: Mapping[str, str], clock: Clock) -> SandboxRegistry:

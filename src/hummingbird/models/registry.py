@@ -132,7 +132,7 @@ def _names_proxy_or_certificates() -> bool:
 
 
 class ModelRegistry:
-    """Create models that share one HTTP transport. A registry belongs to one event loop; its creator closes it.
+    """Create models that share one HTTP transport. The creator of a registry closes it.
 
     `model_regions` maps prefixes of model names to Vertex regions. `now` is the wall clock. `tokens` and `transport`
     are for tests, and for sharing them with other registries.
@@ -194,7 +194,7 @@ class ModelRegistry:
         wanted = EndpointSettings(named, address, self._environment, self._model_regions, self)
         wire, endpoint = _FACTORIES[named.provider](wanted)
         if self._ca_bundle or _names_proxy_or_certificates():
-            self.transport.open()  # reports unusable proxies and certificates now; else the first call opens it
+            self.transport.check_settings()  # else the first call finds out
         return self._create_model(name.strip(), wanted, wire, endpoint)
 
     async def close(self) -> None:

@@ -217,7 +217,7 @@ _LONGEST_FIELD = 16
 
 
 class ModelTransport:
-    """Send requests with one shared HTTP client.
+    """Send requests with one shared HTTP client in each event loop: connections belong to the loop that opened them.
 
     `now` is the wall clock, for a Retry-After given as a date. `stall_timeout_s` limits the silence within a stream,
     `whole_timeout_s` an answer without streaming, and `stream_timeout_s` a streamed one.
@@ -237,7 +237,8 @@ class ModelTransport:
         self._whole_timeout_s = whole_timeout_s
         self._stream_timeout_s = stream_timeout_s
         self._ca_bundle = ca_bundle
-        self._client: httpx2.AsyncClient | None = None
+        self._unused: httpx2.AsyncClient | None = None
+        self._clients: dict[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, AsyncGenerator[None, None]]] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, classify: ClassifyError) -> Any:
         """Send a request without streaming and return the decoded answer.
@@ -289,17 +290,27 @@ class ModelTransport:
                         if event.content.strip():  # some servers send empty events to keep the connection alive
                             yield event.name, decode_reply(event.content)
 
-    def open(self) -> httpx2.AsyncClient:
-        """Return the client; create it if needed. Raises MissingSetting for unusable proxies and certificates."""
-        if self._client is None:
-            self._client = create_http_client(self._ca_bundle)
-        return self._client
+    def check_settings(self) -> None:
+        """Raise MissingSetting for unusable proxies and certificates."""
+        self._unused = self._unused or create_http_client(self._ca_bundle)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with suppress(HummingbirdError), translate_http_errors():
-                await client.aclose()
+        """Close the connections of this event loop."""
+        if (held := self._clients.pop(asyncio.get_running_loop(), None)) is not None:
+            await held[1].aclose()
+
+    async def client(self) -> httpx2.AsyncClient:
+        """Return the client of this event loop."""
+        here = asyncio.get_running_loop()
+        if here not in self._clients:
+            self.check_settings()
+            client, self._unused = self._unused, None
+            assert client is not None
+            closing = _close_at_the_end(client)
+            self._clients = {loop: held for loop, held in self._clients.items() if not loop.is_closed()}
+            self._clients[here] = client, closing
+            await anext(closing)
+        return self._clients[here][0]
 
     @asynccontextmanager
     async def _send(
@@ -315,9 +326,8 @@ class ModelTransport:
         """Send a request and yield its response; raise for errors and redirects."""
         check_headers(headers)
         sent = {"content-type": "application/json", **headers}
-        async with self.open().stream(
-            method, url, content=body, headers=sent, timeout=request_timeouts(read_s)
-        ) as response:
+        client = await self.client()
+        async with client.stream(method, url, content=body, headers=sent, timeout=request_timeouts(read_s)) as response:
             if response.status_code >= 400:
                 async with asyncio.timeout(self._whole_timeout_s):
                     content = await _read_all(self._chunks_until_stall(response))
@@ -438,3 +448,12 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                 left -= len(chunk)
                 if left < 0:
                     return
+
+
+async def _close_at_the_end(client: httpx2.AsyncClient) -> AsyncGenerator[None, None]:
+    """Close the client when the event loop ends, which closes its asynchronous generators, if nobody does it before."""
+    try:
+        yield
+    finally:
+        with suppress(HummingbirdError), translate_http_errors():
+            await client.aclose()
