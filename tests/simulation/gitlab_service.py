@@ -27,7 +27,7 @@ from hummingbird.lab.gitlab.records import (
 )
 from hummingbird.lab.gitlab.server import gitlab_application
 from hummingbird.lab.gitlab.webhook_events import NEWER_RELEASE, delivery_headers, events_for_change
-from hummingbird.lab.gitlab.write.ci import finish_pipeline
+from hummingbird.lab.gitlab.write.ci import finish_pipeline, retry_pipeline
 from hummingbird.lab.gitlab.write.merge_request_changes import MergeRequestEdit, apply_edit, push
 from hummingbird.lab.gitlab.write.notes import NewNote, create_note, edit_note, remove_note, resolve_notes
 from tests.simulation.event_loop import PROCESS
@@ -192,6 +192,18 @@ class SimulatedGitLab:
         )
         finish_pipeline(world, run, status)
 
+    def retry_pipeline(self, number: int) -> Pipeline | None:
+        """Retry the failed jobs of the newest pipeline; return it if there were any."""
+        self.keep_time()
+        mr, world = self.merge_request(number), self.world
+        newest = next((one for one in reversed(world.pipelines) if one.merge_request_id == mr.id), None)
+        retried = newest is not None and retry_pipeline(world, newest, self.person(DEVELOPER))
+        return newest if retried else None
+
+    def end_retried(self, run: Pipeline, status: str) -> None:
+        self.keep_time()
+        finish_pipeline(self.world, run, status)
+
     def push(self, number: int) -> None:
         self.keep_time()
         self._pushes += 1
@@ -278,6 +290,10 @@ class SimulatedGitLab:
     def close_merge_request(self, number: int) -> None:
         self.keep_time()
         apply_edit(self.world, self.merge_request(number), self.person(AUTHOR), MergeRequestEdit(state_event="close"))
+
+    def reopen_merge_request(self, number: int) -> None:
+        self.keep_time()
+        apply_edit(self.world, self.merge_request(number), self.person(AUTHOR), MergeRequestEdit(state_event="reopen"))
 
     # what the bot has written
 

@@ -44,6 +44,8 @@ class InvariantWatch:
         self._asked: set[str] = set()  # sessions for which a model was asked
         self._made: set[bytes] = set()  # all entries that were ever appended
         self._flushed: dict[Path, bytes] = {}  # journals in files, as far as a commit has acknowledged them
+        self._acknowledged: dict[str, tuple[str, list[JournalEntry]]] = {}  # life and entries of journals in a bucket
+        self._revived: set[str] = set()  # orders that were dead letters
         self._projects = {mr.iid: services.gitlab.path_of(mr) for mr in services.gitlab.world.merge_requests}
         services.gitlab.on_write.append(self._check_notes)
         services.gitlab.on_note.append(self._check_is_held)
@@ -116,11 +118,14 @@ class InvariantWatch:
 
     def _check_is_held(self, process: str, marker: NoteMarker) -> None:
         """A note is sent only by the process that holds the message of its session."""
-        if self._services.disk is not None or not marker.order:
+        if not marker.order:
             return
-        now = self._services.network.loop.time()
-        held = [one for one in self._services.queue.messages if one.group == marker.id and one.visible_at > now]
-        if not any(one.holder == process for one in held):
+        if self._services.disk is not None:
+            held = self._services.host_holders(marker.id)
+        else:
+            now, messages = self._services.network.loop.time(), self._services.queue.messages
+            held = {one.holder for one in messages if one.group == marker.id and one.visible_at > now}
+        if process not in held:
             self.fail(f"{process} sent a note of order {marker.order[:6]}, whose message it did not hold.")
 
     def note_entry(self, session_project: str, entry: JournalEntry) -> None:
@@ -142,6 +147,10 @@ class InvariantWatch:
 
     def _check_journal_write(self, name: str, before: bytes | None, after: bytes | None) -> None:
         """No write of a journal takes back entries that an earlier one stored, or invents one."""
+        if name.startswith("sessions/") and "/journal/" in name and not name.endswith(TAIL_NAME):
+            if before is not None and after != before:
+                self.fail(f"The sealed journal {name} was changed or deleted.")
+            return
         if not name.endswith(TAIL_NAME):
             return
         if after is not None and any(line not in self._made for line in parse_tail(after).lines):
@@ -171,12 +180,29 @@ class InvariantWatch:
         tail = self.stored_tail(journal._prefix)
         if tail is None or (tail.head.life == journal._tail.head.life and tail.end < entries):
             self.fail(f"A commit of {journal._prefix} returned, but not all of its {entries} entries are stored.")
+        session_id = journal._prefix.rpartition("/")[2]
+        self._acknowledged[session_id] = journal._tail.head.life, list(journal.entries()[:entries])
 
-    def check_after_power_cut(self) -> None:
-        """What a commit acknowledged survives a power cut."""
+    def check_acknowledged(self, when: str) -> None:
+        """What a commit acknowledged is there, and nothing that nobody appended."""
         for path, flushed in self._flushed.items():
-            if not path.exists() or not path.read_bytes().startswith(flushed):
-                self.fail(f"A power cut took entries of {path.parent.name} that a commit had acknowledged.")
+            content = path.read_bytes() if path.exists() else b""
+            if not content.startswith(flushed):
+                self.fail(f"{when}, entries of {path.parent.name} are gone that a commit had acknowledged.")
+            if any(line + b"\n" not in self._made for line in flushed.split(b"\n")[:-1]):
+                self.fail(f"The journal of {path.parent.name} has an entry that nobody appended.")
+        for session_id, (life, entries) in self._acknowledged.items():
+            tail = self.stored_tail(f"sessions/{session_id}")
+            stored = self._journal_lines(session_id)
+            if tail is None or tail.head.life != life:
+                self.fail(f"{when}, the journal of {session_id} is gone.")
+            elif stored[: len(entries)] != list(map(dump_entry, entries)) or not self._made.issuperset(stored):
+                self.fail(f"{when}, the journal of {session_id} does not have the entries that were acknowledged.")
+
+    def note_revived(self, body: str) -> None:
+        """Remember an order that was a dead letter and is sent anew."""
+        envelope = parse_envelope(body)
+        self._revived.add(envelope.id if isinstance(envelope, WorkOrder) else envelope.identity)
 
     def stored_tail(self, prefix: str) -> JournalTail | None:
         found = self._services.bucket.objects.get(f"{prefix}/{TAIL_NAME}")
@@ -248,6 +274,7 @@ class InvariantWatch:
         self._check_order(dead_ids)
         self._check_spending()
         self._check_drafts()
+        self.check_acknowledged("At the end")
         for order in orders.values():
             self._check_run(order)
 
@@ -281,7 +308,7 @@ class InvariantWatch:
         ended: dict[str, list[tuple[float, str]]] = defaultdict(list)
         first: set[str] = set()
         for at, _, order, outcome in self._services.outcomes:
-            if not isinstance(outcome, RetryLater) and order.id not in {*first, *dead_ids}:
+            if not isinstance(outcome, RetryLater) and order.id not in {*first, *dead_ids, *self._revived}:
                 first.add(order.id)
                 ended[order.session_id].append((at, order.id))
         for session, found in ended.items():

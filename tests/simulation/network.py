@@ -7,7 +7,7 @@ service's side runs in the world, where nothing is ever killed.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -87,6 +87,13 @@ class Network:
 
     def happens(self, share: float) -> bool:
         return self._random.random() < share
+
+    def shuffle(self, names: Iterable[str]) -> list[str]:
+        """Return the names in a drawn order."""
+        shuffled = list(names)
+        if self._jitter:
+            self._random.shuffle(shuffled)
+        return shuffled
 
     def note_fault(self, fault: str, process: str) -> None:
         """Count a fault together with what the process was doing."""

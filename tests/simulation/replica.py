@@ -4,6 +4,7 @@ import asyncio
 import random
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -24,8 +25,9 @@ from hummingbird.config.loader import ConfigWatcher
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import HummingbirdError
 from hummingbird.core.journal import JournalEntry, SessionOpened
-from hummingbird.core.limits import RUNS_PER_MR, WORKFLOW_ITERATIONS
+from hummingbird.core.limits import QUEUE_BODY_BYTES, RUNS_PER_MR, WORKFLOW_ITERATIONS
 from hummingbird.core.orders import EventEnvelope, WorkOrder
+from hummingbird.core.protocols.queues import Queue, QueueMessage
 from hummingbird.core.sessions import SEGMENT_BYTES
 from hummingbird.gitlab.write import client as write_client
 from hummingbird.gitlab.write import project_writer
@@ -34,6 +36,7 @@ from hummingbird.models import transport
 from hummingbird.models.http_model import HttpModel
 from hummingbird.queues import sqlite_queue, sqs
 from hummingbird.queues.sqlite_queue import SqliteQueue
+from hummingbird.service import event_ingress, votes
 from hummingbird.service.protocols import FailedOrder, RetryLater, Skipped
 from hummingbird.service.worker import Worker
 from hummingbird.storage import bucket_journal
@@ -72,6 +75,7 @@ _SPENT = "SELECT micro_usd FROM spending"
 VISIBILITY_S = 120
 POLL_S = 20.0
 RESTART_S = 10.0
+DAYS_OF_VOTES = 2  # each is an object that a process reads when it starts
 HOOK_S = 10.0  # GitLab waits no longer for the receiver of a webhook
 
 
@@ -85,6 +89,7 @@ class Services:
     gitlab: SimulatedGitLab
     provider: SimulatedProvider
     segment_bytes: int = 0
+    body_bytes: int = 0
     outcomes: list[tuple[float, str, WorkOrder, object]] = field(default_factory=list)
     event_outcomes: list[tuple[EventEnvelope, object]] = field(default_factory=list)
     disk: SimulatedDisk | None = None  # of the host, if all replicas are on one
@@ -93,6 +98,8 @@ class Services:
     note_spending: Callable[[Decimal, Decimal], None] | None = None
     recorded_spending: Callable[[], Decimal] | None = None
     state: Path = Path()
+    working: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # who works on an order
+    holders: dict[str, str] = field(default_factory=dict)  # who received a message of the host's queue last
 
     @property
     def sessions(self) -> Path | None:
@@ -104,6 +111,11 @@ class Services:
         if self.disk is None:
             return [one.body for one in (self.queue.dead_letters if dead else self.queue.messages)]
         return [str(row[0]) for row in self._ask("queue.sqlite", f"SELECT body FROM messages WHERE dead = {dead:d}")]
+
+    def host_holders(self, group: str) -> set[str]:
+        """Return who holds messages of the group in the queue of the host, by the clock of the host."""
+        held = f"SELECT id FROM messages WHERE dead = 0 AND group_name = '{group}' AND visible_at > {time.time()}"
+        return {self.holders.get(str(row[0]), "") for row in self._ask("queue.sqlite", held)}
 
     def host_spending(self) -> Decimal:
         return sum((Decimal(row[0]) / 1_000_000 for row in self._ask("sessions/spending.sqlite", _SPENT)), Decimal(0))
@@ -131,6 +143,7 @@ class _SimulatedHttpServer:
         self._stopped.set()
 
 
+CONFIG_CHANGES = (EventKind.RELOAD, EventKind.BREAK_CONFIG, EventKind.DROP_WORKFLOW)
 TIGHT = {"max_runs_per_mr": 2, "budgets": {"usd_per_run": 0.035, "usd_per_day": 0.25}}
 
 
@@ -159,8 +172,8 @@ def project_limits(script: Script, project: str) -> ProjectLimits:
     return limits
 
 
-def write_config(folder: Path, script: Script, reloads: int = 0) -> Path:
-    """Write the configuration that all replicas read; `reloads` says how often it has changed."""
+def write_config(folder: Path, script: Script, reloads: int = 0, fault: EventKind | None = None) -> Path:
+    """Write the configuration of all replicas; `reloads` says how often it changed, `fault` what is wrong with it."""
     prompt = folder / "prompt.md"
     prompt.write_text("Find out why it failed.\n", encoding="utf-8")
     tight = {**TIGHT, "max_iterations": 6 - 3 * (reloads % 2)} if script.tight else {}
@@ -176,7 +189,7 @@ def write_config(folder: Path, script: Script, reloads: int = 0) -> Path:
         "projects": projects,
     }
     review = {**common, "trigger": "merge_request", "inline_findings": True, "projects": projects}
-    changes = any(event.kind is EventKind.RELOAD for event in script.events)
+    changes = any(event.kind in CONFIG_CHANGES for event in script.events)
     settings = {
         "gitlab_url": URL,
         "model": MODEL,
@@ -186,8 +199,12 @@ def write_config(folder: Path, script: Script, reloads: int = 0) -> Path:
         "max_concurrent_agents": 2 + reloads % 2,
     }
     file = folder / "hummingbird.yaml"
-    workflows = {"analyze": analyze, **({"review": review} if script.reviews else {})}
-    file.write_text(yaml.safe_dump({"settings": settings, "workflows": workflows}, sort_keys=False), encoding="utf-8")
+    named = "standby" if fault is EventKind.DROP_WORKFLOW else "analyze"
+    workflows = {named: analyze, **({"review": review} if script.reviews else {})}
+    if named == "standby":
+        del analyze["trigger"]
+    text = yaml.safe_dump({"settings": settings, "workflows": workflows}, sort_keys=False)
+    file.write_text("workflows: [" if fault is EventKind.BREAK_CONFIG else text, encoding="utf-8")
     return file
 
 
@@ -199,17 +216,32 @@ def simulated_parts(services: Services) -> Iterator[None]:
     def objects() -> SimulatedObjectStore:
         return SimulatedObjectStore(network, services.bucket)
 
+    @contextmanager
+    def note_work(identity: str) -> Iterator[None]:
+        """Note who works on what; whoever is alive and does so already has lost its lease."""
+        process, working = PROCESS.get(), services.working[identity]
+        for other in working - {process}:
+            if not network.loop.is_dead(other):
+                network.note_fault("lease expired under its holder", other)
+        working.add(process)
+        try:
+            yield
+        finally:
+            working.discard(process)
+
     class ObservedWorker(Worker):
         """Notes what became of each order."""
 
         def __init__(self, *given: Any, process_event: Any, process_order: Any, **named: Any) -> None:
             async def observed_event(event: EventEnvelope) -> tuple[WorkOrder, ...] | Skipped:
-                outcome: tuple[WorkOrder, ...] | Skipped = await process_event(event)
+                with note_work(event.identity):
+                    outcome: tuple[WorkOrder, ...] | Skipped = await process_event(event)
                 services.event_outcomes.append((event, outcome))
                 return outcome
 
             async def observed(order: WorkOrder, *, last_try: bool) -> RetryLater | Skipped | FailedOrder | None:
-                outcome: RetryLater | Skipped | FailedOrder | None = await process_order(order, last_try=last_try)
+                with note_work(order.id):
+                    outcome: RetryLater | Skipped | FailedOrder | None = await process_order(order, last_try=last_try)
                 services.outcomes.append((network.loop.time(), PROCESS.get(), order, outcome))
                 return outcome
 
@@ -250,6 +282,12 @@ def simulated_parts(services: Services) -> Iterator[None]:
         services.queue.log.append((network.loop.time(), PROCESS.get(), "send", SqsMessage(message_id, group, body)))
         return message_id
 
+    lease_message = SqliteQueue._lease_message
+
+    def observed_lease(queue: SqliteQueue, file: sqlite3.Connection, row: sqlite3.Row, now: float) -> QueueMessage:
+        services.holders[str(row["id"])] = PROCESS.get()
+        return lease_message(queue, file, row, now)
+
     host: dict[str, Any] = {"open_queue": lambda *_: open_simulated_queue(network, services.queue, VISIBILITY_S)}
     host |= {
         "open_object_store": lambda *_, **__: objects(),
@@ -277,9 +315,12 @@ def simulated_parts(services: Services) -> Iterator[None]:
         transport: {"create_http_client": lambda *_: create_model_client(services.provider)},
         HttpModel: {"generate": note_request(HttpModel.generate)},
         sqs: {"QUEUE_POLL_S": POLL_S},
-        sqlite_queue: {"QUEUE_LOOK_CAP_S": POLL_S / 4, "_insert": logged_insert},
+        event_ingress: {"QUEUE_BODY_BYTES": services.body_bytes or QUEUE_BODY_BYTES},
+        SqliteQueue: {"_lease_message": observed_lease},
+        sqlite_queue: {"QUEUE_LOOK_S": POLL_S / 20, "QUEUE_LOOK_CAP_S": POLL_S / 4, "_insert": logged_insert},
         BucketSpendingStore: {"usd_today": check_spending(BucketSpendingStore.usd_today)},
         SqliteSpendingStore: {"usd_today": check_spending(SqliteSpendingStore.usd_today)},
+        votes: {"VOTES_KEPT_S": DAYS_OF_VOTES * 86400.0},
         bucket_journal: {"SEGMENT_BYTES": services.segment_bytes or SEGMENT_BYTES},
         BucketJournal: {"commit": check_commits(BucketJournal.commit)},
         FileJournal: {"commit": check_commits(FileJournal.commit)},
@@ -298,6 +339,13 @@ def simulated_parts(services: Services) -> Iterator[None]:
 def open_host_queue(settings: Settings, environment: Mapping[str, str]) -> SqliteQueue:
     """Return the queue of a host; its own default is the clock of the interpreter, which nothing replaces."""
     return SqliteQueue(state_paths(settings, environment).queue, VISIBILITY_S, time.time)
+
+
+def open_operator_queue(services: Services) -> Queue:
+    """Return the queue as the operator's commands open it."""
+    if services.disk is None:
+        return open_simulated_queue(services.network, services.queue, VISIBILITY_S)
+    return SqliteQueue(services.state / "queue.sqlite", VISIBILITY_S, time.time)
 
 
 class Replica:

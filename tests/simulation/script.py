@@ -29,12 +29,18 @@ class EventKind(StrEnum):
     OUTSIDER_VOTE = "an outsider votes"
     REMOVE_OURS = "a maintainer deletes the last note of the bot"
     CLOSE = "the merge request is closed"
+    REOPEN = "the merge request is opened again"
+    RETRY = "a developer retries the failed jobs"
+    REVIVE = "an operator retries the dead letters"
     RELOAD = "the configuration changes"
+    BREAK_CONFIG = "the configuration cannot be read"
+    DROP_WORKFLOW = "the workflow is taken out of the configuration"
     CRASH = "crash"
     PAUSE = "pause"
     STOP = "gentle stop"
     SKEW = "clock skew"
     TROUBLE = "trouble"
+    CUT_OFF = "cut off from everything"
     POWER_CUT = "power cut"
     DISK_FULL = "disk full"
     DUPLICATE_HOOK = "a webhook is sent twice"
@@ -50,7 +56,8 @@ class ScriptEvent:
 
     `replica` 0 is any, `number` is that of a merge request. A crash and a pause come after `count` more steps of the
     process, or `count` steps after its next call of `service` and `within`. Trouble is for the next `count` calls
-    within `seconds`.
+    within `seconds`. Retried jobs take `seconds`, and succeed if `count` is not 0; a configuration is as before after
+    `seconds`.
     """
 
     at: float
@@ -84,13 +91,18 @@ class ScriptEvent:
                     f"the host loses power when {who} is {self.count} steps{after or ' further'}; "
                     f"it is back {self.seconds:.0f} s later"
                 )
+            case EventKind.CUT_OFF:
+                what = f"{who} is cut off from everything for {self.seconds:.0f} s: {self.fate}"
             case EventKind.DISK_FULL:
                 what = f"the disk is full for {self.seconds:.0f} s"
             case EventKind.TROUBLE:
                 calls = f"{self.service or 'any service'} {self.within}".strip()
                 what = f"{who}: the next {self.count} calls of {calls} within {self.seconds:.0f} s: {self.fate}"
-            case EventKind.DUPLICATE_HOOK | EventKind.DELAY_HOOK:
+            case EventKind.DUPLICATE_HOOK | EventKind.DELAY_HOOK | EventKind.BREAK_CONFIG | EventKind.DROP_WORKFLOW:
                 what = f"{self.kind.value} ({self.seconds:.0f} s)"
+            case EventKind.RETRY:
+                what = f"!{self.number}: {self.kind.value}, which {'succeed' if self.count else 'fail'} "
+                what += f"{self.seconds:.0f} s later"
             case _:
                 what = f"!{self.number}: {self.kind.value}"
         return f"{self.at:8.1f} s | {what}"
@@ -113,8 +125,8 @@ class Script:
     `files`: all replicas are on one host, with the queue in SQLite and the sessions in folders. `reviews`: each push is
     reviewed, with findings on lines. `tight`: the model wants more than the budgets allow. `internal`: notes are for
     members. `projects` is 2 if every other merge request is in a second project, which has settings of its own. An
-    answer of a model takes up to `answer_s`. `segment_bytes` is the size at which a journal in a bucket is split; 0 is
-    the usual one.
+    answer of a model takes up to `answer_s`. `segment_bytes` is the size at which a journal in a bucket is split, and
+    `body_bytes` that at which an event is stored beside the queue; 0 is the usual one.
     """
 
     seed: int
@@ -130,6 +142,7 @@ class Script:
     internal: bool = False
     projects: int = 1
     segment_bytes: int = 0
+    body_bytes: int = 0
     answer_s: float = 0.0
 
     def table(self) -> str:
@@ -143,9 +156,11 @@ class Script:
         head += ", 2 projects" if self.projects > 1 else ""
         head += f", answers take up to {self.answer_s:.0f} s" if self.answer_s else ""
         head += f", journals in pieces of {self.segment_bytes} bytes" if self.segment_bytes else ""
+        head += f", events of more than {self.body_bytes} bytes beside the queue" if self.body_bytes else ""
         return "\n".join([head, *(event.describe() for event in self.events)])
 
 
+MANY = 10_000  # calls: all of a time
 CALM_AT = 1800.0  # from then on nothing goes wrong any more
 _POINTS = (
     ("gitlab", "GET discussions"),
@@ -199,12 +214,15 @@ def make_script(seed: int) -> Script:
     files, reviews = draw.random() < 0.3, draw.random() < 0.5
     acts = list(_draw_acts(draw, requests, reviews=reviews))
     busy = [act.at for act in acts]
+    body_bytes = draw.choice((0, 0, 0, 600))
     points = _points_of_attack(files=files, reviews=reviews)
     faults = [_draw_fault(draw, replicas, busy, points, files=files) for _ in range(draw.choice((0, 1, 2, 3, 4, 6, 8)))]
     if draw.random() < 0.1:  # work that kills whoever does it
         service, within = draw.choice([point for point in points if point[0] != "queue"])
         deadly = ScriptEvent(at=busy[0], kind=EventKind.CRASH, count=1, seconds=9, service=service, within=within)
         faults += [deadly] * 4
+        if draw.random() < 0.7:
+            acts.append(ScriptEvent(at=round(busy[-1] + draw.uniform(100, 1500)), kind=EventKind.REVIVE))
     return Script(
         seed=seed,
         events=tuple(sorted((*acts, *faults), key=lambda event: event.at)),
@@ -218,6 +236,7 @@ def make_script(seed: int) -> Script:
         internal=draw.random() < 0.15,
         projects=draw.choice((1, 2)) if requests > 1 else 1,
         segment_bytes=0 if files else draw.choice((0, 0, 2048)),
+        body_bytes=body_bytes,
         answer_s=draw.choice((0.0, 10.0, 30.0)),
     )
 
@@ -235,11 +254,17 @@ def _draw_acts(draw: random.Random, requests: int, *, reviews: bool) -> Sequence
     acts = [ScriptEvent(at=round(at, 1), kind=first, number=draw.randrange(requests))]
     kinds = dict.fromkeys(PEOPLE, 1)
     kinds |= {EventKind.FAIL_PIPELINE: 4, EventKind.REPLY: 5, EventKind.COMMAND: 2, EventKind.PUSH: 2}
+    kinds |= {EventKind.RETRY: 2, EventKind.REVIVE: 0}
     kinds |= {EventKind.PUSH: 5, EventKind.ASK_REVIEW: 2} if reviews else {}
     for _ in range(draw.choice((0, 1, 2, 3, 4, 6, 10))):
         at += draw.choice((0.0, draw.uniform(0, 3), draw.uniform(0, 60), draw.uniform(0, 300)))
         (kind,) = draw.choices(list(kinds), list(kinds.values()))
-        acts.append(ScriptEvent(at=round(at, 1), kind=kind, number=draw.randrange(requests)))
+        act = ScriptEvent(at=round(at, 1), kind=kind, number=draw.randrange(requests))
+        if kind is EventKind.RETRY:
+            act = replace(act, count=draw.randrange(2), seconds=round(draw.uniform(1, 200)))
+        elif kind in (EventKind.BREAK_CONFIG, EventKind.DROP_WORKFLOW):
+            act = replace(act, number=0, seconds=round(draw.uniform(30, 300)))
+        acts.append(act)
     return acts
 
 
@@ -265,8 +290,9 @@ def _draw_fault(
             EventKind.DELAY_HOOK,
             EventKind.POWER_CUT,
             EventKind.DISK_FULL,
+            EventKind.CUT_OFF,
         ),
-        (5, 5, 1, 1, 9, 1, 1, 5 if files else 0, 4 if files else 0),
+        (5, 5, 1, 1, 9, 1, 1, 5 if files else 0, 4 if files else 0, 1),
     )[0]
     match kind:
         case EventKind.CRASH:
@@ -286,7 +312,7 @@ def _draw_fault(
                 at=draw.choice((0.0, at)),
                 kind=kind,
                 replica=0 if files else max(1, replica),
-                seconds=round(draw.uniform(-120, 120)),
+                seconds=round(draw.choice((draw.uniform(-120, 120), draw.uniform(-900, 900)))),
             )
         case EventKind.POWER_CUT:
             away = round(draw.uniform(1, 200))
@@ -298,7 +324,12 @@ def _draw_fault(
                 at=at, kind=kind, seconds=round(draw.choice((draw.uniform(1, 20), draw.uniform(20, 300))))
             )
         case EventKind.DUPLICATE_HOOK | EventKind.DELAY_HOOK:
-            return ScriptEvent(at=max(0.0, at - 1), kind=kind, seconds=round(draw.uniform(1, 200)))
+            away = round(draw.choice((draw.uniform(1, 200), draw.uniform(1, 900))))
+            return ScriptEvent(at=max(0.0, at - 1), kind=kind, seconds=away)
+        case EventKind.CUT_OFF:
+            fate = draw.choice((Fate.REFUSED, Fate.SILENT, Fate.SILENT_DONE))
+            away = round(draw.uniform(5, 400))
+            return ScriptEvent(at=at, kind=kind, replica=max(1, replica), fate=fate, seconds=away)
     service, within = draw.choice([point for point in points if point[0] != "disk"])
     fate = draw.choice((*_FATES, *STREAM_FATES * 3) if service == "model" else _FATES)
     lasting = draw.random() < 0.3
@@ -309,6 +340,6 @@ def _draw_fault(
         service=service,
         within="" if lasting else within,
         fate=fate,
-        count=10_000 if lasting else draw.choice((1, 1, 2, 5)),
+        count=MANY if lasting else draw.choice((1, 1, 2, 5)),
         seconds=round(draw.uniform(5, 400)) if lasting else 600,
     )

@@ -11,7 +11,18 @@ from tests.simulation.script import EventKind, Script, ScriptEvent
 from tests.simulation.simulation import Played, play
 
 PLAIN = Script(seed=0, events=())
-PLAINER = ("short_polls", "settle_s", "segment_bytes", "tight", "internal", "projects", "reviews", "files", "answer_s")
+PLAINER = (
+    "short_polls",
+    "settle_s",
+    "segment_bytes",
+    "body_bytes",
+    "tight",
+    "internal",
+    "projects",
+    "reviews",
+    "files",
+    "answer_s",
+)
 SEEDS_TRIED = 3
 PLAYS_AT_MOST = 600
 _ID = re.compile(r"\b[0-9a-f]{6,}\b|\d+(\.\d+)?")

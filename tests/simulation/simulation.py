@@ -9,11 +9,12 @@ import gc
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from hummingbird.core.errors import QueueUnusable, UsageError
 from hummingbird.core.protocols.storage import RatedNote
 from hummingbird.core.votes import VOTES_KEPT
 from hummingbird.service.envelopes import hash_name
@@ -25,12 +26,12 @@ from tests.simulation.gitlab_service import DEVELOPER, OUTSIDER, HookMessage, Si
 from tests.simulation.invariants import InvariantWatch
 from tests.simulation.network import Network, Trouble
 from tests.simulation.object_store import ADDRESS, SimulatedBucket, SimulatedObjectStore
-from tests.simulation.replica import Replica, Services, simulated_parts, write_config
-from tests.simulation.script import CALM_AT, EventKind, Script, ScriptEvent
+from tests.simulation.replica import Replica, Services, open_operator_queue, simulated_parts, write_config
+from tests.simulation.script import CALM_AT, MANY, EventKind, Script, ScriptEvent
 from tests.simulation.sqs_service import SimulatedSqs
 from tests.simulation.virtual_time import virtual_time
 
-LONGEST_S = 3 * 3600.0  # after the world has become calm: waiting for GitLab alone may take an hour
+LONGEST_S = 3600.0  # in which all is settled once the world behaves again
 QUIET_S = 45.0  # without a message, after which all is settled
 RESEND_S = 61.0  # until somebody sends a webhook again that nobody took
 
@@ -62,11 +63,19 @@ class World:
         queue = SimulatedSqs(self.network, short_share=script.short_polls)
         provider = SimulatedProvider(self.network, tireless=script.tight, answer_s=script.answer_s)
         self.services = Services(
-            self.network, queue, SimulatedBucket(), gitlab, provider, segment_bytes=script.segment_bytes, disk=disk
+            self.network,
+            queue,
+            SimulatedBucket(),
+            gitlab,
+            provider,
+            segment_bytes=script.segment_bytes,
+            body_bytes=script.body_bytes,
+            disk=disk,
         )
         self.services.state = folder / "state"
         self.watch = InvariantWatch(self.services, script)
         self._folder, self._reloads = folder, 0
+        self._config_fault: EventKind | None = None
         config = self._write_config()
         self.replicas = [Replica(number + 1, self.services, config, skews) for number in range(script.replicas)]
         self._random = random.Random(f"world {script.seed}")
@@ -74,13 +83,13 @@ class World:
         self._aimed: list[ScriptEvent] = []
         self._hooks_under_way = 0
         self._twice = self._late = 0
-        self._late_s = 0.0
+        self._late_s = self._twice_s = 0.0
         gitlab.on_event.append(self._send_hook)
         loop.on_step = self._on_step
         self.network.on_call = self._on_call
 
     def _write_config(self) -> Path:
-        return write_config(self._folder, self.script, self._reloads)
+        return write_config(self._folder, self.script, self._reloads, self._config_fault)
 
     async def run(self) -> None:
         """Let everything happen, then wait until all is settled."""
@@ -136,9 +145,17 @@ class World:
                 gitlab.remove_note_of_ours(number)
             case EventKind.CLOSE:
                 gitlab.close_merge_request(number)
+            case EventKind.REOPEN:
+                gitlab.reopen_merge_request(number)
+            case EventKind.RETRY:
+                self._spawn(self._retry_jobs(event))
+            case EventKind.REVIVE:
+                self._spawn(self._revive_dead_letters())
             case EventKind.RELOAD:
                 self._reloads += 1
                 self._write_config()
+            case EventKind.BREAK_CONFIG | EventKind.DROP_WORKFLOW:
+                self._spawn(self._change_config(event))
             case EventKind.CRASH | EventKind.PAUSE | EventKind.POWER_CUT:
                 replica = self._replica(event)
                 if event.service:
@@ -156,10 +173,10 @@ class World:
                 self._skew(event)
             case EventKind.DISK_FULL:
                 self._spawn(self._fill_disk(event))
-            case EventKind.TROUBLE:
+            case EventKind.TROUBLE | EventKind.CUT_OFF:
                 self._make_trouble(event)
             case EventKind.DUPLICATE_HOOK:
-                self._twice += 1
+                self._twice, self._twice_s = self._twice + 1, event.seconds
             case EventKind.DELAY_HOOK:
                 self._late, self._late_s = self._late + 1, event.seconds
 
@@ -175,7 +192,7 @@ class World:
             replica.kill()
             self._restart_after(replica, event.seconds)
         self.services.disk.cut_power()
-        self.watch.check_after_power_cut()
+        self.watch.check_acknowledged("After a power cut")
 
     async def _fill_disk(self, event: ScriptEvent) -> None:
         assert self.services.disk is not None
@@ -184,10 +201,37 @@ class World:
         await asyncio.sleep(event.seconds)
         self.services.disk.is_full = False
 
+    async def _retry_jobs(self, event: ScriptEvent) -> None:
+        """Let the failed jobs run again, and end."""
+        if run := self.services.gitlab.retry_pipeline(event.number):
+            await asyncio.sleep(event.seconds)
+            self.services.gitlab.end_retried(run, "success" if event.count else "failed")
+
+    async def _revive_dead_letters(self) -> None:
+        """Send all dead letters anew, as the operator does by the command."""
+        queue = open_operator_queue(self.services)
+        with suppress(QueueUnusable, UsageError):  # while somebody else lists them, they cannot be found
+            for letter in await queue.list_dead_letters():
+                self.watch.note_revived(letter.body)
+                self.network.covered[EventKind.REVIVE.value, "dead letter"] += 1
+                await queue.retry_dead_letter(letter.id)
+        await queue.close()
+
+    async def _change_config(self, event: ScriptEvent) -> None:
+        """Put another configuration in place for some time."""
+        self._config_fault = event.kind
+        self._write_config()
+        await asyncio.sleep(event.seconds)
+        self._config_fault = None
+        self._write_config()
+
     def _make_trouble(self, event: ScriptEvent) -> None:
         process = self._replica(event).process if event.replica else ""
-        until = self.loop.time() + event.seconds
-        trouble = Trouble(event.service, event.fate, until, event.count, process, within=event.within)
+        until, count = self.loop.time() + event.seconds, event.count
+        if event.kind is EventKind.CUT_OFF:
+            self.network.note_fault(event.kind.value, process)
+            count = MANY
+        trouble = Trouble(event.service, event.fate, until, count, process, within=event.within)
         self.network.troubles.append(trouble)
 
     def _on_call(self, process: str, service: str, what: str) -> None:
@@ -244,7 +288,7 @@ class World:
             self.network.covered["webhook twice", message.name] += 1
         for copy in range(copies):
             self._hooks_under_way += 1
-            self._spawn(self._deliver(message, delay + copy * self.network.draw(0.0, 90.0)))
+            self._spawn(self._deliver(message, delay + copy * self.network.draw(0.0, self._twice_s)))
 
     async def _deliver(self, message: HookMessage, delay: float) -> None:
         """Hand the webhook to one of the replicas; if nobody takes it, somebody sends it again later."""
@@ -263,12 +307,15 @@ class World:
     async def _settle(self) -> None:
         """Wait until nothing is left to do; from CALM_AT on, nothing goes wrong any more."""
         quiet_since: float | None = None
-        while self.loop.time() < CALM_AT + LONGEST_S and not self.watch.violations:
+        bad_until = max(CALM_AT, self.loop.time())
+        while self.loop.time() < bad_until + LONGEST_S and not self.watch.violations:
             await asyncio.sleep(5)
             if self.loop.time() >= CALM_AT:
                 self.network.troubles.clear()
                 self._aimed.clear()
             paused = any(self.loop.is_paused(replica.process) for replica in self.replicas)
+            if paused or not all(replica.is_alive for replica in self.replicas):
+                bad_until = max(bad_until, self.loop.time())
             if self.services.queued_bodies() or self._hooks_under_way or paused:
                 quiet_since = None
             elif quiet_since is None:
@@ -277,7 +324,7 @@ class World:
                 break
         if quiet_since is None and not self.watch.violations:
             left = [body[:160] for body in self.services.queued_bodies()]
-            self.watch.fail(f"Not settled long after all was well again: {len(left)} messages are left: {left}")
+            self.watch.fail(f"Not settled an hour after all was well again: {len(left)} messages are left: {left}")
         if not self.watch.violations:
             self.watch.check_settled()
             self.watch.check_votes(await self._stored_votes(), self._developers_who_voted())

@@ -1,7 +1,7 @@
 """SQS FIFO as a simulated service, below the real `SqsQueue`: what AWS documents, with all that it leaves open.
 
-A poll may return fewer groups than there are, but as many messages of each as fit. A poll whose client died may still
-take messages. Deleting and extending need the latest receipt, and the message must still be in flight.
+A poll may return fewer groups than there are, in any order, but as many messages of each as fit. A poll whose client
+died may still take messages. Deleting and extending need the latest receipt, and the message must still be in flight.
 """
 
 import asyncio
@@ -187,8 +187,9 @@ class SimulatedSqs:
                 self._bury(queue, spent)
         free = [one for one in queue.messages if one.group not in locked]
         if len(free) > 1 and self.short_share and self._network.happens(self.short_share):
-            some = {one.group for one in free[: 1 + int(self._network.draw(0, len(free) - 1))]}
-            free = [one for one in free if one.group in some]
+            groups = self._network.shuffle(dict.fromkeys(one.group for one in free))
+            place = {group: at for at, group in enumerate(groups[: 1 + int(self._network.draw(0, len(groups) - 1))])}
+            free = sorted((one for one in free if one.group in place), key=lambda one: place[one.group])
         taken = free[:most]
         for one in taken:
             one.receives += 1

@@ -102,9 +102,11 @@ async def publish_findings(
         sorted(dict.fromkeys(findings), key=lambda finding: _SEVERITY_ORDER.index(finding.severity))
     )
     iid, head = merge_request.change.iid, merge_request.change.head
-    if not ranked or not public or (marker.sha and marker.sha != head):
+    if not ranked or not public:
         return PublishedFindings(listed=tuple(ranked))
-    if (await forge.merge_request(iid)).change.head != head:
+    if (marker.sha and marker.sha != head) or (await forge.merge_request(iid)).change.head != head:
+        if begin is not None:
+            await begin(merge_request, marker)  # deletes what an earlier try has drafted
         return PublishedFindings(listed=tuple(ranked))
     diff = Diff(await forge.diffs(iid))
     batch = None if begin is None else await begin(merge_request, marker)

@@ -57,6 +57,7 @@ from hummingbird.service.protocols import (
 from hummingbird.service.publisher import ResultPublisher, ThreadLocation
 from hummingbird.service.thread_history import (
     find_end_note,
+    find_placeholder,
     has_started,
     last_reviewed_patch,
     overtaken_reason,
@@ -173,7 +174,7 @@ class RunStage:
         here = configuration.resolve_project(order.project)
         applied = next((one for one in here if one.workflow == order.workflow), None)
         if applied is None:
-            return _log_skip(order, "the workflow is no longer configured for this project")
+            return await self._end_without_workflow(order, configuration)
         if order.cause is OrderCause.PAGE:
             return await self._run_page_order(order, configuration, applied, last_try=last_try)
         forge = self.forges(configuration).writer_for(order.project)
@@ -202,6 +203,22 @@ class RunStage:
         except SessionTaken as error:  # a process that hung lost the message, but still holds the session
             _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
             return RetryLater(TAKEN_PAUSE_S, order, "another process still has its session")
+
+    async def _end_without_workflow(self, order: WorkOrder, configuration: Configuration) -> Skipped:
+        """Skip the order; where its placeholder is posted already, say there that nothing follows."""
+        why = "the workflow is no longer configured for this project"
+        if order.cause is OrderCause.PAGE:
+            self.notify_page(order.session_id, f"It was not answered: {why}.")
+            return _log_skip(order, why)
+        forge = self.forges(configuration).writer_for(order.project)
+        try:
+            threads = await forge.threads(order.mr_iid)
+            if has_started(order, threads) and (found := find_placeholder(order, threads)):
+                place = ThreadLocation(found[0].id, found[1].internal, found[1].id)
+                await self.publisher(forge, configuration).post_failure(order, place, f"{why.capitalize()}.")
+        except (GitLabNotFound, OperatorError) as error:
+            _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
+        return _log_skip(order, why)
 
     async def _run_page_order(
         self, order: WorkOrder, configuration: Configuration, applied: ResolvedWorkflow, *, last_try: bool
