@@ -195,3 +195,51 @@ def test_two_pushes_at_once_start_no_run_too_many() -> None:
             ),
         )
     )
+
+
+def test_a_run_whose_workflow_is_taken_away_says_so_in_its_placeholder() -> None:
+    """The process died behind its placeholder, and its successor knew no such workflow: nothing ever followed."""
+    assert_ends_well(
+        Script(
+            seed=1,
+            replicas=1,
+            jitter=False,
+            events=(
+                ScriptEvent(at=2.0, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(at=2.0, kind=EventKind.CRASH, count=1, seconds=60, service="model", within="answer"),
+                ScriptEvent(at=30.0, kind=EventKind.DROP_WORKFLOW, seconds=300),
+            ),
+        )
+    )
+
+
+def test_no_draft_stays_where_the_head_has_moved_on() -> None:
+    """Another process finished the review after a push, and left the drafts of the one that stood still."""
+    assert_ends_well(
+        Script(
+            seed=1109,
+            jitter=False,
+            reviews=True,
+            events=(
+                ScriptEvent(at=2.0, kind=EventKind.PUSH),
+                ScriptEvent(
+                    at=2.0,
+                    kind=EventKind.TROUBLE,
+                    count=5,
+                    seconds=600,
+                    service="gitlab",
+                    within="POST placeholder",
+                    fate=Fate.REFUSED,
+                ),
+                ScriptEvent(
+                    at=5.2,
+                    kind=EventKind.PAUSE,
+                    count=3,
+                    seconds=154,
+                    service="gitlab",
+                    within="POST draft_notes finding",
+                ),
+                ScriptEvent(at=55.0, kind=EventKind.PUSH),
+            ),
+        )
+    )

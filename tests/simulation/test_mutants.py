@@ -12,7 +12,7 @@ from tests.thoroughly import also
 SEEDS, ROWS_AT_MOST = 200, 20
 EVERY = {**MUTANTS, **SLOW_MUTANTS}
 TRIED_FIRST = {  # these notice it, and the ones before them need not be played
-    "drop the lease check": 55,
+    "drop the lease check": 9,
     "flush no journal to the disk": 6,
 }
 
