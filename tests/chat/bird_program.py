@@ -202,6 +202,7 @@ async def _conversed() -> int:
         mask=lambda text: text.replace("hunter2", "[masked]"),
         colour="NO_COLOR" not in os.environ,
         greeting="bird is here",
+        bell_after_s=float(os.environ["BIRD_BELL"]) if "BIRD_BELL" in os.environ else None,
         resumed="BIRD_LAST" in os.environ,
     )
     return await run_terminal_chat(_partner_of, setting)

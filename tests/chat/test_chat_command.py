@@ -40,6 +40,7 @@ def typed(*words: str) -> Any:
 def test_options_become_a_wish(work: Work) -> None:
     words = "-q hello --json --resume abc --model owl --plan --project a/b --workflow w --toolsets todo,memory, "
     more = "--sandbox podman --workspace /src --config c.yaml --no-color -v"
+    more += " --max-usd 0.5 --max-turns 7 --append-system-prompt Briefly"
     assert typed(*words.split(), *more.split()).exit_code == 7
     wish = ChatRequest(
         query="hello",
@@ -50,6 +51,9 @@ def test_options_become_a_wish(work: Work) -> None:
         project="a/b",
         workflow="w",
         toolsets=("todo", "memory"),
+        max_usd=0.5,
+        max_turns=7,
+        instructions="Briefly",
         workspace="/src",
         colour=False,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.window import Window
+from tests.thoroughly import also
 
 Windows = Callable[..., Window]
 
@@ -423,6 +424,27 @@ def test_esc_interrupts_and_one_line_says_so(window: Windows) -> None:
     bird.send("/modle owl")
     bird.wait_for("There is no command /modle, so nothing is sent. Did you mean /model")
     bird.wait_for("› /modle owl")
+
+
+@pytest.mark.parametrize(("away_s", "rings"), [("0", 2), also("600", 0)])
+def test_the_bell_rings_for_somebody_who_is_away(window: Windows, tmp_path: Path, away_s: str, rings: int) -> None:
+    """At a question, and at the end of a run."""
+    bird, raw = window(BIRD_BELL=away_s), tmp_path / "raw"
+    bird.record(raw)
+    bird.send("ask")
+    bird.wait_for("1 yes")
+    bird.press("y")
+    bird.wait_for("answered")
+    bird.wait_for("ready ·")
+    bird.wait_for(lambda _: b"answered" in raw.read_bytes() and raw.read_bytes().count(b"\a") == rings)
+
+
+def test_in_a_narrow_window_every_word_of_a_menu_can_be_read(window: Windows) -> None:
+    bird = window(columns=24, rows=24)
+    bird.send("edit")
+    seen = bird.wait_for("instead (n)")
+    menu = " ".join(seen.partition("1 yes (y)")[2].split())
+    assert menu.startswith("2 yes, and accept all edits from now on; Shift-Tab changes that (s) 3 no, and say what")
 
 
 @pytest.mark.thorough

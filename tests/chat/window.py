@@ -86,6 +86,10 @@ class Window:
     def last(self, lines: int) -> str:
         return "\n".join(self.screen().splitlines()[-lines:])
 
+    def record(self, file: Path) -> None:
+        """Write what the program prints from now on to the file, byte for byte."""
+        self._tmux("pipe-pane", "-O", f"cat > {file}")
+
     def title(self) -> str:
         return self._tmux("display-message", "-p", "#{pane_title}")
 

@@ -25,6 +25,7 @@ from hummingbird.chat.headless import (
     read_query,
 )
 from hummingbird.chat.request import PICK_SESSION, ChatRequest
+from hummingbird.chat.screen import AWAY_S
 from hummingbird.chat.terminal import TerminalSettings, has_terminal, run_terminal_chat
 from hummingbird.config.loader import find_explicit_config, load_config
 from hummingbird.core.protocols.interaction import Clarifier, PermissionAsker
@@ -53,6 +54,9 @@ def chat_command(config: str | None, request: ChatRequest, chosen: SandboxChoice
         accept_edits=request.accept_edits,
         allow=request.allow,
         deny=request.deny,
+        max_usd=request.max_usd,
+        max_turns=request.max_turns,
+        instructions=request.instructions,
     )
     if request.prompt_size:
         return _print_prompt_sizes(parts, _subject_of_request(request))
@@ -110,6 +114,7 @@ def _terminal_settings(parts: ChatOptions, request: ChatRequest, remark: str, *,
         history=state / HISTORY_FILE,
         colour=request.colour,
         verbose=verbose,
+        bell_after_s=AWAY_S if parts.configuration.chat.bell else None,
         greeting=f"{greeting}\n{remark}".rstrip(),
         resumed=request.newest or request.resume not in {"", PICK_SESSION},
         first="/resume" if request.resume == PICK_SESSION else request.message,

@@ -68,8 +68,9 @@ class ChatOptions:
     """The options of a chat.
 
     `environment` is complete; tools get less of it. `toolsets` None means those of the configuration. `plan` and
-    `accept_edits` choose the mode to begin in, `allow` and `deny` are rules like `terminal(git diff *)`. With `titles`,
-    a model names new sessions, unless the configuration forbids it.
+    `accept_edits` choose the mode to begin in, `allow` and `deny` are rules like `terminal(git diff *)`. `max_usd` and
+    `max_turns` take the place of the configuration's limits, and `instructions` join the prompt. With `titles`, a model
+    names new sessions, unless the configuration forbids it.
     """
 
     configuration: Configuration
@@ -83,6 +84,9 @@ class ChatOptions:
     accept_edits: bool = False
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
+    max_usd: float | None = None
+    max_turns: int | None = None
+    instructions: str = ""
     titles: bool = False
     asker: PermissionAsker | None = None
     clarifier: Clarifier | None = None
@@ -224,10 +228,10 @@ class ChatContext:
             sandbox=resolve_sandbox(settings, parts.chosen) if sandbox and SANDBOX in self.toolsets else None,
             session_id=session_id,
             config=AgentConfig(
-                max_iterations=chat.max_turns,
+                max_iterations=parts.max_turns or chat.max_turns,
                 context_limit=chat.context_limit,
                 model_windows=model_windows(settings.models),
-                max_usd=settings.budgets.usd_per_run,
+                max_usd=settings.budgets.usd_per_run if parts.max_usd is None else parts.max_usd,
                 max_usd_per_day=settings.budgets.usd_per_day,
                 max_seconds=settings.budgets.seconds_per_run,
                 grace_s=PROMPT_GRACE_S,
@@ -274,7 +278,8 @@ class ChatContext:
         if about.project:
             where.append(f"The conversation is about the GitLab project {about.project}.")
         applied = self._resolve_workflow(about) if about.with_prompt else None
-        base = parts.base if applied is None else f"{parts.base}\n\n{applied.prompt.strip()}"
+        added = ["" if applied is None else applied.prompt.strip(), self.parts.instructions.strip()]
+        base = "\n\n".join(filter(None, [parts.base, *added]))
         surroundings = describe_surroundings(self.parts.workspace, self.parts.clock.now())
         return replace(
             parts, base=base, surroundings=surroundings, tools="\n\n".join(filter(None, [" ".join(where), notes]))

@@ -11,8 +11,8 @@ class ChatRequest:
 
     With `query` None the chat is interactive; the query "-" stands for standard input. `message` is what an interactive
     chat begins with, or the query where there is no terminal. With `only_result`, one JSON document is printed.
-    `newest` continues the last session of the folder. With `toolsets` None the configuration decides. `prompt_size`
-    only shows the size of prompt and tools.
+    `newest` continues the last session of the folder. With `toolsets`, `max_usd` or `max_turns` None the configuration
+    decides. `instructions` join the system prompt. `prompt_size` only shows the size of prompt and tools.
     """
 
     query: str | None = None
@@ -29,6 +29,9 @@ class ChatRequest:
     project: str = ""
     workflow: str = ""
     toolsets: tuple[str, ...] | None = None
+    max_usd: float | None = None
+    max_turns: int | None = None
+    instructions: str = ""
     workspace: str = ""
     prompt_size: bool = False
     colour: bool = True

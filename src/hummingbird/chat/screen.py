@@ -52,6 +52,7 @@ PANEL_CHARS = 600  # of an open question, repeated above the input; the whole qu
 # Keys
 QUIET_S = 0.5  # without a key before a question accepts an answer: text typed ahead is not meant for it
 LETTER_ALONE_S = 0.3  # without another letter before a letter chooses from a menu: it may begin a sentence
+AWAY_S = 10.0  # without a key before the bell rings when a question or the end of a run waits for the person
 TWICE_S = 2.0  # two Ctrl-C within this time leave the chat
 LEAVING_S = 5.0  # for a run and its processes to end on leaving
 

@@ -93,6 +93,7 @@ class TerminalSettings:
     """Settings of the terminal; `mask` removes credentials from the history, and `history` None stores none.
 
     `resumed`: show how the session that is continued ended. `first` is sent as if it had been typed.
+    The bell rings for a person who has not typed for `bell_after_s`; None: never.
     """
 
     start: Path
@@ -101,6 +102,7 @@ class TerminalSettings:
     history: Path | None = None
     colour: bool = True
     verbose: bool = False
+    bell_after_s: float | None = None
     greeting: str = ""
     resumed: bool = False
     first: str = ""
@@ -121,6 +123,8 @@ class ChatTerminal:
         self._asking = False
         self._menu_letter: tuple[str, asyncio.TimerHandle] | None = None
         self._interrupted_at = 0.0
+        self._key_at = time.monotonic()
+        self._waits_for = "message"
         self._status_cache: tuple[float, ChatStatus | None] = (0.0, None)
         self._told_of_invalid_bytes = False
         self._pasting: set[asyncio.Future[None]] = set()
@@ -461,6 +465,7 @@ class ChatTerminal:
         self._swap_draft()
 
     def _on_key_press(self, _: Any) -> None:
+        self._key_at = time.monotonic()
         self.questions.note_key_press()
         self._swap_draft()
 
@@ -543,8 +548,9 @@ class ChatTerminal:
         for at, row in enumerate(panel.rows):
             is_chosen = at == panel.selected
             mark = "❯ " if is_chosen else "  "
-            text = fit_line(f"{mark}{printable_text(row)}".replace("\n", " "), columns)
-            lines.append(("class:chosen" if is_chosen else "class:choice", text))
+            first, *more = wrap_words(printable_text(row).replace("\n", " "), columns - 2)
+            style = "class:chosen" if is_chosen else "class:choice"
+            lines += [(style, mark + first), *((style, f"  {text}") for text in more)]
         return lines
 
     async def _redraw_loop(self) -> None:
@@ -560,9 +566,19 @@ class ChatTerminal:
                     self.conversation.update_todos()
                 self._lines = self._live_lines()
                 self._draw()
+                self._ring_when_needed(now)
                 self._changed |= self.questions.is_open and not self.questions.is_armed
             elif self._has_shrunk:
                 self._draw()
+
+    def _ring_when_needed(self, now: float) -> None:
+        """Ring when a question or the end of the work begins to wait for a person who has not typed for a while."""
+        waits_for = "answer" if self.questions.is_open else "" if self.is_working else "message"
+        after_s = self._settings.bell_after_s
+        if waits_for not in {"", self._waits_for} and after_s is not None and now - self._key_at > after_s:
+            self._output.write_raw("\a")
+            self._output.flush()
+        self._waits_for = waits_for
 
     @property
     def _has_shrunk(self) -> bool:

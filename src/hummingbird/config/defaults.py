@@ -240,6 +240,7 @@ _CHAT = _key_rows(
     ("compression.protect_last_n", PROTECTED_MESSAGES, "Number of last messages that are not summarised."),
     ("fallback_providers", (), "Models to try, in this order, when the previous one fails."),
     ("titles", True, "Whether a model names the sessions of a terminal, after the first answer."),
+    ("bell", True, "Whether the terminal rings when you are needed and have not typed for a while."),
     ("auxiliary.*.model", "", "Model of a side task; empty: the one of the conversation."),
     ("auxiliary.*.fallback_providers", (), "Models to try in that side task when the previous one fails."),
     ("memory.memory_char_limit", MEMORY_CHARS, "Maximum number of characters in MEMORY.md."),

@@ -362,6 +362,7 @@ class ChatSettings(ConfigSection):
     compression: CompressionSettings = Field(default_factory=CompressionSettings)
     fallback_providers: SingleLines = config_field("chat.fallback_providers")
     titles: bool = config_field("chat.titles")
+    bell: bool = config_field("chat.bell")
     auxiliary: FrozenMapping[SideTaskName, SideTaskSettings] = Field(
         default_factory=lambda: EMPTY_MAPPING, description="Name of a side task (summary, also of titles) → its model."
     )

@@ -127,6 +127,7 @@ CHAT = {
     "delegation.max_concurrent": OWN.format("chat", "delegation_max_concurrent_is_how_many_work_at_a_time"),
     "compression.threshold": OWN.format("chat", "compression_threshold_is_when_the_middle_is_summarised"),
     "compression.protect_last_n": OWN.format("chat", "compression_protect_last_n_is_what_stays"),
+    "bell": "app/test_chat_start.py::test_the_bell_can_be_turned_off",
     "titles": "app/test_partner_sessions.py::test_a_short_message_is_a_title_and_titles_can_be_off",
     "fallback_providers": OWN.format("chat", "fallback_providers_take_over"),
     "auxiliary.*.model": OWN.format("chat", "auxiliary_model_writes_the_summary"),

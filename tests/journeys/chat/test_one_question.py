@@ -13,6 +13,7 @@ from tests.chat.window import environment
 from tests.journeys.chat.processes import below
 from tests.journeys.chat.stage import PATIENCE_S, Home, calling, parsed, saying, until
 from tests.standins.vendors.script import Fault
+from tests.thoroughly import also
 
 MEGABYTES = 5
 
@@ -117,6 +118,15 @@ def test_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> None:
     assert running.returncode == 130, told
     assert b"Traceback" not in told
     until(lambda: not [one for one in started if one.alive], lambda: [one for one in started if one.alive])
+
+
+@pytest.mark.parametrize("limit", [("--max-turns", "1"), also(("--max-usd", "0"))])
+def test_options_limit_the_run_and_add_to_the_prompt(limit: tuple[str, str], home: Home) -> None:
+    home.lab.script.extend(calling("todo"), saying("So far."))
+    ran = home.piped("-q", "plan it", *limit, "--append-system-prompt", "Speak like a sailor.")
+    assert (ran.code, ran.out) == (0, "So far.\n")
+    assert "Speak like a sailor." in home.asked(0)
+    assert home.lab.requests[1].body["tool_choice"] == "none", "the last answer"
 
 
 @pytest.mark.thorough
