@@ -13,8 +13,9 @@ from hummingbird.gitlab.write.client import WRITE_POLICY
 from hummingbird.lab.fault_injection import FaultResponse
 from hummingbird.lab.gitlab.error_responses import rate_limit_fault
 from hummingbird.lab.scene import Scene
+from tests.app.conducting import MODEL
 from tests.app.running_on import FILES, LOOKS_TOO, ORCHESTRATOR, WORKFLOW, site
-from tests.standins.vendors.script import Fault, Script
+from tests.standins.vendors.script import Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab
 
 WRITER = {ORCHESTRATOR: Scene.write_token}
@@ -32,6 +33,19 @@ async def test_a_named_workflow_is_told_on_the_merge_request(tmp_path: Path) -> 
     assert done.posted == here.url
     kept = tmp_path / "state" / "sessions" / done.order.session_id
     assert sorted(file.name for file in kept.iterdir()) == [*FILES]
+
+
+async def test_what_is_printed_names_the_failure_as_the_note_does(tmp_path: Path) -> None:
+    """Also if the model itself has read no log: what rules saw before is part of the result."""
+    with site(tmp_path) as here, VendorLab(Script([Turn(text="It broke."), Turn(text="It broke.")])) as lab:
+        given = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url, **WRITER}
+        posted = await here.only(here.direct(model=MODEL, execute=True), None, **given)
+        printed = await here.only(here.direct(model=MODEL), None, **given)
+        note = here.notes[-1]
+    fence = next(block for block in posted.text.split("\n\n") if block.startswith("```text"))
+    assert here.evidence in fence
+    assert fence in note
+    assert fence in printed.text
 
 
 @pytest.mark.thorough

@@ -359,7 +359,7 @@ class AgentInvestigator:
                 return await _run_or_resume(agent, order, run.text)
             finally:
                 await agent.aclose()
-                _remember_bounded(self._failures_by_order, order.id, seen.failures)
+                _remember_bounded(self._failures_by_order, order.id, (*run.opinion.failures, *seen.failures))
 
     def _create_agent(
         self,

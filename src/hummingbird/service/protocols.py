@@ -108,6 +108,7 @@ NO_RULE_INPUT = RuleInput()
 class InvestigationResult:
     """The outcome of investigating one order.
 
+    `failures` are those that were known before the run, and then those that the run saw.
     `trouble` are sentences for the operator and the note about what could not be stored. `transcript`, `findings` and
     `verdict` are of this run and read from its journal, so they include what was reported before a crash. The texts of
     the outcome and of the findings are ready to be posted: they were checked against what was fetched, with the counts

@@ -344,10 +344,9 @@ class _OrderRun:
         tools: Sequence[Tool] = ()
         if review is not None:
             tools = (ReportFindingTool(review.diff, review.earlier, head=change.head),)
-        done = await investigator.investigate(
+        return await investigator.investigate(
             InvestigationRequest(*what, text, tools=tools, bot_ids=bot_ids, opinion=opinion)
         )
-        return replace(done, failures=(*opinion.failures, *done.failures))
 
     async def _publish_result(
         self,
