@@ -17,6 +17,7 @@ from hummingbird.core.masking import Secrets
 from hummingbird.core.protocols.tools import ByteStream, ToolContext, ToolOutput
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.core.verdicts import CERTAIN, LIKELY, FailureOrigin, FailureVerdict, JobJudgement
+from hummingbird.evidence.bounds import LOOK_FINGERPRINTS
 from hummingbird.evidence.explanation import CertainFailure
 from hummingbird.evidence.regions import Blame, EvidenceAnalysis, EvidenceLine, FailureClass, Region, RegionKind
 from hummingbird.evidence.verdict_rules import FailureFacts, JobFacts, TargetHistory, judge_failures
@@ -166,6 +167,13 @@ def ran(*printed: str) -> str:
     return CLONED + section("step_script", *printed) + CLEANED
 
 
+def never_began(printed: str) -> str:
+    """Return the log of a job whose runner broke down before the script."""
+    if printed.startswith("ERROR: Job failed"):  # is the last line then, and names no exit code
+        return CLONED + section("cleanup_file_variables", "Cleaning up") + f"{printed}\n"
+    return CLONED + f"{printed}\n" + CLEANED
+
+
 LOGS = {
     "test": (FAILED_TEST, {"changed": ("tests/test_engine.py",)}),
     "compiler": (REFUSED, {"changed": ("src/wing.c",)}),
@@ -192,7 +200,7 @@ def test_excuse_instead_of_the_failure_buys_nothing(excuse: str, reports: Any) -
 
 @pytest.mark.parametrize("excuse", EXCUSES, ids=IDS[:-1])
 def test_runner_that_never_began_the_script_is_believed(excuse: str) -> None:
-    found = verdict(CLONED + f"{excuse}\n" + CLEANED, reports=((), ("junit",)))
+    found = verdict(never_began(excuse), reports=((), ("junit",)))
     assert found.origin is FailureOrigin.INFRASTRUCTURE, found.reasons
     assert "test-report-missing" not in {reason.sign for reason in found.reasons}
 
@@ -229,6 +237,20 @@ def test_lines_of_the_green_log_hide_no_failure() -> None:
     alone, both = (verdict(ran(*printed), green=green) for printed in ((FAILED_TEST,), (known, FAILED_TEST, known)))
     assert alone.origin is both.origin is FailureOrigin.CHANGE
     assert verdict(ran(known), green=green).origin is FailureOrigin.UNKNOWN
+
+
+def test_failure_behind_many_that_the_target_has_too_is_not_excused() -> None:
+    """More fail than are remembered; all of them are compared with those of the target branch."""
+    words = ("wing", "rudder", "tail", "cabin", "wheel", "radar", "flap")
+    failed = [f"--- FAIL: TestKeeps{word.title()} (0.01s)\n    {word}_test.go:12: the {word} broke" for word in words]
+    calm = "\n".join(f"=== RUN   TestOther{at}" for at in range(30))
+    there = ran(*(f"{one}\n{calm}\n" for one in failed[1:]))
+    alike, more = (
+        verdict(ran(*(f"{one}\n{calm}\n" for one in some)), target="failed", there=there, changed=("README.md",))
+        for some in (failed[1:], failed)
+    )
+    assert len(alike.fingerprints) == LOOK_FINGERPRINTS
+    assert (alike.origin, more.origin) == (FailureOrigin.TARGET, FailureOrigin.UNKNOWN), more.reasons
 
 
 lines = st.sampled_from([*EXCUSES, FORGED, FAILED_TEST, REFUSED, "Job succeeded", "Segmentation fault (core dumped)"])
@@ -411,7 +433,7 @@ def test_excuse_in_a_log_that_the_run_read_buys_nothing(excuse: str) -> None:
 def test_a_task_elsewhere_cannot_pose_as_gitlabs_runner(excuse: str) -> None:
     """Its log has no runner in it, so each line of it may be its own."""
     facts = FailureFacts(jobs=(outside(),), changed=("src/wing.c",))
-    log = CLONED + f"{excuse}\n" + CLEANED
+    log = never_began(excuse)
     assert judged_after(UNREAD, ("gitlab_get_job_log", {"job_id": 5}, log)).origin is FailureOrigin.INFRASTRUCTURE
     after = judged_after(facts, ("konflux_get_pod_log", {"pod": f"{RUN}-build-pod"}, log))
     assert after.origin is FailureOrigin.UNKNOWN

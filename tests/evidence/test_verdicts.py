@@ -61,6 +61,10 @@ TABLE: dict[str, tuple[JobFacts, FailureOrigin]] = {
     "failed each time": (job(tries=CommitTries(failed=3)), FailureOrigin.UNKNOWN),
     "red there in the same way": (job(target=red("f2", "f1")), FailureOrigin.TARGET),
     "red there in part of the same way": (job(target=red("f1")), FailureOrigin.UNKNOWN),
+    "red there in the same way, but for a failure behind many": (
+        job(target=red("f1", "f2"), further_fingerprints=("f9",)),
+        FailureOrigin.UNKNOWN,
+    ),
     "red there in the same way as a lesser failure": (job(target=red("f2")), FailureOrigin.UNKNOWN),
     "red there in another way": (job(target=red("f9")), FailureOrigin.UNKNOWN),
     "red there, and its log was not read": (job(target=replace(red(), fingerprints=None)), FailureOrigin.UNKNOWN),

@@ -163,7 +163,8 @@ class FailedLog:
 
     `only_runner_wrote` means that the job's script never started. `causes` holds the meaningful lines of each failure,
     the likeliest cause first; `excerpts` all of their lines. `failures` are for the ledger of known failures. Where no
-    failure is certain, `likeliest` is what stands out most.
+    failure is certain, `likeliest` is what stands out most. `further` are the fingerprints of failures that are too
+    many to be remembered.
     """
 
     analysis: EvidenceAnalysis
@@ -173,6 +174,7 @@ class FailedLog:
     only_runner_wrote: bool = False
     failures: tuple[ObservedFailure, ...] = ()
     likeliest: ObservedFailure | None = None
+    further: tuple[str, ...] = ()
 
     def text(self, green: Baseline | None = None) -> str:
         """Return the lines of the failures, without failures that are in the log of a green run too."""
@@ -257,7 +259,8 @@ class FailedLogReader:
         return self._detector.analysis.size == 0
 
     def build(self) -> FailedLog:
-        failed, analysis = self._detector.find_failures()[:LOOK_FINGERPRINTS], self._detector.analysis
+        found, analysis = self._detector.find_failures(), self._detector.analysis
+        failed = found[:LOOK_FINGERPRINTS]
         regions = [one.region for one in failed] or list(analysis.regions[:1])
         return FailedLog(
             analysis=analysis,
@@ -267,6 +270,7 @@ class FailedLogReader:
             only_runner_wrote=self._trace.only_runner_wrote,
             failures=tuple(to_failure_seen(_with_announced(one, analysis), self._secrets) for one in failed),
             likeliest=None if failed else _likeliest_failure(analysis, self._secrets),
+            further=tuple(dict.fromkeys(one.region.fingerprint for one in found[LOOK_FINGERPRINTS:])),
         )
 
 

@@ -101,7 +101,7 @@ class TargetBranch:
         """Add the fingerprints of a job's failures on the target branch."""
         job = next(jobs[name] for number, jobs in self.pipelines if number == there.pipeline_id)
         seen = await read_log(self.reads, job["id"]) if isinstance(job.get("id"), int) else None
-        return there if seen is None else replace(there, fingerprints=seen.fingerprints)
+        return there if seen is None else replace(there, fingerprints=(*seen.fingerprints, *seen.further))
 
 
 def pipeline_status(
@@ -341,6 +341,7 @@ def _with_log(job: JobFacts, seen: FailedLog) -> JobFacts:
         job,
         analysis=seen.analysis,
         fingerprints=seen.fingerprints,
+        further_fingerprints=seen.further,
         text=seen.text(),
         only_runner_wrote=seen.only_runner_wrote and job.id > 0,  # a task elsewhere may have written each line itself
         likeliest=seen.likeliest,

@@ -93,6 +93,7 @@ class JobFacts:
         analysis: of the log; None if the log was not read.
         platform_blame: what GitLab, or whoever ran the job, says about its end.
         fingerprints: of the failures in it, the likeliest cause first.
+        further_fingerprints: of more failures in it, which only the target branch is compared with.
         text: the lines of that cause.
         in_green_log: whether those lines also occur in the log of a green run; None if no green log was read.
         target: None if it was not looked up whether the job runs on the target branch.
@@ -111,6 +112,7 @@ class JobFacts:
     analysis: EvidenceAnalysis | None = None
     platform_blame: Blame | None = None
     fingerprints: tuple[str, ...] = ()
+    further_fingerprints: tuple[str, ...] = ()
     text: str = ""
     tries: CommitTries = CommitTries()
     target: TargetHistory | None = None
@@ -306,7 +308,7 @@ def _rule_red_on_target(job: JobFacts, _: ChangedFiles) -> OriginSignal | None:
     if there.fingerprints is None or not job.fingerprints:
         text = f"It is red {where} too; whether in the same way is not known."
         return _signal("red-on-target", FailureOrigin.TARGET, _HINT, text, there.branch)
-    if set(job.fingerprints) <= set(there.fingerprints):
+    if {*job.fingerprints, *job.further_fingerprints} <= set(there.fingerprints):
         text = f"It fails in the same way {where}."
         return _signal("red-on-target-in-the-same-way", FailureOrigin.TARGET, _SAME_THERE, text, there.branch)
     if set(job.fingerprints) & set(there.fingerprints):
