@@ -270,6 +270,9 @@ def test_a_region_without_words_has_no_fingerprint(region: list[str]) -> None:
         'The command "make test" exited with 2.',
         "The command exited with 1.",
         "BUILD FAILED in 12s",
+        ":core:test FAILED",
+        "[ERROR] Please refer to dump files (if any exist) [date]-jvmRun[N].dump.",
+        'The command "mvn install -DskipTests=true" failed and exited with 1 during .',
     ],
 )
 def test_line_that_only_says_that_something_failed_identifies_nothing(line: str) -> None:
@@ -279,6 +282,15 @@ def test_line_that_only_says_that_something_failed_identifies_nothing(line: str)
 def test_silent_linter_is_known_by_its_command() -> None:
     one, other = (f'The command "{tool} README.md" exited with 1.' for tool in ("mdcheck", "linkwalker"))
     assert "" != compute_fingerprint([one]) != compute_fingerprint([other]) != ""
+
+
+def test_what_a_goal_of_maven_says_is_not_lost_behind_its_pointer_to_help() -> None:
+    """The same line ends with what all failures of Maven end with."""
+    said = "[ERROR] Failed to execute goal com.example:licences:2.3:check on project tank: "
+    ends = ("Some files lack a header -> [Help 1]", "Too many duplicates -> [Help 1]", "There are test failures.")
+    headers, duplicates, tests = (compute_fingerprint([said + end]) for end in ends)
+    assert "" != headers != duplicates != ""
+    assert tests == "" == compute_fingerprint(["[ERROR] -> [Help 1]"])
 
 
 FAILURES = {
@@ -367,4 +379,4 @@ def test_the_fingerprint_of_a_text_never_changes() -> None:
     told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}
     )
-    assert told.stdout.strip() == "d4d292250717842d"
+    assert told.stdout.strip() == "5f28921af63fcce7"

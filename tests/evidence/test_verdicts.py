@@ -205,6 +205,23 @@ def test_failed_test_that_the_change_touches_accuses_it_wherever_it_stands() -> 
     assert judge_job(facts, ("src/engine.c",)).origin is FailureOrigin.UNKNOWN
 
 
+def test_all_that_the_only_failed_test_says_accuses() -> None:
+    """With a second failed test it is not known whose the file is."""
+    blame = Blame(FailureClass.TEST, "a-rule", 0.9, "A sentence.")
+    first = Region((EvidenceLine(1, "E   assert 6 == 9"),), RegionKind.SUMMARY, blame, "f1", 2.0, "x")
+    second = Region((EvidenceLine(9, "  src/engine.c:3: thrust was lost"),), RegionKind.TRACE, blame, "f2", 1.0, "x")
+    named = "FAILED tests/test_wing.py::test_lift"
+
+    def judged(*more: str) -> JobJudgement:
+        text = "\n".join((first.excerpt, second.excerpt, named, *more))
+        return judge_job(
+            job(analysis=EvidenceAnalysis((first, second), blame, 99, 1000), text=text, target=GREEN), ("src/engine.c",)
+        )
+
+    assert judged().origin is FailureOrigin.CHANGE
+    assert judged("FAILED tests/test_tail.py::test_lift").origin is FailureOrigin.UNKNOWN
+
+
 def test_configuration_that_the_merge_request_does_not_touch_is_not_its_own() -> None:
     facts = job(analysis=analysed(FailureClass.CONFIGURATION), target=GREEN)
     assert judge_job(facts, ("src/engine.c",)).origin is FailureOrigin.UNKNOWN

@@ -225,15 +225,21 @@ def name_failed_test(line: str) -> str:
     return next(filter(None, found.groups()), "") if found is not None else ""
 
 
+def _failed_tests(text: str) -> dict[str, str]:
+    """Map the names of failed tests, as lines have them, to the class or module."""
+    names = filter(None, map(name_failed_test, text[:LOOK_TEXT_CHARS].split("\n")))
+    return {name: re.split(r"[./\\$]", name.removesuffix(".py"))[-1] for name in names}
+
+
+def count_failed_tests(text: str) -> int:
+    """Count the classes or modules of which a test failed."""
+    return len(set(_failed_tests(text).values()))
+
+
 def select_failed_tests(text: str) -> str:
     """Return the lines that name a failed test, or "" if tests of many classes or modules failed."""
-    lines: list[str] = []
-    names: set[str] = set()
-    for line in text[:LOOK_TEXT_CHARS].split("\n"):
-        if name := name_failed_test(line):
-            names.add(re.split(r"[./\\$]", name.removesuffix(".py"))[-1])
-            lines.append(name)
-    return "\n".join(lines) if len(names) <= _FEW_TESTS else ""
+    names = _failed_tests(text)
+    return "\n".join(names) if len(set(names.values())) <= _FEW_TESTS else ""
 
 
 def find_failed_test_file(text: str, changed: Iterable[str]) -> str:

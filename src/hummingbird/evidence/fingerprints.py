@@ -181,7 +181,7 @@ def _is_random(part: str, numbers: list[str]) -> bool:
     return len(part) >= 8 and len(numbers) >= 2 and sum(map(len, numbers)) * 10 >= len(part) * 3
 
 
-_RULES_VERSION = b"words 3"  # part of every fingerprint, so that changed rules give no false matches
+_RULES_VERSION = b"words 4"  # part of every fingerprint, so that changed rules give no false matches
 _ENOUGH_WORDS = 2  # telling words; with fewer, the lines around are needed to tell failures apart
 _ENOUGH_PLACED_WORDS = 4
 
@@ -204,13 +204,15 @@ _FRAME = re.compile(
 )
 # What tools add after any failure. Another run of the same failure may end a line earlier.
 _AFTERMATH = re.compile(
-    r"travis_(?:time|fold):|\] error [0-9]|recipe for target |-> \[help|see (?:the )?full |full log|complete log"
+    r"travis_(?:time|fold):|\] error [0-9]|recipe for target |^\W*(?:error\W+)?(?:-> )?\[help"
+    r"|see (?:the )?full |full log|complete log"
     r"|exited with|command failed|failed with (?:exit|status)|completed with exit|job failed|build failed|aborted!"
-    r"|re-run maven|^> task \S+ failed|execution failed for task|build failed with an exception|build failure$"
+    r"|re-run maven|^(?:> task )?:[\w:.-]+ failed$|execution failed for task|build failed with an exception"
+    r"|build failure$|please refer to (?:\S+ for the individual|dump files)"
     r"|✖ [0-9]+ problems?\b"
-    r"|there (?:are|were) (?:test failures|failing tests)|please refer to \S+ for the individual|^\W*what went wrong:"
+    r"|there (?:are|were) (?:test failures|failing tests)|^\W*what went wrong:"
     r"|failed to execute goal .*(?:compilation failure|there (?:are|were) test failures)|^\W*the command .* failed"
-    r"|for more information about the errors|full stack trace of|after correcting the problems|\[help [0-9]\]"
+    r"|for more information about the errors|full stack trace of|after correcting the problems"
     r"|^\W*(?:error\W+)?mvn <|see \S+ (?:log|report)\b"
     r"|^\W*(?:issues?|problems?|synopsis|errors?|failures?|error report)\W*$"
     r"|test failed, to rerun|^\W*npm err(?:!|or) (?:code elifecycle|errno|test failed|lifecycle|this is probably not)"
@@ -227,6 +229,7 @@ _NAMES_TEST = re.compile(
 )
 # Of a command with a purpose of its own that prints nothing, such as a linter, its name is all there is.
 _NAMED_COMMAND = re.compile(r"(?:^|0k|m)the command [\"'](.{1,200})[\"'] (?:failed and )?exited with")
+_OPTION = re.compile(r"(?<=\s)-\S+")
 _ANY_COMMAND = _word_set(
     "0 1 2 all ant b bash bin build bundle cargo check ci clean cmake composer coverage cov cte"
     "st d dotnet e eval exec f fi full "
@@ -239,7 +242,10 @@ _ANY_COMMAND = _word_set(
 )
 # Says in one line what is wrong and where: `file.c:12: message`, or what pytest shows of an assertion.
 _PLACED = re.compile(r"[\w)\]]\.\w{1,8}['\"]?[:(\[]\[?[0-9]+[,:\])0-9]*.*\w{3}|[eE]  +\S")
-_CHATTER = re.compile(r"\W*(?:info|debug|trace|notice)\b")
+_CHATTER = re.compile(
+    r"\W*(?:info|debug|trace|notice)\b|(?:finished )?generating (?:html )?test |stopped \d+ compiler daemon"
+    r"|:\S+ \(thread\[.*\) completed\. took"
+)
 _ITEM = re.compile(r"\s+\S|[-*•] ")
 _COMMONPLACE_WORDS = (
     "a above all an and are as at be but by can code command completed debug details did do does elapsed err error "
@@ -331,7 +337,8 @@ def _line_weight(line: str, said: list[str]) -> _LineWeight:
         return _LineWeight.IDLE
     low = line.lower()
     if command := _NAMED_COMMAND.search(low):
-        return _LineWeight.COMMAND if set(_WORD.findall(command[1])) - _ANY_COMMAND else _LineWeight.IDLE
+        named = _OPTION.sub("", command[1])
+        return _LineWeight.COMMAND if set(_WORD.findall(named)) - _ANY_COMMAND else _LineWeight.IDLE
     if _AFTERMATH.search(low):
         return _LineWeight.IDLE
     if _FRAME.match(line):

@@ -33,6 +33,7 @@ from hummingbird.core.verdicts import (
     VerdictReason,
 )
 from hummingbird.evidence.changed_files import (
+    count_failed_tests,
     find_failed_test_file,
     find_named_file,
     find_tested_file,
@@ -160,6 +161,7 @@ _ASIDE = 2.0  # by how much less than the best one a region stands out that only
 # Regions beside the best one that name the files that are wrong. Where several tests fail, each names its own file, so
 # that almost any change to a test would be blamed.
 _NAMING_KINDS = (RegionKind.COMPILER, RegionKind.LINT, RegionKind.DEPENDENCY)
+_TEST_KINDS = (RegionKind.TEST, RegionKind.TRACE, RegionKind.SUMMARY)  # name files if a single test failed
 _PLACED = (RegionKind.COMPILER, RegionKind.LINT)  # these name a file because that file is wrong
 # In this order: a machine that breaks is also red on the target branch, and passes another time.
 _NOT_OURS = (FailureOrigin.INFRASTRUCTURE, FailureOrigin.FLAKY, FailureOrigin.TARGET)
@@ -413,10 +415,11 @@ def _leading_text(job: JobFacts) -> str:
     """Return the text without the regions that only hint at a file: those beside the best one, with few exceptions."""
     regions = job.analysis.regions if job.analysis is not None else ()
     best = next((region for region in regions if has_telling_line([line.text for line in region.lines])), None)
+    naming = (*_NAMING_KINDS, *_TEST_KINDS) if count_failed_tests(job.text) == 1 else _NAMING_KINDS
     leading: set[str] = set()
     aside: set[str] = set()
     for region in regions:
-        near = best is not None and best.score - region.score < _ASIDE and region.kind in _NAMING_KINDS
+        near = best is not None and best.score - region.score < _ASIDE and region.kind in naming
         (leading if region is best or region is regions[0] or near else aside).update(
             line.text for line in region.lines
         )

@@ -162,9 +162,12 @@ async def test_testing_farm_results_are_read_down_to_the_log_of_a_failed_test() 
 
 
 async def test_one_log_behind_a_search_and_a_range_is_investigated_too() -> None:
-    """The example that comes with Hummingbird: a TLS handshake that timed out in the middle of a Go test."""
+    """The example that comes with Hummingbird: a TLS handshake that timed out in the middle of a Go test.
+
+    A test may print anything, so the report is not sure, and reads more.
+    """
     played = await play(ORDER % "s", log_tools(CASE / "job.log"), system=INSTRUCTIONS)
-    assert "**Verdict: infrastructure** (fairly sure), in `e2e tests, windows`" in played.text
+    assert "**Verdict: infrastructure** (not sure), in `e2e tests, windows`" in played.text
     assert "net/http: TLS handshake timeout" in played.text
-    assert played.started == ["search_log", "read_log"]
+    assert played.started == ["search_log", "read_log", "read_log"]
     assert played.refused == []

@@ -115,6 +115,7 @@ CODE_RULES = (
             r"warnings being treated as errors",
             r"-werror=[\w-]+\]",
             r"no warnings can be incurred and -werror",
+            r"warnings found and -werror",
             r"found warnings and .*(?:strict|deny)",
         ),
         words="deny implied lint warnings werror",

@@ -45,6 +45,7 @@ GATE_RULES = (
             r"no copyright and licensing information",
             r"missing (?:the |a )?(?:license|licence|copyright) (?:header|notice)",
             r"(?:with|have) unapproved licenses?",
+            r"files do not have the expected license",
             r"(?:incompatible|forbidden|disallowed|denied) licen[cs]e",
         ),
         words="copyright license licence licenses unapproved",
