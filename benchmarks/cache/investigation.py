@@ -13,11 +13,12 @@ from typing import Any
 from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.core.journal import ModelCalled, NoticeShown
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.models.registry import ModelRegistry
 from hummingbird.storage.journals import MemoryJournal
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Part, Script, Turn
 from tests.standins.vendors.server import VendorLab

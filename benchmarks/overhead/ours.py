@@ -9,12 +9,13 @@ from benchmarks.overhead.meter import Meter
 from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.app.console import SystemClock
 from hummingbird.core.protocols.sessions import Journal
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.models.registry import ModelRegistry
 from hummingbird.storage.journals import FileJournal
+from tests.standins.function_tool import FunctionTool
 
 
 async def converse(meter: Meter, journal: Journal) -> str:

@@ -18,7 +18,7 @@ from benchmarks.overhead import dialogue
 from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.app.console import SystemClock
 from hummingbird.core.journal import JournalEntry, dump_entry
 from hummingbird.core.protocols.sessions import Journal
@@ -26,6 +26,7 @@ from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.journals import FileJournal, MemoryJournal
 from hummingbird.storage.object_store import BucketObjectStore
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 Kept = Callable[[int], Awaitable[float]]  # turns → CPU seconds of that run

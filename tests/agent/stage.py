@@ -12,7 +12,7 @@ import msgspec
 from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.core.conversation import Conversation
 from hummingbird.core.events import RunEvent, RunOutcome
 from hummingbird.core.journal import (
@@ -39,6 +39,7 @@ from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.core.usage import TokenUsage
 from hummingbird.storage.journals import MemoryJournal
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedClock, ScriptedModel
 
 Kind = TypeVar("Kind", bound=JournalEntry)

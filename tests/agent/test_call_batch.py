@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.call_batch import _is_outside_interrupt
+from hummingbird.agent.interrupts import is_outside_interrupt
 from hummingbird.core.errors import MissingSetting
 from hummingbird.core.journal import ToolFinished, ToolOutcome, ToolStarted
 from hummingbird.core.limits import CONCURRENT_TOOLS
@@ -331,6 +331,6 @@ async def test_whatever_a_tool_returns_becomes_a_bounded_result(output: Any, out
 
 async def test_keyboard_interrupt_is_not_the_tools_to_raise_into_a_result() -> None:
     """Ctrl-C in a terminal belongs to whoever runs the loop."""
-    assert _is_outside_interrupt(KeyboardInterrupt())
-    assert not _is_outside_interrupt(SystemExit())
-    assert not _is_outside_interrupt(asyncio.CancelledError())
+    assert is_outside_interrupt(KeyboardInterrupt())
+    assert not is_outside_interrupt(SystemExit())
+    assert not is_outside_interrupt(asyncio.CancelledError())

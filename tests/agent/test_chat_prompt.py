@@ -26,8 +26,9 @@ from hummingbird.agent.tools.chat_tools import MEMORY_SPEC as MEMORY
 from hummingbird.agent.tools.chat_tools import SKILL_SPEC as SKILL
 from hummingbird.agent.tools.chat_tools import TODO_SPEC as TODO
 from hummingbird.agent.tools.recall import SPEC as RECALL
-from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.core.limits import MEMORY_CHARS, USER_CHARS
+from tests.standins.function_tool import FunctionTool
 
 FULL = PromptParts(
     personality="Speak like a sailor.",

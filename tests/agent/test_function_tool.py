@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.protocols.tools import ToolContext
 from hummingbird.core.tool_spec import ToolSpec
+from tests.standins.function_tool import FunctionTool
 
 SPEC = ToolSpec("it", "Does it.", {"type": "object"})
 CONTEXT = ToolContext("session", "call", extras={"k": "v"})

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.tools.preview import HeadTailPreview, clip_bytes, create_head_tail_preview
+from hummingbird.agent.tools.preview import HeadTailPreview, clip_bytes
 from hummingbird.core.limits import PREVIEW_BYTES
 
 LOG = b"".join(b"line number %d says something\n" % n for n in range(1, 5_001))
 
 
 def of(content: bytes, budget: int = PREVIEW_BYTES, size: int = 4_096) -> str:
-    preview = create_head_tail_preview("log")
+    preview = HeadTailPreview()
     for at in range(0, len(content), size):
         preview.feed(content[at : at + size])
     return preview.text(budget)

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hummingbird.agent.tools.registry import FunctionTool, Toolbox, select_tools
+from hummingbird.agent.tools.registry import Toolbox, select_tools
 from hummingbird.core.errors import ModelMistake, ToolDefinitionError, UsageError
 from hummingbird.core.protocols.tools import ToolContext
 from hummingbird.core.tool_spec import ToolEffect, ToolSpec
 from tests.agent.stage import ANYTHING, CountingTool, stage, tool
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from hummingbird.agent.compaction import CompactEngine, WrapUpEngine
-from hummingbird.agent.tools.permission_gate import SessionPermissions
 from hummingbird.app.callbacks import Callbacks
 from hummingbird.app.plugins import load_context_engine
 from hummingbird.core.errors import UnknownModel, UsageError
@@ -125,16 +124,6 @@ def test_what_an_approval_says_is_what_holds(said: Any, runs: bool) -> None:
         agent.chat("go")
     assert (bool(ran), len(asked)) == (runs, 1)
     assert asked[0].tool == "look"
-
-
-def test_whoever_is_asked_already_is_asked() -> None:
-    """The callback is for agents that have nobody."""
-    given = SessionPermissions()
-    assert Callbacks().permissions_with_approval(given) is given
-    made = Callbacks(approval=lambda _: True).permissions_with_approval(given)
-    assert made is not None
-    assert made.asker is not None
-    assert Callbacks(approval=lambda _: False).permissions_with_approval(made) is made
 
 
 @pytest.mark.parametrize(("reply", "told"), [("left", "left"), ("", "")])

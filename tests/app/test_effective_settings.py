@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.app.console import SystemClock
 from hummingbird.app.gitlab_write import ForgeCache, write_token
 from hummingbird.app.model_choice import price_overrides
@@ -21,6 +20,7 @@ from hummingbird.sandboxes.registry import DEFAULT_IMAGE, SandboxOptions, Sandbo
 from hummingbird.service.protocols import InvestigationRequest
 from tests.app.conducting import MODEL, Stage, applied, configured, order, shell, staged
 from tests.sandboxes.kube import LabStage, beside, given_lab, given_lab_stage  # noqa: F401 - a fixture
+from tests.standins.function_tool import FunctionTool
 from tests.standins.vendors.script import Call, Fault, Turn
 
 EMPTY = {"type": "object", "properties": {}}

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from hummingbird import Agent, AgentConfig
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.agent.tools.results import fence_untrusted
 from hummingbird.app.session_bench import FairLock
 from hummingbird.core.errors import UsageError
@@ -22,6 +21,7 @@ from hummingbird.core.limits import JOURNAL_FORMAT
 from hummingbird.core.protocols.tools import Tool, ToolContext
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.storage.journals import FileJournal
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab

@@ -7,13 +7,13 @@ import pytest
 
 from hummingbird import Agent, AgentConfig
 from hummingbird.agent.tools.permission_gate import SessionPermissions
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import ToolDecided, ToolFinished
 from hummingbird.core.permissions import PermissionAction, PermissionRule
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.sandboxes.registry import SandboxOptions
 from hummingbird.storage.journals import FileJournal
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Script, Turn
 from tests.standins.vendors.server import VendorLab

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.app.session_holder import OpenSession, open_session
 from hummingbird.core.errors import (
     ArchiveUnusable,
@@ -27,6 +26,7 @@ from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.folder_sessions import FolderSession, FolderSessionStore
 from hummingbird.storage.journals import FileJournal
 from tests.app.conducting import ShakyObjects, Stage, order, staged
+from tests.standins.function_tool import FunctionTool
 from tests.standins.vendors.script import Call, Turn
 
 OPENED = SessionOpened(session_id="session", system="Be brief.", format=JOURNAL_FORMAT)

@@ -5,10 +5,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.app.plugins import HOOKS_GROUP, TOOLS_GROUP, plugin_hooks, plugin_tools
 from hummingbird.core.errors import ToolDefinitionError
 from hummingbird.core.tool_spec import ToolSpec
+from tests.standins.function_tool import FunctionTool
 
 SPEC = ToolSpec("look", "Looks.", {"type": "object"})
 ONE = FunctionTool(SPEC, lambda: "x")

@@ -20,10 +20,10 @@ from hummingbird import (
     UsageError,
     tool,
 )
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.protocols.tools import DenyCall
 from hummingbird.core.tool_spec import ToolSpec
 from tests.app.test_library import agent_on
+from tests.standins.function_tool import FunctionTool
 from tests.standins.vendors.script import Call, Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab
 

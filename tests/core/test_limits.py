@@ -137,10 +137,8 @@ def test_a_signature_is_no_longer_good_than_a_replay_is_remembered() -> None:
     assert limits.EVENTS_HELD_BYTES >= 2 * limits.EVENT_BYTES > limits.QUEUE_BODY_BYTES
 
 
-def test_a_finding_is_short_enough_to_be_parsed_before_it_is_posted() -> None:
-    """And all of them together fit into the note that lists them."""
+def test_all_findings_together_fit_into_the_note_that_lists_them() -> None:
     one = limits.FINDING_CHARS + limits.SUGGESTION_CHARS + limits.FINDING_PATH_CHARS
-    assert one < limits.NOTE_PARSED_CHARS
     assert limits.FINDINGS * one < limits.NOTE_CHARS
 
 

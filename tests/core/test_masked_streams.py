@@ -1,6 +1,6 @@
 """Credentials are masked in streams, wherever a chunk ends."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hummingbird.core import limits
 from hummingbird.core.limits import ADDRESS_BYTES, MASKING_HELD_BYTES, SECRET_CHARS, SECRET_SPREAD_BYTES
-from hummingbird.core.masking import MASK, MaskedStream, Secrets, mask_chunks
+from hummingbird.core.masking import MASK, MaskedStream, Secrets
 from tests.thoroughly import ALL, also
 
 KEY = "k3y-of-no-known-shape"
@@ -260,34 +260,6 @@ def test_it_does_not_matter_where_an_address_of_the_longest_kind_is_split(less: 
     for place in (*range(8), *range(ADDRESS_BYTES - 12, len(raw))):
         stream = SECRETS.open_stream()
         assert stream.feed(raw[:place]) + stream.feed(raw[place:]) + stream.end() == whole
-
-
-async def test_chunks_are_masked_as_they_come_and_empty_ones_left_out() -> None:
-    seen: list[bytes] = []
-
-    async def source() -> AsyncIterator[bytes]:
-        for chunk in (b"one ", KEY[:5].encode(), KEY[5:].encode(), b"! two ", KEY[:7].encode()):
-            yield chunk
-            seen.append(chunk)
-
-    shown = [(chunk, len(seen)) async for chunk in mask_chunks(source(), SECRETS)]
-    assert shown == [(b"one ", 0), (f"{MASK}! two ".encode(), 3), (KEY[:7].encode(), 5)]
-
-
-async def test_of_a_stream_that_breaks_off_what_was_held_back_is_never_shown() -> None:
-    async def source() -> AsyncIterator[bytes]:
-        yield b"one "
-        yield KEY[:-1].encode()
-        raise ConnectionResetError
-
-    async def listened() -> None:
-        async for chunk in mask_chunks(source(), SECRETS):
-            shown.append(chunk)  # noqa: PERF401  # what came before the error is what is tested
-
-    shown: list[bytes] = []
-    with pytest.raises(ConnectionResetError):
-        await listened()
-    assert shown == [b"one "]
 
 
 def test_two_streams_of_the_same_secrets_know_nothing_of_each_other() -> None:

@@ -13,11 +13,12 @@ from pathlib import Path
 from hummingbird.agent.budget import RunLimits
 from hummingbird.agent.loop import AgentLoop
 from hummingbird.agent.loop_config import LoopConfig
-from hummingbird.agent.tools.registry import FunctionTool, Toolbox
+from hummingbird.agent.tools.registry import Toolbox
 from hummingbird.core.events import EntryRecorded, RunEvent, RunOutcome
 from hummingbird.core.journal import ModelAnswered
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.storage.journals import FileJournal
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedClock, ScriptedModel, ScriptLine, text_reply, tool_call_reply
 
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}

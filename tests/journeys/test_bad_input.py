@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from hummingbird import Agent, AgentConfig
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.conversation import Conversation
 from hummingbird.core.errors import MissingSetting, OperatorError, ToolDefinitionError, UnknownModel, UsageError
 from hummingbird.core.journal import HistoryImported, JournalEntry, ModelFailed
 from hummingbird.core.messages import find_problems
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.storage.journals import FileJournal
+from tests.standins.function_tool import FunctionTool
 from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab

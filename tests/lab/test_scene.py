@@ -12,9 +12,9 @@ import pytest
 from hummingbird.lab.case import CASES_FOLDER, case_names, find_case
 from hummingbird.lab.gitlab.webhook_delivery import webhook_sender
 from hummingbird.lab.http_server import open_listener
-from hummingbird.lab.kubernetes_api import access
 from hummingbird.lab.scene import SERVER_NAMES, Scene
 from tests.lab.ports import free_row
+from tests.standins.kubernetes import kubeconfig
 
 KONFLUX = "konflux-build-and-test"
 EVENTS = {"pipeline": "Pipeline Hook", "merge_request": "Merge Request Hook", "note": "Note Hook"}
@@ -100,9 +100,9 @@ def test_the_servers_name_each_others_served_addresses(konflux: Scene) -> None:
 def test_kubeconfig_files_lead_to_the_cluster_and_are_private(konflux: Scene, tmp_path: Path) -> None:
     ours, theirs = konflux.write_kubeconfig(tmp_path / "ours"), konflux.write_kubectl_config(tmp_path / "theirs")
     assert {each.stat().st_mode & 0o777 for each in (ours, theirs)} == {0o600}
-    wanted = access.ClusterEndpoint(konflux.url("konflux"), konflux.konflux_token, konflux.worlds.konflux.namespace)
-    assert access.read_kubeconfig(ours) == wanted
-    carrying = access.read_kubeconfig(theirs)
+    wanted = kubeconfig.ClusterEndpoint(konflux.url("konflux"), konflux.konflux_token, konflux.worlds.konflux.namespace)
+    assert kubeconfig.read_kubeconfig(ours) == wanted
+    carrying = kubeconfig.read_kubeconfig(theirs)
     assert (carrying.token, carrying.namespace) == (wanted.token, wanted.namespace)
     path = f"/apis/tekton.dev/v1/namespaces/{carrying.namespace}/pipelineruns"
     assert httpx2.get(carrying.server + path).status_code == 200

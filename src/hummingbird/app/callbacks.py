@@ -7,10 +7,9 @@ that is logged and stands among the warnings of the run's result.
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hummingbird.agent.tools.permission_gate import SessionPermissions
 from hummingbird.core.errors import UsageError, describe_error
 from hummingbird.core.events import CallDelta, EntryRecorded, ReasoningDelta, RunEvent, TextDelta, ToolProgress
 from hummingbird.core.journal import (
@@ -93,12 +92,6 @@ class Callbacks:
     @property
     def clarifier(self) -> "CallbackClarifier | None":
         return None if self.clarify is None else CallbackClarifier(self.clarify)
-
-    def permissions_with_approval(self, given: SessionPermissions | None) -> SessionPermissions | None:
-        """Return the permissions with `approval` as the asker, unless they have one already."""
-        if self.approval is None or (given is not None and given.asker is not None):
-            return given
-        return replace(given or SessionPermissions(), asker=CallbackAsker(self.approval))
 
     def observers(self) -> list[tuple[str, RunObserver]]:
         """Return an observer for each callback by its name, so that one that fails does not stop the others."""

@@ -73,9 +73,7 @@ from hummingbird.service.protocols import (
     FailedOrder,
     InvestigationRequest,
     InvestigationResult,
-    Investigator,
     RetryLater,
-    RuleInput,
     Skipped,
 )
 from hummingbird.service.publisher import ResultPublisher
@@ -111,15 +109,13 @@ class PostingRunner:
         self._places, self._patience = state_paths(settings, parts.environment).create_folders(), BucketCircuitBreaker()
         self.sessions = session_store(self._places, settings, parts.clock.now)
         self._investigator = _RecordingInvestigator(
-            AgentInvestigator(
-                self.sessions,
-                parts.environment,
-                spending=spending_ledger(self._places, settings, parts.clock.now, self._patience),
-                chosen=parts.chosen,
-                clock=parts.clock,
-                watchers=watch_every_run(parts.on_event),
-                memory=self._places.state,
-            )
+            self.sessions,
+            parts.environment,
+            spending=spending_ledger(self._places, settings, parts.clock.now, self._patience),
+            chosen=parts.chosen,
+            clock=parts.clock,
+            watchers=watch_every_run(parts.on_event),
+            memory=self._places.state,
         )
 
     async def orders_from_webhook(self, body: bytes, model: str) -> Sequence[OrderRequest] | NothingToRun:
@@ -182,7 +178,7 @@ class PostingRunner:
 
     def _create_run_stage(self) -> RunStage:
         clock = self._parts.clock
-        self._investigator.reset()
+        self._investigator.result = None
         there = (self._places, self._parts.configuration.settings, self._patience)
         known, opinions = KnownFailureTracker(failure_ledger(*there), clock), VoteTracker(vote_ledger(*there), clock)
         return RunStage(
@@ -213,32 +209,13 @@ def _add_thread(order: WorkOrder, threads: Sequence[MergeRequestThread]) -> Work
     return order
 
 
-class _RecordingInvestigator:
-    """An `Investigator` that remembers the result of the last order."""
+class _RecordingInvestigator(AgentInvestigator):
+    """An investigator that remembers the result of the last order."""
 
-    def __init__(self, investigator: Investigator) -> None:
-        self._investigator = investigator
-        self.result: InvestigationResult | None = None
-
-    def reset(self) -> None:
-        self.result = None
-
-    async def has_session(self, order: WorkOrder) -> bool:
-        return await self._investigator.has_session(order)
-
-    async def gather_facts(
-        self,
-        order: WorkOrder,
-        configuration: Configuration,
-        applied: ResolvedWorkflow,
-        target_branch: str,
-        *,
-        bot_ids: frozenset[int] = frozenset(),
-    ) -> RuleInput:
-        return await self._investigator.gather_facts(order, configuration, applied, target_branch, bot_ids=bot_ids)
+    result: InvestigationResult | None = None
 
     async def investigate(self, request: InvestigationRequest) -> InvestigationResult:
-        self.result = await self._investigator.investigate(request)
+        self.result = await super().investigate(request)
         return self.result
 
 

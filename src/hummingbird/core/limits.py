@@ -305,8 +305,6 @@ QUEUE_LISTING_S = 30  # how long dead letters are held while somebody looks at t
 
 # Sanitising notes
 NOTE_CHARS = 1_000_000  # GitLab's maximum
-NOTE_PARSED_CHARS = 32 * 1024  # of Markdown; the parser is slow, and a longer note is sanitised without it
-NOTE_ROUNDS = 6  # rounds of rewriting, before a note is posted as one block of code
 
 # Writing to GitLab
 FORGE_CONNECT_S = 10.0

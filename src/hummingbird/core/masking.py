@@ -8,7 +8,7 @@ Everything here works on bytes: UTF-8 that is cut anywhere, and bytes that are n
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -326,16 +326,6 @@ def _mask_whole(text: str, stream: MaskedStream) -> str:
     raw = text.encode("utf-8", "surrogatepass")
     masked = stream.end(raw)
     return text if masked == raw else masked.decode("utf-8", "surrogatepass")
-
-
-async def mask_chunks(chunks: AsyncIterable[bytes], secrets: Secrets) -> AsyncIterator[bytes]:
-    """Yield the chunks with all secrets masked. If `chunks` raises, the bytes held back are never shown."""
-    stream = secrets.open_stream()
-    async for chunk in chunks:
-        if shown := stream.feed(chunk):
-            yield shown
-    if shown := stream.end():
-        yield shown
 
 
 def _split_value(value: str) -> Iterator[str]:

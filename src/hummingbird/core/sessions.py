@@ -92,7 +92,6 @@ CONTEXT = "context.json"
 TRANSCRIPT = "transcript.md"
 ARCHIVE = "sandbox.tar.gz"
 METADATA = "metadata.json"
-FILES_BESIDE_JOURNAL = (CONTEXT, TRANSCRIPT, ARCHIVE, METADATA)
 
 
 def is_session_id(name: str) -> bool:

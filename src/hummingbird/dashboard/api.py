@@ -5,7 +5,6 @@ and the document come from there. Every text is masked as on the pages; it is no
 """
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from starlette.responses import Response
 
 from hummingbird.core.errors import UsageError
 from hummingbird.core.journal import JournalEntry
+from hummingbird.core.json_codec import decode_json
 from hummingbird.core.protocols.run_figures import AnswerTimes, OriginCount, RunQuery, SeenPipeline, SpendingGroup
 from hummingbird.core.sessions import FailedJob, SessionSummary, is_session_id, summarise_session
 from hummingbird.core.text import replace_surrogates
@@ -554,8 +554,8 @@ def _read_cursor(cursor: str, *kinds: type) -> Sequence[Any] | None:
     if not cursor:
         return None
     try:
-        parts = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, RecursionError):
+        parts = decode_json(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+    except ValueError:  # of Base64, or of JSON
         parts = None
     if not isinstance(parts, list) or [type(one) for one in parts] != list(kinds):
         raise BadApiRequest("The parameter cursor is not one that a page before has given.")

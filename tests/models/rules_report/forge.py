@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.protocols.tools import ByteStream, Tool
 from hummingbird.core.tool_spec import ToolSpec
+from tests.standins.function_tool import FunctionTool
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.errors import ArgumentsInvalid
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.tool_spec import ToolSpec
 from hummingbird.lab.case import find_case
+from tests.standins.function_tool import FunctionTool
 
 CASE = find_case("registry-timeout").folder
 ORDER = '{"project":"hashicorp/terraform","job":"e2e tests, windows","log":"job.log","session_id":"%s"}'

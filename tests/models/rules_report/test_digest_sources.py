@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.tool_spec import ToolSpec
 from tests.models.rules_report.forge import Forge, listed
 from tests.models.rules_report.one_log import CASE, INSTRUCTIONS, ORDER, log_tools
 from tests.models.rules_report.play import play
 from tests.models.rules_report.samples import COMPILE, NETWORK, TEST, log
+from tests.standins.function_tool import FunctionTool
 
 SHA = "a1" * 20
 

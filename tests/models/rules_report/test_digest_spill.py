@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.agent.tools.preview import create_head_tail_preview
+from hummingbird.agent.tools.preview import HeadTailPreview
 from hummingbird.agent.tools.sandbox_tools import SandboxToolset, create_sandbox_tools
 from hummingbird.core.journal import ToolStarted
 from hummingbird.core.limits import CONCURRENT_TOOLS, DIGEST_LOGS, MAX_INLINE_BYTES
@@ -42,7 +42,7 @@ def commands(played: Played) -> list[str]:
 async def test_it_searches_the_file_when_the_preview_does_not_show_why(sample: str, verdict: str) -> None:
     """The failure stands in the middle: head and tail of the log, which is all the preview has, do not hold it."""
     forge = Forge([listed(901, "build")], {901: long_log(sample, "engine")})
-    played = await played_on_a_bench(forge, previews=create_head_tail_preview)
+    played = await played_on_a_bench(forge, previews=lambda _: HeadTailPreview())
     assert played.text.split("\n")[2].startswith(f"**Verdict: {verdict}**")
     assert forge.shape.count("log") == 1
     assert len(commands(played)) == 2

@@ -8,18 +8,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hummingbird.lab.kubernetes_api.access import (
-    FieldFault,
-    Raw,
-    bad_request_error,
-    field_forbidden,
-    field_invalid,
-    field_not_supported,
-    field_required,
-    invalid_error,
-)
+from hummingbird.lab.kubernetes_api.access import FieldFault, Raw, bad_request_error, field_invalid, invalid_error
 from hummingbird.lab.kubernetes_api.resources import LabelSelector
 from tests.standins.kubernetes import shapes
+from tests.standins.kubernetes.api_errors import field_forbidden, field_not_supported, field_required
 from tests.standins.kubernetes.names import metadata_faults
 from tests.standins.kubernetes.pods import spec_faults
 

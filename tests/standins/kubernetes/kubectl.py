@@ -31,9 +31,8 @@ from wsproto.events import (
 )
 from wsproto.utilities import RemoteProtocolError
 
-from hummingbird.lab.kubernetes_api import access
 from hummingbird.lab.kubernetes_api.access import Raw
-from tests.standins.kubernetes import channels
+from tests.standins.kubernetes import channels, kubeconfig
 
 _CHUNK = 32 * 1024
 _OUTLETS = {channels.STDOUT: 1, channels.STDERR: 2}
@@ -62,7 +61,7 @@ def _from_server(status: Raw) -> Failed:
 
 
 class Server:
-    def __init__(self, access: access.ClusterEndpoint) -> None:
+    def __init__(self, access: kubeconfig.ClusterEndpoint) -> None:
         self.address: SplitResult = urlsplit(access.server)
         self.headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
 
@@ -189,8 +188,8 @@ def _exit_code(status: Raw) -> int:
 
 def execute(options: argparse.Namespace, command: list[str]) -> int:
     try:
-        cluster_access = access.read_kubeconfig(access.kubeconfig_path(options.kubeconfig), options.context)
-    except access.KubeconfigUnusable as unusable:
+        cluster_access = kubeconfig.read_kubeconfig(kubeconfig.kubeconfig_path(options.kubeconfig), options.context)
+    except kubeconfig.KubeconfigUnusable as unusable:
         raise Failed(f"error: {unusable}") from unusable
     server = Server(cluster_access)
     name = options.pod.removeprefix("pods/").removeprefix("pod/")

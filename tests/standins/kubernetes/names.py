@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from hummingbird.lab.kubernetes_api.access import FieldFault, Raw, field_invalid, field_required
+from hummingbird.lab.kubernetes_api.access import FieldFault, Raw, field_invalid
+from tests.standins.kubernetes.api_errors import field_required
 
 _LABEL_1123 = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -7,7 +7,8 @@ the stand-in knows no merge keys.
 import copy
 from typing import Any
 
-from hummingbird.lab.kubernetes_api.access import ApiStatusError, Raw, bad_request_error, media_type_error
+from hummingbird.lab.kubernetes_api.access import ApiStatusError, Raw, bad_request_error
+from tests.standins.kubernetes.api_errors import media_type_error
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hummingbird.lab.kubernetes_api.access import Raw, bad_request_error, conflict_error, forbidden_error
+from hummingbird.lab.kubernetes_api.access import Raw, bad_request_error, forbidden_error
 from tests.standins.kubernetes import pod_security, pods
+from tests.standins.kubernetes.api_errors import conflict_error
 from tests.standins.kubernetes.patches import patched
 from tests.standins.kubernetes.store import Key, Store, timestamp
 

@@ -9,14 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hummingbird.lab.kubernetes_api.access import (
-    GROUPS,
-    ApiStatusError,
-    Raw,
-    already_exists_error,
-    conflict_error,
-    not_found_error,
-)
+from hummingbird.lab.kubernetes_api.access import GROUPS, ApiStatusError, Raw, not_found_error
+from tests.standins.kubernetes.api_errors import already_exists_error, conflict_error
 
 KINDS = {"namespaces": "Namespace", "pods": "Pod", "deployments": "Deployment", "replicasets": "ReplicaSet"}
 

@@ -101,9 +101,6 @@ async def _await_task(task: "asyncio.Task[T]") -> T:
     return await task
 
 
-_is_outside_interrupt = is_outside_interrupt
-
-
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """The text that the model reads about a call, and how the call went."""
@@ -234,7 +231,7 @@ class ToolCallBatch:
                 return verdict
             return DenyCall(f"the hook {hook.name} gave no verdict but {type(verdict).__name__}")
         except BaseException as error:  # border: a hook is somebody's code; one that crashes denies
-            if _is_outside_interrupt(error):
+            if is_outside_interrupt(error):
                 raise
             return DenyCall(f"the hook {hook.name} failed ({shorten_line(describe_error(error), 200)})")
 
@@ -309,7 +306,7 @@ class ToolCallBatch:
             text = await self.shape(spec, await plan.tool(plan.arguments, context))
             return CallResult(limit_text(text, self.shape.most_bytes), ToolOutcome.OK)
         except BaseException as error:  # border: a tool may raise anything, sys.exit() too; the model gets a result
-            if _is_outside_interrupt(error):
+            if is_outside_interrupt(error):
                 raise
             return CallResult(limit_text(tool_failure_text(spec, error)), ToolOutcome.ERROR)
 
@@ -360,7 +357,7 @@ class ToolCallBatch:
                 return text
             raise TypeError("a result is text")
         except BaseException as error:  # border: a hook is somebody's code; one that crashes denies
-            if _is_outside_interrupt(error):
+            if is_outside_interrupt(error):
                 raise
             return DenyCall(f"the hook {hook.name} failed on the result ({type(error).__name__})")
 

@@ -68,11 +68,6 @@ class HeadTailPreview:
         return clip_bytes("\n".join([*head.whole, *head.part, mark, *tail.part, *tail.whole]), budget)
 
 
-def create_head_tail_preview(_suffix: str) -> OutputPreview:
-    """Create a preview of the first and last lines, whatever the file's suffix."""
-    return HeadTailPreview()
-
-
 def clip_bytes(text: str, most_bytes: int) -> str:
     """Return as much of the beginning as fits, without half a character."""
     content = text.encode("utf-8", "replace")

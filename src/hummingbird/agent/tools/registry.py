@@ -2,21 +2,20 @@
 
 import asyncio
 import contextvars
-import inspect
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from hummingbird.core.errors import ArgumentsInvalid, ToolDefinitionError, UnknownTool, UsageError
 from hummingbird.core.json_codec import InvalidJson, decode_json
 from hummingbird.core.limits import TOOL_NAME_CHARS
-from hummingbird.core.protocols.tools import Tool, ToolContext, ToolOutput
+from hummingbird.core.protocols.tools import Tool
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.tool_spec import ToolDefinition, ToolSpec
 
@@ -218,39 +217,6 @@ def _normalise_name(name: str) -> str:
 
 
 T = TypeVar("T")
-ToolFunction: TypeAlias = Callable[..., ToolOutput | Awaitable[ToolOutput]]
-
-
-class FunctionTool:
-    """A tool made of a specification and a function, sync or async.
-
-    It calls `function(**arguments)`. A parameter named `context` that the schema does not have gets the ToolContext. A
-    sync function runs in a thread, so that it cannot block the loop; unlike an async one it cannot be stopped.
-    """
-
-    def __init__(self, spec: ToolSpec, function: ToolFunction, check: Callable[[], bool] | None = None) -> None:
-        self._spec = spec
-        self._function = function
-        self._check = check
-        schema: object = spec.schema  # a third party's schema is checked when the tool is offered, not here
-        known = schema.get("properties") if isinstance(schema, Mapping) else None
-        self._wants_context = "context" in inspect.signature(function).parameters and "context" not in (known or ())
-        self._blocking = not inspect.iscoroutinefunction(function)
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._spec
-
-    def is_available(self) -> bool:
-        return self._check is None or self._check()
-
-    async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-        given = {**arguments, "context": context} if self._wants_context else arguments
-        if self._blocking:
-            result = await run_in_thread(partial(self._function, **given))
-            return await result if inspect.isawaitable(result) else result
-        found = self._function(**given)
-        return await found if inspect.isawaitable(found) else found
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:

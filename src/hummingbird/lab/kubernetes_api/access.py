@@ -6,7 +6,6 @@ ones: each is a Status object. The kubeconfig files that lead a client here are 
 """
 
 import json
-import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -50,22 +49,9 @@ class FieldFault:
         return {"reason": self.reason, "message": self.sentence, "field": self.field}
 
 
-def field_required(field: str, sentence: str = "") -> FieldFault:
-    return FieldFault(field, "FieldValueRequired", f"Required value{f': {sentence}' if sentence else ''}")
-
-
 def field_invalid(field: str, value: object, sentence: str) -> FieldFault:
     shown = f'"{value}"' if isinstance(value, str) else str(value)
     return FieldFault(field, "FieldValueInvalid", f"Invalid value: {shown}: {sentence}")
-
-
-def field_forbidden(field: str, sentence: str) -> FieldFault:
-    return FieldFault(field, "FieldValueForbidden", f"Forbidden: {sentence}")
-
-
-def field_not_supported(field: str, value: object, allowed: list[str]) -> FieldFault:
-    words = ", ".join(f'"{each}"' for each in allowed)
-    return FieldFault(field, "FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {words}')
 
 
 def invalid_error(kind: str, name: str, faults: list[FieldFault]) -> ApiStatusError:
@@ -104,22 +90,6 @@ def no_such_path_error() -> ApiStatusError:
 
 def method_not_allowed_error() -> ApiStatusError:
     return ApiStatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-
-
-def already_exists_error(resource: str, name: str) -> ApiStatusError:
-    return ApiStatusError(409, "AlreadyExists", f'{resource} "{name}" already exists', {"name": name, "kind": resource})
-
-
-def conflict_error(resource: str, name: str, sentence: str = "") -> ApiStatusError:
-    why = sentence or "the object has been modified; please apply your changes to the latest version and try again"
-    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
-    return ApiStatusError(409, "Conflict", message, {"name": name, "kind": resource})
-
-
-def media_type_error(given: str, taken: tuple[str, ...]) -> ApiStatusError:
-    words = ", ".join(taken)
-    sentence = f"the body of the request was in an unknown format - accepted media types include: {words}"
-    return ApiStatusError(415, "UnsupportedMediaType", f"{sentence} (it was {given or 'not named'})")
 
 
 # Parse the method and path of a request into verb, resource and name, as the real API server does.
@@ -291,21 +261,6 @@ def _forbidden_error(user: str, ask: ApiRequest) -> ApiStatusError:
 CONTEXT = "lab"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEndpoint:
-    """Where a context points to, and with which token."""
-
-    server: str
-    token: str
-    namespace: str
-
-
-class KubeconfigUnusable(Exception):
-    """The kubeconfig cannot be used; the message is worded like kubectl's."""
-
-    pass
-
-
 def write_kubeconfig(path: Path, server: str, token: str, namespace: str | None = None) -> Path:
     """Write a kubeconfig with one context and return its path."""
     context = {"cluster": CONTEXT, "user": CONTEXT, **({"namespace": namespace} if namespace else {})}
@@ -321,31 +276,3 @@ def write_kubeconfig(path: Path, server: str, token: str, namespace: str | None 
     path.touch(mode=0o600)
     path.write_text(json.dumps(document, indent=2))
     return path
-
-
-def read_kubeconfig(path: Path, context: str = "") -> ClusterEndpoint:
-    """Read one context, by default the current one. Raises KubeconfigUnusable."""
-    try:
-        document = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise KubeconfigUnusable(f"stat {path}: no such file or directory") from None
-    except ValueError as problem:
-        raise KubeconfigUnusable(
-            f'error loading config file "{path}": this double reads JSON alone: {problem}'
-        ) from problem
-    wanted = context or document.get("current-context", "")
-    chosen = _find_item(document, "contexts", wanted).get("context")
-    if chosen is None:
-        raise KubeconfigUnusable(f'context "{wanted}" does not exist')
-    server = _find_item(document, "clusters", chosen["cluster"])["cluster"]["server"]
-    token = _find_item(document, "users", chosen["user"]).get("user", {}).get("token", "")
-    return ClusterEndpoint(server, token, chosen.get("namespace", ""))
-
-
-def kubeconfig_path(given: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the path to read: the flag, then KUBECONFIG, then kubectl's default."""
-    return Path(given or environment.get("KUBECONFIG", "").split(os.pathsep)[0] or Path.home() / ".kube" / "config")
-
-
-def _find_item(document: Any, kind: str, name: str) -> dict[str, Any]:
-    return next((each for each in document.get(kind) or [] if each.get("name") == name), {})
