@@ -5,6 +5,7 @@ All literals are searched at once in all lines; a pattern is tried only where it
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 
@@ -72,7 +73,9 @@ def marks_from_shape(text: str, raw: bytes) -> int:
     mark = _INDENTED if len(text) - len(body) > 1 or text[0] == "\t" else 0
     if b"\x1b" in raw or b"^[[" in raw:
         mark |= (_REDDISH if RED_CODE.search(raw) else 0) | (_GREENISH if GREEN_CODE.search(raw) else 0)
-    if ("." in text and _PLACE.search(text)) or ("line " in text and _LINE.search(text)):
+    if ((":" in text or "(" in text) and "." in text and _PLACE.search(text)) or (
+        "line " in text and _LINE.search(text)
+    ):
         mark |= _PLACED
         if not mark & _INDENTED and _LINT.match(text):
             mark |= _LINTED
@@ -135,15 +138,29 @@ MARKED_CHARS = 200  # of a line; what follows is rarely what the line is about
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
+@dataclass(slots=True)
+class _LiteralCues:
+    """What a literal says of its line: sorts that it gives, that it gives as a whole word, and that a test confirms."""
+
+    given: int = 0
+    as_word: int = 0
+    tests: list[tuple[int, Callable[[str], object]]] = field(default_factory=list)
+
+
 class _CueIndex:
     """The automaton over all literals, and the cues of each literal."""
 
     def __init__(self, cues: Sequence[LineCue]) -> None:
-        entries: dict[bytes, list[tuple[int, Callable[[str], object] | None, bool]]] = {}
+        entries: dict[bytes, _LiteralCues] = {}
         for cue in cues:
-            test = None if cue.pattern is None else cue.pattern.match if cue.is_anchored else cue.pattern.search
-            entries.setdefault(cue.literal.encode(), []).append((1 << cue.sort, test, cue.word))
-        self.entries = list(entries.values())
+            entry = entries.setdefault(cue.literal.encode(), _LiteralCues())
+            if cue.pattern is not None:
+                entry.tests.append((1 << cue.sort, cue.pattern.match if cue.is_anchored else cue.pattern.search))
+            elif cue.word:
+                entry.as_word |= 1 << cue.sort
+            else:
+                entry.given |= 1 << cue.sort
+        self.entries = [(entry.given, entry.as_word, entry.tests) for entry in entries.values()]
         self.automaton = BytesAhoCorasick(list(entries), implementation=Implementation.DFA)
 
 
@@ -160,16 +177,18 @@ def mark_lines(texts: Sequence[str], raws: Sequence[bytes]) -> list[int]:
     ends = list(accumulate(len(line) + 1 for line in lowered))
     whole = b"\n".join(lowered)
     book = _cue_index()
+    entries = book.entries
     at, end = 0, ends[0] if ends else 0
     for which, start, stop in book.automaton.find_matches_as_indexes(whole, overlapping=True):
         while stop > end:
             at += 1
             end = ends[at]
-        mark = found[at]
-        for sort, test, word in book.entries[which]:
-            if mark & sort or (word and not _is_whole_word(whole, start, stop)):
-                continue
-            if test is None or test(beginnings[at]):
+        given, as_word, tests = entries[which]
+        mark = found[at] | given
+        if as_word & ~mark and _is_whole_word(whole, start, stop):
+            mark |= as_word
+        for sort, test in tests:
+            if not mark & sort and test(beginnings[at]):
                 mark |= sort
         found[at] = mark
     return [

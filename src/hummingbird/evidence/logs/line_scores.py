@@ -8,14 +8,16 @@ over these features, and `compute_standing` raises lines that continue an error 
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from heapq import nlargest
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from math import log, log10
+from operator import add, or_
 
-from ahocorasick_rs import BytesAhoCorasick
+from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from hummingbird.evidence.logs.line_cues import SURE_WORDS, LineSort, sort_bits
 from hummingbird.evidence.logs.line_marks import mark_lines
@@ -53,8 +55,10 @@ _CALM_WORDS = (
     b"s: 0",
 )
 _LOUD_WORDS = (b"<<< ", b"FAILED", b"--- FAIL", b"failed on line", b"panicked", b" error: ")
+_SURE = tuple(word.encode() for word in SURE_WORDS)
 _BEGINNINGS = (b"FAIL", b"ERROR", b"FATAL", b"E  ")
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
+_NO_LETTERS_IN_LINE = _NO_LETTERS.replace(b"\n", b"")
 LEAD_COST = 0.8  # of the rank, for each time that e times as many lines of trouble begin alike
 LEAD_LETTERS = 5
 _STAMP_WORDS = 4  # of which one begins what a line says
@@ -119,12 +123,11 @@ def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int],
             rank -= 2
         ranked.append((rank, number))
     best = nlargest(MAX_READ_LINES, ranked)
+    text_ranks = _text_ranks([kept.lines[number][:300] for _, number in best])
     return [
-        number for _, number in sorted((-rank - _text_rank(kept.lines[number][:300]), number) for rank, number in best)
+        number
+        for _, number in sorted((-rank - more, number) for (rank, number), more in zip(best, text_ranks, strict=True))
     ]
-
-
-_SURE = re.compile("|".join(map(re.escape, SURE_WORDS)).encode())
 
 
 def count_leads(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, int]:
@@ -137,7 +140,8 @@ def count_leads(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, in
 def _leading_letters(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, bytes]:
     """Return how each suspicious line begins: its first word, or a few letters behind the log's prefix."""
     if prefix is None:
-        return {number: _first_letters(kept.lines[number][:NAMED_CHARS]) for number in kept.messages}
+        beginnings = [kept.lines[number][:NAMED_CHARS] for number in kept.messages]
+        return dict(zip(kept.messages, map(_first_letters, _without_colours(beginnings)), strict=True))
     heads = Counter(
         sum(map(str.isalpha, prefix.split(clean_log_line(kept.lines[number]))[0]))
         for number in list(kept.messages)[:: max(1, len(kept.messages) // PREFIX_SAMPLE)]
@@ -148,8 +152,6 @@ def _leading_letters(kept: CandidateLines, prefix: LinePrefix | None) -> dict[in
 
 def _first_letters(line: bytes) -> bytes:
     """Return the letters of the first word that is no stamp; nothing where there is none."""
-    if b"\x1b" in line or b"^[[" in line:
-        line = _COLOUR_CODES.sub(b"", line)
     for word in line.split(None, _STAMP_WORDS)[:_STAMP_WORDS]:
         letters = word.translate(None, _NO_LETTERS)
         if len(letters) > 1 and letters != b"TZ":
@@ -157,23 +159,44 @@ def _first_letters(line: bytes) -> bytes:
     return b""
 
 
-def _text_rank(line: bytes) -> float:
-    rank, lower = 0.0, line.lower()
-    if _SURE.search(lower):
-        return 4.0
-    for word in _CALM_WORDS:
-        if word in lower:
-            rank -= 1.5
-            break
-    if b"\x1b" in line or b"^[[" in line:
-        rank += 1.5 * (_RED.search(line) is not None)
-        line = _COLOUR_CODES.sub(b"", line)
-    if line.lstrip().startswith(_BEGINNINGS):
-        return rank + 1.75
-    for word in _LOUD_WORDS:
-        if word in line:
-            return rank + 1.75
-    return rank
+@cache
+def _word_automaton(words: tuple[bytes, ...]) -> BytesAhoCorasick:
+    return BytesAhoCorasick(list(words), implementation=Implementation.DFA)
+
+
+def _text_ranks(lines: Sequence[bytes]) -> list[float]:
+    """Rank each line by a few words in it, by how it begins and by its colour."""
+    plain = _without_colours(lines)
+    lower = [line.lower() for line in lines]
+    sure, calm = _lines_with(_SURE, lower), _lines_with(_CALM_WORDS, lower)
+    loud = _lines_with(_LOUD_WORDS, plain)
+    loud.update(at for at, line in enumerate(plain) if line.lstrip().startswith(_BEGINNINGS))
+    red = {
+        at
+        for at, (line, bare) in enumerate(zip(lines, plain, strict=True))
+        if len(line) != len(bare) and _RED.search(line) is not None
+    }
+    return [
+        4.0 if at in sure else 1.75 * (at in loud) + 1.5 * (at in red) - 1.5 * (at in calm) for at in range(len(lines))
+    ]
+
+
+def _lines_with(words: tuple[bytes, ...], lines: Sequence[bytes]) -> set[int]:
+    """Return which of the lines hold one of the words."""
+    found: set[int] = set()
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    at, end = 0, ends[0] if ends else 0
+    for _, _, stop in _word_automaton(words).find_matches_as_indexes(b"\n".join(lines), overlapping=True):
+        while stop > end:
+            at += 1
+            end = ends[at]
+        found.add(at)
+    return found
+
+
+def _without_colours(lines: Sequence[bytes]) -> Sequence[bytes]:
+    joined = b"\n".join(lines)
+    return _COLOUR_CODES.sub(b"", joined).split(b"\n") if b"\x1b" in joined or b"^[[" in joined else lines
 
 
 # Name, distance of the first line and of the last; lines before are negative.
@@ -235,8 +258,11 @@ def build_features(kept: CandidateLines, is_known: Callable[[str], bool] | None 
     known = _known_numbers(kept, is_known) if is_known is not None else frozenset()
     numbers = choose_line_numbers(kept, leads, known)
     raws = [kept.lines[number] for number in numbers]
-    texts = [clean_log_line(raw) for raw in raws]
-    bodies, found = _mark_bodies(texts, raws, prefix)
+    distinct = list(dict.fromkeys(raws))
+    cleaned = dict(zip(distinct, map(clean_log_line, distinct), strict=True))
+    texts = [cleaned[raw] for raw in raws]
+    marked = dict(zip(distinct, zip(*_mark_bodies(list(cleaned.values()), distinct, prefix), strict=True), strict=True))
+    bodies, found = [marked[raw][0] for raw in raws], [marked[raw][1] for raw in raws]
     shapes = [text.encode("utf-8", "replace") for text in bodies] if prefix is not None else raws
     where = _StepPositions.from_lines(kept, numbers)
     return LineFeatures(
@@ -257,7 +283,8 @@ def _line_costs(
     kept: CandidateLines, numbers: Sequence[int], leads: Mapping[int, int], found: Sequence[int]
 ) -> list[float]:
     """Return what each line loses for being like many others; one that is printed only for failures gains."""
-    shapes = Counter(map(_line_shape, kept.lines.values()))
+    shapes = dict(zip(kept.lines, _line_shapes(kept.lines.values()), strict=True))
+    times = Counter(shapes.values())
     costs = []
     for number, mark in zip(numbers, found, strict=True):
         if mark & _SURE_MARK:
@@ -266,16 +293,20 @@ def _line_costs(
             many = leads.get(number, 0)
             costs.append(0.0 if many <= MANY_LEADS or mark & _HEAD else MANY_COST * log(many / MANY_LEADS))
         else:
-            many = shapes[_line_shape(kept.lines[number])]
+            many = times[shapes[number]]
             costs.append(0.0 if many <= MANY_SHAPES else SHAPE_COST * log(many / MANY_SHAPES))
     return costs
 
 
-def _line_shape(line: bytes) -> bytes:
-    """Return the punctuation of a line and how it begins, as all lines of one template have them."""
-    head = line[:SHAPE_BYTES]
-    marks = head.translate(None, _WORD_LETTERS)
-    return marks if len(marks) > _TELLING_MARKS else marks + head.translate(None, _NO_LETTERS)[:LEAD_LETTERS]
+def _line_shapes(lines: Iterable[bytes]) -> list[bytes]:
+    """Return the punctuation of each line and how it begins, as all lines of one template have them."""
+    heads = [line[:SHAPE_BYTES] for line in lines]
+    shapes = b"\n".join(heads).translate(None, _WORD_LETTERS).split(b"\n") if heads else []
+    short = [at for at, shape in enumerate(shapes) if len(shape) <= _TELLING_MARKS]
+    letters = b"\n".join([heads[at] for at in short]).translate(None, _NO_LETTERS_IN_LINE).split(b"\n")
+    for at, said in zip(short, letters, strict=False):
+        shapes[at] += said[:LEAD_LETTERS]
+    return shapes
 
 
 def _learn_prefix(raws: Sequence[bytes]) -> LinePrefix | None:
@@ -343,19 +374,26 @@ def _neighbour_marks(numbers: Sequence[int], found: Sequence[int]) -> list[list[
         spread.append(mark)
         last = number
     spread.extend([0] * (FARTHEST + 1))
-    unions = {width: _window_unions(spread, width) for width in {stop - start + 1 for _, start, stop in WINDOWS}}
+    unions = _window_unions(spread, sorted({stop - start + 1 for _, start, stop in WINDOWS}))
     seen = [(unions[stop - start + 1], start) for _, start, stop in WINDOWS]
     return [[union[place + start] for place in at] for union, start in seen]
 
 
-def _window_unions(marks_: list[int], width: int) -> list[int]:
-    """Return for each index the union of the marks of `width` lines from there on."""
-    size, union = 1, marks_
-    while size < width:
-        step = min(size, width - size)
-        union = [one | other for one, other in zip_longest(union, union[step:], fillvalue=0)]
-        size += step
-    return union
+def _window_unions(spread: list[int], widths: Sequence[int]) -> dict[int, list[int]]:
+    """Return for each width and index the union of the marks of so many lines from there on."""
+    doubled = {1: spread}
+    while 2 * (size := max(doubled)) <= widths[-1]:
+        doubled[2 * size] = _overlay(doubled[size], size)
+    found = {}
+    for width in widths:
+        size = max(size for size in doubled if size <= width)
+        found[width] = _overlay(doubled[size], width - size)
+    return found
+
+
+def _overlay(unions: list[int], step: int) -> list[int]:
+    """Unite each entry with the one so many places later."""
+    return [*map(or_, unions, unions[step:]), *unions[len(unions) - step :]] if step else unions
 
 
 def _position_buckets(
@@ -409,9 +447,9 @@ def _count_shared_names(texts: Sequence[str], near: Sequence[bool]) -> list[int]
     ends = list(accumulate(len(text) + 1 for text in beginnings))
     held: list[set[int]] = [set() for _ in names]  # rows by name
     at, end = 0, ends[0]
-    for which, start, _ in BytesAhoCorasick([name.encode() for name in names]).find_matches_as_indexes(
-        b"\n".join(beginnings)
-    ):
+    for which, start, _ in BytesAhoCorasick(
+        [name.encode() for name in names], implementation=Implementation.NoncontiguousNFA
+    ).find_matches_as_indexes(b"\n".join(beginnings)):
         while start >= end:
             at += 1
             end = ends[at]
@@ -460,9 +498,11 @@ def score_rows(rows: LineFeatures, weights: ScoreWeights) -> list[float]:
 
 def _add_bit_weights(values: Sequence[float], worth: Sequence[float], bits: Sequence[int]) -> list[float]:
     """Add the weights of the set bits to each value. Sums are computed once per half of the bits, as halves recur."""
-    lows = {low: _sum_bits(worth, low) for low in {each & _LOW for each in bits}}
-    highs = {high: _sum_bits(worth[_HALF:], high) for high in {each >> _HALF for each in bits}}
-    return [value + lows[each & _LOW] + highs[each >> _HALF] for value, each in zip(values, bits, strict=True)]
+    distinct = set(bits)
+    lows = {low: _sum_bits(worth, low) for low in {each & _LOW for each in distinct}}
+    highs = {high: _sum_bits(worth[_HALF:], high) for high in {each >> _HALF for each in distinct}}
+    sums = {each: lows[each & _LOW] + highs[each >> _HALF] for each in distinct}
+    return list(map(add, values, map(sums.__getitem__, bits)))
 
 
 def _sum_bits(worth: Sequence[float], bits: int) -> float:

@@ -159,6 +159,7 @@ class LineChooser:
         self.room = budget
         self.apart = apart
         self.most = budget * share
+        self.keys: dict[int, str] = {}  # by row: what its repetitions have in common
         self.times: dict[str, int] = {}
         self.seen: set[str] = set()
         self.taken: set[int] = set()
@@ -180,7 +181,7 @@ class LineChooser:
             worth, at, times = heappop(waiting)
             if at in self.taken or self.texts[at].strip() in self.seen:
                 continue
-            now = self.times.get(repetition_key(self.bodies[at]), 0)
+            now = self.times.get(self._repetition_key(at), 0)
             if now != times:
                 heappush(waiting, (-(lead[at] - _REPEAT_PENALTY * log1p(now)), at, now))
             elif (cost := self._take_line(at)) > 0:
@@ -197,7 +198,7 @@ class LineChooser:
         later = []
         while waiting and self.room > floors[True] and -waiting[0][0] >= least:
             worth, at, times = heappop(waiting)
-            now = self.times.get(repetition_key(self.bodies[at]), 0)
+            now = self.times.get(self._repetition_key(at), 0)
             if self.texts[at].strip() in self.seen:
                 continue
             if now != times:
@@ -234,9 +235,15 @@ class LineChooser:
         self.room -= cost
         self.taken.add(at)
         self.seen.add(text)
-        words = repetition_key(self.bodies[at])
+        words = self._repetition_key(at)
         self.times[words] = self.times.get(words, 0) + 1
         return cost
+
+    def _repetition_key(self, at: int) -> str:
+        key = self.keys.get(at)
+        if key is None:
+            key = self.keys[at] = repetition_key(self.bodies[at])
+        return key
 
     def _grow_region(self, lead: int, least: float, most: float) -> list[int]:
         """Add lines above or below, whichever side is better, and return those added."""
@@ -272,20 +279,29 @@ class LineChooser:
 
     def _best_ahead(self, at: int, step: int) -> float:
         """Return the best worth of the next lines; two blank lines, or with `apart` another region, end the search."""
-        best, lines = float("-inf"), 0
-        while lines < _AHEAD and self._is_adjacent(at, step) and not (self.apart and at + step in self.taken):
-            at += step
-            if at in self.standing.folded:
+        numbers, texts, folded, worth = self.numbers, self.texts, self.standing.folded, self.standing.worth
+        best, lines, last = float("-inf"), 0, len(numbers) - 1
+        while lines < _AHEAD:
+            ahead = at + step
+            if not 0 <= ahead <= last or numbers[ahead] - numbers[at] != step or (self.apart and ahead in self.taken):
+                break
+            at = ahead
+            if at in folded:
                 continue
-            if self.texts[at].strip():
+            text = texts[at]
+            if text and not text.isspace():
                 lines += 1
-                best = max(best, self.standing.worth[at])
-            elif lines == 0 and self._is_adjacent(at, step) and not self.texts[at + step].strip():
+                best = max(best, worth[at])
+            elif lines == 0 and self._is_blank(at, at + step):
                 break
         return best
 
-    def _is_adjacent(self, at: int, step: int) -> bool:
-        return 0 <= at + step < len(self.numbers) and self.numbers[at + step] - self.numbers[at] == step
+    def _is_blank(self, at: int, ahead: int) -> bool:
+        """Tell whether the line ahead follows in the log and is blank."""
+        numbers = self.numbers
+        return (
+            0 <= ahead < len(numbers) and numbers[ahead] - numbers[at] == ahead - at and not self.texts[ahead].strip()
+        )
 
 
 def format_lines(rows: Sequence[int], numbers: Sequence[int], texts: Sequence[str]) -> str:

@@ -18,11 +18,9 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 from hummingbird.core.limits import LOG_BLOCK_BYTES, LOG_KEPT_BYTES, LOG_LINE_BYTES
 
 # Cleaning one line: remove what terminals, runners and build tools put around the text.
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-9;?:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+][A-Za-z0-9]|[=>78cDEHMNOZ])"
-    r"|[\x00-\x07\x0e-\x1a\x7f]"
-    r"|\^\[\[[0-9;]{0,12}[mK]"  # a colour whose escape character was written as two
-)
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+][A-Za-z0-9]|[=>78cDEHMNOZ])")
+_CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x7f]")
+_WRITTEN_COLOURS = re.compile(r"\^\[\[[0-9;]{0,12}[mK]")  # whose escape character was written as two
 # Only timestamps that runners write: an application's own timestamp is part of its message.
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
 _PREFIX = re.compile(
@@ -75,7 +73,12 @@ def _last_written(text: str) -> str:
 
 
 def _strip_escapes(text: str) -> str:
-    text = _ESCAPES.sub("", text)
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    if not text.isprintable():
+        text = _CONTROLS.sub("", text)
+    if "^[[" in text:
+        text = _WRITTEN_COLOURS.sub("", text)
     return _apply_backspaces(text) if "\x08" in text else text
 
 
