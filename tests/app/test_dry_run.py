@@ -86,7 +86,8 @@ async def test_what_rules_say_of_the_failure_stands_above_the_answer(tmp_path: P
         done = await here.only(here.direct())
     assert done.conducted.verdict is not None
     assert done.text.startswith("❌ ")
-    assert done.text.index("**Next:**") < done.text.index("## Failure report")
+    assert "Verdict:" not in done.text, "one word for whose it is"
+    assert done.text.index("**Next:**") < done.text.index("## The whole report")
 
 
 @pytest.mark.thorough

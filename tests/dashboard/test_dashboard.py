@@ -46,7 +46,7 @@ async def test_a_finished_run_can_be_read_with_its_evidence_bill_timeline_and_fi
         assert told.index("What it found") < told.index("Timeline")
         next_step = re.search(r"\*\*Next:\*\* ([^`\[\n]+)", str(result.body))
         assert next_step is not None
-        assert told.index("What it found") < told.index(next_step[1].strip()) < told.index("Failure report"), (
+        assert told.index("What it found") < told.index(next_step[1].strip()) < told.index("The whole report"), (
             "as posted"
         )
         proofs = page.locator("a.proof")

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from tempfile import SpooledTemporaryFile
@@ -19,7 +20,7 @@ from hummingbird.app.session_catalog import SessionCatalog, open_session_catalog
 from hummingbird.app.stores import StatePaths, failure_ledger, spending_ledger, vote_ledger
 from hummingbird.config.configuration import Configuration
 from hummingbird.core.errors import CommandFailed, HummingbirdError, QueueUnusable, UsageError
-from hummingbird.core.journal import JournalEntry, RunEnded, RunStarted
+from hummingbird.core.journal import JournalEntry, RunEnded, RunStarted, VerdictRecorded
 from hummingbird.core.limits import REMOVAL_S
 from hummingbird.core.orders import OrderCause, WorkOrder, encode_envelope, order_id_for
 from hummingbird.core.protocols.observer import Clock
@@ -64,7 +65,7 @@ from hummingbird.dashboard.rendering import format_size as shown_size
 from hummingbird.dashboard.views import PageRenderer
 from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode
 from hummingbird.sandboxes.registry import SandboxRegistry
-from hummingbird.service.failure_summary import write_excerpt, write_summary
+from hummingbird.service.failure_summary import write_unfolded
 
 # The archive of a session's sandbox comes from untrusted commands: it is unpacked in another sandbox, never on this
 # machine.
@@ -323,7 +324,8 @@ def _dollars(limit: Decimal | None) -> float | None:
 def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEntry]) -> CheckedAnswer:
     """Return the newest answer of a session as it is posted, with the counts from its note, or an empty one.
 
-    As in the note, the rules' verdict comes first: what failed, whose failure it is, what to do next.
+    As in the note, the rules' verdict comes first: what failed, whose failure it is, what to do next. It stays there
+    when somebody asked further.
     """
     ends = [number for number, one in enumerate(entries, 1) if isinstance(one, RunEnded) and one.answered]
     if not ends:
@@ -335,22 +337,20 @@ def read_posted_answer(configuration: Configuration, entries: Sequence[JournalEn
         mode = CitationMode.STRICT
     told = entries[: ends[-1]]  # a run that goes on has no outcome yet
     result = result_from_journal(told, known=link_addresses(configuration.settings), citations=mode)
-    first, verdict = "", result.verdict
-    if verdict is not None:
-        failures = _seen_failures(told)
-        order = WorkOrder(
-            id="",
-            session_id="",
-            cause=OrderCause.PIPELINE,
-            workflow=begun.workflow,
-            project=begun.project,
-            mr_iid=begun.mr_iid,
-            sha=begun.sha,
-            pipeline_id=begun.pipeline_id,
-        )
-        summary = write_summary(verdict, failures, order, configuration.settings, result.outcome.text)
-        first = "\n\n".join(filter(None, (summary, write_excerpt(verdict, failures), "---")))
-    return CheckedAnswer("\n\n".join(filter(None, (first, result.outcome.text))), result.tallies)
+    verdicts = (one.verdict for one in reversed(told) if isinstance(one, VerdictRecorded))
+    is_reply = result.verdict is None and any(isinstance(one, VerdictRecorded) for one in told)
+    result = replace(result, failures=_seen_failures(told), verdict=result.verdict or next(verdicts, None))
+    order = WorkOrder(
+        id="",
+        session_id="",
+        cause=OrderCause.REPLY if is_reply else OrderCause.PIPELINE,
+        workflow=begun.workflow,
+        project=begun.project,
+        mr_iid=begun.mr_iid,
+        sha=begun.sha,
+        pipeline_id=begun.pipeline_id,
+    )
+    return CheckedAnswer(write_unfolded(order, result, configuration.settings), result.tallies)
 
 
 def _seen_failures(entries: Sequence[JournalEntry]) -> Sequence[ObservedFailure]:

@@ -5,7 +5,7 @@ What only GitLab knows is filled in later, by callers that may ask it.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -41,9 +41,9 @@ from hummingbird.gitlab.webhook_events import (
     PipelineChanged,
 )
 from hummingbird.gitlab.write.protocol import GitLabWriter, MergeRequestDetails
-from hummingbird.service.coverage import NO_LOG_READ, coverage_lines, has_read_no_log
+from hummingbird.service.coverage import coverage_lines
 from hummingbird.service.event_parser import parse_event
-from hummingbird.service.failure_summary import write_excerpt, write_summary
+from hummingbird.service.failure_summary import write_unfolded
 from hummingbird.service.findings import PublishedFindings, earlier_findings, findings_summary
 from hummingbird.service.note_commands import CanAsk
 from hummingbird.service.note_text import (
@@ -263,13 +263,10 @@ class FinishedRun:
         """Return the first screen, the answer, and the findings on lines of the diff."""
         listed = sorted(dict.fromkeys(self.conducted.findings), key=lambda one: _SEVERITIES.index(one.severity))
         found, answer = findings_summary(PublishedFindings(listed=tuple(listed))), self.conducted.outcome.text.strip()
-        verdict, first = self.conducted.verdict, ""
-        if verdict is not None:
-            summary = write_summary(verdict, self.conducted.failures, self.order, self.settings, answer)
-            first = "\n\n".join(filter(None, (summary, write_excerpt(verdict, self.conducted.failures), "---")))
-        if has_read_no_log(self.order, self.conducted):
-            first = "\n\n".join(filter(None, (NO_LOG_READ, first)))
-        return "\n\n".join(filter(None, (first, "" if found and is_nothing_found(answer) else answer, found)))
+        if found and is_nothing_found(answer):
+            answer = ""
+        shown = replace(self.conducted, outcome=replace(self.conducted.outcome, text=answer))
+        return "\n\n".join(filter(None, (write_unfolded(self.order, shown, self.settings), found)))
 
     @property
     def bill(self) -> str:

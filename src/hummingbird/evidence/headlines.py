@@ -68,6 +68,7 @@ _EMPTY_WORDS = re.compile(
     r"|command terminated|Failed to execute goal|^make",
     re.IGNORECASE,
 )
+_COUNTS = re.compile(r"\b\d+ (?:passed|failed|tests?|errors?|failures?|problems?)\b", re.IGNORECASE)
 _PROGRESS = re.compile(
     r"(?:Finished|Compiling|Checking|Download\w*|Install\w*|Fetch\w*|Unpack\w*|Looking for|Finding|PASS(?:ED)?|ok|real"
     r"|user|sys)\b|.{0,60}\[\s*\d+ of +\d+\]|ℹ|✓|✔"
@@ -125,6 +126,12 @@ class FailureHeadline:
     place: CodePlace | None = None
     lines: tuple[str, ...] = ()
     key: int = 0
+
+    @property
+    def only_counts(self) -> bool:
+        """Return whether the message counts failures that stand elsewhere, as the last line of a test run does."""
+        says_more = self.test or _RAISED.search(self.message) or _CAUSE_WORDS.search(self.message)
+        return bool(_COUNTS.search(self.message)) and not says_more
 
 
 def read_headline(

@@ -31,7 +31,11 @@ from hummingbird.evidence.verdict_rules import (
     REPORT_MISSING,
 )
 from hummingbird.gitlab.write.protocol import CollapsedSection
+from hummingbird.models.model_names import DIGEST
+from hummingbird.models.rules_report.report import report_details
+from hummingbird.service.coverage import NO_LOG_READ, has_read_no_log
 from hummingbird.service.note_text import count_text, disagreement_text, inline_code, job_link, source_link
+from hummingbird.service.protocols import InvestigationResult
 
 _GROUPS = 3  # of jobs that failed in the same way
 _GROUP_JOBS = 4  # that are named of one group
@@ -292,9 +296,36 @@ def _looks_like(failure: ObservedFailure) -> FailureOrigin | None:
     return looks.get(failure.class_) if failure.why else None
 
 
+def fold_answer(order: WorkOrder, result: InvestigationResult) -> tuple[str, str]:
+    """Return title and text of an answer that readers unfold; empty texts for one that stands on its own.
+
+    The report that rules wrote repeats the first screen at length, so only its details are left.
+    """
+    if has_read_no_log(order, result):
+        return "What the model said", result.outcome.text
+    is_report = result.model == DIGEST and order.cause is not OrderCause.REPLY
+    repeats = is_report and result.verdict is not None and result.outcome.answered
+    return ("The whole report", report_details(result.outcome.text)) if repeats else ("", "")
+
+
+def write_unfolded(order: WorkOrder, result: InvestigationResult, settings: Settings) -> str:
+    """Return a note's first screen, its decisive lines and the answer, for places where nothing is folded."""
+    verdict, (title, folded) = result.verdict, fold_answer(order, result)
+    parts = [NO_LOG_READ if has_read_no_log(order, result) else ""]
+    if verdict is not None:
+        parts.append(write_summary(verdict, result.failures, order, settings, result.outcome.text))
+        parts += [write_excerpt(verdict, result.failures), "---"]
+    parts += [f"## {title}", folded] if title else [result.outcome.text.strip()]
+    return "\n\n".join(filter(None, parts))
+
+
 def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) -> str:
-    """Return the decisive lines of the first failure as a fence with the key line marked; untrusted Markdown."""
-    group = next((one for one in _group_jobs(verdict, failures, "") if one.headline.lines), None)
+    """Return the decisive lines of the first failure as a fence with the key line marked; untrusted Markdown.
+
+    Where jobs failed in several ways, the lines are said to be of one.
+    """
+    groups = _group_jobs(verdict, failures, "")
+    group = next((one for one in groups if one.headline.lines), None)
     if group is None:
         return ""
     lines, key = group.headline.lines, group.headline.key
@@ -305,7 +336,8 @@ def write_excerpt(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) 
         for at, line in list(enumerate(lines))[first : first + _EXCERPT_LINES]
     ]
     fence = "`" * max(3, 1 + max((len(run) for row in rows for run in re.findall("`+", row)), default=0))
-    return "\n".join([f"{fence}text", *rows, fence])
+    whose = [f"From {inline_code(group.first.job, VERDICT_NAME_CHARS)}:", ""] if len(groups) > 1 else []
+    return "\n".join([*whose, f"{fence}text", *rows, fence])
 
 
 def more_failures_section(verdict: FailureVerdict, failures: Sequence[ObservedFailure]) -> tuple[CollapsedSection, ...]:
@@ -317,7 +349,10 @@ def more_failures_section(verdict: FailureVerdict, failures: Sequence[ObservedFa
         for known in job.tests or job.fingerprints:
             if known in by_print and known not in told:
                 seen = read_headline(by_print[known].title, by_print[known].excerpt, job=job.job)
-                said = [inline_code(part, _MESSAGE_CHARS) for part in (seen.test, seen.message) if part]
+                if seen.only_counts:
+                    continue
+                test = "" if seen.test in seen.message else seen.test
+                said = [inline_code(part, _MESSAGE_CHARS) for part in (test, seen.message) if part]
                 lines[f"- {inline_code(job.job, VERDICT_NAME_CHARS)}: {': '.join(said)}"] = None
     if not lines:
         return ()

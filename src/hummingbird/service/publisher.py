@@ -38,13 +38,17 @@ from hummingbird.gitlab.write.protocol import (
     ThreadNote,
     marker_for_order,
 )
-from hummingbird.models.model_names import DIGEST
-from hummingbird.models.rules_report.report import report_details
 from hummingbird.service import note_text, thread_history
 from hummingbird.service.coverage import NO_LOG_READ, evidence_paragraph, has_read_no_log
 from hummingbird.service.draft_batch import DraftBatch, begin_batch
 from hummingbird.service.failure_history import NO_KNOWN_FAILURE_TEXT, KnownFailureText
-from hummingbird.service.failure_summary import more_failures_section, reasons_section, write_excerpt, write_summary
+from hummingbird.service.failure_summary import (
+    fold_answer,
+    more_failures_section,
+    reasons_section,
+    write_excerpt,
+    write_summary,
+)
 from hummingbird.service.finding_lifecycle import NO_REVIEW_SUMMARY, ReviewSummary
 from hummingbird.service.protocols import InvestigationResult
 
@@ -425,18 +429,8 @@ def _result_text(order: WorkOrder, result: InvestigationResult, *, nothing: bool
     first = [note_text.no_model_text(result.no_model_because), note_text.early_end_text(outcome)]
     if result.verdict is not None and not nothing and not result.is_known_failure:
         first.append(write_excerpt(result.verdict, result.failures))
-    return "\n\n".join(filter(None, (*first, "" if _fold_title(order, result) else last)))
-
-
-_REPORT = "The whole report"
-
-
-def _fold_title(order: WorkOrder, conducted: InvestigationResult) -> str:
-    """Return under which title the answer is folded; empty for an answer that stands on its own."""
-    if has_read_no_log(order, conducted):
-        return "What the model said"
-    repeats = conducted.model == DIGEST and conducted.verdict is not None and conducted.outcome.answered
-    return _REPORT if repeats else ""
+    title, _ = fold_answer(order, result)
+    return "\n\n".join(filter(None, (*first, "" if title else last)))
 
 
 def _result_sections(
@@ -447,9 +441,9 @@ def _result_sections(
     verdict = conducted.verdict
     if verdict is not None and not conducted.is_known_failure:
         sections += more_failures_section(verdict, conducted.failures)
-    if title := _fold_title(order, conducted):
-        text = conducted.outcome.text
-        sections.append(CollapsedSection(title, report_details(text) if title == _REPORT else text, markdown=True))
+    title, folded = fold_answer(order, conducted)
+    if title:
+        sections.append(CollapsedSection(title, folded, markdown=True))
     if verdict is not None:
         sections.append(reasons_section(verdict, conducted.failures))
     if told.text:

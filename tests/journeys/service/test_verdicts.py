@@ -7,6 +7,8 @@ from pathlib import Path
 import comrak
 import pytest
 
+from hummingbird.app.dashboard import read_posted_answer
+from hummingbird.config.loader import load_config
 from hummingbird.core.journal import JournalEntry, ModelAnswered, UserSaid, VerdictRecorded
 from hummingbird.core.verdicts import FailureOrigin, FailureVerdict
 from hummingbird.lab.fault_injection import FaultResponse
@@ -79,9 +81,21 @@ async def test_where_the_model_says_something_else_the_note_shows_both_and_that_
 
 
 async def test_an_answer_without_a_look_at_any_log_is_folded_and_the_note_says_so_first(tmp_path: Path) -> None:
+    """The dashboard says so too, and keeps what rules found above the answer to a reply."""
     answer = "**Verdict:** infrastructure, not caused by this merge request. Surely the network."
-    async with staged("failing-test", tmp_path, turns=[Turn(text=answer)]) as stage:
+    async with staged("failing-test", tmp_path, turns=[Turn(text=answer), Turn(text="In line 61.")]) as stage:
         body = await told(stage)
+        _, result = await stage.notes(2)
+        configuration = load_config(stage.file, stage.environment)
+        shown = read_posted_answer(configuration, list(stage.entries(result.session))).text
+        await stage.write("hsato", "Where?", thread=result.thread)
+        await stage.notes(3)
+        later = read_posted_answer(configuration, list(stage.entries(result.session))).text
+    assert shown.startswith("The model read no log and no report of what failed")
+    assert shown.index("**Likely yours.**") < shown.index("## What the model said") < shown.index("Surely")
+    assert later.startswith("❌ ")
+    assert "**Likely yours.**" in later
+    assert later.endswith("In line 61.")
     opened, _, folded = body.partition("<details>")
     assert opened.splitlines()[2].startswith("The model read no log and no report of what failed")
     assert "**Likely yours.**" in opened

@@ -6,7 +6,7 @@ from hummingbird.agent.prompts import BASE_RULES, CONTINUATION
 from hummingbird.core.messages import AssistantMessage, Message, Notice, NoticeKind, ToolCall, ToolMessage, UserMessage
 from hummingbird.core.protocols.model import ModelRequest
 from hummingbird.core.tool_spec import ToolDefinition
-from hummingbird.models.rules_report.report import GREETING, NO_REVIEW
+from hummingbird.models.rules_report.report import GREETING, NO_REVIEW, report_details
 from tests.models.rules_report.forge import Forge, listed
 from tests.models.rules_report.play import digest, play
 from tests.models.rules_report.samples import COMPILE, NETWORK, log
@@ -90,6 +90,14 @@ async def test_the_workflow_for_failures_is_not_taken_for_a_review() -> None:
     forge = Forge([listed(901, "build")], {901: log(COMPILE, "engine")})
     workflow = f"{BASE_RULES}\n\nA pipeline failed. Group failures by root cause. Reviewers read your report."
     assert "**Verdict: code**" in (await play(forge.order, forge.tools(), system=workflow)).text
+
+
+def test_what_stands_above_a_report_in_a_note_is_not_told_again_below_it() -> None:
+    report = (
+        "## Failure report\n\n**Verdict: test** (sure).\n\n1 failure.\n\n### 1. `build`: test\n\nA test failed.\n"
+        "Caused by this merge request: likely. It names a file.\n\n### What could not be read\n\n- x: test"
+    )
+    assert report_details(report) == "### 1. `build`\n\nA test failed.\n\n### What could not be read\n\n- x: test"
 
 
 async def test_without_tools_it_reports_from_what_is_there() -> None:

@@ -169,6 +169,29 @@ def test_a_report_gives_the_message_and_its_other_tests_are_counted_and_folded()
     assert lead_failures(judged, [FAILURE, *reported]) == (reported[0],)
 
 
+def test_the_line_that_counts_what_failed_is_no_further_failure() -> None:
+    counts = "test result: FAILED. 0 passed; 1 failed; 3 filtered out; finished in 0.00s"
+    names = "--- FAIL: TestCache/gone (10.32s)"
+    more = [
+        ObservedFailure(fingerprint=line[:4], kind="k", class_="test", title=line, excerpt=line)
+        for line in (counts, names)
+    ]
+    one = verdict(FailureOrigin.CHANGE, job="unit").jobs[0]
+    job = msgspec.structs.replace(one, fingerprints=("f1", *(each.fingerprint for each in more)))
+    judged = FailureVerdict(origin=FailureOrigin.CHANGE, sure=0.95, jobs=(job,))
+    (section,) = more_failures_section(judged, [FAILURE, *more])
+    assert (section.title, section.text) == ("Further failures (1)", f"- `unit`: `{names}`")
+
+
+def test_lines_below_several_jobs_say_whose_they_are() -> None:
+    first = msgspec.structs.replace(verdict(job="unit").jobs[0], fingerprints=("f1",))
+    other = msgspec.structs.replace(verdict(job="image").jobs[0], fingerprints=("f2",))
+    several = FailureVerdict(origin=FailureOrigin.UNKNOWN, jobs=(first, other))
+    assert write_excerpt(several, [FAILURE]).startswith("From `unit`:\n\n```text\n")
+    alone = FailureVerdict(origin=FailureOrigin.UNKNOWN, jobs=(first,))
+    assert write_excerpt(alone, [FAILURE]).startswith("```text\n")
+
+
 def test_names_of_others_stand_as_code_on_one_line() -> None:
     evil = verdict(job=EVIL, name=EVIL, unseen=(EVIL,))
     failure = ObservedFailure(fingerprint="f1", kind="k", class_="code", title=EVIL, excerpt=EVIL)

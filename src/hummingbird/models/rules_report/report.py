@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hummingbird.core.limits import DIGEST_REPORT_CHARS
 from hummingbird.core.text import replace_surrogates, shorten_line
 from hummingbird.core.verdicts import FailureOrigin, JobJudgement, confidence_word
-from hummingbird.evidence.regions import TRANSIENT_CLASSES, Blame, EvidenceLine, Region
+from hummingbird.evidence.regions import TRANSIENT_CLASSES, Blame, EvidenceLine, FailureClass, Region
 from hummingbird.evidence.verdict_rules import JobFacts, TargetHistory, judge_job
 from hummingbird.models.rules_report.analysis_tools import ParameterKind
 from hummingbird.models.rules_report.findings import (
@@ -320,13 +320,14 @@ def _omission_note(groups: Sequence[RulesFinding]) -> str:
 
 _ORIGIN_STARTS = (_CANNOT, _LIKELY, *_NOT_OURS.values(), "Whether this merge request caused it cannot be known")
 _SECTION = "### "
+_NUMBERED = re.compile(rf"^({_SECTION}\d+\. .*): (?:{'|'.join(FailureClass)})$")
 
 
 def report_details(report: str) -> str:
     """Return a report without what a note shows above it: the verdict, the counts, and whose failure each one is."""
     first = report.find(f"\n{_SECTION}")
     lines = report[first + 1 :].split("\n") if first >= 0 else report.split("\n")
-    return "\n".join(line for line in lines if not line.startswith(_ORIGIN_STARTS))
+    return "\n".join(_NUMBERED.sub(r"\1", line) for line in lines if not line.startswith(_ORIGIN_STARTS))
 
 
 # Answers other than the report.
