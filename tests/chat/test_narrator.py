@@ -224,6 +224,13 @@ def test_a_wrong_call_is_named_although_it_never_began() -> None:
     assert screen.lines == ["✗ Edit src/rate.py: the call was wrong", "    `new` is missing."]
 
 
+def test_the_failure_that_ended_a_run_is_told_once_and_in_words() -> None:
+    failed = ModelFailed(call_id="m", model="b", happening=ModelFailureKind.UNAVAILABLE, sentence="Nothing answers.")
+    end = RunEnded(run_id="r", reason=EndReason.MODEL_ERROR, text="Nothing answers.", sentence="Nothing answers.")
+    screen, _ = told(EntryRecorded(failed), EntryRecorded(end))
+    assert screen.lines == ["■ model error: Nothing answers."]
+
+
 def test_after_an_interrupt_nothing_says_that_there_is_no_answer() -> None:
     end = RunEnded(run_id="r", reason=EndReason.INTERRUPTED, text=NO_ANSWER)
     screen, _ = told(EntryRecorded(end))
@@ -233,7 +240,7 @@ def test_after_an_interrupt_nothing_says_that_there_is_no_answer() -> None:
 def test_a_run_that_did_not_end_well_says_how_and_shows_its_last_words() -> None:
     ended = RunEnded(run_id="r", reason=EndReason.TIME_LIMIT, text="What I know so far.", sentence="An hour is over.")
     screen, _ = told(EntryRecorded(ModelCalled(call_id="m", model="b", messages=1)), EntryRecorded(ended))
-    assert screen.lines == ["■ time_limit: An hour is over.", "What I know so far."]
+    assert screen.lines == ["■ time limit: An hour is over.", "What I know so far."]
 
 
 def test_a_summary_that_was_asked_for_between_runs_leaves_nobody_thinking() -> None:

@@ -115,7 +115,7 @@ class Narrator:
             case RetryScheduled(retry=retry, retries=retries, wait_s=wait):
                 self._show_failure(f"; retry {retry} of {retries} in {wait:.0f} s")
             case EntryRecorded(entry=entry):
-                if not isinstance(entry, ModelFailed | ModelSwitched):
+                if not isinstance(entry, ModelFailed | ModelSwitched | RunEnded):
                     self._show_failure()
                 self._show_entry(entry)
         self._screen.request_redraw()
@@ -330,13 +330,16 @@ class Narrator:
             return  # an earlier run: that is told when the session is gone on with
         shown = "".join(self._streamed).strip() or self._last_answer.strip()
         self._flush()
+        if self._failure == entry.sentence.rstrip("."):
+            self._failure = ""  # the end says it
+        self._show_failure()
         self._is_running, self._activity = False, ""
         cut_short = entry.reason is not EndReason.COMPLETED  # which is said; that there is no answer goes without it
         if cut_short:
             cut = ", ".join(describe_call(one.name, one.arguments) for one in self._running.values())
             told = f": {entry.sentence}" if entry.sentence else f" during: {cut}" if cut else ""
             self._running.clear()
-            self._screen.say(f"■ {entry.reason.value}{told}", Tone.DIM)
+            self._screen.say(f"■ {entry.reason.value.replace('_', ' ')}{told}", Tone.DIM)
         if entry.text.strip() not in {"", shown, NO_ANSWER * cut_short} and entry.text != entry.sentence:
             self._screen.show_page(entry.text)
         self._last_answer = ""
