@@ -371,7 +371,11 @@ class _OrderRun:
         whole, batch = _with_findings(result, findings_summary(published)), published.batch
         posted = await publication.post_result(order, place, self.applied, whole, known, batch=batch, reviewed=reviewed)
         what = (order.id, order.session_id, result.outcome.reason.value, order.project, order.mr_iid)
-        _log.info("Order %s, session %s: %s, result posted on %s!%d.", *what)
+        if result.outcome.answered and not result.no_model_because:
+            _log.info("Order %s, session %s: %s, result posted on %s!%d.", *what)
+        else:
+            why = result.no_model_because or result.outcome.sentence
+            _log.warning("Order %s, session %s: %s, told on %s!%d: %s", *what, why or "no reason is known.")
         if posted is not None and result.outcome.answered:
             await self._remember_result(posted, result)
         if left := await repost_lost_findings(self.forge, request, published, marker):

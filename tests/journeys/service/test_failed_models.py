@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hummingbird.core.journal import EndReason, RunEnded, RunStarted
 from hummingbird.gitlab.write.protocol import NoteKind
 from tests.journeys.service.stage import MODEL, Stage, staged
@@ -12,7 +14,9 @@ REVIEW = {"code-review": {"trigger": "merge_request", "inline_findings": True}}
 FORBIDDEN = Fault("status", status=403, type="permission_error", message="Your key may not use this model.")
 
 
-async def test_a_refused_review_is_marked_failed_and_the_next_event_tries_again(tmp_path: Path) -> None:
+async def test_a_refused_review_is_marked_failed_and_the_next_event_tries_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     turns: list[Step] = [FORBIDDEN, Turn(text="One defect.")]
     async with staged("merge-request-review", tmp_path, settings=PUBLIC, workflows=REVIEW, turns=turns) as stage:
         await stage.begin_case()
@@ -25,6 +29,8 @@ async def test_a_refused_review_is_marked_failed_and_the_next_event_tries_again(
     assert "Your key may not use this model." in failed.body
     assert "Nothing was found so far." in failed.body
     assert "One defect." in result.body
+    [said] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert "Anthropic refused the credential (403 permission_error)" in said
     ends = [one.reason for one in entries if isinstance(one, RunEnded)]
     assert ends == [EndReason.MODEL_ERROR, EndReason.COMPLETED]
     assert [one.resumed for one in entries if isinstance(one, RunStarted)] == [False, False], "nobody has replied"
