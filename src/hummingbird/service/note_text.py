@@ -198,8 +198,10 @@ def _failure_sentence(why: str) -> str:
 
 
 def _clause(words: str) -> str:
-    """Return the words on one line, ending like a sentence."""
+    """Return the words on one line, ending like a sentence; an address that is cut would be a link to nowhere."""
     line = shorten_line(words, NOTE_QUOTED_CHARS)
+    before, _, last = line.rpartition(" ")
+    line = f"{before} …" if last.endswith("…") and "://" in last else line
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."
 
 

@@ -156,6 +156,12 @@ def test_any_other_answer_is_something(answer: str) -> None:
     assert not note_text.is_nothing_found(answer)
 
 
+def test_an_address_that_would_be_cut_is_left_out() -> None:
+    said = note_text.no_model_text(f"{'x' * (NOTE_QUOTED_CHARS - 20)} https://vendor.example/a/long/way/down")
+    assert said.endswith("x …")
+    assert "https://vendor.example/login." in note_text.no_model_text("See https://vendor.example/login")
+
+
 def test_a_failed_run_says_why_and_what_was_found() -> None:
     assert note_text.failure_text("The provider is down.", "It is the parser.") == (
         "This run failed: The provider is down.\n\nWhat was found so far:\n\nIt is the parser."
