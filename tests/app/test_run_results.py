@@ -9,6 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from hummingbird import (
+    Agent,
+    AgentConfig,
     Callbacks,
     EndReason,
     PermissionQuestion,
@@ -24,8 +26,10 @@ from hummingbird.core.protocols.tools import DenyCall
 from hummingbird.core.tool_spec import ToolSpec
 from tests.app.test_library import agent_on
 from tests.standins.function_tool import FunctionTool
+from tests.standins.scripted_model import ScriptedClock
 from tests.standins.vendors.script import Call, Fault, Script, Turn
 from tests.standins.vendors.server import VendorLab
+from tests.thoroughly import also
 
 REFUSAL = Fault("status", status=400, message="no such thing")
 
@@ -245,6 +249,18 @@ def test_answer_is_the_object_that_was_asked_for(answer: str) -> None:
         assert '"degrees"' in str(lab.requests[0].body["messages"])
     assert result.output == Weather(city="Brno", degrees=3)
     assert result.text == answer
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["openai:gpt-6.1-terra", also("openai-chat:gpt-4.2"), also("gemini:gemini-3.8-flash"), also("openai-chat:llama-4")],
+)
+def test_an_object_can_be_asked_of_every_provider(model: str) -> None:
+    with VendorLab(Script([Turn(text='{"city": "Brno"}'), Turn(text='{"city": "Brno", "degrees": 3}')])) as lab:
+        environment = {"OPENAI_BASE_URL": lab.openai_url, "OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
+        environment["GOOGLE_GEMINI_BASE_URL"] = lab.gemini_url
+        with Agent(model, config=AgentConfig(environment=environment, clock=ScriptedClock())) as agent:
+            assert agent.run_sync("weather?", output=Weather).output == Weather(city="Brno", degrees=3)
 
 
 async def test_answer_that_does_not_fit_is_asked_for_again() -> None:

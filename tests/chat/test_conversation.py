@@ -335,6 +335,7 @@ def test_every_command_of_the_requirements_is_there() -> None:
 
 async def test_the_beginning_of_a_command_is_enough_and_one_that_several_have_is_not_sent(stage: Stage) -> None:
     assert "12,000 of 100,000 tokens" in await stage.did("/cos")
+    assert "> /usage\n" in await stage.did("/usage")  # as it was typed
     assert "There is no command /re," in await stage.did("/re")
     assert "There is no command /compre," in await stage.did("/compre wings")  # it would cost something
     assert stage.partner.heard == []

@@ -248,7 +248,8 @@ class TerminalConversation:
 
     async def _run_command(self, meant: CommandCall) -> None:
         assert meant.command is not None
-        self.screen.say(f"> /{meant.command.name} {meant.argument}".rstrip(), Tone.BOLD)
+        slash = "" if meant.word == "?" else "/"
+        self.screen.say(f"> {slash}{meant.word} {meant.argument}".rstrip(), Tone.BOLD)
         try:
             await meant.command.run(self, meant.argument)
         except HummingbirdError as error:
