@@ -27,7 +27,7 @@ from hummingbird.app.service import HummingbirdService, log_to_stderr
 from hummingbird.app.stores import open_queue
 from hummingbird.config.loader import ConfigWatcher
 from hummingbird.gitlab.write.client import WRITE_POLICY
-from hummingbird.service.worker import Worker
+from hummingbird.service.worker import Worker, WorkPauses
 from tests.crash import points
 
 # what a service otherwise imports once it needs it
@@ -48,7 +48,9 @@ HURRIED = {
     "hummingbird.service.publisher.NOTE_LOOKS_S": (0.02, 0.05),
     "hummingbird.service.run_stage.TAKEN_PAUSE_S": 1.0,
     "hummingbird.queues.sqs.QUEUE_POLL_S": 1.0,
-    "hummingbird.app.service.Worker": partial(Worker, pauses_s=(0, 0), away_s=(1, 1, 1, 1), slot_pause_s=1.0),
+    "hummingbird.app.service.Worker": partial(
+        Worker, pauses=WorkPauses(slot_s=1.0, retries_s=(0, 0), outages_s=(1, 1, 1, 1))
+    ),
 }
 
 

@@ -16,7 +16,7 @@ from hummingbird.core.orders import EventEnvelope, WorkOrder
 from hummingbird.queues import sqs
 from hummingbird.service.event_ingress import EventIngress
 from hummingbird.service.protocols import RetryLater
-from hummingbird.service.worker import Worker
+from hummingbird.service.worker import Worker, WorkPauses
 from hummingbird.storage.folder_objects import FolderObjectStore
 from tests.contracts.queues.worker import opened
 
@@ -63,7 +63,7 @@ async def main(name: str, file: Path, visibility_s: int, words: list[str]) -> No
         process_order=labour.process_order,
         visibility_s=visibility_s,
         grace_s=10.0,
-        slot_pause_s=1.0,
+        pauses=WorkPauses(slot_s=1.0),
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
     labour.tell("ready")

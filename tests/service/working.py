@@ -12,10 +12,11 @@ from hummingbird.core.orders import EventEnvelope, OrderCause, WorkOrder, encode
 from hummingbird.core.protocols.queues import Queue, QueueMessage
 from hummingbird.service.event_ingress import EventIngress
 from hummingbird.service.protocols import RetryLater
-from hummingbird.service.worker import Worker
+from hummingbird.service.worker import Worker, WorkPauses
 from hummingbird.storage.folder_objects import FolderObjectStore
 
 PATIENCE_S = 30.0
+PAUSES = WorkPauses(slot_s=1.0, retries_s=(0, 0))
 LONG_S = 60  # in flight for as long as a test lasts
 Deed = Callable[[WorkOrder], Awaitable[RetryLater | None]]
 
@@ -104,8 +105,7 @@ def made(queue: Any, play: Play, folder: Path, **more: Any) -> Worker:
         "max_runs": lambda: 4,
         "visibility_s": LONG_S,
         "grace_s": PATIENCE_S,
-        "slot_pause_s": 1.0,
-        "pauses_s": (0, 0),
+        "pauses": PAUSES,
         **more,
     }
     ingress = EventIngress(queue, FolderObjectStore(folder / "objects"), lambda: 0.0)

@@ -12,7 +12,7 @@ import pytest
 from hummingbird.core.orders import EventEnvelope, WorkOrder
 from hummingbird.queues import sqs
 from hummingbird.service.event_ingress import EventIngress
-from hummingbird.service.worker import Worker
+from hummingbird.service.worker import Worker, WorkPauses
 from tests.service.working import order, sent
 from tests.simulation.event_loop import SimulatedLoop, start_in
 from tests.simulation.network import Network
@@ -64,7 +64,7 @@ class _Factory:
             process_order=process_order,
             visibility_s=lease_s,
             grace_s=10.0,
-            slot_pause_s=1.0,
+            pauses=WorkPauses(slot_s=1.0),
         )
         self.loop.create_task(worker.run())
 

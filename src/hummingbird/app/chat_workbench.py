@@ -253,7 +253,7 @@ async def write_title(holder: TurnSessionHolder, setup: LoopConfig, session_id: 
         finally:
             await recorder.commit()
     except HummingbirdError as error:
-        _log.info("session %s keeps its first words as a title: %s", session_id, error)
+        _log.info("Session %s keeps its first words as its title, because no model named it: %s", session_id, error)
 
 
 class _BetweenTurnsJournal:

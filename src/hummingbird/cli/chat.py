@@ -20,7 +20,7 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
     metavar="[TEXT]",
     is_flag=False,
     flag_value="-",
-    help="Answer this question and exit. What is piped in goes along with it; without TEXT it is the question.",
+    help="Answer this question and exit. Piped input goes along with it, or is the question if there is no TEXT.",
 )
 @click.option(
     "--output-format",
@@ -100,8 +100,8 @@ def chat(
       hummingbird chat -q "Mend the tests" --allow-edits --allow 'terminal(pytest *)'
       printf 'Read @notes.md\\nNow in one sentence\\n' | hummingbird chat
 
-    Exit code 1: no useful answer; 3: an answer, but calls were refused that nobody could be asked about; 130:
-    interrupted. Standard error names the option that would allow each of those calls.
+    Exit code 1: no useful answer; 3: an answer, but calls were refused because nobody could be asked; 130: interrupted.
+    Standard error names the option that would allow each of those calls.
     """
     check_sandbox_options(sandbox, context, namespace)
     _check_options(query=query, resume=resume, newest=newest, project=project, workflow=workflow)

@@ -134,8 +134,8 @@ def _names_proxy_or_certificates() -> bool:
 class ModelRegistry:
     """Create models that share one HTTP transport. The creator of a registry closes it.
 
-    `model_regions` maps prefixes of model names to Vertex regions. `now` is the wall clock. `tokens` and `transport`
-    are for tests, and for sharing them with other registries.
+    `model_regions` maps prefixes of model names to Vertex regions. `now` is the wall clock. `tokens` replaces Google's
+    token source in tests.
     """
 
     def __init__(
@@ -147,7 +147,6 @@ class ModelRegistry:
         windows: Mapping[str, int] = MappingProxyType({}),
         ca_bundle: str | None = None,
         now: Callable[[], float] = time.time,
-        transport: "ModelTransport | None" = None,
         tokens: "TokenSource | None" = None,
         sampling: ModelSampling | None = None,
     ) -> None:
@@ -157,7 +156,6 @@ class ModelRegistry:
         self._windows = windows
         self._ca_bundle = ca_bundle
         self._now = now
-        self._given_transport = transport
         self._sampling = sampling or ModelSampling()
         self._given_tokens = tokens
 
@@ -204,7 +202,7 @@ class ModelRegistry:
     def transport(self) -> "ModelTransport":
         from hummingbird.models.transport import ModelTransport  # noqa: PLC0415 - imports HTTP
 
-        return self._given_transport or ModelTransport(self._now, ca_bundle=self._ca_bundle)
+        return ModelTransport(self._now, ca_bundle=self._ca_bundle)
 
     @cached_property
     def tokens(self) -> "TokenSource":

@@ -319,7 +319,7 @@ class ResultPublisher:
         await self._reply_once(order.mr_iid, order.discussion_id, draft, answer_finder(order.note_id))
 
     async def post_decline(self, order: WorkOrder, text: str) -> None:
-        """Answer the note that asked for a run which may not start any more."""
+        """Answer a note whose run is no longer allowed to start."""
         draft = NoteDraft(text=text, answers=order.note_id)
         await self._reply_once(order.mr_iid, order.discussion_id, draft, answer_finder(order.note_id))
 

@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -145,6 +146,21 @@ Answer = TypeVar("Answer")
 _log = logging.getLogger("hummingbird.service")
 
 
+@dataclass(frozen=True, slots=True)
+class WorkPauses:
+    """How long a message waits, in seconds.
+
+    Attributes:
+        slot_s: Until the next look for a free slot.
+        retries_s: Before the second and the third try.
+        outages_s: Before each further look at a GitLab that does not answer; there are no more looks than pauses.
+    """
+
+    slot_s: float = SLOT_PAUSE_S
+    retries_s: tuple[int, int] = WORK_PAUSES_S
+    outages_s: Sequence[int] = WORK_AWAY_S
+
+
 class Worker:
     """Receive messages, hand them to the stages, and retry, postpone or bury those that fail.
 
@@ -162,9 +178,7 @@ class Worker:
         process_order: OrderProcessor,
         visibility_s: int,
         grace_s: float,
-        slot_pause_s: float = SLOT_PAUSE_S,
-        pauses_s: tuple[int, int] = WORK_PAUSES_S,
-        away_s: Sequence[int] = WORK_AWAY_S,
+        pauses: WorkPauses | None = None,
     ) -> None:
         self._queue = queue
         self._event_processor = process_event
@@ -173,15 +187,13 @@ class Worker:
         self._max_runs = max_runs
         self._visibility_s = visibility_s
         self._grace_s = grace_s
-        self._slot_pause_s = slot_pause_s
-        self._pauses_s = pauses_s
-        self._away_s = away_s
+        self._pauses = pauses or WorkPauses()
         self._outage = OutageRetry("The queue")
         self._stopping = asyncio.Event()
         self._parking = asyncio.Event()
         self._groups: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
-        self._slots = RunSlots(max_runs, slot_pause_s)
+        self._slots = RunSlots(max_runs, self._pauses.slot_s)
         self._next_look = -math.inf
         self._more_events = False
         self._postponed: OrderedDict[str, QueueEnvelope] = OrderedDict()
@@ -232,7 +244,7 @@ class Worker:
             await run_unless_stopped(self._stopping, self._settled.wait())
             return
         if self._slots.full and self._groups and not self._more_events:
-            await run_unless_stopped(self._stopping, self._slots.wait_for_room(SLOT_FULL_PAUSES * self._slot_pause_s))
+            await run_unless_stopped(self._stopping, self._slots.wait_for_room(SLOT_FULL_PAUSES * self._pauses.slot_s))
         asked_at = 0.0
 
         async def receive() -> Sequence[QueueMessage]:
@@ -296,7 +308,7 @@ class Worker:
         except (GitLabUnavailable, GitLabWriteUncertain) as error:
             if holding.first is not message:
                 raise
-            if envelope.put_off >= len(self._away_s):
+            if envelope.put_off >= len(self._pauses.outages_s):
                 self._remember(self._resumed, message, envelope)  # the next try here need not wait as long again
                 raise
             await self._wait_for_gitlab(holding, message, queued, envelope, error)
@@ -313,7 +325,7 @@ class Worker:
 
         What was found out until then is posted when GitLab is back.
         """
-        seconds = self._away_s[envelope.put_off]
+        seconds = self._pauses.outages_s[envelope.put_off]
         _log.warning("%s waits %s s for GitLab: %s", _describe_message(message), seconds, error)
         await self._wait_with_lease(holding, message, queued, count_postponement(envelope), seconds)
 
@@ -363,7 +375,7 @@ class Worker:
     def _seconds_until_look(self) -> float:
         """Stagger the retries, so that many orders that wait for a slot cost no more than a few do."""
         now = time.monotonic()
-        self._next_look = max(self._next_look + SLOT_LOOK_S, now + self._slot_pause_s)
+        self._next_look = max(self._next_look + SLOT_LOOK_S, now + self._pauses.slot_s)
         return self._next_look - now
 
     async def _wait_with_lease(
@@ -457,7 +469,7 @@ class Worker:
             becomes = "becomes a dead letter" if kept else "is deleted, because its queue keeps no dead letters"
             _log.error("%s failed for the last time and %s: %s", what, becomes, error, exc_info=trace)
             return
-        seconds = self._pauses_s[tries - 1]
+        seconds = self._pauses.retries_s[tries - 1]
         _log.warning("%s failed and will be retried in %s s: %s", what, seconds, error, exc_info=trace)
         if queued is None or message.receives < self._queue.most_receives:
             await holding.retry_later(seconds)

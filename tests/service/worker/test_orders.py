@@ -1,6 +1,7 @@
 """What is on the queue is done, in order and once; what fails comes again, and what waits costs nothing."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,20 @@ from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.service.envelopes import parse_envelope
 from tests.contracts.queues.stage import Site
 from tests.service.worker.deeds import away, done, doubtful, down, held_by, told_when_cancelled
-from tests.service.working import LONG_S, PATIENCE_S, Play, Seen, at_work, breaks, left, made, order, sent, waits
+from tests.service.working import (
+    LONG_S,
+    PATIENCE_S,
+    PAUSES,
+    Play,
+    Seen,
+    at_work,
+    breaks,
+    left,
+    made,
+    order,
+    sent,
+    waits,
+)
 
 
 async def test_an_event_becomes_orders_that_are_done_and_nothing_is_left(
@@ -80,7 +94,7 @@ async def test_while_gitlab_is_away_an_order_waits_at_no_cost_of_a_try_and_nothi
     """Ten minutes are more than three tries last: what a run has found must not be a dead letter then."""
     await sent(either, order("1"), order("2"))
     play.deeds["1"] = [away, doubtful, away, away, done]
-    async with at_work(made(either, play, tmp_path, away_s=(1, 1, 1, 1))):
+    async with at_work(made(either, play, tmp_path, pauses=replace(PAUSES, outages_s=(1, 1, 1, 1)))):
         await play.until(lambda play: len(play.done) == 2)
     assert play.done == ["1", "2"]
     assert not any(last_try for *_, last_try in play.begun)
@@ -100,7 +114,7 @@ async def test_while_gitlab_is_away_an_event_waits_at_no_cost_of_a_try(
 
     play.on_event = four_times
     await either.send(encode_envelope(EventEnvelope(identity="i", body="{}")), group="i", dedup_id="i")
-    async with at_work(made(either, play, tmp_path, away_s=(1, 1, 1, 1))):
+    async with at_work(made(either, play, tmp_path, pauses=replace(PAUSES, outages_s=(1, 1, 1, 1)))):
         await play.until(lambda play: play.done == ["1"])
     assert len(play.events) == 5
     assert "Event i waits 1 s for GitLab: GitLab is away." in caplog.text
@@ -113,7 +127,7 @@ async def test_a_gitlab_that_stays_away_uses_up_the_tries_and_the_last_of_them_i
 ) -> None:
     await sent(either, order("1"))
     play.deeds["1"] = [away]
-    async with at_work(made(either, play, tmp_path, away_s=(1, 1))):
+    async with at_work(made(either, play, tmp_path, pauses=replace(PAUSES, outages_s=(1, 1)))):
         await play.until(lambda play: len(play.begun) == 5)
     assert [last_try for *_, last_try in play.begun] == [False, False, False, False, True]
     (letter,) = await either.list_dead_letters()

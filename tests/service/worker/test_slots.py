@@ -1,6 +1,7 @@
 """As many runs as there are slots; whoever finds none waits in order and loses nothing."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from hummingbird.core.protocols.queues import Queue, QueueMessage
 from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.service.protocols import RetryLater
 from tests.service.worker.deeds import bodies, done, held_by
-from tests.service.working import LONG_S, Play, Seen, at_work, breaks, left, made, order, sent, waits
+from tests.service.working import LONG_S, PAUSES, Play, Seen, at_work, breaks, left, made, order, sent, waits
 
 
 async def test_full_slots_hold_up_neither_events_nor_cost_tries(either: Queue, play: Play, tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ async def test_a_slot_that_becomes_free_is_taken_at_once(queue: SqliteQueue, pla
     play.deeds["1"] = [held_by(release)]
     await sent(queue, order("1", "a"))
     seen = Seen(queue)
-    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 1, slot_pause_s=3600.0)):
+    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 1, pauses=replace(PAUSES, slot_s=3600.0))):
         await play.until(lambda play: bool(play.begun))
         await sent(queue, order("2", "b"))
         await seen.until_received("b", 1)
@@ -55,7 +56,7 @@ async def test_who_stands_in_line_for_a_slot_does_not_hold_up_a_stop(
     play.deeds["1"] = [held_by(release)]
     await sent(queue, order("1", "a"))
     seen = Seen(queue)
-    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 1, slot_pause_s=3600.0)) as worker:
+    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 1, pauses=replace(PAUSES, slot_s=3600.0))) as worker:
         await play.until(lambda play: bool(play.begun))
         await sent(queue, order("2", "b"))
         await seen.until_received("b", 1)
@@ -169,7 +170,7 @@ async def test_an_order_without_a_slot_is_free_for_others_at_once_when_there_is_
     release = asyncio.Event()
     play.deeds["1"] = [held_by(release)]
     seen = Seen(queue)
-    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 1, slot_pause_s=LONG_S)) as worker:
+    async with at_work(made(seen, play, tmp_path, max_runs=lambda: 1, pauses=replace(PAUSES, slot_s=LONG_S))) as worker:
         await play.until(lambda play: bool(play.begun))
         await seen.until_received("b", 1)
         worker.stop()
