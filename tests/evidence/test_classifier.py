@@ -229,6 +229,24 @@ def test_what_a_job_prints_in_the_words_of_a_runner_is_not_believed(printed: str
     assert told(printed, below).confidence < CONFIDENT
 
 
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        ("$ black --check . || true", "would reformat src/old.py"),
+        ("+ pylint acme --exit-zero", "acme/errors.py:40:8: E1101: Instance of 'Foo' has no 'bar' member (no-member)"),
+        ("##[group]Run trivy image --exit-code 0 web", "Total: 12 (LOW: 4, MEDIUM: 6, HIGH: 2, CRITICAL: 1)"),
+        ("$ mvn test", "java.lang.AssertionError: expected:<3> but was:<4>", "[INFO] BUILD SUCCESS"),
+        ("$ python -m unittest", "acme: error: unrecognized arguments: --wrong", "OK (skipped=2)"),
+    ],
+    ids=["or true", "exit zero", "exit code 0", "build success", "unittest"],
+)
+def test_trouble_that_a_command_or_the_job_does_not_mind_is_only_a_hint(harmless: tuple[str, ...]) -> None:
+    minded = "$ check", *(line for line in harmless[1:] if not line.startswith(("[INFO]", "OK")))
+
+    assert told(*harmless).confidence < CONFIDENT <= told(*minded).confidence
+    assert told(*harmless, *minded).confidence >= CONFIDENT
+
+
 @pytest.mark.parametrize("half", HALVES)
 def test_trouble_of_machines_that_a_test_prints_excuses_nothing(half: str) -> None:
     bought = [buys_excuse(log) for number, (_, log) in enumerate(excused_jobs(half)) if number % 4 == 0]

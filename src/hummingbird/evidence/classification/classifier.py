@@ -79,6 +79,14 @@ _SCRIPT_ENDED = re.compile(
     r"(?i)\W*(?:error\W+)?(?:job failed: exit (?:code|status) [1-9]|process completed with exit code [1-9]"
     r"|script returned exit code [1-9])"
 )
+# A command as a shell or a runner echoes it, and one whose failure the job does not mind.
+_ECHOED = re.compile(r"(?:\$|\+{1,3}|##\[group\]Run|\[command\]) ?[A-Za-z./~]")
+_NOT_MINDED = re.compile(
+    r"\|\| *(?:true\b|:|echo\b|exit 0\b)|--(?:exit-zero|no-fail|soft-fail|fail-never|allow-failure)\b"
+    r"|--(?:exit|error)-code[= ]0\b"
+)
+# How a build tool or a test runner closes a run in which nothing failed.
+_CLOSED_WELL = re.compile(r"\W*(?:\[INFO\] )?BUILD SUCCESS(?:FUL)?\b|OK(?: \(|, but |$)")
 _TRIGGER_WORDS = frozenset(PATTERNS_BY_WORD)
 _NON_WORD_TO_SPACE = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
 _ENDING_CHARS = 120
@@ -198,11 +206,14 @@ def _find_hits(lines: Sequence[str], late_from: int, without: Collection[str]) -
             short = _shorten_line(line)
             known[line] = _matching_rules(short)
             retries.update((line,) if _IS_RETRIED.match(short) else ())
+    harmless = _find_harmless(lines)
     retried = {place for at, line in enumerate(lines) if line in retries for place in range(at - _TRIES_ABOVE, at)}
     return [
         _RuleHit(
             RULES[rule],
-            soft or (place in retried and RULES[rule].soft and RULES[rule].class_ in TRANSIENT_CLASSES),
+            soft
+            or place in harmless
+            or (place in retried and RULES[rule].soft and RULES[rule].class_ in TRANSIENT_CLASSES),
             place,
             place >= late_from,
         )
@@ -210,6 +221,20 @@ def _find_hits(lines: Sequence[str], late_from: int, without: Collection[str]) -
         for rule, soft in known[line]
         if RULES[rule].name not in without
     ]
+
+
+def _find_harmless(lines: Sequence[str]) -> set[int]:
+    """Return the places of lines below a command that may fail, or above the word that its run went well."""
+    found: set[int] = set()
+    begun, minded = 0, True
+    for place, line in enumerate(lines):
+        if _ECHOED.match(line):
+            begun, minded = place, _NOT_MINDED.search(line) is None
+        elif _CLOSED_WELL.match(line):
+            found.update(range(begun, place))
+        if not minded:
+            found.add(place)
+    return found
 
 
 def _shorten_line(line: str) -> str:

@@ -63,10 +63,9 @@ CONFIGURATION_RULES = (
             r"no such file or directory, open '.*package\.json'",
             r"there is no pom",
             r"don't know how to build task",
-            r"could not find goal '",
             r"no plugin found for prefix '",
         ),
-        words="goal json makefile plugin pom project rakefile scheme script target task",
+        words="json makefile plugin pom project rakefile scheme script target task",
     ),
     make_rule(
         "unknown-option",
