@@ -132,12 +132,18 @@ class InvariantWatch:
         """Remember an entry; a call of a model that is not the last one needs money of the day."""
         self._made.add(dump_entry(entry))
         limit, spent = project_limits(self._script, session_project).usd_per_day, SPENT_TODAY.get()
-        if isinstance(entry, ModelCalled) and not entry.final and limit and spent is not None and spent >= limit:
+        if not isinstance(entry, ModelCalled) or entry.final or not limit:
+            return
+        if spent is None:
+            self.fail("A run asked its model without having asked what is spent today.")
+        elif spent >= limit:
             self.fail(f"A run went on asking its model although ${spent} of ${limit} are spent today.")
 
-    def note_spending(self, recorded: Decimal, usd: Decimal) -> None:
-        """What a run is told of today's spending is no less than what was recorded when it asked."""
-        SPENT_TODAY.set(usd)
+    def note_spending(self, recorded: Decimal, usd: Decimal | None) -> None:
+        """What a run is told of today's spending, if anything, is no less than what was recorded when it asked."""
+        SPENT_TODAY.set(usd or Decimal(0))
+        if usd is None:
+            return
         network = self._services.network
         failed = network.failed_at.get((PROCESS.get(), "bucket"), -STORE_FAILED_S)
         if network.loop.time() - failed < STORE_FAILED_S:

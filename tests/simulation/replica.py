@@ -95,7 +95,7 @@ class Services:
     disk: SimulatedDisk | None = None  # of the host, if all replicas are on one
     check_commit: Callable[[BucketJournal | FileJournal, int], None] | None = None
     note_entry: Callable[[str, JournalEntry], None] | None = None
-    note_spending: Callable[[Decimal, Decimal], None] | None = None
+    note_spending: Callable[[Decimal, Decimal | None], None] | None = None
     recorded_spending: Callable[[], Decimal] | None = None
     state: Path = Path()
     working: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # who works on an order
@@ -144,7 +144,7 @@ class _SimulatedHttpServer:
 
 
 CONFIG_CHANGES = (EventKind.RELOAD, EventKind.BREAK_CONFIG, EventKind.DROP_WORKFLOW)
-TIGHT = {"max_runs_per_mr": 2, "budgets": {"usd_per_run": 0.035, "usd_per_day": 0.25}}
+TURNS, USD_PER_RUN, USD_PER_DAY = 6, "0.035", "0.25"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,8 @@ def project_limits(script: Script, project: str) -> ProjectLimits:
     """Return what `write_config` allows a project."""
     limits = ProjectLimits(script.internal)
     if script.tight:
-        limits = ProjectLimits(script.internal, 2, 6, Decimal("0.035"), Decimal("0.25"))
+        usd_per_run = None if script.reviews else Decimal(USD_PER_RUN)
+        limits = ProjectLimits(script.internal, 2, TURNS, usd_per_run, Decimal(USD_PER_DAY))
     if project == SECOND_PROJECT:
         return replace(limits, internal=not script.internal, runs=1)
     return limits
@@ -176,8 +177,10 @@ def write_config(folder: Path, script: Script, reloads: int = 0, fault: EventKin
     """Write the configuration of all replicas; `reloads` says how often it changed, `fault` what is wrong with it."""
     prompt = folder / "prompt.md"
     prompt.write_text("Find out why it failed.\n", encoding="utf-8")
-    tight = {**TIGHT, "max_iterations": 6 - 3 * (reloads % 2)} if script.tight else {}
-    common = {"prompt": "prompt.md", "internal_notes": script.internal, **tight}
+    common = {"prompt": "prompt.md", "internal_notes": script.internal}
+    if script.tight:
+        budgets = {"usd_per_day": float(USD_PER_DAY), **({} if script.reviews else {"usd_per_run": float(USD_PER_RUN)})}
+        common |= {"max_runs_per_mr": 2, "max_iterations": TURNS - 3 * (reloads % 2), "budgets": budgets}
     projects: dict[str, object] = {"*": {}}
     if script.projects > 1:
         projects[SECOND_PROJECT] = {"max_runs_per_mr": 1, "internal_notes": not script.internal}
@@ -269,8 +272,11 @@ def simulated_parts(services: Services) -> Iterator[None]:
             assert services.recorded_spending is not None
             assert services.note_spending is not None
             recorded = services.recorded_spending()
-            usd = await usd_today(ledger, project)
-            services.note_spending(recorded, usd)
+            usd = None
+            try:
+                usd = await usd_today(ledger, project)
+            finally:
+                services.note_spending(recorded, usd)
             return usd
 
         return checked_usd_today

@@ -123,10 +123,10 @@ class Script:
     """A world and what happens in it. `seed` decides what the events leave open; without `jitter`, nothing is drawn.
 
     `files`: all replicas are on one host, with the queue in SQLite and the sessions in folders. `reviews`: each push is
-    reviewed, with findings on lines. `tight`: the model wants more than the budgets allow. `internal`: notes are for
-    members. `projects` is 2 if every other merge request is in a second project, which has settings of its own. An
-    answer of a model takes up to `answer_s`. `segment_bytes` is the size at which a journal in a bucket is split, and
-    `body_bytes` that at which an event is stored beside the queue; 0 is the usual one.
+    reviewed, with findings on lines. `tight`: the model wants more than the budgets allow: money or, with reviews,
+    turns. `internal`: notes are for members. `projects` is 2 if every other merge request is in a second project, which
+    has settings of its own. An answer of a model takes up to `answer_s`. `segment_bytes` is the size at which a journal
+    in a bucket is split, and `body_bytes` that at which an event is stored beside the queue; 0 is the usual one.
     """
 
     seed: int

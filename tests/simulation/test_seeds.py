@@ -1,5 +1,8 @@
 """Simulated worlds end as they have to, and a seed always plays alike."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable
 
@@ -41,3 +44,14 @@ def test_a_seed_always_plays_alike() -> None:
     first, second = (play(make_script(5), trace=True) for _ in range(2))
     assert first.trace
     assert first.trace == second.trace
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", [5, 6])  # with SQS and a bucket, with SQLite and folders
+def test_a_seed_plays_alike_in_every_process(seed: int) -> None:
+    command = (sys.executable, "-m", "tests.simulation", "--seed", str(seed), "-v")
+    traces = {
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": number}, capture_output=True, check=True).stdout
+        for number in ("1", "2")
+    }
+    assert len(traces) == 1
