@@ -40,7 +40,7 @@ def typed(*words: str) -> Any:
 def test_options_become_a_wish(work: Work) -> None:
     words = "-q hello --json --resume abc --model owl --plan --project a/b --workflow w --toolsets todo,memory, "
     more = "--sandbox podman --workspace /src --config c.yaml --no-color -v"
-    more += " --max-usd 0.5 --max-turns 7 --append-system-prompt Briefly"
+    more += " --max-usd 0.5 --max-turns 7 --effort low --append-system-prompt Briefly"
     assert typed(*words.split(), *more.split()).exit_code == 7
     wish = ChatRequest(
         query="hello",
@@ -53,6 +53,7 @@ def test_options_become_a_wish(work: Work) -> None:
         toolsets=("todo", "memory"),
         max_usd=0.5,
         max_turns=7,
+        effort="low",
         instructions="Briefly",
         workspace="/src",
         colour=False,
@@ -66,7 +67,10 @@ def test_a_message_may_be_an_argument_and_p_is_an_alias(work: Work) -> None:
         typed("-p", "hello", "--output-format", "stream-json", "--allow-edits", "--allow", "Bash(ls *)").exit_code == 7
     )
     assert typed("-p").exit_code == 7
+    assert typed("-c", "-m", "owl").exit_code == 7
+    assert typed("-r", "abc").exit_code == 7
     wishes = [wish for _, wish, _, _ in work.calls]
+    assert (wishes[3].newest, wishes[3].model, wishes[4].resume) == (True, "owl", "abc")
     assert (wishes[0].message, wishes[0].query, wishes[0].only_result) == ("hello", None, True)
     assert (wishes[1].query, wishes[1].as_json, wishes[1].accept_edits) == ("hello", True, True)
     assert (wishes[1].allow, wishes[2].query) == (("Bash(ls *)",), "-")

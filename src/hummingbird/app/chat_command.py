@@ -54,6 +54,7 @@ def chat_command(config: str | None, request: ChatRequest, chosen: SandboxChoice
         accept_edits=request.accept_edits,
         allow=request.allow,
         deny=request.deny,
+        effort=request.effort,
         max_usd=request.max_usd,
         max_turns=request.max_turns,
         instructions=request.instructions,

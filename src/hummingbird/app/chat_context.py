@@ -87,6 +87,7 @@ class ChatOptions:
     max_usd: float | None = None
     max_turns: int | None = None
     instructions: str = ""
+    effort: str | None = None
     titles: bool = False
     asker: PermissionAsker | None = None
     clarifier: Clarifier | None = None
@@ -228,6 +229,7 @@ class ChatContext:
             sandbox=resolve_sandbox(settings, parts.chosen) if sandbox and SANDBOX in self.toolsets else None,
             session_id=session_id,
             config=AgentConfig(
+                effort=parts.effort,
                 max_iterations=parts.max_turns or chat.max_turns,
                 context_limit=chat.context_limit,
                 model_windows=model_windows(settings.models),

@@ -12,7 +12,8 @@ class ChatRequest:
     With `query` None the chat is interactive; the query "-" stands for standard input. `message` is what an interactive
     chat begins with, or the query where there is no terminal. With `only_result`, one JSON document is printed.
     `newest` continues the last session of the folder. With `toolsets`, `max_usd` or `max_turns` None the configuration
-    decides. `instructions` join the system prompt. `prompt_size` only shows the size of prompt and tools.
+    decides, with `effort` None the model. `instructions` join the system prompt. `prompt_size` only shows the size of
+    prompt and tools.
     """
 
     query: str | None = None
@@ -32,6 +33,7 @@ class ChatRequest:
     max_usd: float | None = None
     max_turns: int | None = None
     instructions: str = ""
+    effort: str | None = None
     workspace: str = ""
     prompt_size: bool = False
     colour: bool = True

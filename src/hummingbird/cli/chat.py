@@ -46,6 +46,9 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
 @click.option("--project", metavar="PATH", help="GitLab project to talk about, like group/project.")
 @click.option("--workflow", metavar="NAME", help="Use the prompt and tools of this workflow; needs --project.")
 @click.option("--toolsets", metavar="A,B", help="Use only these toolsets, like workspace,terminal,todo.")
+@click.option(
+    "--effort", metavar="LEVEL", help="How much the model thinks: none, minimal, low, medium, high, xhigh or max."
+)
 @click.option("--max-usd", type=click.FloatRange(0), metavar="USD", help="Maximum cost of the answer to one message.")
 @click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Maximum number of model answers to a message.")
 @click.option("--append-system-prompt", default="", metavar="TEXT", help="Add this text to the system prompt.")
@@ -71,6 +74,7 @@ def chat(
     project: str | None,
     workflow: str | None,
     toolsets: str | None,
+    effort: str | None,
     max_usd: float | None,
     max_turns: int | None,
     append_system_prompt: str,
@@ -126,6 +130,7 @@ def chat(
         project=project or "",
         workflow=workflow or "",
         toolsets=None if toolsets is None else tuple(filter(None, (one.strip() for one in toolsets.split(",")))),
+        effort=effort,
         max_usd=max_usd,
         max_turns=max_turns,
         instructions=append_system_prompt,

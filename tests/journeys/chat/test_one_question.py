@@ -123,7 +123,8 @@ def test_an_interrupt_ends_with_130_and_leaves_no_process(home: Home) -> None:
 @pytest.mark.parametrize("limit", [("--max-turns", "1"), also(("--max-usd", "0"))])
 def test_options_limit_the_run_and_add_to_the_prompt(limit: tuple[str, str], home: Home) -> None:
     home.lab.script.extend(calling("todo"), saying("So far."))
-    ran = home.piped("-q", "plan it", *limit, "--append-system-prompt", "Speak like a sailor.")
+    ran = home.piped("-q", "plan it", *limit, "--append-system-prompt", "Speak like a sailor.", "--effort", "low")
+    assert home.lab.requests[0].body["reasoning"]["effort"] == "low"
     assert (ran.code, ran.out) == (0, "So far.\n")
     assert "Speak like a sailor." in home.asked(0)
     assert home.lab.requests[1].body["tool_choice"] == "none", "the last answer"
