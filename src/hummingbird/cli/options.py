@@ -36,7 +36,8 @@ def sandbox_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--sandbox",
             type=click.Choice(BACKENDS),
-            help="Sandbox that commands run in (default: settings.sandbox.backend).",
+            help="Sandbox that commands run in (default: settings.sandbox.backend, else bubblewrap; for serve, k8spool "
+            "in a cluster or with settings.sandbox.namespace).",
         ),
     ):
         command = option(command)

@@ -364,6 +364,8 @@ SETTLE_NAMED = 5  # checks that are named in a reason
 
 # The `doctor` command
 DOCTOR_CHECK_S = 60.0  # for one check; a sandbox and a model take the longest
+DOCTOR_CLAIM_S = 30.0  # until doctor asks why no sandbox of a pool comes free
+DOCTOR_SANDBOX_S = 50.0  # for the whole check of a sandbox, so that it ends before DOCTOR_CHECK_S and says why
 DOCTOR_ANSWER_S = 15.0  # for GitLab to answer
 DOCTOR_ANSWER_BYTES = 2 * 1024 * 1024
 DOCTOR_CHECKS = 8  # concurrent checks

@@ -55,7 +55,10 @@ from hummingbird.sandboxes.local_process import run_to_completion
 
 
 class PodPool:
-    """Claims, keeps and removes the pods of a pool. `warn` receives messages for the operator."""
+    """Claims, keeps and removes the pods of a pool.
+
+    `warn` receives messages for the operator; whoever waits for a pod for `warning_s` seconds causes one.
+    """
 
     def __init__(
         self,
@@ -66,6 +69,7 @@ class PodPool:
         deadline_s: float = SANDBOX_DEADLINE_S,
         linger_s: float = LINGER_S,
         max_lingering: int = LINGERING_PODS,
+        warning_s: float = CLAIM_WARNING_S,
     ) -> None:
         self.cluster = cluster
         self._clock = clock
@@ -73,6 +77,7 @@ class PodPool:
         self._deadline_s = deadline_s
         self._linger_s = linger_s
         self._max_lingering = max_lingering
+        self._warning_s = warning_s
         self._reaping: asyncio.Task[None] | None = None
 
     async def claim(self, session_id: str = "") -> PodStatus:
@@ -87,10 +92,10 @@ class PodPool:
                 if taken := await self._try_claim(pod, session_id):
                     self._schedule_reap()
                     return taken
-            if not warned and self._clock.now() - began >= CLAIM_WARNING_S:
+            if not warned and self._clock.now() - began >= self._warning_s:
                 warned = True
                 self._warn(
-                    f"No sandbox has come free in {self.cluster.namespace} for {CLAIM_WARNING_S:g} s: {trouble}."
+                    f"No sandbox has come free in {self.cluster.namespace} for {self._warning_s:g} s: {trouble}."
                 )
             await self._clock.sleep(CLAIM_POLL_S)
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hummingbird.core.errors import UsageError, require_extra
-from hummingbird.core.limits import LINGER_S, LINGERING_PODS, SANDBOX_DEADLINE_S
+from hummingbird.core.limits import CLAIM_WARNING_S, LINGER_S, LINGERING_PODS, SANDBOX_DEADLINE_S
 from hummingbird.core.protocols.observer import Clock
 from hummingbird.sandboxes.command_sandbox import CommandSandbox, SandboxBackend
 from hummingbird.sandboxes.kubernetes_manifest import (
@@ -67,11 +67,18 @@ class SandboxRegistry:
     """Makes sandboxes of one backend, one for each session. Raises UsageError for a name that is not in BACKENDS."""
 
     def __init__(
-        self, wanted: SandboxOptions, environment: Mapping[str, str], clock: Clock, warn: Callable[[str], None]
+        self,
+        wanted: SandboxOptions,
+        environment: Mapping[str, str],
+        clock: Clock,
+        warn: Callable[[str], None],
+        *,
+        claim_warning_s: float = CLAIM_WARNING_S,
     ) -> None:
         if wanted.backend not in BACKENDS:
             raise UsageError(f"There is no sandbox {wanted.backend!r}; there are: {', '.join(BACKENDS)}.")
         self._wanted, self._environment, self._clock, self._warn = wanted, environment, clock, warn
+        self._claim_warning_s = claim_warning_s
         self._pool: tuple[PodPool, Kubectl] | None = None
         self._opening = asyncio.Lock()
 
@@ -158,6 +165,7 @@ class SandboxRegistry:
             deadline_s=wanted.deadline_s,
             linger_s=wanted.linger_s,
             max_lingering=wanted.max_lingering,
+            warning_s=self._claim_warning_s,
         )
         return pool, kubectl
 

@@ -17,6 +17,7 @@ from hummingbird.queues.sqlite_queue import SqliteQueue
 from hummingbird.storage.object_store import BucketObjectStore
 from tests.app.doctor.examining import FAIL, OK, WARN, doctor_context, tried
 from tests.contracts.queues.backends.ministack import Ministack
+from tests.sandboxes.kube import LabStage, given_lab, given_lab_stage  # noqa: F401 - a fixture
 
 
 def part(of: DoctorContext, *names: str) -> list[CheckFinding]:
@@ -41,6 +42,19 @@ def test_a_sandbox_that_cannot_be_had_is_told(tmp_path: Path) -> None:
     )
     assert found.standing is FAIL
     assert "Podman is not installed" in found.sentence
+
+
+def test_a_pool_without_a_pod_that_stands_by_is_told(
+    lab_stage: LabStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hummingbird.app.doctor.platform_checks.DOCTOR_CLAIM_S", 0.0)
+    monkeypatch.setattr("hummingbird.app.doctor.platform_checks.DOCTOR_SANDBOX_S", 3.0)
+    kubeconfig = lab_stage.lab.kubeconfig(tmp_path / "kubeconfig", lab_stage.token)
+    environment = {"KUBECONFIG": str(kubeconfig), "PATH": os.environ["PATH"]}
+    settings = f"sandbox: {{backend: k8spool, namespace: {lab_stage.namespace}}}"
+    (found,) = part(doctor_context(tmp_path, settings, environment=environment), "sandbox")
+    assert found.standing is FAIL
+    assert "no pod stands by; check the pool's Deployment and its number of replicas" in found.sentence
 
 
 def test_folders_that_are_not_there_yet_are_well_and_stay_away(tmp_path: Path) -> None:

@@ -25,7 +25,13 @@ from hummingbird.app.stores import (
     state_paths,
 )
 from hummingbird.core.errors import ObjectStoreUnusable, PlatformError
-from hummingbird.core.limits import DOCTOR_FREE_BYTES, DOCTOR_FREE_LEAST_BYTES, QUEUE_TAKEN_S
+from hummingbird.core.limits import (
+    DOCTOR_CLAIM_S,
+    DOCTOR_FREE_BYTES,
+    DOCTOR_FREE_LEAST_BYTES,
+    DOCTOR_SANDBOX_S,
+    QUEUE_TAKEN_S,
+)
 from hummingbird.core.protocols.queues import Queue
 from hummingbird.core.protocols.storage import ObjectStore, VersionedObjectStore
 from hummingbird.queues.sqlite_queue import SqliteQueue
@@ -51,13 +57,14 @@ def platform_checks(context: DoctorContext) -> Iterator[DoctorCheck]:
 
 async def _check_sandbox(context: DoctorContext) -> CheckOutcomes:
     wanted, warnings = resolve_sandbox(context.settings, context.chosen), list[str]()
-    sandboxes = SandboxRegistry(wanted, context.environment, SystemClock(), warnings.append)
+    clock, environment = SystemClock(), context.environment
+    sandboxes = SandboxRegistry(wanted, environment, clock, warnings.append, claim_warning_s=DOCTOR_CLAIM_S)
     try:
-        await sandboxes.open()
-        async with aclosing(self_check(sandboxes.make(), cluster_api(context.environment))) as lines:
-            fault = ""
-            async for line in lines:
-                fault = line.fault
+        fault = await _try_sandbox(sandboxes, cluster_api(environment))
+        if fault is None:
+            waited = f"A {wanted.backend} sandbox was not ready within {DOCTOR_SANDBOX_S:g} seconds."
+            yield CheckStatus.FAIL, " ".join((waited, *(warnings or ["Check what blocks it."])))
+            return
         if fault:
             yield CheckStatus.FAIL, f"A {wanted.backend} sandbox does not keep its promises: {fault}"
         else:
@@ -69,6 +76,20 @@ async def _check_sandbox(context: DoctorContext) -> CheckOutcomes:
             yield CheckStatus.WARN, warning
     finally:
         await sandboxes.close()
+
+
+async def _try_sandbox(sandboxes: SandboxRegistry, api: tuple[str, int] | None) -> str | None:
+    """Return the promise that a sandbox does not keep, "" if it keeps all, or None if there is none in time."""
+    fault = ""
+    try:
+        async with asyncio.timeout(DOCTOR_SANDBOX_S):
+            await sandboxes.open()
+            async with aclosing(self_check(sandboxes.make(), api)) as lines:
+                async for line in lines:
+                    fault = line.fault
+    except TimeoutError:
+        return None
+    return fault
 
 
 _POD_NETWORK = (
