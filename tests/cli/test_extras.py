@@ -36,6 +36,7 @@ def plain(folder: Path, *arguments: str, configuration: str = "") -> subprocess.
     ("extra", "arguments", "configuration"),
     [
         ("acp", ["acp"], ""),
+        ("mcp", ["mcp"], ""),
         ("buckets", ["sessions", "list", "--config", "hummingbird.yaml"], BUCKET),
         ("kubernetes", ["sandbox", "check", "k8s", "--context", "kind"], ""),
         ("aws", ["doctor", "--config", "hummingbird.yaml"], QUEUES),

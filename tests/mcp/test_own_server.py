@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hummingbird.app.mcp_server import _HttpGuard, _LineWindow
+from hummingbird.app.mcp_server import ANSWER_BYTES, _HttpGuard, _LineWindow
 from hummingbird.lab.case import find_case
 from hummingbird.lab.scene import Scene
 from tests.cli.typing_in import typed
@@ -110,6 +110,11 @@ async def test_more_lines_of_the_log_can_be_read_around_a_number(scene: Scene, t
         assert len([line for line in around.splitlines() if line.partition(":")[0].isdigit()]) <= 5
         found, _ = await ask(session, "get_evidence", project=project, job=job, search=text[:30])
         assert number in found
+        many, _ = await ask(session, "get_evidence", project=project, job=job, line=int(number), around=200)
+        assert len(many.encode()) <= ANSWER_BYTES, "as short as every other answer"
+        assert f"{number}: {text}" in many.splitlines(), "what was asked for is in it, whatever does not fit"
+        shown = [int(line.partition(":")[0]) for line in many.splitlines() if line.partition(":")[0].isdigit()]
+        assert shown == list(range(shown[0], shown[-1] + 1))
         alone, _ = await ask(session, "explain_log", project=project, job=job)
         assert "Whose failure it is was not judged" in alone
 

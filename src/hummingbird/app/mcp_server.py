@@ -153,7 +153,7 @@ class FailureAnswers:
         window.feed(b"\n")
         if not window.lines:
             return f"The log of job {place.job} has {window.count:,} lines; none of them is meant."
-        return _fence_lines(window.lines, 2 * ANSWER_BYTES)
+        return _fence_lines(window.lines, ANSWER_BYTES - 300, around=0 if search else line)
 
     async def known_failures(self, project: str) -> str:
         """List the failures that this GitLab project had lately, the last seen first, with how often and where."""
@@ -335,17 +335,19 @@ def _bounded_rows(rows: Iterable[str]) -> str:
     return "\n".join(shown)
 
 
-def _fence_lines(lines: Sequence[EvidenceLine], budget: int) -> str:
-    """Return numbered lines between the marks of untrusted text."""
-    rows, size = [], 0
-    for line in lines:
+def _fence_lines(lines: Sequence[EvidenceLine], budget: int, around: int = 0) -> str:
+    """Return numbered lines between the marks of untrusted text: the first that fit, or those nearest to `around`."""
+    rows, size = list[tuple[int, str]](), 0
+    for line in sorted(lines, key=lambda one: abs(one.number - around)) if around else lines:
         row = f"{line.number}: {shorten_line(make_printable(line.text), _LINE_CHARS)}"
         size += len(row.encode()) + 1
         if size > budget:
-            rows.append("… more lines: ask get_evidence for them.")
             break
-        rows.append(row)
-    return fence_untrusted("\n".join(rows), "log")
+        rows.append((line.number, row))
+    shown = [row for _, row in (sorted(rows) if around else rows)]
+    if len(rows) < len(lines):
+        shown.append("… more lines: ask get_evidence for them.")
+    return fence_untrusted("\n".join(shown), "log")
 
 
 def _nothing_failed(missing: Sequence[str]) -> str:

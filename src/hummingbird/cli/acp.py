@@ -4,12 +4,18 @@ import sys
 
 import click
 
-from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
+from hummingbird.cli.options import check_sandbox_options, complete_model, config_option, sandbox_options
 
 
 @click.command()
 @config_option
-@click.option("--model", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
+@click.option(
+    "--model",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_model,
+    help="Model to start with; overrides the configuration.",
+)
 @click.option("--plan", is_flag=True, help="Only read and plan, change nothing, whatever mode the editor chooses.")
 @click.option("--project", metavar="PATH", help="GitLab project to talk about, like group/project.")
 @sandbox_options

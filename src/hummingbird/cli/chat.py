@@ -6,7 +6,14 @@ import sys
 import click
 
 from hummingbird.chat.request import PICK_SESSION, ChatRequest
-from hummingbird.cli.options import check_sandbox_options, config_option, sandbox_options
+from hummingbird.cli.options import (
+    check_sandbox_options,
+    complete_model,
+    complete_session,
+    complete_workflow,
+    config_option,
+    sandbox_options,
+)
 
 
 @click.command()
@@ -33,18 +40,31 @@ from hummingbird.cli.options import check_sandbox_options, config_option, sandbo
     "--resume",
     "-r",
     metavar="[ID]",
+    shell_complete=complete_session,
     is_flag=False,
     flag_value=PICK_SESSION,
     help="Continue the session whose id starts with ID; without one, choose it from a list.",
 )
 @click.option("--continue", "-c", "newest", is_flag=True, help="Continue the last session of this folder.")
-@click.option("--model", "-m", default="", metavar="NAME", help="Model to start with; overrides the configuration.")
+@click.option(
+    "--model",
+    "-m",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_model,
+    help="Model to start with; overrides the configuration.",
+)
 @click.option("--plan", is_flag=True, help="Only read and plan: refuse every tool that writes or sends.")
 @click.option("--allow-edits", is_flag=True, help="Edit files of the workspace without asking.")
 @click.option("--allow", multiple=True, metavar="RULE", help="Allow calls, like 'terminal(git status *)'; repeatable.")
 @click.option("--deny", multiple=True, metavar="RULE", help="Refuse calls, like 'file_read(secrets/*)'; repeatable.")
 @click.option("--project", metavar="PATH", help="GitLab project to talk about, like group/project.")
-@click.option("--workflow", metavar="NAME", help="Use the prompt and tools of this workflow; needs --project.")
+@click.option(
+    "--workflow",
+    metavar="NAME",
+    shell_complete=complete_workflow,
+    help="Use the prompt and tools of this workflow; needs --project.",
+)
 @click.option("--toolsets", metavar="A,B", help="Use only these toolsets, like workspace,terminal,todo.")
 @click.option(
     "--effort", metavar="LEVEL", help="How much the model thinks: none, minimal, low, medium, high, xhigh or max."

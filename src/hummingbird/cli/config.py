@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hummingbird.app.model_choice import default_model, missing_model_credentials
-from hummingbird.cli.options import config_option, json_option, verbose_option
+from hummingbird.cli.options import complete_workflow, config_option, json_option, verbose_option
 from hummingbird.config.configuration import Configuration, ProjectExplanation, resolve_trigger
 from hummingbird.config.configuration import explain_project as explained
 from hummingbird.config.document import unknown_key_message
@@ -71,7 +71,7 @@ def schema() -> None:
 
 @config.command()
 @click.argument("project")
-@click.option("--workflow", metavar="NAME", help="Explain only this workflow.")
+@click.option("--workflow", metavar="NAME", shell_complete=complete_workflow, help="Explain only this workflow.")
 @json_option
 @config_option
 @verbose_option

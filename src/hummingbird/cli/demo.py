@@ -4,6 +4,8 @@ import sys
 
 import click
 
+from hummingbird.cli.options import complete_case
+
 DEFAULT_CASE = "failing-test"
 
 
@@ -13,6 +15,7 @@ DEFAULT_CASE = "failing-test"
     default=DEFAULT_CASE,
     show_default=True,
     metavar="NAME",
+    shell_complete=complete_case,
     help="Case to play; `hummingbird lab` lists them.",
 )
 @click.option(

@@ -30,5 +30,8 @@ def mcp(*, config: str | None, http: bool, host: str, port: int, verbose: bool) 
       HUMMINGBIRD_MCP_TOKEN=… hummingbird mcp --http --host 0.0.0.0
     """
     from hummingbird.app.mcp_server import mcp_command
+    from hummingbird.core.errors import require_extra
+
+    require_extra("mcp", "mcp", "This server")
 
     sys.exit(mcp_command(config, http=http, host=host, port=port, verbose=verbose))
