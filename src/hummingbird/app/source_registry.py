@@ -29,16 +29,16 @@ def create_sources(declared: SourceDeclarations, environment: Mapping[str, str])
     """
     found: list[DataSource] = []
     if declared.gitlab is not None:
-        from hummingbird.gitlab.read.source import GitLabSource  # noqa: PLC0415 - loaded when declared
+        from hummingbird.gitlab.read.source import GitLabSource
 
         found.append(GitLabSource(declared.gitlab))
     if declared.konflux is not None:
         require_extra("lightkube", "kubernetes", "The source konflux")
-        from hummingbird.konflux.source import KonfluxSource  # noqa: PLC0415 - loaded when declared
+        from hummingbird.konflux.source import KonfluxSource
 
         found.append(KonfluxSource(declared.konflux, environment))
     if declared.testing_farm is not None:
-        from hummingbird.testing_farm.source import TestingFarmSource  # noqa: PLC0415 - loaded when declared
+        from hummingbird.testing_farm.source import TestingFarmSource
 
         found.append(TestingFarmSource(declared.testing_farm))
     return found

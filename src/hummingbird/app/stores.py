@@ -109,7 +109,7 @@ def _create_folder(folder: Path) -> None:
 def session_store_at(address: str, now: Callable[[], float], *, ca_bundle: str = "") -> SessionStore:
     """Return the session store at a directory or a bucket's address, without opening it."""
     if "://" in address:
-        from hummingbird.storage.bucket_sessions import BucketSessionStore  # noqa: PLC0415 - a chat starts without buckets and queues
+        from hummingbird.storage.bucket_sessions import BucketSessionStore
 
         return BucketSessionStore(open_bucket(address, ca_bundle=ca_bundle), address, now)
     return FolderSessionStore(Path(address))
@@ -143,8 +143,8 @@ def failure_ledger(
     places: StatePaths, settings: Settings, circuit_breaker: "BucketCircuitBreaker | None" = None
 ) -> KnownFailureStore:
     """Return the record of known failures, without opening it."""
-    from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore  # noqa: PLC0415 - a chat starts without buckets and queues
-    from hummingbird.storage.failure_store import SqliteKnownFailureStore  # noqa: PLC0415 - a chat starts without buckets and queues
+    from hummingbird.storage.bucket_failure_store import BucketKnownFailureStore
+    from hummingbird.storage.failure_store import SqliteKnownFailureStore
 
     if not places.remote:
         return SqliteKnownFailureStore(places.known_failures)
@@ -157,7 +157,7 @@ def vote_ledger(
     places: StatePaths, settings: Settings, circuit_breaker: "BucketCircuitBreaker | None" = None
 ) -> VoteStore:
     """Return the record of votes, without opening it."""
-    from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore  # noqa: PLC0415 - a chat starts without buckets and queues
+    from hummingbird.storage.vote_store import BucketVoteStore, SqliteVoteStore
 
     if not places.remote:
         return SqliteVoteStore(places.votes)
@@ -169,10 +169,10 @@ def open_queue(settings: Settings, environment: Mapping[str, str], visibility_s:
 
     A received message is leased for `visibility_s`. Raises UsageError if its folder cannot be created.
     """
-    from hummingbird.queues.sqlite_queue import SqliteQueue  # noqa: PLC0415 - a chat starts without buckets and queues
+    from hummingbird.queues.sqlite_queue import SqliteQueue
 
     if url := settings.sqs_fifo_queue_url:
-        from hummingbird.queues.sqs import SqsQueue  # noqa: PLC0415 - a chat starts without buckets and queues
+        from hummingbird.queues.sqs import SqsQueue
 
         return SqsQueue(url, visibility_s, region=sqs_region(url), ca_bundle=settings.ca_bundle)
     return SqliteQueue(state_paths(settings, environment).create_folders().queue, visibility_s)

@@ -129,7 +129,7 @@ def _parse_schema(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_schema(schema: dict[str, Any]) -> None:
-    import jsonschema_rs  # noqa: PLC0415 - a compiled library, loaded when the first tool is checked
+    import jsonschema_rs  # a compiled library, loaded when the first tool is checked
 
     try:
         jsonschema_rs.validator_for(schema, retriever=_refuse_remote_reference)

@@ -174,7 +174,7 @@ class McpConnection:
 
     def explain_end(self) -> str:
         """Return why the connection has ended. Call it only after the end."""
-        from mcp import MCPError, types  # noqa: PLC0415 - slow to import, and only who has servers pays for it
+        from mcp import MCPError, types
 
         task = self._task
         cause = _first_cause(task.exception() if task is not None and task.done() and not task.cancelled() else None)
@@ -188,8 +188,8 @@ class McpConnection:
 
     async def _run_session(self) -> None:
         """Run the session from the start of the connection to its end."""
-        from mcp import ClientSession, types  # noqa: PLC0415 - as above
-        from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher  # noqa: PLC0415 - as above
+        from mcp import ClientSession, types
+        from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
         silence_library_logs()
         async with self._link.open_streams() as (incoming, outgoing):
@@ -210,7 +210,7 @@ class McpConnection:
                     listing.cancel()
 
     async def _list_tools(self, session: "ClientSession", listed: ToolListing) -> None:
-        from mcp import types  # noqa: PLC0415 - as above
+        from mcp import types
 
         cursor: str | None = None
         for _ in range(MAX_PAGES):
@@ -222,8 +222,8 @@ class McpConnection:
 
     async def _list_again(self, session: "ClientSession", dispatcher: TolerantDispatcher) -> None:
         """List the tools whenever the server says that they changed; what fails here fails in the next call too."""
-        from mcp import MCPError  # noqa: PLC0415 - as above
-        from pydantic import ValidationError  # noqa: PLC0415 - as above
+        from mcp import MCPError
+        from pydantic import ValidationError
 
         while True:
             await self._list_changed.wait()
@@ -235,14 +235,14 @@ class McpConnection:
             await asyncio.sleep(_LISTING_PAUSE_S)
 
     async def _on_message(self, message: object) -> None:
-        from mcp import types  # noqa: PLC0415 - as above
+        from mcp import types
 
         if isinstance(message, types.ToolListChangedNotification):
             self._list_changed.set()
 
     async def _call_tool(self, tool: str, arguments: Mapping[str, Any], progress: "ProgressFnT") -> ToolCallAnswer:
-        from mcp import MCPError, types  # noqa: PLC0415 - as above
-        from pydantic import ValidationError  # noqa: PLC0415 - as above
+        from mcp import MCPError, types
+        from pydantic import ValidationError
 
         assert self._session is not None
         params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
@@ -287,7 +287,7 @@ class McpConnection:
 
 async def _handshake(session: "ClientSession") -> None:
     """Try the handshake that nearly all servers know, then the newer one for servers that know no other."""
-    from mcp import MCPError, types  # noqa: PLC0415 - as above
+    from mcp import MCPError, types
 
     try:
         await session.initialize()

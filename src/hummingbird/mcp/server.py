@@ -18,8 +18,8 @@ ENDPOINT = "/mcp"
 
 def create_mcp_server(tools: Sequence[ServerTool], instructions: str, version: str) -> "MCPServer[Any]":
     """Create a server with these tools."""
-    from mcp.server import MCPServer  # noqa: PLC0415 - 0.3 s, and only this command needs it
-    from mcp.types import ToolAnnotations  # noqa: PLC0415
+    from mcp.server import MCPServer
+    from mcp.types import ToolAnnotations
 
     server: MCPServer[Any] = MCPServer(
         "hummingbird", title="Hummingbird", instructions=instructions, version=version, log_level="WARNING"
@@ -32,7 +32,7 @@ def create_mcp_server(tools: Sequence[ServerTool], instructions: str, version: s
 
 def create_mcp_application(server: "MCPServer[Any]") -> Any:
     """Return the server as an ASGI application that keeps no state between requests; it refuses nobody."""
-    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
+    from mcp.server.transport_security import TransportSecuritySettings
 
     open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     return server.streamable_http_app(
@@ -45,7 +45,7 @@ def _with_sentences(tool: ServerTool) -> ServerTool:
 
     @wraps(tool)
     async def call(*args: Any, **arguments: Any) -> str:
-        from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415
+        from mcp.server.mcpserver.exceptions import ToolError
 
         try:
             return await tool(*args, **arguments)

@@ -44,7 +44,7 @@ def _exec_server(command: list[str]) -> None:
 
 def _read_environment() -> dict[bytes, bytes]:
     """Return the environment as it was given: Python adds LC_CTYPE to os.environ where there is no locale."""
-    with open("/proc/self/environ", "rb") as block:  # noqa: PTH123 - pathlib would be most of the time to start
+    with open("/proc/self/environ", "rb") as block:
         pairs = (line.partition(b"=") for line in block.read().split(b"\0") if b"=" in line)
         return {name: value for name, _, value in pairs}
 
@@ -98,7 +98,7 @@ def _reap() -> None:
 
 def _descendants() -> set[int]:
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - as above
+    for name in os.listdir("/proc"):
         if name.isdigit() and (parent := _parent_pid(name)):
             children.setdefault(parent, []).append(int(name))
     found: set[int] = set()
@@ -113,7 +113,7 @@ def _descendants() -> set[int]:
 def _parent_pid(process: str) -> int:
     """Return the parent's id, or 0 for a zombie that another process has to reap."""
     try:
-        with open(f"/proc/{process}/stat", "rb") as stat:  # noqa: PTH123 - as above
+        with open(f"/proc/{process}/stat", "rb") as stat:
             state, parent = stat.read().rpartition(b")")[2].split()[:2]
     except (OSError, ValueError):
         return 0

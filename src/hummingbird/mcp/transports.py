@@ -141,7 +141,7 @@ class McpStdioTransport:
     @asynccontextmanager
     async def open_streams(self) -> AsyncIterator[MessageStreams]:
         """Start the program. Raises MissingSetting when it does not exist."""
-        from anyio import create_memory_object_stream  # noqa: PLC0415 - comes with the library, which is slow
+        from anyio import create_memory_object_stream
 
         process, lifeline = await self._start()
         arriving, incoming = create_memory_object_stream[Any](0)
@@ -225,7 +225,7 @@ class McpStdioTransport:
 
     async def _read_messages(self, process: Process, arriving: Any) -> None:
         """Read and forward messages to the end of the output, even when nobody listens any more."""
-        from anyio import BrokenResourceError, ClosedResourceError  # noqa: PLC0415 - as above
+        from anyio import BrokenResourceError, ClosedResourceError
 
         assert process.stdout is not None
         lines, heard = LineSplitter(self._bounds.message_bytes), True
@@ -239,7 +239,7 @@ class McpStdioTransport:
         arriving.close()
 
     async def _forward(self, line: bytes | OversizedLine, arriving: Any) -> None:
-        from mcp.shared.message import SessionMessage  # noqa: PLC0415 - the library is slow to import
+        from mcp.shared.message import SessionMessage
 
         message = self._parse_message(line)
         if message is not None:
@@ -248,7 +248,7 @@ class McpStdioTransport:
             arriving.close()
 
     def _parse_message(self, line: bytes | OversizedLine) -> Any:
-        from mcp import types  # noqa: PLC0415 - as above
+        from mcp import types
 
         if isinstance(line, OversizedLine):
             return self._reply_to_oversized(line)
@@ -264,7 +264,7 @@ class McpStdioTransport:
 
     def _reply_to_oversized(self, line: OversizedLine) -> Any:
         """Return an error for the request that the line answered, or end the connection if that is unknown."""
-        from mcp import types  # noqa: PLC0415 - as above
+        from mcp import types
 
         if line.request_id is None:
             self._overlong = True
@@ -337,7 +337,7 @@ class McpHttpTransport:
     @asynccontextmanager
     async def open_streams(self) -> AsyncIterator[MessageStreams]:
         """Connect. Raises MissingSetting for an address, headers, proxies or certificates that cannot be used."""
-        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - slow to import
+        from mcp.client.streamable_http import streamable_http_client
 
         self._client = self._create_client()
         most = self._bounds.message_bytes

@@ -181,11 +181,11 @@ class ModelRegistry:
         base_url = (base_url or "").strip() or None
         named = resolve_model_name(name, self._environment, api_mode=api_mode, base_url=base_url)
         if named.provider == "replay":
-            from hummingbird.models.replay import load_replay  # noqa: PLC0415 - a lazy factory
+            from hummingbird.models.replay import load_replay
 
             return load_replay(named.model)
         if named.provider == "digest":
-            from hummingbird.models.rules_report.rules_model import RulesModel  # noqa: PLC0415 - a lazy factory
+            from hummingbird.models.rules_report.rules_model import RulesModel
 
             return RulesModel()
         address = base_url or env_value(self._environment, _BASE_URLS[named.provider])
@@ -200,20 +200,20 @@ class ModelRegistry:
 
     @cached_property
     def transport(self) -> "ModelTransport":
-        from hummingbird.models.transport import ModelTransport  # noqa: PLC0415 - imports HTTP
+        from hummingbird.models.transport import ModelTransport
 
         return ModelTransport(self._now, ca_bundle=self._ca_bundle)
 
     @cached_property
     def tokens(self) -> "TokenSource":
-        from hummingbird.models.google_credentials import GoogleTokenSource, load_application_default  # noqa: PLC0415
+        from hummingbird.models.google_credentials import GoogleTokenSource, load_application_default
 
         return self._given_tokens or GoogleTokenSource(self._now, partial(load_application_default, self._ca_bundle))
 
     def _create_model(
         self, written: str, wanted: "EndpointSettings", wire: "WireFormat", endpoint: "ModelEndpoint"
     ) -> Model:
-        from hummingbird.models.http_model import HttpModel  # noqa: PLC0415 - imports HTTP
+        from hummingbird.models.http_model import HttpModel
 
         provider, model = wanted.named.provider, wanted.named.on_wire
         address = wanted.base_url or f"https://{OPENAI_HOST}/v1"  # profile and price use it only for openai-chat
@@ -339,15 +339,15 @@ WireFactory: TypeAlias = "Callable[[EndpointSettings], tuple[WireFormat, ModelEn
 
 
 def _create_anthropic(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.anthropic import anthropic_wire  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.endpoints import ANTHROPIC_URL, AnthropicEndpoint  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.anthropic import anthropic_wire
+    from hummingbird.models.endpoints import ANTHROPIC_URL, AnthropicEndpoint
 
     return anthropic_wire(), AnthropicEndpoint(wanted.api_key(*CLAUDE_KEYS), wanted.base_url or ANTHROPIC_URL)
 
 
 def _create_vertex_anthropic(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.anthropic import anthropic_wire  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.endpoints import VertexAnthropicEndpoint  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.anthropic import anthropic_wire
+    from hummingbird.models.endpoints import VertexAnthropicEndpoint
 
     project = wanted.project("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
     region = wanted.region("CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION")
@@ -355,15 +355,15 @@ def _create_vertex_anthropic(wanted: EndpointSettings) -> "tuple[WireFormat, Mod
 
 
 def _create_gemini(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.endpoints import GEMINI_URL, GeminiEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.gemini import gemini_wire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.endpoints import GEMINI_URL, GeminiEndpoint
+    from hummingbird.models.gemini import gemini_wire
 
     return gemini_wire(), GeminiEndpoint(wanted.api_key(*GEMINI_KEYS), wanted.base_url or GEMINI_URL)
 
 
 def _create_vertex_gemini(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.endpoints import VertexGeminiEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.gemini import gemini_wire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.endpoints import VertexGeminiEndpoint
+    from hummingbird.models.gemini import gemini_wire
 
     project = wanted.project("GOOGLE_CLOUD_PROJECT")
     region = wanted.region("GOOGLE_CLOUD_LOCATION", "CLOUD_ML_REGION")
@@ -371,16 +371,16 @@ def _create_vertex_gemini(wanted: EndpointSettings) -> "tuple[WireFormat, ModelE
 
 
 def _create_openai(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.endpoints import OPENAI_URL, OpenAIEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.openai_responses import openai_responses_wire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.endpoints import OPENAI_URL, OpenAIEndpoint
+    from hummingbird.models.openai_responses import openai_responses_wire
 
     endpoint = OpenAIEndpoint("/responses", wanted.api_key(OPENAI_KEY), wanted.base_url or OPENAI_URL)
     return openai_responses_wire(_server_label(wanted.host)), endpoint
 
 
 def _create_openai_chat(wanted: EndpointSettings) -> "tuple[WireFormat, ModelEndpoint]":
-    from hummingbird.models.endpoints import OPENAI_URL, OpenAIEndpoint  # noqa: PLC0415 - a lazy factory
-    from hummingbird.models.openai_chat import openai_chat_wire  # noqa: PLC0415 - a lazy factory
+    from hummingbird.models.endpoints import OPENAI_URL, OpenAIEndpoint
+    from hummingbird.models.openai_chat import openai_chat_wire
 
     if wanted.base_url is None and not wanted.named.model.startswith("gpt-"):
         raise MissingSetting(

@@ -111,14 +111,14 @@ class SandboxRegistry:
     def _build_backend(self, session_id: str) -> SandboxBackend:
         wanted = self._wanted
         if wanted.backend == BUBBLEWRAP:
-            from hummingbird.sandboxes.bubblewrap import BubblewrapBackend  # noqa: PLC0415 - only the chosen backend
+            from hummingbird.sandboxes.bubblewrap import BubblewrapBackend
 
             return BubblewrapBackend()
         if wanted.backend == PODMAN:
             return self._podman_backend()
         if wanted.backend == KUBERNETES:
             require_extra("lightkube", "kubernetes", "A sandbox in Kubernetes")
-            from hummingbird.sandboxes.kubernetes_pod import KubernetesBackend  # noqa: PLC0415
+            from hummingbird.sandboxes.kubernetes_pod import KubernetesBackend
 
             settings = PodSettings(
                 wanted.image,
@@ -129,7 +129,7 @@ class SandboxRegistry:
                 deadline_s=wanted.deadline_s,
             )
             return KubernetesBackend(self._cluster_options(), settings, self._clock, self._environment, session_id)
-        from hummingbird.sandboxes.kubernetes_pool import PoolBackend  # noqa: PLC0415 - only the chosen backend
+        from hummingbird.sandboxes.kubernetes_pool import PoolBackend
 
         if self._pool is None:
             raise UsageError("The pool has not been opened: await open() before make().")
@@ -140,7 +140,7 @@ class SandboxRegistry:
         return self._wanted.limits.get(name, DEFAULT_LIMITS[name])
 
     def _podman_backend(self) -> SandboxBackend:
-        from hummingbird.sandboxes.podman import PodmanBackend  # noqa: PLC0415 - only the chosen backend
+        from hummingbird.sandboxes.podman import PodmanBackend
 
         wanted = self._wanted
         return PodmanBackend(
@@ -153,8 +153,8 @@ class SandboxRegistry:
 
     def _open_pool(self) -> "tuple[PodPool, Kubectl]":
         require_extra("lightkube", "kubernetes", "A sandbox in Kubernetes")
-        from hummingbird.sandboxes.kubernetes_pod import connect_cluster  # noqa: PLC0415 - only the chosen backend
-        from hummingbird.sandboxes.kubernetes_pool import PodPool  # noqa: PLC0415 - only the chosen backend
+        from hummingbird.sandboxes.kubernetes_pod import connect_cluster
+        from hummingbird.sandboxes.kubernetes_pool import PodPool
 
         wanted = self._wanted
         cluster, kubectl = connect_cluster(self._cluster_options(), self._environment)
@@ -170,7 +170,7 @@ class SandboxRegistry:
         return pool, kubectl
 
     def _cluster_options(self) -> "ClusterOptions":
-        from hummingbird.sandboxes.kubernetes_api import ClusterOptions  # noqa: PLC0415 - only the chosen backend
+        from hummingbird.sandboxes.kubernetes_api import ClusterOptions
 
         wanted = self._wanted
         return ClusterOptions(

@@ -66,21 +66,21 @@ _SUMS = "count(*), sum(usd), sum(unpriced), sum(tokens), sum(cached), sum(output
 _ORIGINS = f"""SELECT day, verdict, count(*), 0 FROM runs WHERE {_IN_PERIOD} AND verdict <> '' AND day IS NOT NULL
     GROUP BY 1, 2 UNION ALL
     SELECT date(at, 'unixepoch') AS day, origin, 0, count(*) FROM failed_jobs
-    WHERE at >= :since AND (:place = '' OR place = :place) AND day IS NOT NULL GROUP BY 1, 2 ORDER BY 1 LIMIT 4000"""  # noqa: S608 - names of ours alone
+    WHERE at >= :since AND (:place = '' OR place = :place) AND day IS NOT NULL GROUP BY 1, 2 ORDER BY 1 LIMIT 4000"""
 _TIMES = f"""WITH answered AS (SELECT {{0}} AS day, answer_s FROM runs WHERE {_IN_PERIOD} AND answer_s > 0),
     ranked AS (SELECT day, answer_s, row_number() OVER (PARTITION BY day ORDER BY answer_s) AS place,
         count(*) OVER (PARTITION BY day) AS answers FROM answered)
     SELECT day, answers, min(answer_s) FILTER (WHERE place * 2 >= answers),
-        min(answer_s) FILTER (WHERE place * 10 >= answers * 9) FROM ranked GROUP BY day ORDER BY day LIMIT 400"""  # noqa: S608 - names of ours alone
+        min(answer_s) FILTER (WHERE place * 10 >= answers * 9) FROM ranked GROUP BY day ORDER BY day LIMIT 400"""
 _CAUSES = f"""SELECT cause, count(*), sum(answer_s > 0) FROM runs WHERE {_IN_PERIOD} GROUP BY cause
-    ORDER BY 2 DESC LIMIT {NAMES_LISTED}"""  # noqa: S608 - names of ours alone
+    ORDER BY 2 DESC LIMIT {NAMES_LISTED}"""
 _MODELS = f"""SELECT model, count(*) FROM runs WHERE {_IN_PERIOD} AND answer_s > 0 GROUP BY model
-    ORDER BY 2 DESC LIMIT {NAMES_LISTED}"""  # noqa: S608 - names of ours alone
-_TOTAL = f"SELECT '', {_SUMS} FROM runs WHERE {_IN_PERIOD}"  # noqa: S608 - names of ours alone
+    ORDER BY 2 DESC LIMIT {NAMES_LISTED}"""
+_TOTAL = f"SELECT '', {_SUMS} FROM runs WHERE {_IN_PERIOD}"
 _GROUPS = f"""SELECT {{0}}, {_SUMS} FROM runs WHERE began_at >= :since GROUP BY {{1}}
-    ORDER BY sum(usd) DESC, count(*) DESC LIMIT {GROUPS_LISTED}"""  # noqa: S608 - names of ours alone
+    ORDER BY sum(usd) DESC, count(*) DESC LIMIT {GROUPS_LISTED}"""
 _DAYS = f"""SELECT day, {_SUMS} FROM runs WHERE began_at >= :since AND day IS NOT NULL GROUP BY day ORDER BY day
-    LIMIT {FIGURE_DAYS}"""  # noqa: S608 - names of ours alone
+    LIMIT {FIGURE_DAYS}"""
 # SQLite takes the other columns from the row that has the maximum.
 _PIPELINES = """SELECT pipeline, own, max(own * 1e12 + at), at, seen, session FROM pipelines
     WHERE place = ? AND of_branch = ? AND pipeline < ? GROUP BY pipeline ORDER BY pipeline DESC LIMIT ?"""
@@ -138,13 +138,13 @@ def _dump(one: PipelineStatus) -> bytes:
 def forget_run(index: sqlite3.Connection, session: int) -> None:
     """Delete the rows of a session."""
     for table in ("runs", "failed_jobs", "pipelines"):
-        index.execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608 - names of ours alone
+        index.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
 
 
 def clear_runs(index: sqlite3.Connection) -> None:
     """Delete the rows of all sessions."""
     for table in ("runs", "failed_jobs", "pipelines"):
-        index.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours alone
+        index.execute(f"DELETE FROM {table}")
 
 
 def find_runs(
@@ -161,7 +161,7 @@ def find_runs(
         said = [f"(instr(told, :text) OR runs.session IN ({_MATCHED.format('')}))"] if match else []
         sql = f"""SELECT summary FROM runs JOIN sessions ON sessions.id = runs.session
             WHERE {" AND ".join([*where, *said]) or "1"} ORDER BY runs.changed_at DESC, sessions.session DESC
-            LIMIT :limit"""  # noqa: S608 - names of ours alone
+            LIMIT :limit"""
         rows = index.execute(sql, {**values, "match": match}).fetchall()
         if found := [made for (content,) in rows if (made := load_summary(content))]:
             return found
@@ -172,11 +172,11 @@ def run_choices(index: sqlite3.Connection) -> RunChoices:
     """Return the values that sessions have."""
 
     def distinct(name: str) -> tuple[str, ...]:
-        sql = f"SELECT DISTINCT {name} FROM runs WHERE {name} <> '' ORDER BY 1 LIMIT {NAMES_LISTED}"  # noqa: S608 - names of ours alone
+        sql = f"SELECT DISTINCT {name} FROM runs WHERE {name} <> '' ORDER BY 1 LIMIT {NAMES_LISTED}"
         return tuple(value for (value,) in index.execute(sql))
 
     newest = f"""SELECT project FROM runs WHERE project <> '' GROUP BY place ORDER BY max(changed_at) DESC
-        LIMIT {NAMES_LISTED}"""  # noqa: S608 - names of ours alone
+        LIMIT {NAMES_LISTED}"""
     projects = tuple(project for (project,) in index.execute(newest))
     return RunChoices(projects, *map(distinct, _FILTERS))
 
@@ -238,7 +238,7 @@ def failure_runs(index: sqlite3.Connection, place: str, fingerprints: Sequence[s
     """Return the sessions in which one of the failures was judged, newest first."""
     marks = ", ".join("?" * len(fingerprints))
     sql = f"""SELECT job, summary FROM failed_jobs JOIN sessions ON sessions.id = failed_jobs.session
-        WHERE failed_jobs.place = ? AND fingerprint IN ({marks}) ORDER BY at DESC LIMIT ?"""  # noqa: S608 - marks alone
+        WHERE failed_jobs.place = ? AND fingerprint IN ({marks}) ORDER BY at DESC LIMIT ?"""
     rows = index.execute(sql, (place, *fingerprints, min(limit, RUNS_LISTED))).fetchall()
     return [
         FailureRun(made, msgspec.json.decode(job, type=FailedJob))

@@ -132,7 +132,7 @@ def create_traces(
     if endpoint is None:
         return None
     with _require_extra(endpoint.variable, "otel"):
-        from hummingbird.telemetry.traces import Traces  # noqa: PLC0415 - an extra
+        from hummingbird.telemetry.traces import Traces
     return Traces(endpoint, version, secrets.mask)
 
 
@@ -144,21 +144,21 @@ def create_sentry(
     if not dsn:
         return None
     with _require_extra(DSN_VARIABLE, "sentry"):
-        from hummingbird.telemetry.sentry import SentryReporter  # noqa: PLC0415 - an extra
+        from hummingbird.telemetry.sentry import SentryReporter
     return SentryReporter(dsn, version, secrets.mask, ca_bundle=ca_bundle)
 
 
 def trace_export_error(endpoint: OtlpEndpoint, secrets: Secrets) -> str:
     """Return why the collector accepts nothing; empty if it does. Blocks until it answers. Raises MissingSetting."""
     with _require_extra(endpoint.variable, "otel"):
-        from hummingbird.telemetry.traces import export_error  # noqa: PLC0415 - an extra
+        from hummingbird.telemetry.traces import export_error
     return export_error(endpoint, secrets.mask)
 
 
 def check_sentry(dsn: str) -> None:
     """Check the DSN without sending anything. Raises MissingSetting."""
     with _require_extra(DSN_VARIABLE, "sentry"):
-        from hummingbird.telemetry.sentry import check_dsn  # noqa: PLC0415 - an extra
+        from hummingbird.telemetry.sentry import check_dsn
     check_dsn(dsn)
 
 

@@ -26,7 +26,7 @@ def prctl(option: int, value: int) -> None:
 
 def read_bytes(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes longer to load than all of this
+        with open(path, "rb") as file:
             return file.read()
     except OSError:
         return b""
@@ -34,7 +34,7 @@ def read_bytes(path: str) -> bytes:
 
 def pid_names(path: str) -> list[str]:
     try:
-        return [name for name in os.listdir(path) if name.isdigit()]  # noqa: PTH208 - as above
+        return [name for name in os.listdir(path) if name.isdigit()]
     except OSError:
         return []
 
@@ -59,7 +59,7 @@ def children_by_parent() -> dict[int, list[int]]:
 
 
 def descendants() -> set[int]:
-    known = None if os.path.exists(_CHILDREN_FILE) else children_by_parent()  # noqa: PTH110 - as above
+    known = None if os.path.exists(_CHILDREN_FILE) else children_by_parent()
     found: set[int] = set()
     waiting = [os.getpid()]
     while waiting:

@@ -55,7 +55,7 @@ class SafeFolder:
     def resolve(self, path: str) -> SafePath:
         """Check a path. Raises CommandFailed, which the model reads, if it is forbidden or not below the folder."""
         name = self._encode_path(path)
-        real = os.path.realpath(os.path.join(os.fsencode(self.root), name))  # noqa: PTH118 - names that are not text
+        real = os.path.realpath(os.path.join(os.fsencode(self.root), name))
         below = os.path.relpath(real, os.fsencode(self.root))
         parts = () if below == b"." else tuple(below.split(b"/"))
         if parts[:1] == (b"..",):
@@ -67,7 +67,7 @@ class SafeFolder:
         if "\0" in path or len(path) > PATH_CHARS:
             raise CommandFailed(f"{_quote_path(path)} cannot be a path; give one below the workspace.")
         name = path.encode("utf-8", "surrogateescape" if _has_only_byte_escapes(path) else "replace")
-        there = os.path.join(os.fsencode(self.root), name)  # noqa: PTH118 - as above
+        there = os.path.join(os.fsencode(self.root), name)
         if b"\\x" in name and not os.path.lexists(there):
             return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), name).replace(b"\0", b"?")
         return name
@@ -76,7 +76,7 @@ class SafeFolder:
         """Raise CommandFailed for what is forbidden."""
         if any(part.decode("utf-8", "replace").casefold() in GIT_OWN_NAMES for part in spot.parts):
             raise CommandFailed(f"{spot.display_path} belongs to git itself; use git commands instead.")
-        real = Path(os.fsdecode(os.path.join(os.fsencode(self.root), *spot.parts)))  # noqa: PTH118 - as above
+        real = Path(os.fsdecode(os.path.join(os.fsencode(self.root), *spot.parts)))
         if any(real == each or real.is_relative_to(each) for each in self._forbidden):
             raise CommandFailed(f"{spot.display_path} belongs to Hummingbird itself and cannot be used.")
 
@@ -102,7 +102,7 @@ class SafeFolder:
         found = os.fstat(at)
         for each in self._forbidden:
             with suppress(OSError):
-                if os.path.samestat(found, os.stat(each)):  # noqa: PTH116 - compared, not asked
+                if os.path.samestat(found, os.stat(each)):
                     raise CommandFailed(f"{spot.display_path} belongs to Hummingbird itself and cannot be used.")
 
     @contextmanager

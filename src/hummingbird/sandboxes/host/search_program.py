@@ -104,7 +104,7 @@ class _SearchRun:
         mode = self.folder.file_mode(start)
         if mode is None:
             raise CommandFailed(f"There is no {start.display_path} to search in.")
-        if not os.path.isdir(os.path.join(os.fsencode(self.folder.root), *start.parts)):  # noqa: PTH112, PTH118 - bytes
+        if not os.path.isdir(os.path.join(os.fsencode(self.folder.root), *start.parts)):
             yield start
             return
         names = self._list_with_git(start)
@@ -113,7 +113,7 @@ class _SearchRun:
 
     def _list_with_git(self, start: SafePath) -> Iterator[bytes] | None:
         """Return the files that git tracks or would add; None where git cannot be asked or knows nothing here."""
-        folder = os.fsdecode(os.path.join(os.fsencode(self.folder.root), *start.parts))  # noqa: PTH118 - bytes
+        folder = os.fsdecode(os.path.join(os.fsencode(self.folder.root), *start.parts))
         try:
             listing = [*_GIT, folder, "ls-files", "-co", "--exclude-standard", "-z"]
             done = subprocess.run(listing, capture_output=True, timeout=SEARCH_GIT_S, check=False)  # noqa: S603 - ours
@@ -134,11 +134,11 @@ class _SearchRun:
                 yield name
 
     def _walk_folder(self, start: SafePath) -> Iterator[bytes]:
-        top = os.path.join(os.fsencode(self.folder.root), *start.parts)  # noqa: PTH118 - names that are not text
+        top = os.path.join(os.fsencode(self.folder.root), *start.parts)
         for folder, inner, names in os.walk(top):
             inner[:] = sorted(name for name in inner if name not in _VCS_FOLDERS)
             for name in sorted(names):
-                yield os.path.relpath(os.path.join(folder, name), top)  # noqa: PTH118 - as above
+                yield os.path.relpath(os.path.join(folder, name), top)
 
     def _search_file(self, spot: SafePath, wanted: re.Pattern[str] | None) -> None:
         try:

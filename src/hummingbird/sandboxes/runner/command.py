@@ -67,7 +67,7 @@ class OutputStream:
 
     def write_to_file(self, content: bytes) -> None:
         if self.file is None:
-            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)  # noqa: PTH103, PTH120 - as in processes
+            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
             wanted = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             self.file = os.open(
                 self.path, wanted | os.O_NONBLOCK, 0o644

@@ -13,7 +13,7 @@ LOG = "/dev/termination-log"
 
 def parent_pid(pid: str) -> int:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib takes longer to load than this to run
+        with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[1])
     except (OSError, ValueError):
         return 0
@@ -28,12 +28,12 @@ except (ImportError, OSError, AttributeError):
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 ignores signals from inside unless it has a handler
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # a blocked signal is kept, and says who sent it
 os.umask(0o022)
-os.makedirs("/tmp/data", exist_ok=True)  # noqa: PTH103, S108 - inside the sandbox, where it is private
+os.makedirs("/tmp/data", exist_ok=True)  # noqa: S108 - inside the sandbox, where it is private
 while True:
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-        for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - as above
+        for pid in filter(str.isdigit, os.listdir("/proc")):
             if (
                 parent_pid(pid) == 1 == os.getpid()
             ):  # if we are not process 1, the list of processes is shared, and the process is not ours
@@ -42,7 +42,7 @@ while True:
         pass
     try:
         # Commands may write to this file, which is on the node's disk and counts for nobody; the kubelet reads 4 KiB.
-        if os.stat(LOG).st_size > 4096:  # noqa: PTH116 - as above
+        if os.stat(LOG).st_size > 4096:
             os.truncate(LOG, 0)
     except OSError:
         pass

@@ -67,10 +67,10 @@ def enter_working_directory() -> None:
     next command can repair it.
     """
     try:
-        os.makedirs(ROOT, exist_ok=True)  # noqa: PTH103 - see processes
+        os.makedirs(ROOT, exist_ok=True)
         os.chdir(ROOT)
     except OSError:
-        os.chdir(os.path.dirname(ROOT))  # noqa: PTH120 - as above
+        os.chdir(os.path.dirname(ROOT))
 
 
 def dispatch(wanted: dict[str, Any], fd_in: int, fd_out: int, under: dict[str, Any]) -> bytes:
@@ -103,7 +103,7 @@ def serve(control: int, processes: int, memory: int, inodes: int, locks: int) ->
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 ignores signals from inside unless it has a handler
     resource.setrlimit(resource.RLIMIT_NPROC, (processes + SPARE_PROCESSES, processes + SPARE_PROCESSES))
     os.umask(0o022)
-    os.makedirs(ROOT, exist_ok=True)  # noqa: PTH103 - see processes
+    os.makedirs(ROOT, exist_ok=True)
     line = socket.socket(fileno=control)
     alarm = child_death_alarm()
     watch = ResourceWatch(memory, inodes, locks)
@@ -135,7 +135,7 @@ def close_inherited_descriptors(kept: int) -> None:
     A directory of the host among them would be a way out: its `..`, reached through /proc/self/fd, leads to the host's
     file system.
     """
-    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - see processes
+    for fd in map(int, os.listdir("/proc/self/fd")):
         if fd > 2 and fd != kept:
             with contextlib.suppress(OSError):  # the descriptor that listed the folder is closed already
                 os.close(fd)
@@ -198,19 +198,19 @@ def main(arguments: list[str]) -> None:
 def write_file(wanted: dict[str, Any], fd_in: int) -> bytes:
     """Write the input to a file. Raises EOFError when the stream breaks off; then nothing of the file is left."""
     path = wanted["path"]
-    folder = os.path.dirname(path) or "."  # noqa: PTH120 - see processes
-    unfinished = os.path.join(folder, f".part-{os.getpid()}-{os.urandom(4).hex()}")  # noqa: PTH118 - likewise
+    folder = os.path.dirname(path) or "."
+    unfinished = os.path.join(folder, f".part-{os.getpid()}-{os.urandom(4).hex()}")
     try:
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - likewise
+        os.makedirs(folder, exist_ok=True)
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             size = copy_input(fd_in, file)
         finally:
             os.close(file)
-        os.rename(unfinished, path)  # noqa: PTH104 - likewise
+        os.rename(unfinished, path)
     except (OSError, EOFError, ValueError) as error:
         with contextlib.suppress(OSError, ValueError):
-            os.unlink(unfinished)  # noqa: PTH108 - likewise
+            os.unlink(unfinished)
         if isinstance(error, EOFError):
             raise
         return end_frame(error=error_reason(error))

@@ -46,10 +46,10 @@ def apply_seccomp_filter(filters: dict[str, str]) -> None:
 def parents_by_pid() -> dict[int, int]:
     """Return the parent of every process."""
     found = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost as much as the rest of the program
+    for name in os.listdir("/proc"):
         if name.isdigit():
             status = f"/proc/{name}/stat"
-            with contextlib.suppress(OSError, ValueError, IndexError), open(status, "rb") as file:  # noqa: PTH123 - likewise
+            with contextlib.suppress(OSError, ValueError, IndexError), open(status, "rb") as file:
                 found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
     return found
 

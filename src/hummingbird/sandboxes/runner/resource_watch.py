@@ -123,9 +123,9 @@ def pipe_memory_by_pid(commands: list[int]) -> dict[int, int]:
 def open_pipes(folder: str) -> set[tuple[int, int]]:
     """Return the pipes, with and without a name in a file system, that are open in a folder of descriptors."""
     found = set()
-    for name in os.listdir(folder):  # noqa: PTH208 - see processes
+    for name in os.listdir(folder):
         with contextlib.suppress(FileNotFoundError):  # closed in the meantime
-            status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - see processes
+            status = os.stat(f"{folder}/{name}")
             if stat.S_ISFIFO(status.st_mode):
                 found.add((status.st_dev, status.st_ino))
     return found
@@ -137,7 +137,7 @@ def count_locks(most: int) -> int:
     There is a bound because the kernel walks through the whole machine's list for every 4 KiB that is read.
     """
     found = 0
-    with contextlib.suppress(OSError, IndexError), open("/proc/locks", "rb") as file:  # noqa: PTH123 - see processes
+    with contextlib.suppress(OSError, IndexError), open("/proc/locks", "rb") as file:
         for line in file:
             found += line.split()[-4] != b"-1"  # -1: locks of other sandboxes, and OFD locks, which seccomp forbids
             if found >= most:
@@ -152,7 +152,7 @@ def count_files() -> dict[str, int]:
 
 def count_sockets() -> int:
     """Count the sockets of this network namespace, in which only commands create any."""
-    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/net/sockstat", "rb") as file:  # noqa: PTH123 - see processes
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/net/sockstat", "rb") as file:
         return int(file.readline().split()[2])
     return 0
 
@@ -183,19 +183,19 @@ def live_thread_folder(pid: int) -> str:
     """
     if is_dead(pid):
         with contextlib.suppress(OSError):
-            for thread in map(int, os.listdir(f"/proc/{pid}/task")):  # noqa: PTH208 - see processes
+            for thread in map(int, os.listdir(f"/proc/{pid}/task")):
                 if not is_dead(thread):
                     return f"/proc/{thread}"
     return f"/proc/{pid}"
 
 
 def is_dead(thread: int) -> bool:
-    with contextlib.suppress(OSError, IndexError), open(f"/proc/{thread}/stat", "rb") as file:  # noqa: PTH123 - see processes
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{thread}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
     return True
 
 
 def read_byte_fields(path: str, names: tuple[bytes, ...]) -> list[int]:
-    with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:  # noqa: PTH123 - see processes
+    with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
         return [int(line.split()[1]) * 1024 for line in file if line.startswith(names)]
     return []
