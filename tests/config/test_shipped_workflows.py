@@ -52,6 +52,12 @@ def test_the_failure_analysis_says_what_it_is_given_and_how_it_links_and_folds()
     assert "results of all Testing Farm" in said
 
 
+def test_the_review_asks_for_what_it_needs_at_once_and_for_every_finding_that_holds() -> None:
+    said = " ".join(PROMPTS["code-review"].split())
+    assert "Details, diff and discussions do not depend on each other: ask for them in your first turn" in said
+    assert "Report each one that holds, a small one too" in said
+
+
 @pytest.mark.parametrize("name", PROMPTS)
 def test_a_prompt_promises_no_tool_without_saying_that_it_may_be_missing(name: str) -> None:
     assert "the list of your tools is the truth" in PROMPTS[name].replace("\n", " ").lower()
