@@ -205,7 +205,7 @@ class RunStage:
             return RetryLater(TAKEN_PAUSE_S, order, "another process still has its session")
 
     async def _end_without_workflow(self, order: WorkOrder, configuration: Configuration) -> Skipped:
-        """Skip the order; where its placeholder is posted already, say there that nothing follows."""
+        """Skip the order, and tell those who wait: at its placeholder, or where a person asked."""
         why = "the workflow is no longer configured for this project"
         if order.cause is OrderCause.PAGE:
             self.notify_page(order.session_id, f"It was not answered: {why}.")
@@ -213,9 +213,13 @@ class RunStage:
         forge = self.forges(configuration).writer_for(order.project)
         try:
             threads = await forge.threads(order.mr_iid)
+            publication = self.publisher(forge, configuration)
             if has_started(order, threads) and (found := find_placeholder(order, threads)):
                 place = ThreadLocation(found[0].id, found[1].internal, found[1].id)
-                await self.publisher(forge, configuration).post_failure(order, place, f"{why.capitalize()}.")
+                await publication.post_failure(order, place, f"{why.capitalize()}.")
+            elif not order.cause.is_automatic and find_end_note(order, threads) is None:
+                text = note_text.workflow_gone_text(order.workflow, configuration.settings)
+                await publication.post_decline(order, text)
         except (GitLabNotFound, OperatorError) as error:
             _log.warning("Order %s, session %s: %s", order.id, order.session_id, error)
         return _log_skip(order, why)

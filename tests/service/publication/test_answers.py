@@ -11,6 +11,7 @@ from hummingbird.core.orders import OrderCause, WorkOrder
 from hummingbird.gitlab.write.protocol import GitLabWriter, NoteKind
 from hummingbird.lab.gitlab.error_responses import server_error_fault
 from hummingbird.service.publisher import ThreadLocation
+from tests.service.publication.reviewing import reviewed
 from tests.service.publication.room import Doubtful, Room
 from tests.service.publication.stage import IID, applied_of, conducted, configured, ordered
 
@@ -270,3 +271,18 @@ async def test_resolving_may_be_done_twice_and_so_is_tried_again(room: Room, tim
 
 def replied(discussion_id: str, note_id: int) -> WorkOrder:
     return ordered(OrderCause.REPLY, discussion_id=discussion_id, note_id=note_id)
+
+
+async def test_an_order_of_a_person_whose_workflow_was_taken_away_is_answered_once(room: Room) -> None:
+    note = room.writes("/hummingbird gone")
+    order = ordered(OrderCause.COMMAND, workflow="gone", note_id=note.note_id, discussion_id=note.discussion_id)
+    await reviewed(room, order=order)
+    await reviewed(room, order=order)
+    (said,) = room.ours()
+    assert said.thread.id == note.discussion_id
+    assert "`gone` of this thread is not configured for this project any more" in said.body
+
+
+async def test_an_automatic_order_whose_workflow_was_taken_away_says_nothing(room: Room) -> None:
+    await reviewed(room, order=ordered(workflow="gone"))
+    assert room.ours() == []
