@@ -10,7 +10,7 @@ from benchmarks.answers import report as answers_report
 from benchmarks.cache import report as cache_report
 from benchmarks.chat import report as chat_report
 from benchmarks.concurrency import report as crowd_report
-from benchmarks.evidence import report as evidence_report
+from benchmarks.evidence import __main__ as evidence_report
 from benchmarks.overhead import drive, imports
 from benchmarks.positions import report as position_report
 from benchmarks.sandboxes import report as sandbox_report

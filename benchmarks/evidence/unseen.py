@@ -14,6 +14,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path, PurePosixPath
 from statistics import fmean
 
@@ -51,8 +52,9 @@ class Measure:
             by_repository.setdefault(repository, []).append(value)
         sign = -1 if self.is_rate_of_errors else 1
         family, worst = worst_family(self.families, [sign * value for value in self.values])
-        means = 100 * fmean(self.values), 100 * fmean(map(fmean, by_repository.values())), 100 * sign * worst
-        return f"| {name} | {len(self.values)} | {means[0]:.1f} | {means[1]:.1f} | {means[2]:.1f} ({family}) |"
+        means = 100 * fmean(self.values), 100 * fmean(map(fmean, by_repository.values()))
+        of_worst = "-" if isnan(worst) else f"{abs(100 * worst):.1f} ({family})"
+        return f"| {name} | {len(self.values)} | {means[0]:.1f} | {means[1]:.1f} | {of_worst} |"
 
 
 Measures = dict[str, Measure]

@@ -26,9 +26,9 @@ from benchmarks.evidence import (
     unseen,
     verdicts,
 )
+from benchmarks.evidence.__main__ import NEEDED
 from benchmarks.evidence.averages import Judged, averages
 from benchmarks.evidence.detective_worker import fitting
-from benchmarks.evidence.report import NEEDED
 from benchmarks.evidence.scoring import Score, score, within
 
 LONG = "error: " + "a very long line " * 20

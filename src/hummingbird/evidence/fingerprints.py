@@ -147,7 +147,7 @@ def _strip_variable_parts(token: str) -> str:
     if not any(
         part and not part.isdigit() and not _is_quantity(part, _LETTERS_OR_DIGITS.findall(part)) for part in parts
     ):
-        return ""
+        return token if _WINDOWS_STATUS.fullmatch(token) else ""
     return "_".join(kept for part in parts if part and (kept := _stable_part(part)))
 
 
