@@ -1,4 +1,4 @@
-"""What a library user gets of a run: its answer, how it ended, what it cost, and what was called.
+"""The result of a run for library users: its answer, how it ended, what it cost, and which tools were called.
 
 An answer of a given type works with any model: it is asked for JSON, which pydantic validates.
 """

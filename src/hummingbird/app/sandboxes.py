@@ -93,7 +93,7 @@ def resolve_sandbox(settings: Settings, chosen: SandboxChoice) -> SandboxOptions
 
 
 def cluster_api(environment: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return where the API of the cluster listens that this process runs in; None outside of one."""
+    """Return where the API of this process's own cluster listens; None outside of a cluster."""
     host, port = environment.get(IN_POD_VARIABLE, "").strip(), environment.get("KUBERNETES_SERVICE_PORT", "443")
     return (host, int(port)) if host and port.isdigit() else None
 

@@ -122,7 +122,7 @@ _BROKEN_CONNECTION = (httpx2.HTTPError, httpx2.StreamError, *TRANSPORT_ERRORS)
 
 
 def error_reason(error: BaseException) -> str:
-    """Return the reason for a sentence.
+    """Return the reason of an error, for use in a sentence.
 
     Protocol errors quote the source behind a colon; those foreign words are left out.
     """
