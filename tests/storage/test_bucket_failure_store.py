@@ -138,7 +138,7 @@ async def test_a_bucket_that_is_away_is_a_sentence_from_every_verb(away: Unrelia
 
 
 async def test_a_bucket_that_hangs_is_given_up(away: UnreliableObjects, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchanging, "SHARED_S", 0.05)
+    monkeypatch.setattr(exchanging, "SHARED_S", 2)
     away.moods.append(Mood.HANGING)
     with pytest.raises(JournalUnwritable, match="the store did not finish within"):
         await opened(away).record_sighting(ONE)

@@ -185,13 +185,13 @@ async def test_a_ceiling_that_cannot_be_checked_is_not_passed_silently(
 async def test_a_bucket_that_hangs_is_given_up_for_all_who_wait_together(
     away: UnreliableObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchanging, "SHARED_S", 0.5)
+    monkeypatch.setattr(exchanging, "SHARED_S", 2)
     spending = opened(away)
     away.moods.extend([Mood.HANGING] * 20)
     told = await asyncio.gather(*(spending.add("one", CENT) for _ in range(20)), return_exceptions=True)
     assert len(away.moods) == 19, "they waited for one write, not each for its own"
     assert {str(one).partition(".json ")[2] for one in told} == {
-        "cannot be used: the store did not finish within 0 s. Check whether it works."
+        "cannot be used: the store did not finish within 2 s. Check whether it works."
     }
     assert await spending.usd_today("one") == 20 * CENT
 

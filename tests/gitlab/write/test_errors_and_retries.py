@@ -132,7 +132,7 @@ async def test_a_write_whose_end_nobody_saw_is_uncertain_and_was_sent_once(
 async def test_silence_after_a_write_is_uncertain_and_silence_of_a_read_is_down(lab: GitLabLab) -> None:
     lab.world.faults.plan(f"{MR}/discussions", Hold(FaultGate()), method="POST", after_write=True)
     lab.world.faults.plan(MR, Hold(FaultGate()), times=FORGE_ATTEMPTS)
-    async with forging(lab.url, answer_s=0.2) as bench:
+    async with forging(lab.url, answer_s=2) as bench:  # long enough for each request to arrive on a busy machine
         with pytest.raises(GitLabWriteUncertain, match="in time"):
             await bench.forge.open_thread(7, DRAFT, internal=False)
         with pytest.raises(GitLabUnavailable, match="in time"):
