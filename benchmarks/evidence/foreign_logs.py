@@ -10,6 +10,7 @@ formats are what they print everywhere. No weight is learned from these logs.
 import argparse
 import random
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from hummingbird.evidence.logs.log_preview import preview
 
 BUDGET = 4608
 SEEDS = 3
+_FIRST = ("mozharness", "buildbot", "pytorch", "github", "kernel", "lava")  # families that were there before the halves
 _HOLE = re.compile(r"\{(\w+)\}")
 _SCRIPTS = Path(__file__).with_suffix(".txt")
 _WORDS = (
@@ -142,16 +144,38 @@ def _lava(text: str, clock: int) -> str:
     return text.removeprefix("|") if text.startswith("|") else f"<4>[{clock / 1000:12.6f}][    T1] {text}"
 
 
+def _lava_plain(text: str, clock: int) -> str:
+    second, of = divmod(clock, 1000)
+    before = f"{clock % 9000:5} {second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}.{of:03}123  "
+    said = text.removeprefix("|") if text.startswith("|") else f"<4>[{clock / 1000:12.6f}] {text}"
+    return f"{before}{said}\n{before}" if clock % 2 else before + said
+
+
+def _jenkins(text: str, clock: int) -> str:
+    return f"[{_github(text, clock).replace('1234Z', 'Z', 1).replace(' ', '] ', 1)}"
+
+
+def _bare(text: str, _: int) -> str:
+    return text
+
+
 _LEVELS = frozenset(("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "FATAL"))
 _STAMPS: dict[str, Callable[[str, int], str]] = {
     "mozharness": _mozharness, "buildbot": _buildbot, "pytorch": _github, "github": _github, "kernel": _kernel,
-    "lava": _lava,
+    "lava": _lava, "lavaplain": _lava_plain, "syzbot": _kernel, "bazel": _jenkins, "openshift": _github,
+    "android": _jenkins,
+    "yocto": _bare, "lit": _bare, "koji": _bare, "debian": _bare, "nix": _bare, "haskell": _github,
 }  # fmt: skip
 
 
 def _without_stamp(text: str) -> str:
     level, dash, body = text.partition(" - ")
     return body if dash and level in _LEVELS else text.removeprefix("|")
+
+
+def half_of(family: str) -> str:
+    """Say whether rules may be chosen with a look at a family's misses; by a hash of its name."""
+    return "chosen on" if family in _FIRST or zlib.crc32(family.encode()) % 2 else "reported only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +205,12 @@ def report(*, misses: bool = False) -> None:
     for log in made_up_logs():
         one = judge(log)
         found.setdefault(log.family, []).append(one)
-        if misses and (one.recall < 1 or not one.first):
+        if misses and half_of(log.family) == "chosen on" and (one.recall < 1 or not one.first):
             print(f"{log.name}: recall {one.recall:.2f}, first {one.first}", *one.missing[:6], sep="\n    ")
     print("| family | logs | hit % | recall % | best line in region 1 % |\n|---|--:|--:|--:|--:|")
+    for half in ("chosen on", "reported only"):
+        of = [one for family, ones in found.items() if half_of(family) == half for one in ones]
+        found[f"families {half}"] = of
     for family, of in found.items():
         means = (fmean(one.hit for one in of), fmean(one.recall for one in of), fmean(one.first for one in of))
         print(f"| {family} | {len(of)} | {' | '.join(f'{100 * mean:.1f}' for mean in means)} |")

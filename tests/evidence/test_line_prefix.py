@@ -82,3 +82,19 @@ def test_colours_that_somebody_wrote_as_two_characters_are_read_as_colours() -> 
     passes[500:500] = ["^[[31m  1) loads the basket^[[0m", "     Wrong number of things: 3 instead of 4"]
     shown = preview("\n".join(passes), 500)
     assert "501:   1) loads the basket\n502:      Wrong number of things: 3 instead of 4" in shown
+
+
+def test_number_before_a_stamp_and_lines_without_a_message() -> None:
+    lines = []
+    for at in range(60):
+        stamp = f"{at + 900:5} 09:14:{at % 60:02}.976626  "
+        lines += [f"{stamp}<4>[{at / 9:12.6f}] usb 1-{at}: new device", stamp]
+    prefix = learn_prefix([line.rstrip() for line in lines[::2]])
+    assert prefix is not None
+    assert prefix.body(lines[4]) == "usb 1-2: new device"
+    lines[80:80] = [
+        f"  940 09:14:41.000001  <4>[    4.500000] {said}" for said in ("BUG: bad page state", "Call trace:")
+    ]
+    shown = preview("\n".join(lines), 2000)
+    assert "bad page state" in shown
+    assert not any(line.split(": ", 1)[1].rstrip().endswith("976626") for line in shown.splitlines())

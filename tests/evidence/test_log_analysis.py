@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hummingbird.evidence import analyse, preview
+from hummingbird.evidence.logs.line_cues import LineSort, sort_bits
+from hummingbird.evidence.logs.line_marks import mark_lines
 from hummingbird.evidence.regions import EvidenceAnalysis, FailureClass, Region, RegionKind
 from tests.evidence.sample_logs import COMPILERS, MACHINES, SAMPLES, TESTS, TRACES, around, noise
 from tests.thoroughly import tries
@@ -198,3 +200,30 @@ def test_a_failed_test_of_tap_stands_out() -> None:
 
 def test_a_missing_module_is_a_missing_dependency() -> None:
     assert analyse(MACHINES["missing module"].text).regions[0].kind is RegionKind.DEPENDENCY
+
+
+def boot_lines(count: int, first: int = 0) -> list[str]:
+    return [f"usb {at % 7}-{at}: new device found" for at in range(first, first + count)]
+
+
+def test_first_failure_of_several_in_a_row_leads() -> None:
+    cause = "BUG: kernel NULL pointer dereference, address: 0000000000000010"
+    lines = [*boot_lines(400), cause, *boot_lines(40, 400), "Kernel panic - not syncing: Attempted to kill init!"]
+    stamped = [f"[{at / 50:12.6f}] {line}" for at, line in enumerate([*lines, *boot_lines(5, 440)])]
+    first = analyse("\n".join(stamped)).regions[0]
+    assert cause in first.excerpt
+
+
+def test_failure_far_above_hundreds_of_loud_lines_is_shown() -> None:
+    cause = "TEST-UNEXPECTED-TIMEOUT | dom/cart/test_total.html | no output for 370 seconds"
+    names = [a + b + c for a in "bcdfghkl" for b in "aeiou" for c in "mnprst"] * 2
+    loud = [f"{a}{b} failed: error {b}" for a in names[:60] for b in names[60:80]]
+    assert cause in preview("\n".join([*boot_lines(50), cause, *boot_lines(30, 50), *loud]), 4608)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['  warnings.warn("cart failed to load shop, falling back")', "src/cart.c:7:9: warning: unused 'shop' [-Wunused]"],
+)
+def test_warning_of_a_compiler_or_of_python_is_no_failure(line: str) -> None:
+    assert not mark_lines([line], [line.encode()])[0] & sort_bits(LineSort.FAIL, LineSort.LINT)

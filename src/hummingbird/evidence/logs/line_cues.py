@@ -352,7 +352,8 @@ SURE_WORDS = (
     "test-unexpected-", "process-crash", "assertion failure:", "sanitizer:", "kernel panic", "call trace:", "oops:",
     " bug: ", "kasan:", "ubsan:", "unable to handle kernel", "warning: cpu:", "self-detected stall", "detected stalls",
     "soft lockup", "hard lockup", "blocked for more than", "possible circular", "possible recursive",
-    "unable to mount root", "###!!! abort", "failed consistently", "data race",
+    "unable to mount root", "###!!! abort", "failed consistently", "data race", "the runner has received a shutdown",
+    "lost communication with the server", "runner system failure",
 )  # fmt: skip
 _REST = [
     *_substring_cues(LineSort.SURE, "|".join(SURE_WORDS)),
@@ -376,7 +377,7 @@ _REST = [
     *_substring_cues(  # said by what is tested, or tried again later
         LineSort.SKIPPED,
         "javascript error:|javascript warning:|console.error:|console.warn:|eprobe_defer|deferring probe"
-        "|using dummy regulator|tainting kernel",
+        "|using dummy regulator|tainting kernel|warnings.warn(",
     ),
     *_substring_cues(LineSort.PASSED, "test-pass|test-ok|test-known-fail"),
     *_word_cues(LineSort.WARNING, "warn|warning|warnings|deprecated|deprecation|notice|info|debug|wrn"),

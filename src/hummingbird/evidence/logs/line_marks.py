@@ -220,7 +220,7 @@ _SHAPES = sort_bits(
 _RESULTS = sort_bits(LineSort.SKIPPED, LineSort.PASSED)
 _RESULT = re.compile(
     r"TEST-(?:PASS|OK|KNOWN-FAIL)\b|JavaScript (?:error|warning):|console\.(?:error|warn):|PROBE_DEFER"
-    r"|deferring probe|using dummy regulator|tainting kernel"
+    r"|deferring probe|using dummy regulator|tainting kernel|^\s*warnings\.warn\("
     r"|^\s*(?:ok\b|PASS(?:ED)?\b|SKIP(?:PED)?\b|XFAIL\b|[✓✔√])|\.\.\. ?(?:ok|OK|done|passed|skipped|ignored)\b"
     r"|(?<!['\"`])\b(?:SKIPPED|PASSED|XFAIL|OK)\b(?!['\"`])|: (?:ok|yes|passed|skipped)$"
 )
@@ -248,7 +248,7 @@ def _drop_false_alarms(mark: int, text: str) -> int:
     if mark & _RESULTS:
         mark = mark & ~_RESULTS if mark & (_SHAPES | _LOUD) else mark & ~_SIGNS
     if mark & sort_bits(LineSort.WARNING) and not mark & (_LOUD | _NAMED):
-        return mark & ~_WARNED
+        return mark & ~(_WARNED | _LINTED) if "[-W" in text and "[-Werror" not in text else mark & ~_WARNED
     return mark
 
 

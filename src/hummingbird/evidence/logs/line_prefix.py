@@ -17,6 +17,7 @@ _GOES_ON = 0.6  # of the lines that have the parts so far, for one more part
 _MOST_PARTS = 8
 _PART = re.compile(
     r"(?P<B>\[[^\[\]]{1,60}\]|<[\d.]{1,20}>)"
+    r"|(?P<C>\d{1,7}(?=\s+(?:\d{1,2}:\d\d:\d\d|\d{4}-\d\d-\d\d|\[[ \d.:]+\])))"  # a line's number before a stamp
     r"|(?P<D>#?\d{1,4}[-/.]\d\d[-/.]\d\d(?:\d\d)?(?:[T_]\d[\d:.,]*(?:Z|[+-]\d\d:?\d\d)?)?(?=[\s\]|:]|$)"
     r"|\d{1,2}:\d\d:\d\d(?:[.,:]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?=[\s\]|:]|$)|\d+\.\d{2,}s?(?=\s)|#\d+(?=\s)"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d(?=\s)|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?(?=\s))"
@@ -27,7 +28,7 @@ _PART = re.compile(
     r"|(?P<S>--?|\||:|=>)(?=\s|$)"
 )
 _BLANKS = re.compile(r" *")
-_NAMED_FIRST = frozenset(("", "D", "B"))  # a name before a bar is a prefix only at the beginning
+_NAMED_FIRST = frozenset(("", "D", "B", "C", "CD"))  # a name before a bar is a prefix only at the beginning
 _LEVEL_WORDS = re.compile(r"(?i)\b(?:error|fatal|critical|severe)\b")
 _WARNING_WORDS = re.compile(r"(?i)\bwarn(?:ing)?\b")
 
@@ -91,7 +92,7 @@ def _is_telling(parts: str) -> bool:
 
 def _read_parts(text: str) -> tuple[str, list[int]]:
     """Return the letters of the parts that a line begins with, and where each ends."""
-    shape, ends, at = "", [], 0
+    shape, ends, at = "", [], _end_of_blanks(text, 0)
     while len(shape) < _MOST_PARTS and (found := _PART.match(text, at)) is not None:
         if found.lastgroup == "N" and shape not in _NAMED_FIRST:
             break
@@ -103,7 +104,7 @@ def _read_parts(text: str) -> tuple[str, list[int]]:
 
 def _end_of_parts(text: str, parts: str) -> int:
     """Return where the parts end that the line has in this order, or 0."""
-    at = end = 0
+    at, end = _end_of_blanks(text, 0), 0
     for part in parts:
         found = _PART.match(text, at)
         if found is None or found.lastgroup != part:

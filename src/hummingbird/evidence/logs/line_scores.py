@@ -64,6 +64,8 @@ LEAD_LETTERS = 5
 _STAMP_WORDS = 4  # of which one begins what a line says
 KNOWN_COST = 4.0  # of the rank, for a line that the last green log has too
 SURE_WORTH = 2.5  # in the score of a line that is printed only where something failed
+SURE_RANK = 4.0  # in the rank of such a line
+RANKED_BYTES = 300  # of a line, in which words are looked for
 MANY_SHAPES, SHAPE_COST = 10, 0.8  # lines of one shape without a cost, and what more of them cost one without trouble
 _TELLING_MARKS = 5
 _WORD_LETTERS = bytes(code for code in range(128) if chr(code).isalnum()) + b" _-."
@@ -113,9 +115,10 @@ def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int],
     """Rank the lines with trouble by position and repetition first; then rank the best ones by their text, too."""
     begins = kept.steps.begins(ends)
     ranked = []
+    sure = _sure_numbers(kept)
     for number, times in kept.repeat_counts.items():
         rank = 1.5 * (number in kept.strong) - log(times) / 2 - LEAD_COST * log(max(1.0, leads[number] / FEW_LEADS))
-        rank -= KNOWN_COST * (number in known)
+        rank += SURE_RANK * (number in sure) - KNOWN_COST * (number in known)
         step = bisect_left(ends, number)
         if step < len(ends):
             rank += 1.5 * (number > begins[step]) + 0.5 * (step == 0) - log10(ends[step] - number + 10) / 2
@@ -123,11 +126,20 @@ def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int],
             rank -= 2
         ranked.append((rank, number))
     best = nlargest(MAX_READ_LINES, ranked)
-    text_ranks = _text_ranks([kept.lines[number][:300] for _, number in best])
+    text_ranks = _text_ranks([kept.lines[number][:RANKED_BYTES] for _, number in best])
     return [
         number
-        for _, number in sorted((-rank - more, number) for (rank, number), more in zip(best, text_ranks, strict=True))
+        for _, number in sorted(
+            (-rank - more * (number not in sure), number) for (rank, number), more in zip(best, text_ranks, strict=True)
+        )
     ]
+
+
+def _sure_numbers(kept: CandidateLines) -> set[int]:
+    """Return the lines that are printed only where something failed, wherever they stand."""
+    numbers = list(kept.repeat_counts)
+    lines = [kept.lines[number][:RANKED_BYTES].lower() for number in numbers]
+    return {numbers[at] for at in _lines_with(_SURE, lines)}
 
 
 def count_leads(kept: CandidateLines, prefix: LinePrefix | None) -> dict[int, int]:
@@ -167,18 +179,14 @@ def _word_automaton(words: tuple[bytes, ...]) -> BytesAhoCorasick:
 def _text_ranks(lines: Sequence[bytes]) -> list[float]:
     """Rank each line by a few words in it, by how it begins and by its colour."""
     plain = _without_colours(lines)
-    lower = [line.lower() for line in lines]
-    sure, calm = _lines_with(_SURE, lower), _lines_with(_CALM_WORDS, lower)
-    loud = _lines_with(_LOUD_WORDS, plain)
+    calm, loud = _lines_with(_CALM_WORDS, [line.lower() for line in lines]), _lines_with(_LOUD_WORDS, plain)
     loud.update(at for at, line in enumerate(plain) if line.lstrip().startswith(_BEGINNINGS))
     red = {
         at
         for at, (line, bare) in enumerate(zip(lines, plain, strict=True))
         if len(line) != len(bare) and _RED.search(line) is not None
     }
-    return [
-        4.0 if at in sure else 1.75 * (at in loud) + 1.5 * (at in red) - 1.5 * (at in calm) for at in range(len(lines))
-    ]
+    return [1.75 * (at in loud) + 1.5 * (at in red) - 1.5 * (at in calm) for at in range(len(lines))]
 
 
 def _lines_with(words: tuple[bytes, ...], lines: Sequence[bytes]) -> set[int]:
@@ -247,7 +255,7 @@ FLAGS = ("first end", "after ends", "in step", "two cores", "named", "named twic
 
 PREFIX_SAMPLE = 64  # lines that the prefix of a log is learned from
 PREFIX_SHARE = 4  # one line in so many must look prefixed
-_PREFIXED = re.compile(rb"[\[<#\d]|[A-Z][a-z]{2} [ \d]\d |(?:TRACE|DEBUG|INFO|WARN|ERROR)\b|[\w./-]{1,40} +\| ")
+_PREFIXED = re.compile(rb" {0,6}[\[<#\d]|[A-Z][a-z]{2} [ \d]\d |(?:TRACE|DEBUG|INFO|WARN|ERROR)\b|[\w./-]{1,40} +\| ")
 _LEVEL_ERROR, _LEVEL_WARNING = sort_bits(LineSort.ERROR, LineSort.LOUD), sort_bits(LineSort.WARNING)
 
 
@@ -540,6 +548,8 @@ _NO_WORTH = -9.0
 _FRAME_DROP, _FRAME_STEP = 0.4, 0.08
 _LINE_DROP, _LINE_STEP = 0.4, 0.05
 _CALM_DROP = 2.0
+ECHO_LINES = 200  # behind a failure, in which another one may be its echo
+_FIRST_LEAD = 0.01
 _FRAME_LEADS = 3.0  # what a stack frame or a line of advice loses as a lead
 
 
@@ -578,7 +588,16 @@ def compute_standing(rows: LineFeatures, scores: Sequence[float]) -> LineStandin
         for value, frame, mark in zip(worth, frames, rows.marks, strict=True)
     ]
     sure = {at for at, mark in enumerate(rows.marks) if mark & _SURE_MARK}
+    _prefer_first(rows.numbers, sorted(sure), lead)
     return LineStanding(worth, lead, frames, folded, sure)
+
+
+def _prefer_first(numbers: Sequence[int], sure: Sequence[int], lead: list[float]) -> None:
+    """Give the first of several failures in a row the best lead among them: what follows is often its echo."""
+    for at in range(len(sure) - 2, -1, -1):
+        one, other = sure[at], sure[at + 1]
+        if numbers[other] - numbers[one] <= ECHO_LINES:
+            lead[one] = max(lead[one], lead[other] + _FIRST_LEAD)
 
 
 _NAMED_ABOVE = re.compile(r"\s*(?:\[\w{1,12}\]\s+)?at ")  # frames of languages that name the exception first
@@ -599,7 +618,7 @@ def _continue_frames(rows: LineFeatures, worth: list[float], frames: Sequence[bo
                 if current > _NO_WORTH and (first or not _NAMED_ABOVE.match(rows.bodies[at])):
                     passed_on = current - _FRAME_DROP - _FRAME_STEP * depth
                     worth[at] = passed_on if first else max(worth[at], passed_on)
-            elif rows.texts[at]:
+            elif rows.bodies[at]:
                 current, depth = own[at], 0
 
 
@@ -609,7 +628,7 @@ def _continue_lines(rows: LineFeatures, worth: list[float]) -> None:
         if number - last != 1:
             current = _NO_WORTH
         last = number
-        if not rows.texts[at]:
+        if not rows.bodies[at]:
             continue
         if (mark & _INDENTED and not mark & _HEAD) or (mark & _DETAIL and not mark & _LEADING):
             depth += 1

@@ -173,7 +173,7 @@ class LineChooser:
         regions: list[list[int]] = []
         lead = self.standing.lead
         best = nlargest(_LEADS, range(len(lead)), key=lead.__getitem__)
-        waiting = [(-lead[at], at, 0) for at in best if self.texts[at]]
+        waiting = [(-lead[at], at, 0) for at in best if self.bodies[at]]
         heapify(waiting)
         if spread:
             regions = self._take_leads(waiting)
@@ -185,7 +185,7 @@ class LineChooser:
             if now != times:
                 heappush(waiting, (-(lead[at] - _REPEAT_PENALTY * log1p(now)), at, now))
             elif (cost := self._take_line(at)) > 0:
-                regions.append([at, *self._grow_region(at, -worth - _DELTA, self.most - cost)])
+                regions.append([at, *self._grow_region(at, -worth, self.most - cost)])
         return regions
 
     def _take_leads(self, waiting: list[tuple[float, int, int]]) -> list[list[int]]:
@@ -209,7 +209,7 @@ class LineChooser:
                 taken.append((at, worth, cost))
         for one in later:
             heappush(waiting, one)
-        return [[at, *self._grow_region(at, -worth - _DELTA, self.most - cost)] for at, worth, cost in taken]
+        return [[at, *self._grow_region(at, -worth, self.most - cost)] for at, worth, cost in taken]
 
     def take_skipped(self) -> None:
         """Fill the room that is left with the frames that were folded."""
@@ -227,7 +227,7 @@ class LineChooser:
     def _take_line(self, at: int) -> int:
         """Return the bytes used; 0 if the line is blank or already taken, -1 if there is no room."""
         text = self.texts[at].strip()
-        if not text or at in self.taken or text in self.seen:
+        if not text or not self.bodies[at].strip() or at in self.taken or text in self.seen:
             return 0
         cost = len(f"{self.numbers[at]}: {shorten_line(self.texts[at])}\n".encode("utf-8", "replace"))
         if cost > self.room:
@@ -245,8 +245,9 @@ class LineChooser:
             key = self.keys[at] = repetition_key(self.bodies[at])
         return key
 
-    def _grow_region(self, lead: int, least: float, most: float) -> list[int]:
+    def _grow_region(self, lead: int, worth: float, most: float) -> list[int]:
         """Add lines above or below, whichever side is better, and return those added."""
+        least = min(worth, self.standing.worth[lead]) - _DELTA
         grown: list[int] = []
         folded: list[int] = []
         reserved = 0  # about the bytes of the folded frames
@@ -279,7 +280,7 @@ class LineChooser:
 
     def _best_ahead(self, at: int, step: int) -> float:
         """Return the best worth of the next lines; two blank lines, or with `apart` another region, end the search."""
-        numbers, texts, folded, worth = self.numbers, self.texts, self.standing.folded, self.standing.worth
+        numbers, texts, folded, worth = self.numbers, self.bodies, self.standing.folded, self.standing.worth
         best, lines, last = float("-inf"), 0, len(numbers) - 1
         while lines < _AHEAD:
             ahead = at + step
@@ -300,7 +301,7 @@ class LineChooser:
         """Tell whether the line ahead follows in the log and is blank."""
         numbers = self.numbers
         return (
-            0 <= ahead < len(numbers) and numbers[ahead] - numbers[at] == ahead - at and not self.texts[ahead].strip()
+            0 <= ahead < len(numbers) and numbers[ahead] - numbers[at] == ahead - at and not self.bodies[ahead].strip()
         )
 
 
