@@ -663,7 +663,7 @@ async def run_terminal_chat(partner_of: PartnerFactory, setting: TerminalSetting
     freeze_garbage_collector()
     composer = MessageComposer(setting.start, partner.attach, terminal.pastes, attach_image=partner.attach_image)
     talk = TerminalConversation(partner, terminal, terminal.narrator, terminal.questions, composer)
-    with _leave_on_signals(talk):  # until everything is closed: closing a window may send the signal twice
+    with _leave_on_signals(talk) as received:  # until everything is closed: closing a window may send the signal twice
         try:
             if setting.greeting:
                 terminal.say(setting.greeting, Tone.DIM)
@@ -676,18 +676,23 @@ async def run_terminal_chat(partner_of: PartnerFactory, setting: TerminalSetting
     if left.is_kept:
         terminal.say(f"The session is kept: hummingbird chat --resume {left.session_id[:ID_CHARS]}", Tone.DIM)
     terminal.print_remaining()
-    return 0
+    return 128 + received[0] if received else 0
 
 
 @contextmanager
-def _leave_on_signals(talk: TerminalConversation) -> Iterator[None]:
+def _leave_on_signals(talk: TerminalConversation) -> Iterator[list[int]]:
     """Leave the chat when the window is closed or the process is terminated, so that no background process remains."""
-    loop = asyncio.get_running_loop()
+    loop, received = asyncio.get_running_loop(), list[int]()
     signals = (signal.SIGTERM, signal.SIGHUP)
+
+    def leave(number: int) -> None:
+        received.append(number)
+        talk.leave()
+
     for one in signals:
-        loop.add_signal_handler(one, talk.leave)
+        loop.add_signal_handler(one, leave, one)
     try:
-        yield
+        yield received
     finally:
         for one in signals:
             with suppress(ValueError):

@@ -53,6 +53,9 @@ def test_the_model_is_interrupted_while_it_streams_is_silent_or_rests(home: Home
     assert "too late" not in bird.all()
     assert "stream" in home.asked()
     assert "overload" in home.asked()
+    os.kill(bird.process().pid, signal.SIGTERM)
+    bird.wait_for("ENDED 143")
+    assert "The session is kept: hummingbird chat --resume" in bird.screen()
 
 
 @pytest.mark.thorough
