@@ -94,7 +94,7 @@ def test_every_command_of_the_tutorial_does_what_it_shows(terminal: Terminal) ->
         for command, shown in _steps(block):
             if command.startswith(NOT_TYPED):
                 continue
-            if "Ended:" in "".join(shown):
+            if "has stopped" in "".join(shown):
                 terminal.end("hummingbird serve")
             printed = terminal.typed(command) if command else ""
             commands += bool(command)
