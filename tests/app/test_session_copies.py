@@ -9,6 +9,7 @@ import pytest
 
 from hummingbird.app.session_catalog import (
     SavedSession,
+    SessionCatalog,
     copy_session,
     find_saved_session,
     prepare_folder,
@@ -22,6 +23,7 @@ from hummingbird.core.sessions import SessionSubject
 from hummingbird.storage.bucket_sessions import BucketSessionStore
 from hummingbird.storage.folder_sessions import FolderSessionStore
 from hummingbird.storage.object_store import BucketObjectStore
+from hummingbird.storage.session_index import open_session_index
 from tests.app.conducting import ShakyObjects
 
 OPENED = SessionOpened(session_id="abc", system="Be brief.", format=JOURNAL_FORMAT)
@@ -282,3 +284,20 @@ async def test_without_a_folder_nothing_is_left(tmp_path: Path) -> None:
         await kept(sessions, OPENED)
         assert list(await sessions.load_entries("abc")) == [OPENED]
     assert not sessions.folder.exists()
+
+
+async def test_a_damaged_session_is_told_once_and_again_when_it_has_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = tmp_path / "sessions" / "broken" / "journal.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.write_bytes(b"no entry\n")
+    catalog = SessionCatalog(
+        FolderSessionStore(tmp_path / "sessions"), open_session_index(tmp_path / "index.db", str, print)
+    )
+    for _ in range(2):
+        await catalog.refresh()
+    assert caplog.text.count("Session broken is not in the index") == 1
+    journal.write_bytes(b"no entry either\n")
+    await catalog.refresh()
+    assert caplog.text.count("Session broken is not in the index") == 2

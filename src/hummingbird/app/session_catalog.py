@@ -246,6 +246,7 @@ class SessionCatalog:
     def __init__(self, sessions: SessionStore, index: SessionIndex) -> None:
         self.sessions, self._index = sessions, index
         self._refresh_task: asyncio.Task[None] | None = None
+        self._damaged: set[tuple[str, str]] = set()  # id and stamp; what was told once is not read again
 
     async def catch_up(self) -> None:
         """Refresh the index as far as that takes a moment; the rest continues in the background. Never raises."""
@@ -352,9 +353,13 @@ class SessionCatalog:
         return removed
 
     async def _load_or_warn(self, kept: StoredSession) -> Sequence[JournalEntry]:
+        if (kept.session_id, kept.stamp) in self._damaged:
+            return ()
         try:
             return await self.sessions.load_entries(kept.session_id)
         except (JournalDamaged, SessionUnreadable, ObjectStoreUnusable) as error:
+            if not isinstance(error, ObjectStoreUnusable):
+                self._damaged.add((kept.session_id, kept.stamp))
             _log.warning("Session %s is not in the index: %s", kept.session_id, error)
             return ()
 
