@@ -379,7 +379,7 @@ CONFIGURATION_RULES = (
         "migration-refused",
         _SETUP,
         0.87,
-        "The database's migrations contradict each other, the database or the models.",
+        "A migration of the database failed, or contradicts another one, the database or the models.",
         (
             r"multiple head revisions are present",
             r"can't locate revision identified by",
@@ -400,13 +400,26 @@ CONFIGURATION_RULES = (
             r"migrate found failed migrations",
             r"^error: p3\d{3}$",
             r"migration failed with error",
-            r"^error: migration \S+ failed$",
-            r"^migration of schema .* failed",
+            r"^(?:error: )?migration \S+ failed(?:$|[,:!]| (?:during|with|to) )",
+            r"^(?:error: )?migration of schema .* failed",
+            r"^(?:error: )?migration failed: ",
+            r"migration file \S+ failed",
+            r"^tasks: top => db:migrate",
+            r"\bdb/migrate/\w+\.rb:\d+:in ",
+            r"a migration failed to apply",
+            r"(?:failed to|could not|cannot) (?:apply|run|execute) (?:the |sql |database |pending |all )*migrations?\b",
+            r"^error:? .*(?:applying|running|executing) (?:the |database )*migrations?\b",
+            r"dependencies reference nonexistent parent node",
+            r"\bflyway(?:migrate|validate|sqlscript)?exception\b",
+            r"\bliquibase\.exception\.\w+exception\b",
+            r"\becto\.migrationerror\b",
+            r"\bactiverecord::(?:duplicatemigration\w+error|irreversiblemigration)\b",
             r"dirty database version \d",
         ),
-        words="changeset changesets error inconsistentmigrationhistory migration migrations p3005 p3006"
-        " p3009 p3014 p3018"
-        " pendingmigrationerror revision",
+        words="changeset changesets duplicatemigrationnameerror duplicatemigrationversionerror ecto error"
+        " flywayexception flywaymigrateexception flywaysqlscriptexception flywayvalidateexception"
+        " inconsistentmigrationhistory irreversiblemigration liquibase migrate migration migrations nonexistent"
+        " p3005 p3006 p3009 p3014 p3018 pendingmigrationerror revision",
     ),
     make_rule(
         "image-recipe-wrong",
