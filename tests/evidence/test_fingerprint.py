@@ -338,6 +338,16 @@ def test_parallel_output_and_retries_change_nothing(name: str, chosen: random.Ra
     assert compute_fingerprint(said) == compute_fingerprint(FAILURES[name])
 
 
+def test_same_test_with_another_message_differs_and_so_does_another_test_with_the_same_message() -> None:
+    full, lost = "AssertionError: assert 'full' == 'empty'", "ValueError: pump is not connected"
+    said = [
+        f"FAILED tests/{test} - {message}"
+        for test in ("test_tank.py::test_a", "test_pump.py::test_a")
+        for message in (full, lost)
+    ]
+    assert len({compute_fingerprint([line]) for line in said}) == 4
+
+
 def test_tests_that_fail_with_the_same_words_differ() -> None:
     for name in ("pytest", "surefire", "cargo", "go"):
         other = [line.replace("ank", "ube") for line in FAILURES[name][:1]]

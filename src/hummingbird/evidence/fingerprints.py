@@ -50,7 +50,7 @@ _LETTER = "A-Za-z\u00c0-\u1fff\u2c00-\u2fff\u3040-\ud7ff\uf900-\U0010ffff"
 _WORD = re.compile(f"[0-9_{_LETTER}]+")
 _LETTERS_OR_DIGITS = re.compile(f"[0-9]+|[{_LETTER}]+")
 _HEX = re.compile(r"[0-9a-f]{7,}|[0-9A-F]{7,}|[0-9][0-9a-f]{3,}")
-_WINDOWS_STATUS = re.compile(r"0x(?:80|[cC]0)[0-9a-fA-F]{6}")  # 0x80070005 means access denied; it is not an address
+_WINDOWS_STATUS = re.compile(r"0x(?:800|[cC]00)[0-9a-fA-F]{5}")  # 0x80070005 means access denied; it is not an address
 _LONG_NUMBER = re.compile(r"[0-9]{6,}")
 
 
