@@ -24,6 +24,8 @@ from hummingbird.evidence.logs.log_analysis import analyse
 from hummingbird.evidence.regions import CONFIDENT, TRANSIENT_CLASSES, Blame, FailureClass
 
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "evidence"
+LOUD = "passed-loud.txt"  # steps of passed jobs that print more trouble than most
+LOUD_ORDERS = 6
 HALVES = {"chosen on": "failures-seen.txt", "blind": "failures-blind.txt"}
 GREEN_JOBS = 60
 NO_COMMAND = "-"
@@ -308,6 +310,20 @@ def green_jobs() -> Iterator[tuple[str, str, str]]:
             yield frame, "without its end", put(steps, None)
 
 
+def loud_jobs(half: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the frame, whether it states success, and the log of each passed job that ends with a loud step."""
+    texts = (FOLDER / LOUD).read_text(encoding="utf-8").strip().split("\n\n")
+    steps = [text.split("\n") for text in texts if half_of(text.partition("\n")[0]) == half]
+    for last in steps:
+        for order in range(LOUD_ORDERS):
+            chosen = random.Random(f"{last[0]}{order}")
+            for frame, put in FRAMES.items():
+                for view, failed in (("whole", False), ("without its end", None)):
+                    before = [*calm_steps(chosen, 3), *(step for step in chosen.sample(steps, 3) if step is not last)]
+                    chosen.shuffle(before)
+                    yield frame, view, put([*before, last], failed)
+
+
 def judge_half(file: str, frames: Collection[str] = FRAMES.keys()) -> list[JudgedFailure]:
     return [
         JudgedFailure(failure, frame, analyse(log).blame)
@@ -367,11 +383,22 @@ def report(*, wrong: bool) -> None:
     for key, count in logs.items():
         print(f"| {', '.join(key)} | {count} | {100 * alarms[key] / count:.1f} |")
 
+    print("\n| passed jobs that end with a loud step: given a cause | jobs | whole % | without its end % | bare % |")
+    print("|---|--:|--:|--:|--:|")
+    for half in HALVES:
+        loud = [("bare" if frame == "none" else view, _is_alarm(log)) for frame, view, log in loud_jobs(half)]
+        shares = (_share([one for at, one in loud if at == view]) for view in ("whole", "without its end", "bare"))
+        print(f"| {half} | {len(loud)} | {' | '.join(f'{share:.1f}' for share in shares)} |")
     print("\n| printed excuses | jobs | above % | within % | below % |\n|---|--:|--:|--:|--:|")
     for half in HALVES:
         jobs = [(place, buys_excuse(log)) for place, log in excused_jobs(half)]
         shares = (_share([bought for one, bought in jobs if one == place]) for place in _PLACES)
         print(f"| {half} | {len(jobs)} | {' | '.join(f'{share:.1f}' for share in shares)} |")
+
+
+def _is_alarm(log: str) -> bool:
+    blame = analyse(log).blame
+    return blame.class_ is not FailureClass.UNKNOWN and blame.confidence >= CONFIDENT
 
 
 def _share(kept: Sequence[bool]) -> float:

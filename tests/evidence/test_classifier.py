@@ -14,6 +14,7 @@ from benchmarks.evidence.made_up import (
     excused_jobs,
     green_jobs,
     judge_half,
+    loud_jobs,
 )
 from hummingbird.core.limits import BLAMED_LINE_CHARS, BLAMED_LINES
 from hummingbird.evidence.classification.classifier import PATTERNS, RULES, classify_job, classify_region
@@ -396,6 +397,15 @@ def test_passed_jobs_full_of_scary_words_are_given_no_cause(frame: str) -> None:
 
     assert len(logs) > 20
     assert [blame.rule for blame in blames if blame.confidence >= CONFIDENT] == []
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_passed_jobs_that_end_with_a_loud_step_are_given_no_cause(half: str) -> None:
+    logs = [log for number, (_, view, log) in enumerate(loud_jobs(half)) if view == "whole" and number % 7 == 0]
+    blames = [analyse(log).blame for log in logs]
+
+    assert len(logs) > 40
+    assert sum(blame.confidence >= CONFIDENT for blame in blames) <= 0.05 * len(blames)
 
 
 def test_made_up_failures_are_blamed_on_what_they_come_from() -> None:
