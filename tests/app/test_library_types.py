@@ -1,5 +1,6 @@
 """`from hummingbird import Agent` is typed for a user's script, though the package loads its names lazily."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import hummingbird
+from tests.real_parts import npm_program
+
+SOURCES = Path(hummingbird.__file__).parents[1]
 
 SCRIPT = """
 from hummingbird import Agent, AgentConfig, RunResult, tool
@@ -48,6 +52,21 @@ def test_users_script_is_type_checked(tmp_path: Path) -> None:
     errors = [line for line in done.stdout.splitlines() if ": error: " in line]
     found = [(int(line.split(":")[1]), line.rpartition("[")[2].rstrip("]")) for line in errors]
     assert found == list(enumerate(MISTAKES.values(), first_mistake)), done.stdout + done.stderr
+
+
+@pytest.mark.thorough
+def test_pyright_finds_the_same_mistakes(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT + "\n".join(MISTAKES) + "\n")
+    where = {"venvPath": str(Path(sys.prefix).parent), "venv": Path(sys.prefix).name}
+    settings = {"include": ["script.py"], "typeCheckingMode": "strict", "extraPaths": [str(SOURCES)], **where}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [npm_program("pyright"), "--outputjson", "-p", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = [one for one in json.loads(done.stdout)["generalDiagnostics"] if one["severity"] == "error"]
+    lines = sorted({one["range"]["start"]["line"] + 1 for one in errors})
+    first_mistake = SCRIPT.count("\n") + 1
+    assert lines == list(range(first_mistake, first_mistake + len(MISTAKES))), done.stdout
 
 
 def test_importing_the_package_loads_nothing() -> None:
