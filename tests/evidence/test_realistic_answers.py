@@ -1,4 +1,4 @@
-"""Seventy answers as models write them: nothing valid is lost, and every invented line is caught.
+"""Answers as models write them: nothing valid is lost, and every invented line is caught.
 
 An invented line ends in ‡ in the file; everything else was fetched, or is the model's own.
 """
@@ -85,8 +85,8 @@ def without_marks(text: str) -> str:
     return "\n".join(line for line in lines if line.strip())
 
 
-def test_there_are_seventy() -> None:
-    assert len(ANSWERS) == 70
+def test_there_are_many() -> None:
+    assert len(ANSWERS) >= 73
     assert sum(INVENTED in body for body in ANSWERS.values()) >= 17
 
 

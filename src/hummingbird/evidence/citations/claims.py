@@ -17,6 +17,12 @@ _HEADING = re.compile(
 )
 _LIST_ITEM = re.compile(r"[ \t>]*(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _TAG = re.compile(r"</?[a-z][^<>]*>")
+_NAMED = re.compile(
+    r"!?\[[^\]\n]*\]\([^()\s]*\)|\bhttps?://\S+|`[^`\n]+`"
+)  # what bears a name, such as the job "apply fix"
+_FAILURE_LINE = re.compile(
+    r"\W*(?:Breaks|Verdict):?\*\*.*"
+)  # of an analysis as our prompt asks for it; evidence follows
 
 _QUOTING = re.compile(
     r"\b(?:logs?|outputs?|stdout|stderr|traceback|trace|stack|backtrace|console|evidence|excerpts?|quot\w+|verbatim"
@@ -68,12 +74,13 @@ _OUTPUT_LINE = re.compile(
     r"|panic)(?:\[\w+\])?: "
     r"|Traceback\b|Caused by|make(?:\[\d+\])?: |npm ERR!|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|at [\w.$<>/]+\(|File \""
     r"|Exception in |[\w./-]+:\d+:|[\w.]*(?:Error|Exception)\b(?:$|: )|=+ .* =+$|-{3,} .*|\(core dumped\)|Killed\b"
-    r"|Segmentation fault|not ok \d|Process \w+ finished|thread '|goroutine \d|ninja: |cc1|ld: |collect2)",
+    r"|Segmentation fault|Step \d+/\d+ : |not ok \d|Process \w+ finished"
+    r"|thread '|goroutine \d|ninja: |cc1|ld: |collect2)",
     re.IGNORECASE,
 )
 _OUTPUT_WORDS = re.compile(
     r"[^;{}()=]*\b(?:exit(?:ed)? (?:code|status|with)|core dumped|no such file|not found|timed out|refused|denied"
-    r"|failed|failure|melted|killed|out of memory|unreachable|cannot|unable to)\b[^;{}=]*$",
+    r"|failed|failure|melted|killed|out of memory|unreachable|cannot|could not|unable to)\b[^;{}=]*$",
     re.IGNORECASE,
 )
 _CODE_LINE = re.compile(
@@ -113,6 +120,8 @@ def read_lead(lines: Sequence[str], first: int) -> BlockClaim:
         return BlockClaim.OPEN
     if (heading := _read_heading(lines[at])) is not None:
         return _read_words(heading, heading=True)
+    if _FAILURE_LINE.fullmatch(lines[at]):
+        return BlockClaim.QUOTED
     top = at
     while top > 0 and not _begins_paragraph(lines[top], lines[top - 1]):
         top -= 1
@@ -141,6 +150,7 @@ def _read_words(words: str, *, heading: bool = False) -> BlockClaim:
 
     Only a heading, or what ends in a colon, introduces a quotation.
     """
+    words = _NAMED.sub("`name`", words)
     if _SUPPOSING.search(words.rpartition(" but ")[2]) or _IMPERATIVE.match(words):
         return BlockClaim.PROPOSED
     quoting = max((found.start() for found in _QUOTING.finditer(words)), default=-1)
