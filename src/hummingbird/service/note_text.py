@@ -233,8 +233,11 @@ def build_footer(order: WorkOrder, result: InvestigationResult, settings: Settin
     bill = str(outcome.bill).replace("$", "\\$")  # GitLab would turn $2 in $2.50 into a link to snippet 2
     took = format_duration(result.seconds)
     used = f"{took}, the session so far: {bill}" if order.cause is OrderCause.REPLY else f"{bill}, {took}"
-    facts = f"{inline_code(result.model)}, {turns}, {used}, {session_label(order, settings)}"
-    return _join_footer(order, continue_hint(settings), (*result.trouble, *trouble), facts)
+    about = f"commit {inline_code(order.sha[:_SHA_CHARS])}, " if order.sha else ""
+    facts = f"{inline_code(result.model)}, {turns}, {used}, {about}{session_label(order, settings)}"
+    vote = " 👍 or 👎 on this note says whether it helped." if outcome.answered else ""
+    hint = f"{continue_hint(settings)}{vote}"
+    return _join_footer(order, hint, (*result.trouble, *trouble), facts)
 
 
 def build_bare_footer(order: WorkOrder, settings: Settings, trouble: Sequence[str] = ()) -> str:

@@ -96,7 +96,7 @@ def test_a_footer_ends_with_the_whole_bill() -> None:
     facts = note_text.build_footer(ordered(), conducted(), configured().settings).split("\n\n")[-1]
     assert facts == (
         "<sub>`vendor/model-1`, 4 iterations, 3 model calls, 4,000 tokens in (75% cached), 250 out, \\$0.0421, "
-        "2 min 5 s, session `session-1`</sub>"
+        "2 min 5 s, commit `f6887281`, session `session-1`</sub>"
     )
 
 
@@ -107,8 +107,10 @@ def test_a_footer_does_not_make_a_sum_of_what_nobody_knows() -> None:
     )
 
 
-def test_only_first_results_say_how_to_go_on() -> None:
+def test_only_first_results_say_how_to_go_on_and_ask_for_a_thumb() -> None:
     settings = configured().settings
+    assert "👍 or 👎 on this note" in note_text.build_footer(ordered(), conducted(), settings)
+    assert "👍" not in note_text.build_footer(ordered(OrderCause.REPLY), conducted(), settings)
     assert "reply in this thread" in note_text.build_footer(ordered(), conducted(), settings)
     assert "reply in this thread" in note_text.build_footer(ordered(OrderCause.COMMAND), conducted(), settings)
     assert "reply in this thread" not in note_text.build_footer(ordered(OrderCause.REPLY), conducted(), settings)
