@@ -115,3 +115,27 @@ def test_nothing_valid_is_lost_and_every_invented_line_is_caught(title: str) -> 
         assert REMOVED_QUOTATION not in strict.text
 
     assert checked(answer, CitationMode.OFF).text == answer
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("lead", "quotes"),
+    [
+        ("The same job shows in its log, while using the cache:", True),
+        ("The error occurs when running the tests:", True),
+        ("Output when running `npm ci`:", True),
+        ("What the job says when it tries to add the package:", True),
+        ("As seen in the log of `add users` (line 40):", True),
+        ("To see why, look at the log:", True),
+        ("To see the log yourself:", False),
+        ("To silence the error:", False),
+        ("This fixes the error:", False),
+        ("To reproduce the error, run:", False),
+        ("Minimal test that shows the failure:", False),
+        ("Here's the corrected code:", False),
+        ("Let the log show the host:", False),
+    ],
+)
+def test_the_sentence_before_a_block_says_whose_words_it_holds(lead: str, quotes: bool) -> None:
+    text = f"The page is lost.\n\n{lead}\n\n```\nthe mirror was gone for good\n```"
+    assert (checked(text, CitationMode.STRICT).text == text) is not quotes

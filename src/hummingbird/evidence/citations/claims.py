@@ -28,7 +28,7 @@ _QUOTING = re.compile(
     r"\b(?:logs?|outputs?|stdout|stderr|traceback|trace|stack|backtrace|console|evidence|excerpts?|quot\w+|verbatim"
     r"|prints?|printed|reports?|reported|says?|said|shows?|showed|shown|reads|states|stated|emits?|emitted|wrote|asked"
     r"|error messages?|assertion|complain\w*|symptoms?|found in|lines? \d+|contains?|currently|current code"
-    r"|existing code|(?:error|failure|exception|warning) (?:snippets?|text|details?)"
+    r"|existing code|(?:error|failure|exception|warning) (?:snippets?|text|details?|occurs?|happens?)"
     r"|(?:fail\w*|crash\w*|abort\w*|died|ends?|ended|exit\w*|stops?|stopped) (?:with|in|at|like|as|because)"
     r"|(?:the|this|an|its|following|actual|real|first|same|root) (?:\w+ )?(?:errors?|exceptions?|failures?"
     r"|warnings?|cause)(?= (?:is|was|are|were|reads)\b|\W*$)"
@@ -40,7 +40,8 @@ _QUOTING = re.compile(
 )
 _PROPOSING = re.compile(
     r"\b(?:fix(?:es|ing)?|replac\w+|chang(?:e|es|ing)|tr(?:y|ying)|us(?:e|ing)|add(?:ing)?|run(?:ning)?|execute"
-    r"|reproduc\w*|locally|commands?|patch|appl(?:y|ied|ying)|better|simpl\w+|cleaner|summary|summari[sz]\w*|overview"
+    r"|reproduc\w*|locally|commands?|patch|appl(?:y|ied|ying)|better|correct(?:ed| version)|revised|improved"
+    r"|simpl\w+|cleaner|summary|summari[sz]\w*|overview"
     r"|table|comparison|structure|layout|tree|diagram|flow|spreads?|timeline|pseudo\w*|sketch|template|usage|mend\w*"
     r"|remed\w+|repair\w*|next steps?|steps|plan|checklist|solutions?|workarounds?|configur\w+|set(?:ting)?s?|guard"
     r"|commit message|changelog|release notes?|title|wording|make it|write|written as|turns? (?:it )?into|becomes?"
@@ -63,6 +64,15 @@ _IMPERATIVE = re.compile(
     r"|switch|try|turn|update|use|wrap|write)\b",
     re.IGNORECASE,
 )
+_MENDING = re.compile(  # what is done about a failure, or made to show it
+    r"\b(?:fix(?:es)?|silenc\w+|avoids?|prevents?|solves?|cures?|handles?) (?:for )?"
+    r"(?:(?:the|this|that|these|those) )?(?:\w+ )?(?:errors?|exceptions?|failures?|warnings?|problems?"
+    r"|crash(?:es)?)\W*$"
+    r"|\b(?:test|script|program|reproducer) that (?:shows|reproduces|triggers)\b",
+    re.IGNORECASE,
+)
+_PURPOSE = re.compile(r"\W*(?:to|in order to|so that) ", re.IGNORECASE)
+_CIRCUMSTANCE = re.compile(r",? (?:when|while|during) [^,]*?(?=\W*$)", re.IGNORECASE)
 _FILE_SAYS = re.compile(
     r"\b(?:currently|at present|now|today) (?:reads?|says?|is|has|looks?)|\b(?:reads|contains|says)\b[^.]{0,40}:\s*$"
     r"|\blines? \d+\b[^.]{0,60}\b(?:reads?|is|says?|has|are)\b|\b(?:verbatim|quoted from)\b",
@@ -150,8 +160,12 @@ def _read_words(words: str, *, heading: bool = False) -> BlockClaim:
 
     Only a heading, or what ends in a colon, introduces a quotation.
     """
-    words = _NAMED.sub("`name`", words)
-    if _SUPPOSING.search(words.rpartition(" but ")[2]) or _IMPERATIVE.match(words):
+    words = _CIRCUMSTANCE.sub("", _NAMED.sub("`name`", words))
+    if _PURPOSE.match(words):
+        _, comma, words = words.rpartition(",")
+        if not comma:
+            return BlockClaim.PROPOSED
+    if _MENDING.search(words) or _SUPPOSING.search(words.rpartition(" but ")[2]) or _IMPERATIVE.match(words):
         return BlockClaim.PROPOSED
     quoting = max((found.start() for found in _QUOTING.finditer(words)), default=-1)
     proposing = max((found.start() for found in _PROPOSING.finditer(words)), default=-1)
