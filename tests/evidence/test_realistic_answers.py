@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hummingbird.core.journal import JournalEntry
+from hummingbird.evidence.bounds import CITED_CHARS
 from hummingbird.evidence.citations.checker import CheckedAnswer, CitationMode, check_answer
 from hummingbird.evidence.citations.claims import REMOVED_QUOTATION
 from hummingbird.evidence.citations.quote_checks import REMOVED_LINE, UNFOUND_LABEL, UNFOUND_MARK
@@ -139,3 +140,10 @@ def test_nothing_valid_is_lost_and_every_invented_line_is_caught(title: str) -> 
 def test_the_sentence_before_a_block_says_whose_words_it_holds(lead: str, quotes: bool) -> None:
     text = f"The page is lost.\n\n{lead}\n\n```\nthe mirror was gone for good\n```"
     assert (checked(text, CitationMode.STRICT).text == text) is not quotes
+
+
+@pytest.mark.parametrize("piece", ["[", " when a", "<a ", "a <- "])
+def test_a_heading_made_to_be_slow_is_read_in_time(piece: str) -> None:
+    heading = "# " + piece * ((CITED_CHARS - 100) // len(piece))
+    text = f"{heading}\n\n```\nx = total(1)\n```"
+    assert check_answer(text, ENTRIES, mode=CitationMode.STRICT).text == text

@@ -160,7 +160,7 @@ def _read_words(words: str, *, heading: bool = False) -> BlockClaim:
 
     Only a heading, or what ends in a colon, introduces a quotation.
     """
-    words = _CIRCUMSTANCE.sub("", _NAMED.sub("`name`", words))
+    words = _CIRCUMSTANCE.sub("", _NAMED.sub("`name`", words[-LEAD_CHARS:]))
     if _PURPOSE.match(words):
         _, comma, words = words.rpartition(",")
         if not comma:
