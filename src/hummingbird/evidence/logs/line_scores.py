@@ -117,8 +117,15 @@ def _rank_lines(kept: CandidateLines, ends: list[int], leads: Mapping[int, int],
     ranked = []
     sure = _sure_numbers(kept)
     for number, times in kept.repeat_counts.items():
-        rank = 1.5 * (number in kept.strong) - log(times) / 2 - LEAD_COST * log(max(1.0, leads[number] / FEW_LEADS))
-        rank += SURE_RANK * (number in sure) - KNOWN_COST * (number in known)
+        rank = 1.5 if number in kept.strong else 0.0
+        if times > 1:
+            rank -= log(times) / 2
+        if (many := leads[number]) > FEW_LEADS:
+            rank -= LEAD_COST * log(many / FEW_LEADS)
+        if number in sure:
+            rank += SURE_RANK
+        if number in known:
+            rank -= KNOWN_COST
         step = bisect_left(ends, number)
         if step < len(ends):
             rank += 1.5 * (number > begins[step]) + 0.5 * (step == 0) - log10(ends[step] - number + 10) / 2
