@@ -4,7 +4,7 @@ A seed makes a script. The same script always plays alike, so a script that fail
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -223,6 +223,7 @@ def make_script(seed: int) -> Script:
         faults += [deadly] * 4
         if draw.random() < 0.7:
             acts.append(ScriptEvent(at=round(busy[-1] + draw.uniform(100, 1500)), kind=EventKind.REVIVE))
+    acts += _draw_rounds(random.Random(f"author {seed}"), requests)
     return Script(
         seed=seed,
         events=tuple(sorted((*acts, *faults), key=lambda event: event.at)),
@@ -266,6 +267,15 @@ def _draw_acts(draw: random.Random, requests: int, *, reviews: bool) -> Sequence
             act = replace(act, number=0, seconds=round(draw.uniform(30, 300)))
         acts.append(act)
     return acts
+
+
+def _draw_rounds(draw: random.Random, requests: int) -> Iterator[ScriptEvent]:
+    """Yield what an author does who pushes again and again, and whose pipelines all fail; most authors do not."""
+    at, number = draw.uniform(1, 60), draw.randrange(requests)
+    for _ in range(draw.choice((2, 3, 4)) if draw.random() < 0.1 else 0):
+        for kind in (EventKind.PUSH, EventKind.FAIL_PIPELINE):
+            yield ScriptEvent(at=round(at, 1), kind=kind, number=number)
+            at += draw.choice((draw.uniform(0, 5), draw.uniform(5, 120)))
 
 
 def _draw_fault(
