@@ -223,6 +223,7 @@ def make_script(seed: int) -> Script:
         faults += [deadly] * 4
         if draw.random() < 0.7:
             acts.append(ScriptEvent(at=round(busy[-1] + draw.uniform(100, 1500)), kind=EventKind.REVIVE))
+    faults += _draw_batch_fault(random.Random(f"batch {seed}"), busy[0]) if reviews else ()
     acts += _draw_rounds(random.Random(f"author {seed}"), requests)
     return Script(
         seed=seed,
@@ -276,6 +277,14 @@ def _draw_rounds(draw: random.Random, requests: int) -> Iterator[ScriptEvent]:
         for kind in (EventKind.PUSH, EventKind.FAIL_PIPELINE):
             yield ScriptEvent(at=round(at, 1), kind=kind, number=number)
             at += draw.choice((draw.uniform(0, 5), draw.uniform(5, 120)))
+
+
+def _draw_batch_fault(draw: random.Random, at: float) -> Iterator[ScriptEvent]:
+    """Yield, now and then, trouble when the drafts of a review are released."""
+    if draw.random() < 0.2:
+        fate, times = draw.choice((*_FATES, Fate.REFUSED, Fate.BUSY)), draw.choice((1, 3, 9))
+        point = ScriptEvent(at=at, kind=EventKind.TROUBLE, service="gitlab", within="POST bulk_publish")
+        yield replace(point, fate=fate, count=times, seconds=600)
 
 
 def _draw_fault(

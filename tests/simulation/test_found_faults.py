@@ -243,3 +243,29 @@ def test_no_draft_stays_where_the_head_has_moved_on() -> None:
             ),
         )
     )
+
+
+def test_a_parked_run_keeps_its_place_before_what_was_sent_meanwhile() -> None:
+    """It was sent anew when its process had to end, and so came behind an order that it should have preceded."""
+    assert_ends_well(
+        Script(
+            seed=1,
+            replicas=1,
+            jitter=False,
+            events=(
+                ScriptEvent(at=2.0, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(
+                    at=2.0,
+                    kind=EventKind.TROUBLE,
+                    count=1,
+                    seconds=60,
+                    service="model",
+                    within="answer",
+                    fate=Fate.SILENT,
+                ),
+                ScriptEvent(at=30.0, kind=EventKind.FAIL_PIPELINE),
+                ScriptEvent(at=50.0, kind=EventKind.STOP, seconds=5),
+                ScriptEvent(at=55.0, kind=EventKind.STOP, seconds=5),
+            ),
+        )
+    )

@@ -347,7 +347,7 @@ class Worker:
     ) -> None:
         ended = await self._run_until_lost(holding, self._run_in_slot(order, queued.tries + message.receives))
         if ended is None:
-            await holding.replace(_create_successor_for(order, queued, message))
+            await holding.release()  # not replaced: what was sent since would overtake it
         elif isinstance(later := ended.result(), RetryLater):
             _log.debug("Order %s of session %s waits: %s.", order.id, order.session_id, later.reason)
             seconds = min(LATER_CAP_S, max(1, math.ceil(later.seconds)))
