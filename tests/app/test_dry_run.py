@@ -139,7 +139,7 @@ def note(webhook: dict[str, Any], text: str, kind: str | None) -> dict[str, Any]
 
 @pytest.mark.thorough
 async def test_a_command_is_tried_with_all_that_it_says(tmp_path: Path) -> None:
-    with site(tmp_path, trigger="merge_request") as here:
+    with site(tmp_path, trigger=None) as here:
         event = note(here.webhook(), "/hummingbird analyze max_iterations=7 look at the linter", None)
         done = await here.only(RunRequest(event_file="-", model="digest"), event)
         assert here.written == []
@@ -201,7 +201,7 @@ async def test_a_token_that_is_refused_is_no_reason_to_stop_a_run_that_only_read
 
 @pytest.mark.thorough
 async def test_a_webhook_with_a_named_workflow_says_what_to_look_at(tmp_path: Path) -> None:
-    with site(tmp_path, trigger="merge_request") as here:
+    with site(tmp_path, trigger=None) as here:
         done = await here.only(here.direct(event=None, event_file="-"), here.webhook())
         with pytest.raises(UsageError, match="--project says other/project"):
             await here.run(RunRequest(workflow=WORKFLOW, project="other/project", event_file="-"), here.webhook())

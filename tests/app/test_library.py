@@ -355,8 +355,8 @@ def test_given_hooks_and_installed_ones_stand_together(monkeypatch: pytest.Monke
 STUBBORN = """
 import asyncio, threading
 from hummingbird import Agent, AgentConfig
-from hummingbird.agent.tools.registry import FunctionTool
 from hummingbird.core.tool_spec import ToolSpec
+from tests.standins.function_tool import FunctionTool
 from tests.standins.vendors.script import Call, Script, Turn
 from tests.standins.vendors.server import VendorLab
 

@@ -131,14 +131,18 @@ def test_work_that_was_given_up_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_queue_of_the_cloud_is_asked_whether_it_is_fit(tmp_path: Path, cloud: Ministack) -> None:
-    """FIFO, and a queue for dead letters behind it."""
+    """It must be FIFO, and should have a queue for dead letters behind it."""
     fit = asyncio.run(cloud.site()).url
     (found,) = part(doctor_context(tmp_path, f"sqs_fifo_queue_url: {fit}"), "queue")
     assert (found.standing, found.sentence) == (OK, f"{fit} can be used.")
-    unfit = cloud.create("unfit.fifo")
+    losing = cloud.create("losing.fifo")
+    usable, weak = part(doctor_context(tmp_path, f"sqs_fifo_queue_url: {losing}"), "queue")
+    assert (usable.standing, weak.standing) == (OK, WARN)
+    assert "Give it a RedrivePolicy." in weak.sentence
+    unfit = cloud.create("unfit")
     (found,) = part(doctor_context(tmp_path, f"sqs_fifo_queue_url: {unfit}"), "queue")
     assert found.standing is FAIL
-    assert "needs a RedrivePolicy" in found.sentence
+    assert "is not a FIFO queue" in found.sentence
 
 
 @pytest.mark.thorough
