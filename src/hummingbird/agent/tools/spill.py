@@ -335,7 +335,7 @@ class SpillShape:
             begun = b"" if out.binary else await _read_beginning(chunks, self.max_inline_bytes)
             if not out.binary and len(begun) <= self.max_inline_bytes:
                 return _frame_short_stream(spec, begun, passing, out.note)
-            said = await self._save_output(spec, replace(out, chunks=_join_chunks(begun, chunks)), passing) + out.note
+            said = await self._save_output(spec, replace(out, chunks=_join_chunks(begun, chunks)), passing)
         return add_metadata(spec, said) if preview is None else self.frame_preview(spec, said, preview)
 
     def frame_preview(self, spec: ToolSpec, said: str, preview: OutputPreview, most_bytes: int = PREVIEW_BYTES) -> str:
@@ -348,7 +348,7 @@ class SpillShape:
         return frame_result(spec, clip_bytes(text, most_bytes - frame), said)
 
     async def _save_output(self, spec: ToolSpec, out: OutgoingFile, passing: OutputMeter) -> str:
-        """Save the output and return our words about it: where it is, or why it was not saved."""
+        """Save the output and return our words about it: where it is, or why it was not saved, and the tool's note."""
         try:
             async with aclosing(out.chunks) as chunks, self.sandbox.use() as sandbox:
                 path = await self.paths.next_path(sandbox, spec.name, out.suffix)
@@ -356,11 +356,11 @@ class SpillShape:
         except SAVE_ERRORS as error:
             why = clip_bytes(str(error), ERROR_TEXT_CHARS)
             hint = _not_saved_hint(out)
-            return f"[{spec.name} returned at least {passing.size} bytes, which were not saved. {why}{hint}]"
+            return f"[{spec.name} returned at least {passing.size} bytes, which were not saved. {why}{hint}]{out.note}"
         if passing.error is not None:
-            return f"[{break_off_message(spec.name, path, passing, out)}{_preview_hint(out)}]"
+            return f"[{break_off_message(spec.name, path, passing, out)}{_preview_hint(out)}]{out.note}"
         said = f"[{spec.name} returned {passing.describe_size(out)}. All of it is in {path}{_preview_hint(out)}]"
-        return f"{said}\n{msgspec.json.encode(saved_fields(path, passing, out)).decode()}"
+        return f"{said}{out.note}\n{msgspec.json.encode(saved_fields(path, passing, out)).decode()}"
 
 
 def saved_fields(path: str, passing: OutputMeter, out: OutgoingFile) -> dict[str, Any]:
