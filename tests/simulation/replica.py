@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,6 +21,7 @@ from hummingbird.agent.loop_config import LoopConfig
 from hummingbird.app import investigation, library, service
 from hummingbird.app.service import HummingbirdService
 from hummingbird.app.stores import state_paths
+from hummingbird.config import document
 from hummingbird.config.loader import ConfigWatcher
 from hummingbird.config.settings import Settings
 from hummingbird.core.errors import HummingbirdError
@@ -143,6 +144,7 @@ class _SimulatedHttpServer:
         self._stopped.set()
 
 
+compose_once = lru_cache(maxsize=64)(document._compose)  # each process reads the same text
 CONFIG_CHANGES = (EventKind.RELOAD, EventKind.BREAK_CONFIG, EventKind.DROP_WORKFLOW)
 TURNS, USD_PER_RUN, USD_PER_DAY = 6, "0.035", "0.25"
 
@@ -326,6 +328,7 @@ def simulated_parts(services: Services) -> Iterator[None]:
         sqlite_queue: {"QUEUE_LOOK_S": POLL_S / 20, "QUEUE_LOOK_CAP_S": POLL_S / 4, "_insert": logged_insert},
         BucketSpendingStore: {"usd_today": check_spending(BucketSpendingStore.usd_today)},
         SqliteSpendingStore: {"usd_today": check_spending(SqliteSpendingStore.usd_today)},
+        document: {"_compose": compose_once},
         votes: {"VOTES_KEPT_S": DAYS_OF_VOTES * 86400.0},
         bucket_journal: {"SEGMENT_BYTES": services.segment_bytes or SEGMENT_BYTES},
         BucketJournal: {"commit": check_commits(BucketJournal.commit)},
