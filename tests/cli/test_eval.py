@@ -252,12 +252,14 @@ def test_the_real_gitlabs_tokens_never_reach_the_stand_in(tmp_path: Path) -> Non
 def test_a_case_that_expects_nothing_is_told_so_and_counts_in_no_mean(tmp_path: Path) -> None:
     mine = tmp_path / "unsaid"
     shutil.copytree(CASES_FOLDER / "odd-corners", mine)
-    done = evaluated(str(mine), "network", "--json", cwd=tmp_path)
+    with VendorLab(Script([Turn(text="Nothing to report.")] * 3)) as lab:
+        with_model = {"cwd": tmp_path, **vendor(lab)}
+        done = evaluated(str(mine), "network", "--model", CLAUDE, "--json", **with_model)
+        alone = evaluated(str(mine), "--model", CLAUDE, "--fail-under", "0.5", **with_model)
     unsaid, other, model = told(done)
     assert unsaid["score"] is None
     assert model["score"] == other["score"]
-    assert "unsaid, digest: not scored" in done.err
-    alone = evaluated(str(mine), "--fail-under", "0.5", cwd=tmp_path)
+    assert f"unsaid, {CLAUDE}: not scored" in done.err
     assert alone.code == 1
     assert "Nothing was scored: say in `expected` of a case.json what a good answer finds." in alone.err
     assert "not scored: `expected` of its case.json says nothing" in alone.out

@@ -276,7 +276,7 @@ def test_a_file_that_may_not_be_read_is_one_sentence(tmp_path: Path) -> None:
     """Nothing is forbidden to root, so root becomes nobody once everything is loaded."""
     (tmp_path / "mine.log").touch(mode=0)
     code = (
-        "import os, hummingbird.cli.explain, hummingbird.cli.main\n"
+        "import os, hummingbird.cli.error_output, hummingbird.cli.explain\n"
         "from hummingbird.cli.main import main\n"
         "os.geteuid() or os.seteuid(65534)\n"
         "main()"
