@@ -253,9 +253,8 @@ def test_a_case_that_expects_nothing_is_told_so_and_counts_in_no_mean(tmp_path: 
     mine = tmp_path / "unsaid"
     shutil.copytree(CASES_FOLDER / "odd-corners", mine)
     with VendorLab(Script([Turn(text="Nothing to report.")] * 3)) as lab:
-        with_model = {"cwd": tmp_path, **vendor(lab)}
-        done = evaluated(str(mine), "network", "--model", CLAUDE, "--json", **with_model)
-        alone = evaluated(str(mine), "--model", CLAUDE, "--fail-under", "0.5", **with_model)
+        done = evaluated(str(mine), "network", "--model", CLAUDE, "--json", cwd=tmp_path, **vendor(lab))
+        alone = evaluated(str(mine), "--model", CLAUDE, "--fail-under", "0.5", cwd=tmp_path, **vendor(lab))
     unsaid, other, model = told(done)
     assert unsaid["score"] is None
     assert model["score"] == other["score"]

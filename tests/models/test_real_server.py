@@ -23,6 +23,7 @@ import sys
 import xllamacpp
 wanted = xllamacpp.CommonParams()
 wanted.model.path, wanted.n_ctx, wanted.n_parallel, wanted.use_jinja = sys.argv[1], int(sys.argv[2]), 1, True
+wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = 1  # several wait for each other by spinning
 server = xllamacpp.Server(wanted)
 print(server.listening_address, flush=True)
 sys.stdin.read()
