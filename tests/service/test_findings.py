@@ -259,7 +259,7 @@ async def test_the_tool_says_of_a_dismissed_finding_that_it_was(
         assert developer.on_mr("POST", f"/discussions/{thread.id}/notes", body="Won't fix.").status_code == 201
     tool = ReportFindingTool(Diff(await forge.diffs(IID)), earlier_findings(await forge.threads(IID)))
     given = {"file": "src/app.py", "line": 11, "severity": "blocker", "text": "In other words, worse."}
-    with pytest.raises(CallDenied, match="a developer said of an earlier finding"):
+    with pytest.raises(CallDenied, match="a developer has decided to do nothing about an earlier finding"):
         await tool(given, ToolContext("session-2", "call-1"))
 
 
