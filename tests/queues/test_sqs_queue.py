@@ -178,7 +178,7 @@ async def test_what_is_sent_anew_for_who_has_left_is_deleted_whatever_becomes_of
     aws.answers |= {
         "ReceiveMessage": [(200, {"Messages": received})],
         "SendMessageBatch": [(200, {"Successful": []})],
-        "DeleteMessageBatch": [(200, {"Successful": []})],
+        "DeleteMessage": [(200, {})],
     }
     aws.refuse("ChangeMessageVisibility", "ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
     await queue.check()
@@ -190,34 +190,39 @@ async def test_what_is_sent_anew_for_who_has_left_is_deleted_whatever_becomes_of
     asked = [verb for verb, _ in aws.asked]
     assert asked[asked.index("ReceiveMessage") + 1 :] == [
         "SendMessageBatch",
-        "DeleteMessageBatch",
+        "DeleteMessage",
         "ChangeMessageVisibility",
     ]
 
 
 @pytest.mark.thorough
-async def test_messages_are_replaced_by_two_requests(queue: SqsQueue, aws: Aws) -> None:
-    """A process that dies between requests leaves messages twice, so there are few."""
+async def test_messages_are_replaced_by_few_requests_and_the_first_is_deleted_last(queue: SqsQueue, aws: Aws) -> None:
+    """A process that dies between requests leaves messages twice; the first one locks its group until the end."""
     aws.answers |= {
-        "ChangeMessageVisibility": [(200, {})],
+        "ChangeMessageVisibilityBatch": [(200, {"Successful": []})],
         "SendMessageBatch": [(200, {"Successful": []})],
         "DeleteMessageBatch": [(200, {"Successful": []})],
+        "DeleteMessage": [(200, {})],
     }
     await queue.check()
     aws.asked.clear()
     messages = [QueueMessage(f"id{number}", "a", "body", 2, f"receipt{number}") for number in range(10)]
     await queue.replace(messages, [SuccessorMessage(f"{number}", f"{number}") for number in range(10)])
-    (kept, sent, deleted) = aws.asked
-    assert (kept[0], kept[1]["ReceiptHandle"]) == ("ChangeMessageVisibility", "receipt0")
-    assert [one["MessageBody"] for one in sent[1]["Entries"]] == [f"{number}" for number in range(10)]
-    assert [one["ReceiptHandle"] for one in deleted[1]["Entries"]] == [f"receipt{number}" for number in range(10)]
+    (kept, sent, deleted, last) = (asked for _, asked in aws.asked)
+    receipts = [message.receipt for message in messages]
+    assert [one["ReceiptHandle"] for one in kept["Entries"]] == receipts
+    assert [one["MessageBody"] for one in sent["Entries"]] == [f"{number}" for number in range(10)]
+    assert [*(one["ReceiptHandle"] for one in deleted["Entries"]), last["ReceiptHandle"]] == [
+        *receipts[1:],
+        receipts[0],
+    ]
 
 
 @pytest.mark.thorough
 async def test_one_refused_message_of_several_is_told(queue: SqsQueue, aws: Aws) -> None:
     refused = {"Id": "0", "Code": "InternalError", "Message": "Try again.", "SenderFault": False}
     aws.answers |= {
-        "ChangeMessageVisibility": [(200, {})],
+        "ChangeMessageVisibilityBatch": [(200, {"Successful": []})],
         "SendMessageBatch": [(200, {"Successful": [], "Failed": [refused]})],
     }
     with pytest.raises(QueueUnusable, match=r"refused a call \(InternalError\): Try again\."):

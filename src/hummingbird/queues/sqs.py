@@ -253,8 +253,8 @@ class SqsQueue:
     async def replace(self, messages: Sequence[QueueMessage], successors: Sequence[SuccessorMessage]) -> None:
         """Send the successors, then delete the messages.
 
-        Both are batch requests, so that a crash rarely happens between them. Extending all leases beforehand shows
-        whether the messages are still ours, and locks the group until the end.
+        Batches keep the requests few, so that a crash rarely happens between them. Extending all leases beforehand
+        shows whether the messages are still ours, and locks the group until the end.
         """
         for successor in successors:
             check_sendable(successor.body, messages[0].group, successor.dedup_id)
