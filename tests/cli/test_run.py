@@ -77,7 +77,7 @@ def test_what_does_not_go_together_is_bad_usage(config: Path, arguments: tuple[s
         (("--workflow", ONLY_ELSEWHERE, "--project", "a/b", *EVENT), "has it for: some/where."),
         (("--workflow", WORKFLOW, "--project", "project", *EVENT), "write it like group/project"),
         ((*NAMED, *EVENT, "--namespace", "n"), "--namespace is for Kubernetes, and commands run in bubblewrap"),
-        ((*NAMED, "--event", "{"), "no JSON"),
+        ((*NAMED, "--event", "{"), "The event is not JSON."),
         ((*NAMED, "--event", "[]"), "not a JSON object"),
         ((*NAMED, "--event", '{"sha": "abc123"}'), "iid"),
         ((*NAMED, "--event", '{"iid": "7"}'), "iid as something else than a number"),

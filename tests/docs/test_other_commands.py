@@ -16,7 +16,19 @@ from tests.docs.reading import DOCUMENTS, ROOT, blocks
 from tests.docs.typed import shown_lines
 
 VERBS = {
-    "kubectl": {"apply", "create", "exec", "get", "label", "logs", "rollout", "scale", "delete", "port-forward"},
+    "kubectl": {
+        "apply",
+        "create",
+        "diff",
+        "exec",
+        "get",
+        "label",
+        "logs",
+        "rollout",
+        "scale",
+        "delete",
+        "port-forward",
+    },
     "podman": {"build", "push", "run", "login", "pull"},
     "aws": {"cloudformation", "sqs", "s3", "s3api"},
     "pip": {"install"},
