@@ -42,6 +42,11 @@ def test_an_item_of_a_list_in_a_quotation_is_the_line_that_it_shows(item: str) -
     assert check_answer(wrong, FETCHED).text == REMOVED_QUOTATION
 
 
+def test_a_number_within_an_item_claims_to_quote_though_the_line_reads_like_code() -> None:
+    assert check_answer("> - 2: E  assert 1 == 2", FETCHED).tallies.found == 1
+    assert check_answer("> - 2: E  assert 1 == 3", FETCHED).text == REMOVED_QUOTATION
+
+
 @pytest.mark.parametrize("sign", ["- ", "+ ", "1. "])
 def test_in_code_a_sign_is_a_part_of_the_line(sign: str) -> None:
     """Else whatever was fetched could be shown as taken out by a change."""

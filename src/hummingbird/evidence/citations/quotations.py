@@ -283,7 +283,7 @@ def _is_alert(quote: Quotation) -> bool:
 def _is_own_words(quote: Quotation, lines: Sequence[str]) -> bool:
     """Tell whether a block quote sets off the model's own words; its contents are then checked on their own."""
     telling = [row.text for row in quote.lines if not is_filler_line(row.text)]
-    if not telling or _are_numbered(telling):
+    if not telling or _are_numbered([strip_quote_marks(line, listed=True) or line for line in telling]):
         return False
     lead = read_lead(lines, quote.first)
     return lead is not BlockClaim.QUOTED and not looks_like_output(telling, in_quote=True)
