@@ -17,11 +17,13 @@ from hummingbird.core.errors import (
     ProviderTimeout,
     ProviderUnavailable,
     ProviderUnreachable,
+    ReceiptExpired,
 )
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, TextDelta
 from hummingbird.core.limits import ERROR_TEXT_CHARS
 from hummingbird.core.messages import ImagePart, UserMessage
 from hummingbird.core.protocols.model import Model
+from hummingbird.core.work_context import bind_work_lease
 from hummingbird.models.endpoints import OpenAIEndpoint, VertexAnthropicEndpoint
 from hummingbird.models.http_model import HttpModel
 from hummingbird.models.openai_chat import openai_chat_wire
@@ -262,6 +264,19 @@ async def test_window_that_is_known_is_not_asked_for(name: str, windows: dict[st
     async with served(answer(WHOLE_ANSWER)) as server, at(server.url, name, windows=windows) as model:
         await model.generate(REQUEST)
         assert [request.split(b" ")[0] for request in server.requests] == [b"POST"]
+
+
+async def test_nothing_is_asked_by_a_process_that_has_lost_its_work() -> None:
+    """It may stand still while it asks for the window, and another process goes on with the work."""
+
+    class LostLease:
+        async def ensure(self) -> None:
+            raise ReceiptExpired("Others may have it.")
+
+    async with served(GONE, GONE, answer(WHOLE_ANSWER)) as server, at(server.url) as model:
+        with bind_work_lease(LostLease()), pytest.raises(ReceiptExpired):
+            await model.generate(REQUEST)
+        assert [request.split(b" ")[0] for request in server.requests] == [b"GET", b"GET"]
 
 
 async def test_server_that_is_away_is_named_by_the_first_message() -> None:

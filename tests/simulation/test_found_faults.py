@@ -269,3 +269,20 @@ def test_a_parked_run_keeps_its_place_before_what_was_sent_meanwhile() -> None:
             ),
         )
     )
+
+
+def test_a_process_that_stood_still_while_it_asked_for_the_window_asks_no_model() -> None:
+    """It looked at its lease before it asked the server for its window, and not again before it sent the request."""
+    assert_ends_well(
+        Script(
+            seed=3964,
+            replicas=2,
+            merge_requests=3,
+            jitter=False,
+            reviews=True,
+            events=(
+                ScriptEvent(at=7.1, kind=EventKind.PAUSE, replica=1, count=48, seconds=350),
+                ScriptEvent(at=11.8, kind=EventKind.PUSH, number=2),
+            ),
+        )
+    )

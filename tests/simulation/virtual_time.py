@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from hummingbird.storage import compare_and_swap, spending_store
 from tests.simulation.event_loop import PROCESS
 
 EPOCH = 1_772_445_600.0  # a morning in March 2026
@@ -30,6 +31,8 @@ def virtual_time(monotonic: Callable[[], float], skews: Mapping[str, float], see
         patch.object(time, "time", wall),
         patch.object(time, "monotonic", monotonic),
         patch.object(time, "perf_counter", monotonic),
+        patch.object(compare_and_swap, "monotonic", monotonic),  # imported by name
+        patch.object(spending_store, "monotonic", monotonic),
         patch.object(os, "urandom", source.randbytes),
         patch.object(random, "_urandom", source.randbytes),
         patch.object(uuid, "uuid4", lambda: uuid.UUID(bytes=source.randbytes(16), version=4)),

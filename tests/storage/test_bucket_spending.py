@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hummingbird.core.errors import JournalUnwritable
-from hummingbird.core.protocols.storage import ObjectVersion
+from hummingbird.core.protocols.storage import ObjectVersion, VersionedContent
 from hummingbird.core.sessions import (
     SHARED_REST_S,
     SHARED_TRIES,
@@ -180,6 +180,23 @@ async def test_a_ceiling_that_cannot_be_checked_is_not_passed_silently(
         await spending.usd_today("one")
     between.away = False
     assert await spending.usd_today("one") == CENT
+
+
+async def test_a_total_is_as_old_as_the_question(bucket: BucketObjectStore, later: Callable[[float], None]) -> None:
+    """A process may stand still before it reads the answer."""
+
+    class Standing(UnreliableObjects):
+        async def get_versioned(self, name: str, most_bytes: int | None = None) -> VersionedContent | None:
+            found = await super().get_versioned(name, most_bytes)
+            later(SPENDING_FRESH_S)
+            return found
+
+    between = Standing(bucket)
+    spending = opened(between)
+    assert await spending.usd_today("one") == 0
+    between.away = True
+    with pytest.raises(JournalUnwritable, match="cannot be used"):
+        await spending.usd_today("one")
 
 
 async def test_a_bucket_that_hangs_is_given_up_for_all_who_wait_together(

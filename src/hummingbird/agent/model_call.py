@@ -28,6 +28,7 @@ from hummingbird.core.errors import (
     ProviderReplyUnreadable,
     ProviderTimeout,
     ProviderUnavailable,
+    ReceiptExpired,
     describe_error,
 )
 from hummingbird.core.events import CallDelta, Delta, ReasoningDelta, RetryScheduled, TextDelta
@@ -209,7 +210,7 @@ class ModelCaller:
             deltas.end()
             self.written.clear()
             return reply
-        except JournalUnwritable:
+        except (JournalUnwritable, ReceiptExpired):
             raise
         except HummingbirdError as error:
             self.written.clear()

@@ -21,6 +21,7 @@ from hummingbird.core.errors import (
     HummingbirdError,
     JournalUnwritable,
     ProviderUnavailable,
+    ReceiptExpired,
     UsageError,
 )
 from hummingbird.core.journal import (
@@ -115,7 +116,7 @@ class SideModelTask:
         await self.recorder.commit()
         try:
             reply = await model.generate(request, None)
-        except JournalUnwritable:
+        except (JournalUnwritable, ReceiptExpired):
             raise
         except HummingbirdError as error:
             self.recorder.record(failure_entry(model, request, error, self.secrets, self.purpose))

@@ -24,6 +24,7 @@ from hummingbird.core.masking import Secrets
 from hummingbird.core.messages import UserMessage
 from hummingbird.core.protocols.model import DeltaListener, ModelReply, ModelRequest
 from hummingbird.core.usage import TokenUsage
+from hummingbird.core.work_context import ensure_work_lease
 from hummingbird.models.openai_api import read_told_window
 from hummingbird.models.prices import Price
 from hummingbird.models.transport import WHOLE, ModelTransport
@@ -131,6 +132,7 @@ class HttpModel:
             body = self._endpoint.finish_body(self._wire.encode(request, self._profile, stream=streamed), self._profile)
             url = self._endpoint.url(self._profile, stream=streamed)
             headers = await self._endpoint.headers()
+            await ensure_work_lease()  # questions for the window or a token came between the loop's look and this
             if listen is None:
                 answer = await self._transport.post(url, headers, body, self._classify)
                 return self._wire.decode(answer, request, self._profile)

@@ -220,7 +220,9 @@ class BucketSpendingStore:
             return day.known_total
         try:
             async with self._pause_on_outage(day), day.lock:
-                return day.update_from(await self._objects.get_versioned(day.name, SPENDING_BYTES), self._now())
+                asked_at = monotonic()  # the process may stand still before it reads the answer
+                found = await self._objects.get_versioned(day.name, SPENDING_BYTES)
+                return day.update_from(found, self._now(), asked_at)
         except JournalWriteDelayed:
             if day.is_fresh:
                 return day.known_total
@@ -311,10 +313,10 @@ class _ProjectDay:
         self.serial += 1
         return self.serial
 
-    def update_from(self, found: VersionedContent | None, at: float) -> Decimal:
-        """Take over what was read from the bucket; return the total including all of our own spending."""
+    def update_from(self, found: VersionedContent | None, at: float, asked_at: float) -> Decimal:
+        """Take over what the bucket was asked for; return the total including all of our own spending."""
         sheet = self.tally.apply_to(found.content if found else None, at)
-        self.last_version, self._others, self._read_at = found, sheet.micro - self.tally.micro, monotonic()
+        self.last_version, self._others, self._read_at = found, sheet.micro - self.tally.micro, asked_at
         return self.known_total
 
     @property
