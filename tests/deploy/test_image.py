@@ -189,7 +189,9 @@ def test_it_serves_tells_how_it_is_and_ends_when_it_is_told_to(image: str) -> No
             assert time.monotonic() < until, podman("logs", container).stderr
             time.sleep(0.2)
         assert json.loads(asked(container, alive)) == {"status": "alive"}
-        assert json.loads(asked(container, ready)) == {"status": "ready"}
+        said = json.loads(asked(container, ready))
+        assert said["status"] == "ready"
+        assert "has no model that can be asked" in said["warning"], "the container was given no key"
         podman("stop", "--time=30", container)
         ended = podman("inspect", "--format={{.State.ExitCode}}", container).stdout.strip()
         assert (

@@ -245,20 +245,27 @@ def test_the_agent_talks_to_dns_https_and_the_api_server_alone(folder: Path) -> 
     assert rest["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     assert own["spec"]["podSelector"] == agent(rendered(folder))["spec"]["selector"]
     assert own["spec"]["policyTypes"] == ["Ingress", "Egress"]
-    dns, web = own["spec"]["egress"]
+    dns, web, *further = own["spec"]["egress"]
     assert {(one["protocol"], one["port"]) for one in dns["ports"]} == {("UDP", 53), ("TCP", 53)}
     assert {(one["protocol"], one["port"]) for one in web["ports"]} == {("TCP", 443), ("TCP", 6443)}
     assert all(rule["to"] for rule in (dns, web)), "an empty list would be everybody"
     blocked = [ip_network(one) for peer in web["to"] for one in peer["ipBlock"]["except"]]
     for metadata in ("169.254.169.254", "fd00:ec2::254"):
         assert any(ip_address(metadata) in one for one in blocked), metadata
+    assert bool(further) is (folder == OPENSHIFT), "DNS is in a namespace of its own there"
+    for rule in further:
+        assert rule["to"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns"}}}]
+        assert {(one["protocol"], one["port"]) for one in rule["ports"]} == {("UDP", 5353), ("TCP", 5353)}
 
 
 @pytest.mark.thorough
 @FOLDERS
 def test_only_labelled_namespaces_reach_the_agent_and_only_its_port(folder: Path) -> None:
-    [rule] = policies_of(rendered(folder), AGENT)[1]["spec"]["ingress"]
-    assert rule["ports"] == [{"protocol": "TCP", "port": container(rendered(folder))["ports"][0]["name"]}]
+    rule, *further = policies_of(rendered(folder), AGENT)[1]["spec"]["ingress"]
+    own = [{"protocol": "TCP", "port": container(rendered(folder))["ports"][0]["name"]}]
+    assert rule["ports"] == own
+    router = {"namespaceSelector": {"matchLabels": {"network.openshift.io/policy-group": "ingress"}}}
+    assert further == ([{"from": [router], "ports": own}] if folder == OPENSHIFT else [])
     [peer] = rule["from"]
     [(label, value)] = peer["namespaceSelector"]["matchLabels"].items()
     assert f"{label}={value}" in (PROJECT / "docs" / "deploying.md").read_text(encoding="utf-8")
@@ -379,7 +386,10 @@ def needed(configuration: Configuration) -> set[str]:
 def test_the_template_of_secrets_names_every_variable_that_is_needed(mounted: Path) -> None:
     configuration = load_config(mounted, None)
     assert configuration.settings.model.startswith("anthropic:")
-    assert {*needed(configuration), SECRET_VARIABLE, "ANTHROPIC_API_KEY", "HUMMINGBIRD_DASHBOARD_TOKEN"} == {*secret()}
+    wanted = {*needed(configuration), SECRET_VARIABLE, "ANTHROPIC_API_KEY", "HUMMINGBIRD_DASHBOARD_TOKEN"}
+    optional = {"GOOGLE_CLOUD_PROJECT", "SENTRY_DSN"}
+    assert {*secret()} == wanted | optional
+    assert not any(secret()[name] for name in optional)
 
 
 @pytest.mark.thorough

@@ -101,7 +101,7 @@ async def test_a_file_beside_the_journal_that_s3_does_not_take_is_named_and_the_
         assert "seen-at-first" in asked_last(stage)
     assert [note.part for note in notes] == ONCE
     assert TROUBLE in notes[1].body
-    assert "This session could not be stored whole" in said_by_service(caplog, notes[1].session)
+    assert "This session could not be stored completely" in said_by_service(caplog, notes[1].session)
     assert len(runs(await bucket.entries(notes[1].session))) == 2
     assert bucket.names() == WHOLE
 
