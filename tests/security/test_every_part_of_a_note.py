@@ -53,8 +53,8 @@ def test_titles_of_what_folds_out_are_our_own_words() -> None:
     """They are escaped as HTML and no more, so nobody else's words may stand there."""
     root = Path(hummingbird.__file__).parent
     texts = [path.read_text(encoding="utf-8") for path in root.rglob("*.py") if "cases" not in path.parts]
-    trees = [ast.parse(text) for text in texts if "Fold(" in text]
+    trees = [ast.parse(text) for text in texts if "CollapsedSection(" in text]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    titles = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Fold"]
+    titles = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "CollapsedSection"]
     assert titles
     assert all(isinstance(title, ast.Constant) for title in titles)

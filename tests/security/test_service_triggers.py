@@ -340,8 +340,8 @@ async def test_a_session_of_another_merge_request_is_never_gone_on_with(tmp_path
         _, secret = await stage.notes(2)
         theirs = stage.folder / "state" / "sessions" / secret.session / "journal.jsonl"
         content = theirs.read_text()
-        assert content.count('\\"mr_iid\\": 11') == 1
-        theirs.write_text(content.replace('\\"mr_iid\\": 11', '\\"mr_iid\\": 12'))
+        assert content.count('\\"iid\\": 11') == 1
+        theirs.write_text(content.replace('\\"iid\\": 11', '\\"iid\\": 12'))
         before = theirs.read_bytes()
         await stage.write("hsato", COMMAND)
         placeholder, result = (await stage.notes(4))[2:]

@@ -12,10 +12,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 from hummingbird.sandboxes import bubblewrap, command_sandbox, podman, runner_client
-from hummingbird.sandboxes import bubblewrap as bubblewrap_program
-from hummingbird.sandboxes.bubblewrap import BubblewrapBackend, BubblewrapLimits, LaunchSpec
+from hummingbird.sandboxes.bubblewrap import (
+    BubblewrapBackend,
+    BubblewrapLimits,
+    LaunchSpec,
+    launch_without_privileges,
+)
 from hummingbird.sandboxes.podman import ContainerSpec, PodmanBackend, run_arguments
-from hummingbird.sandboxes.runner_client import SubprocessLink
+from hummingbird.sandboxes.runner_client import SubprocessLink, runner_source
 from tests.security.attempt import Lack
 from tests.security.host import RESOLVER, Host
 
@@ -25,9 +29,9 @@ _HEADER = 8  # digits before the program that say how long it is
 # What is written in the program inside, and what a weakened one has there
 _OTHER_WORDS: dict[Lack, dict[str, str]] = {
     Lack.SECRECY: {"prctl(DUMPABLE, 0)": "None"},
-    Lack.FILTER: {"confine(filters)": "None"},
-    Lack.PROCESSES: {"watch.look(workers)": "None"},  # it would look after the memory of everybody in sight
-    Lack.FORGETTING: {"forget_descriptors(control)": "None", "os.closerange(3, 4096)": "None"},
+    Lack.FILTER: {"apply_seccomp_filter(filters)": "None"},
+    Lack.PROCESSES: {"watch.enforce(workers)": "None"},  # it would look after the memory of everybody in sight
+    Lack.FORGETTING: {"close_inherited_descriptors(control)": "None", "os.closerange(3, 4096)": "None"},
     Lack.TIDINESS: {"for _ in range(1000)": "for _ in range(0)"},
 }
 ALWAYS_THERE = {("bubblewrap", Lack.NO_NEW_RIGHTS): "bubblewrap itself sets no_new_privs, whatever it is told"}
@@ -41,17 +45,18 @@ class WeakBubblewrap(BubblewrapBackend):
         self._host = host
 
     async def _launch(self, control: int) -> None:
-        with patch.object(bubblewrap, "launch", self._way), patch.object(bubblewrap, "program", self._text):
+        way = patch.object(bubblewrap, "launch_without_privileges", self._way)
+        with way, patch.object(bubblewrap, "runner_source", self._text):
             await super()._launch(control)
 
     def _way(self, program: Path, held: ExitStack) -> LaunchSpec:
-        way = bubblewrap_program.launch_without_privileges(program, held)
+        way = launch_without_privileges(program, held)
         if Lack.RIGHTS in self._lacking:
             way = replace(way, identity={})
         if Lack.CLEAN_START in self._lacking:
             way = replace(way, environment={**os.environ, **way.environment})
         if Lack.FORGETTING in self._lacking:
-            way = replace(way, fds=(*way.fds, bubblewrap_program._open_path(self._host.folder, held)))
+            way = replace(way, fds=(*way.fds, bubblewrap._open_path(self._host.folder, held)))
         return way
 
     def _text(self, *arguments: str) -> bytes:
@@ -128,11 +133,11 @@ class WeakPodman(PodmanBackend):
             self._podman.environment = dict(os.environ)
 
     async def _run_container(self) -> None:
-        with patch.object(podman, "greeting_of", lambda *_: None):  # it would refuse such a container
+        with patch.object(podman, "parse_greeting", lambda *_: None):  # it would refuse such a container
             await super()._run_container()
 
     async def connect(self) -> SubprocessLink:
-        with patch.object(runner_client, "program", lambda *arguments: _program(arguments, self._lacking)):
+        with patch.object(runner_client, "runner_source", lambda *arguments: _program(arguments, self._lacking)):
             return await super().connect()
 
     def _weak_arguments(self, container: ContainerSpec, name: str) -> list[str]:
@@ -182,7 +187,7 @@ def _greeting_alone(text: str) -> str:
 
 
 def _program(arguments: Sequence[str], lacking: frozenset[Lack]) -> bytes:
-    text = runner_client.runner_source(*arguments)[_HEADER:].decode()
+    text = runner_source(*arguments)[_HEADER:].decode()
     for lack in lacking:
         for old, new in _OTHER_WORDS.get(lack, {}).items():
             assert old in text, f"{old} is not in the program inside any more"
