@@ -53,8 +53,32 @@ def test_titles_of_what_folds_out_are_our_own_words() -> None:
     """They are escaped as HTML and no more, so nobody else's words may stand there."""
     root = Path(hummingbird.__file__).parent
     texts = [path.read_text(encoding="utf-8") for path in root.rglob("*.py") if "cases" not in path.parts]
-    trees = [ast.parse(text) for text in texts if "CollapsedSection(" in text]
+    trees = [ast.parse(text) for text in texts if "CollapsedSection(" in text or "def fold_answer" in text]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     titles = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "CollapsedSection"]
     assert titles
-    assert all(isinstance(title, ast.Constant) for title in titles)
+    own = [title for tree in trees for title in _titles_of_folded_answers(tree)]
+    assert own
+    given = [title for title in titles if not (isinstance(title, ast.Name) and title.id == "title")]
+    assert all(_is_own_words(title) for title in [*given, *own])
+
+
+def _titles_of_folded_answers(tree: ast.Module) -> list[ast.expr]:
+    """What `fold_answer` may return as a title: the first of each pair."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "fold_answer"]
+    returned = [node.value for one in functions for node in ast.walk(one) if isinstance(node, ast.Return)]
+    parts = [part for value in returned if value for part in _alternatives(value)]
+    assert all(isinstance(part, ast.Tuple) for part in parts)
+    return [part.elts[0] for part in parts if isinstance(part, ast.Tuple)]
+
+
+def _alternatives(value: ast.expr) -> list[ast.expr]:
+    return [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+
+
+def _is_own_words(title: ast.expr) -> bool:
+    """A text of the source, with numbers at most."""
+    if not isinstance(title, ast.JoinedStr):
+        return isinstance(title, ast.Constant)
+    shown = [part.value for part in title.values if isinstance(part, ast.FormattedValue)]
+    return all(isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "len" for one in shown)

@@ -112,7 +112,8 @@ STARTING_ACTIONS = frozenset({"open", "reopen", "update"})
 # Our own notes begin with a hidden comment, and so do those of other bots. Two bots that answer each other never stop.
 # In a reply a person may have one too, from a template or a mail program; that of a program holds its data.
 _HIDDEN = re.compile(r"\s*<!--")
-_HIDDEN_DATA = re.compile(r"\s*<!--(?:(?!-->).){0,2000}[{\[=]", re.DOTALL)
+# A key of several words, as in `robin-session-answer: 7`, or anything else that looks like data
+_HIDDEN_DATA = re.compile(r"\s*<!--(?:\s*[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)+:|(?:(?!-->).){0,2000}[{\[=])", re.DOTALL)
 
 
 def decide_trigger(
