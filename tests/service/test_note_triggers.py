@@ -362,6 +362,7 @@ PIECES = st.sampled_from(
         ("Why does it fail? And what is this hummingbird-session in your note?", True, True),
         ('It says <!-- hummingbird-session: {"id":"1"} --> at its top. Why does it fail?', True, True),
         ('<!-- other-bot: {"run": 1} -->\nPassed.', True, False),
+        ("<!-- robin-session-answer: 7 -->\nNo such workflow.", True, False),
         ("<!-- danger-bot -->\n2 warnings", False, False),
     ],
 )

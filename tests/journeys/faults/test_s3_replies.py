@@ -158,7 +158,8 @@ async def test_a_reply_that_s3_is_away_for_until_its_last_try_is_told_that_it_fa
         assert list(await bucket.entries(first.session)) == before
         answer = await reply(stage, first.thread, 4)
     assert (failed.part, failed.session) == (NoteKind.FAILED, first.session)
-    assert f"The store {bucket.address} cannot be used" in failed.body
+    shown = failed.body.replace("`", "")  # GitLab would read a part of the address as a link, so that part is code
+    assert f"The store {bucket.address} cannot be used" in shown
     assert f"The store {bucket.address} cannot be used" in said_by_service(caplog, first.session)
     assert "seen-at-first" in asked_last(stage)
     assert TROUBLE not in answer.body
