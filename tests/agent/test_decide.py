@@ -226,6 +226,14 @@ def test_a_budget_that_is_used_up_shows_the_final_notice(limits: RunLimits, seco
     assert (step.notice, step.about) == (NoticeKind.FINAL, reason.value)
 
 
+def test_a_call_that_failed_is_not_repeated_with_money_that_others_have_spent() -> None:
+    entries = [*BEGUN, *failed(ModelFailureKind.UNAVAILABLE)]
+    assert isinstance(step_after(entries), CallModel)
+    step = step_after(entries, limits=RunLimits(usd_per_day=Decimal(0)))
+    assert isinstance(step, ShowNotice)
+    assert (step.notice, step.about) == (NoticeKind.FINAL, EndReason.COST_LIMIT.value)
+
+
 def test_the_budget_that_is_overdrawn_most_gives_the_reason() -> None:
     step = step_after(BEGUN, limits=RunLimits(iterations=1, seconds=10.0), seconds=50.0)
     assert isinstance(step, ShowNotice)

@@ -192,6 +192,9 @@ def _step_after_failure(state: RunState, failure: ModelFailed, now: LoopConditio
                 return _switch_model_or_end(state, failure, rule, now)
             if count > limit:
                 return _switch_model_or_end(state, failure, rule, now)
+            notice = None if state.final else _next_notice(state, now)
+            if notice is not None and notice.notice is NoticeKind.FINAL:
+                return notice  # other runs have spent the day's money while this call failed
             return CallModel(again.final, again.insist, wait_s, retry=count, retries=limit)
         case RecoveryAction.REFRESH:
             return CallModel(
