@@ -45,6 +45,7 @@ def test_the_model_is_interrupted_while_it_streams_is_silent_or_rests(home: Home
     broken_off(bird, "stream", "Heard the first.")
     bird.send("silence")
     bird.wait_for("waiting for the model")
+    until(lambda: "silence" in home.asked(), home.asked)  # else the next message would meet the silence
     broken_off(bird, "silence", "Heard the second.")
     bird.send("overload")
     bird.wait_for("retry 1 of 4 in 60 s")
