@@ -70,7 +70,7 @@ async def test_the_orchestrators_token_never_reaches_the_run(tmp_path: Path) -> 
         done = await here.only(here.direct(save=str(folder), model=MODEL), None, **given)
         assert here.written == []
         script.assert_consumed()
-    assert done.conducted.outcome.text == "Done."
+    assert done.result.outcome.text == "Done."
     kept = (folder / "journal.jsonl").read_text()
     assert "PATH=" in kept
     assert "exit code 0" in kept
@@ -84,7 +84,7 @@ async def test_the_orchestrators_token_never_reaches_the_run(tmp_path: Path) -> 
 async def test_what_rules_say_of_the_failure_stands_above_the_answer(tmp_path: Path) -> None:
     with site(tmp_path) as here:
         done = await here.only(here.direct())
-    assert done.conducted.verdict is not None
+    assert done.result.verdict is not None
     assert done.text.startswith("❌ ")
     assert "Verdict:" not in done.text, "one word for whose it is"
     assert done.text.index("**Next:**") < done.text.index("## The whole report")
@@ -215,7 +215,7 @@ async def test_a_days_ceiling_holds_for_single_runs_too(tmp_path: Path) -> None:
         record = SqliteSpendingStore(tmp_path / "state" / "sessions" / "spending.sqlite", SystemClock().now)
         await record.add(here.project, Decimal(6))
         done = await here.only(here.direct())
-    assert done.conducted.outcome.reason is EndReason.COST_LIMIT
+    assert done.result.outcome.reason is EndReason.COST_LIMIT
 
 
 @pytest.mark.thorough
@@ -237,7 +237,7 @@ async def test_a_run_with_one_answer_of_a_source_has_read_something(tmp_path: Pa
         with VendorLab(Script([Turn(calls=calls), Turn(text="Nothing to report.")])) as lab:
             given = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
             done = await here.only(here.direct(model=MODEL), None, **given)
-    assert done.conducted.coverage.failed == ("gitlab_get_mr_commits",)
+    assert done.result.coverage.failed == ("gitlab_get_mr_commits",)
     assert done.exit_code == 0
     assert not any("Nothing could be read" in remark for remark in done.remarks)
 

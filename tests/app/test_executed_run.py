@@ -106,7 +106,7 @@ async def test_the_model_that_was_typed_overrules_the_configuration(tmp_path: Pa
             await here.run(RunRequest(event_file="-", execute=True), here.webhook(), **WRITER)
         assert "This run failed" in here.notes[1]
         done = await here.only(RunRequest(event_file="-", execute=True, model="digest"), here.webhook(), **WRITER)
-    assert done.conducted.model == "digest"
+    assert done.result.model == "digest"
 
 
 async def test_a_review_that_the_provider_refuses_exits_with_1(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_a_review_that_the_provider_refuses_exits_with_1(tmp_path: Path) -
         key = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": lab.anthropic_url}
         done = await here.only(here.direct(execute=True), None, **WRITER, **key)
         assert '"part":"failed"' in here.notes[1]
-    assert (done.exit_code, done.conducted.outcome.reason) == (1, EndReason.MODEL_ERROR)
+    assert (done.exit_code, done.result.outcome.reason) == (1, EndReason.MODEL_ERROR)
 
 
 @pytest.mark.thorough

@@ -243,7 +243,7 @@ class FinishedRun:
     """
 
     order: WorkOrder
-    conducted: InvestigationResult
+    result: InvestigationResult
     settings: Settings
     saved: Path | None = None
     posted: str = ""
@@ -251,38 +251,38 @@ class FinishedRun:
 
     @property
     def exit_code(self) -> int:
-        return self.conducted.outcome.exit_code or (1 if self.failure or self.has_read_nothing else 0)
+        return self.result.outcome.exit_code or (1 if self.failure or self.has_read_nothing else 0)
 
     @property
     def has_read_nothing(self) -> bool:
         """Return whether every source failed: such an answer says nothing about the merge request."""
-        return bool(self.conducted.coverage.failed) and not self.conducted.coverage.answered
+        return bool(self.result.coverage.failed) and not self.result.coverage.answered
 
     @property
     def text(self) -> str:
         """Return the first screen, the answer, and the findings on lines of the diff."""
-        listed = sorted(dict.fromkeys(self.conducted.findings), key=lambda one: _SEVERITIES.index(one.severity))
-        found, answer = findings_summary(PublishedFindings(listed=tuple(listed))), self.conducted.outcome.text.strip()
+        listed = sorted(dict.fromkeys(self.result.findings), key=lambda one: _SEVERITIES.index(one.severity))
+        found, answer = findings_summary(PublishedFindings(listed=tuple(listed))), self.result.outcome.text.strip()
         if found and is_nothing_found(answer):
             answer = ""
-        shown = replace(self.conducted, outcome=replace(self.conducted.outcome, text=answer))
+        shown = replace(self.result, outcome=replace(self.result.outcome, text=answer))
         return "\n\n".join(filter(None, (write_unfolded(self.order, shown, self.settings), found)))
 
     @property
     def bill(self) -> str:
         """Return what was looked at, how many quotations were found, and the cost."""
-        outcome = self.conducted.outcome
+        outcome = self.result.outcome
         turns = "1 iteration" if outcome.iterations == 1 else f"{outcome.iterations} iterations"
-        used = f"{self.conducted.model}, {turns}, {outcome.bill}, {format_duration(self.conducted.seconds)}"
-        return "\n".join((*coverage_lines(self.conducted), used))
+        used = f"{self.result.model}, {turns}, {outcome.bill}, {format_duration(self.result.seconds)}"
+        return "\n".join((*coverage_lines(self.result), used))
 
     @property
     def remarks(self) -> Sequence[str]:
         """Return sentences about an early end and about what could not be saved or posted."""
         failed = f"This could not be posted. {self.failure}" if self.failure else ""
-        first = no_model_text(self.conducted.no_model_because), early_end_text(self.conducted.outcome)
+        first = no_model_text(self.result.no_model_because), early_end_text(self.result.outcome)
         nothing = _READ_NOTHING if self.has_read_nothing else ""
-        return tuple(filter(None, (nothing, *first, *self.conducted.trouble, failed)))
+        return tuple(filter(None, (nothing, *first, *self.result.trouble, failed)))
 
 
 # A run that posts nothing reads from GitLab with the write token if there happens to be one.

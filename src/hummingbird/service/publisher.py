@@ -269,15 +269,13 @@ class ResultPublisher:
             await self._resolve_thread(order.mr_iid, posted.discussion_id)
         return posted
 
-    def _first_screen(self, order: WorkOrder, conducted: InvestigationResult, told: KnownFailureText) -> str:
+    def _first_screen(self, order: WorkOrder, result: InvestigationResult, told: KnownFailureText) -> str:
         """Return what rules and the history of failures say, which stands above everything else."""
-        verdict, settings = conducted.verdict, self._configuration.settings
+        verdict, settings = result.verdict, self._configuration.settings
         summary = (
-            ""
-            if verdict is None
-            else write_summary(verdict, conducted.failures, order, settings, conducted.outcome.text)
+            "" if verdict is None else write_summary(verdict, result.failures, order, settings, result.outcome.text)
         )
-        warning = NO_LOG_READ if has_read_no_log(order, conducted) else ""
+        warning = NO_LOG_READ if has_read_no_log(order, result) else ""
         return "\n\n".join(filter(None, (warning, summary, told.banner)))
 
     async def _release_batch(
@@ -434,18 +432,18 @@ def _result_text(order: WorkOrder, result: InvestigationResult, *, nothing: bool
 
 
 def _result_sections(
-    order: WorkOrder, conducted: InvestigationResult, told: KnownFailureText
+    order: WorkOrder, result: InvestigationResult, told: KnownFailureText
 ) -> tuple[CollapsedSection, ...]:
     """Return what readers unfold: the rules' whole report, the reasons, and what is known about the failures."""
     sections: list[CollapsedSection] = []
-    verdict = conducted.verdict
-    if verdict is not None and not conducted.is_known_failure:
-        sections += more_failures_section(verdict, conducted.failures)
-    title, folded = fold_answer(order, conducted)
+    verdict = result.verdict
+    if verdict is not None and not result.is_known_failure:
+        sections += more_failures_section(verdict, result.failures)
+    title, folded = fold_answer(order, result)
     if title:
         sections.append(CollapsedSection(title, folded, markdown=True))
     if verdict is not None:
-        sections.append(reasons_section(verdict, conducted.failures))
+        sections.append(reasons_section(verdict, result.failures))
     if told.text:
         sections.append(CollapsedSection("Seen before?", told.text, markdown=True))
     return tuple(sections)

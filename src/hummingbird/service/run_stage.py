@@ -379,7 +379,7 @@ class _OrderRun:
             _log.info("Order %s, session %s: %s, result posted on %s!%d.", *what)
         else:
             why = result.no_model_because or result.outcome.sentence
-            _log.warning("Order %s, session %s: %s, told on %s!%d: %s", *what, why or "no reason is known.")
+            _log.warning("Order %s, session %s: %s, failure posted on %s!%d: %s", *what, why or "no reason is known.")
         if posted is not None and result.outcome.answered:
             await self._remember_result(posted, result)
         if left := await repost_lost_findings(self.forge, request, published, marker):

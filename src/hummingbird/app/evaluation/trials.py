@@ -19,7 +19,7 @@ import msgspec
 from hummingbird.agent.tools.results import fence_untrusted
 from hummingbird.app.evaluation.cases import CASE_BYTES, CASE_FILE, RECORDING_BYTES, parse_expected
 from hummingbird.app.evaluation.scores import TrialScores, count_claims, score_answer
-from hummingbird.app.investigation import result_from_journal as conducted_of
+from hummingbird.app.investigation import result_from_journal
 from hummingbird.app.run import run_orders
 from hummingbird.app.run_request import FinishedRun, NothingToRun, RunEnvironment, RunRequest
 from hummingbird.app.sandboxes import SandboxChoice
@@ -300,8 +300,8 @@ async def _run_in_folder(trial: Trial, setting: TrialSettings, folder: Path, mos
         failed = _failure_reason(trial, ran, entries)
         if trial.record_to is not None and not failed:
             save_recording(journal, trial.record_to, scene.addresses)
-    done = ran.conducted
-    then = done if trial.recording is None else conducted_of(trial.recording.entries)
+    done = ran.result
+    then = done if trial.recording is None else result_from_journal(trial.recording.entries)
     result = TrialResult(
         trial=trial,
         workflow=workflow,
@@ -367,7 +367,7 @@ def _event_option(scene: Scene) -> str:
 
 def _failure_reason(trial: Trial, ran: FinishedRun, entries: Sequence[JournalEntry]) -> str:
     """Return why the answer is not the model's own; empty if it is."""
-    outcome = ran.conducted.outcome
+    outcome = ran.result.outcome
     if switched := next((one for one in entries if isinstance(one, ModelSwitched)), None):
         return f"{trial.model} could not be asked: {switched.reason}"
     if not outcome.answered:
